@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and streams whose work is pending: what a released block waits for, and who looks whether it has passed.
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "allocator_state.hpp"
+
+namespace bp {
+
+// Fills in which points the block waits for, and asks the streams to mark them.
+void Allocator::State::collect_uses(Block& block) noexcept {
+  for (Use& use : block.uses) use.point = use.timeline->enqueued();
+  if (block.source == Block::Source::custom && block.user &&
+      find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
+    block.user = {};  // its order is handed on with the stream
+  }
+  try {
+    if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->enqueued()});
+    block.user = {};
+    while (block.any_stream) {
+      lock.lock();
+      const size_t most = block.uses.size() + timelines.size();
+      if (block.uses.capacity() >= most) {
+        for (const Ref<Timeline>& timeline : timelines) {
+          if (!timeline->idle()) block.uses.push_back({timeline, timeline->enqueued()});
+        }
+        block.any_stream = false;
+      }
+      lock.unlock();
+      if (block.any_stream) block.uses.reserve(most);
+    }
+  } catch (const std::bad_alloc&) {
+    // `user` or `any_stream` is still set, so that the next look tries again.
+  }
+  for (const Use& use : block.uses) use.timeline->want_mark();
+}
+
+bool Allocator::State::drop_passed(Block& block) noexcept {
+  std::erase_if(block.uses, [](const Use& use) { return use.timeline->passed(use.point); });
+  return block.uses.empty() && !block.user && !block.any_stream;
+}
+
+// Nothing uses the block any more.
+void Allocator::State::put_back(Block& block) noexcept {
+  switch (block.source) {
+    case Block::Source::pool: {
+      const std::lock_guard guard(lock);
+      block.state = Block::State::binned;
+      block.segment->pool->bins[block.size_class].push(&block);
+      return;
+    }
+    case Block::Source::raw: {
+      device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      const std::lock_guard guard(lock);
+      stats.bytes_reserved -= block.size;
+      break;
+    }
+    case Block::Source::imported:
+      if (block.plugin_buffer != nullptr) device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      if (block.release != nullptr) block.release(block.context);
+      break;
+    case Block::Source::custom: {
+      const auto stream = reinterpret_cast<bph_stream*>(block.custom_stream);
+      custom->release(custom->context, block.custom_buffer, block.custom_offset, block.size,
+                      find_handle<Stream>(stream) == nullptr ? nullptr : stream);
+      break;
+    }
+    case Block::Source::empty:
+      break;
+  }
+  retire_block(block);
+}
+
+void Allocator::State::poll_timelines() noexcept {
+  for (size_t index = 0;; ++index) {
+    Ref<Timeline> timeline;
+    {
+      const std::lock_guard guard(lock);
+      if (index >= timelines.size()) return;
+      timeline = timelines[index];
+    }
+    timeline->poll(device);
+  }
+}
+
+void Allocator::State::finish_stream(EndingStream* ended) noexcept {
+  const std::unique_ptr<EndingStream> stream(ended);
+  if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
+  stream->timeline->complete(stream->timeline->enqueued());
+  stream->timeline->drop_marks(device);
+  const std::unique_ptr<Pool> pool(stream->pool);
+  BlockList scratch;
+  {
+    const std::lock_guard guard(lock);
+    std::erase_if(timelines, [&](const Ref<Timeline>& each) { return each.get() == stream->timeline.get(); });
+    pool->flush(&scratch);
+    Pool& shared = *find_shared(pool->kind, pool->alignment);
+    while (pool->segments != nullptr) {
+      pool->segments->stamp = 0;
+      shared.adopt_segment(pool->segments);
+    }
+    Pool** at = &pools;
+    while (*at != pool.get()) at = &(*at)->next;
+    *at = pool->next;
+  }
+  while (Block* block = scratch.pop()) retire_block(*block);
+}
+
+void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
+  EndingStream* list = nullptr;
+  {
+    const std::lock_guard guard(lock);
+    std::swap(list, ending);
+  }
+  while (list != nullptr) {
+    EndingStream* stream = std::exchange(list, list->next);
+    bp_error error = fresh_error();
+    // Anything but TIMEOUT means that its work touches no memory any more.
+    if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
+      finish_stream(stream);
+      pending.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(lock);
+      stream->next = std::exchange(ending, stream);
+    }
+  }
+}
+
+void Allocator::State::poll_waiting() noexcept {
+  BlockList list;
+  {
+    const std::lock_guard guard(lock);
+    std::swap(list, waiting);
+  }
+  while (Block* block = list.pop()) {
+    if (block->user || block->any_stream) collect_uses(*block);
+    if (drop_passed(*block)) {
+      put_back(*block);
+      pending.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(lock);
+      waiting.push(block);
+    }
+  }
+}
+
+void Allocator::poll() noexcept {
+  if (pending_.load(std::memory_order_relaxed) == 0) return;
+  state_->poll_timelines();
+  state_->poll_ending(0);
+  state_->poll_waiting();
+}
+
+Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
+  const uint64_t alignment = state_->alignment_of(0);
+  const Pool& shared = state_->shared_pool(BP_MEMORY_DEVICE, alignment);
+  auto pool = std::make_unique<Pool>();
+  pool->device = shared.device;
+  pool->alignment = alignment;
+  pool->quantum = shared.quantum;
+  pool->timeline = timeline;
+  const std::lock_guard guard(state_->lock);
+  state_->timelines.push_back(timeline);
+  pool->next = state_->pools;
+  state_->pools = pool.get();
+  return pool.release();
+}
+
+void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
+  State& state = *state_;
+  EndingStream* stream = ending.release();
+  bool pending_work = stream->handle != nullptr && !stream->timeline->idle();
+  if (pending_work) {
+    bp_error error = fresh_error();
+    pending_work = state.device.api->stream_wait(state.device.handle, stream->handle, 0, &error) == BP_TIMEOUT;
+  }
+  if (!pending_work) return state.finish_stream(stream);
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard guard(state.lock);
+  stream->next = std::exchange(state.ending, stream);
+}
+
+void Allocator::close() noexcept {
+  State& state = *state_;
+  state.poll_ending(BP_WAIT_FOREVER);
+  state.poll_waiting();
+  state.trim_passed();
+  trim();
+  while (Pool* pool = state.pools) {
+    state.pools = pool->next;
+    delete pool;
+  }
+}
+
+}  // namespace bp

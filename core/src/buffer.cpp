@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: where their memory comes from, and their handles.
+#include "buffer.hpp"
+
+#include <bit>
+
+#include "allocator.hpp"
+#include "device.hpp"
+#include "plugin_call.hpp"
+#include "pool.hpp"
+#include "stream.hpp"
+
+namespace bp {
+
+namespace {
+
+constexpr uint64_t most_alignment = uint64_t{1} << 30;
+
+Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
+
+// A block keeps its handle's slot while it is cached, so that this takes no lock and no memory then.
+Buffer& with_handle(Device& device, Block& block) {
+  HandleTable& handles = HandleTable::instance();
+  if (block.public_handle != 0) [[likely]] {
+    block.public_handle = handles.renew(block.public_handle);
+    return block;
+  }
+  try {
+    block.public_handle = handles.insert(Buffer::handle_type, static_cast<Buffer*>(&block));
+  } catch (...) {
+    device.allocator.release_block(block);
+    throw;
+  }
+  return block;
+}
+
+}  // namespace
+
+Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stream) {
+  if (((desc.flags & ~BPH_BUFFER_RAW) | desc.reserved) != 0) [[unlikely]] {
+    throw Error(BP_UNSUPPORTED,
+                "bph_buffer_create: flags {:#x} or reserved {:#x} has unknown bits; use BPH_BUFFER_* and 0", desc.flags,
+                desc.reserved);
+  }
+  if (desc.alignment != 0 && (!std::has_single_bit(desc.alignment) || desc.alignment > most_alignment)) [[unlikely]] {
+    throw Error(BP_INVALID_ARGUMENT,
+                "bph_buffer_create: alignment {} is not a power of two up to {}; 0 is the device's own", desc.alignment,
+                most_alignment);
+  }
+  if (stream != nullptr && stream->device.get() != &device) [[unlikely]] {
+    throw Error(
+        BP_INVALID_ARGUMENT, "bph_buffer_create: the stream is of {}, the buffer for {}{}; use one of the same device",
+        stream->device->name, device.name, stream->device->name == device.name ? " as opened another time" : "");
+  }
+  Allocator& allocator = device.allocator;
+  if (desc.bytes == 0) [[unlikely]] {
+    allocator.require_kind(desc.kind);
+    Block& block = allocator.empty_block();
+    block.kind = desc.kind;
+    return with_handle(device, block);
+  }
+  if ((desc.flags & BPH_BUFFER_RAW) != 0) [[unlikely]] {
+    return with_handle(device, allocator.raw_block(desc.kind, desc.bytes, desc.alignment, stream));
+  }
+  return with_handle(device, allocator.allocate_block(desc.kind, desc.bytes, desc.alignment, stream));
+}
+
+Buffer& Buffer::import_host(Device& device, void* address, uint64_t bytes, void (*release)(void*), void* context) {
+  if (address == nullptr && bytes != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "bph_buffer_import_host: the address is null, and {} bytes are to be there",
+                bytes);
+  }
+  if (UINT64_MAX - reinterpret_cast<uint64_t>(address) < bytes) {
+    throw Error(BP_INVALID_ARGUMENT, "bph_buffer_import_host: {} bytes at {} go past the end of memory", bytes,
+                address);
+  }
+  Block& block = bytes == 0 ? device.allocator.empty_block() : device.allocator.import_block(address, bytes);
+  if (bytes == 0) {
+    block.source = Block::Source::imported;
+    block.kind = BP_MEMORY_HOST;
+  }
+  Buffer& buffer = with_handle(device, block);
+  block.any_stream = true;
+  block.release = release;
+  block.context = context;
+  return buffer;
+}
+
+void Buffer::end(Buffer& buffer, uint64_t handle) noexcept {
+  buffer.device->allocator.release_handle(block_of(buffer), handle);
+}
+
+void Buffer::record(Stream& stream) {
+  if (stream.device.get() != device) {
+    throw Error(BP_INVALID_ARGUMENT,
+                "bph_buffer_record: the buffer is of {}, the stream of {}{}; use one of the same device", device->name,
+                stream.device->name, stream.device->name == device->name ? " as opened another time" : "");
+  }
+  device->allocator.record_use(block_of(*this), stream);
+}
+
+void* Buffer::map() {
+  if (kind == BP_MEMORY_DEVICE) {
+    throw Error(
+        BP_UNSUPPORTED,
+        "{}: DEVICE memory of {} bytes has no host address; copy it out, or create the buffer as HOST or SHARED",
+        device->name, bytes);
+  }
+  if (plugin_buffer == nullptr) return nullptr;
+  bp_error error = fresh_error();
+  void* address = nullptr;
+  const bp_status status = device->api->buffer_map(device->handle, plugin_buffer, &address, &error);
+  return static_cast<char*>(created(*device, "buffer_map", status, error, address)) + plugin_offset;
+}
+
+}  // namespace bp

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared library that was opened. It stays mapped for the life of the process: vendor runtimes leave threads, exit
+// handlers and callbacks behind.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <string>
+
+namespace bp {
+
+// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Fault "library.open", "query.symbol".
+bp_plugin_query_fn open_library(const std::string& path);
+
+}  // namespace bp

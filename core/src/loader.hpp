@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a library's path to a negotiated plugin.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "manifest.hpp"
+#include "plugin.hpp"
+#include "table.hpp"
+
+namespace bp {
+
+// Opens, queries, negotiates, checks and completes. `manifest` is null for a bare library. Throws Fault with the rule;
+// an instance that the plugin gave until then is shut down.
+Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
+                        const std::vector<Splice>& layers);
+
+// What a manifest says about this machine and this host. Throws Fault "abi.range", "manifest.architecture".
+void check_manifest(const Manifest& manifest, const std::string& path);
+
+// What a manifest says against what the plugin says. Throws Fault "name.mismatch", "abi.manifest".
+void check_promise(const Manifest& manifest, const Plugin& plugin);
+
+// Whether a host of version `host` can use what was built for `built` and works with hosts from `oldest` on: the same
+// major, not older than `oldest`; before 1.0, where a minor may break, the same minor.
+bool compatible(uint32_t host, uint32_t oldest, uint32_t built) noexcept;
+
+}  // namespace bp

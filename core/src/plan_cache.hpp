@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans by descriptor: one bounded cache a device, and before it a small front a stream that needs no lock.
+//
+// An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
+// (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "layout.hpp"
+#include "lru_table.hpp"
+#include "op_table.hpp"
+#include "plan_key.hpp"
+#include "ref.hpp"
+
+namespace bp {
+
+class Device;
+
+class Plan final : public Object {
+ public:
+  Plan(Device& device, bp_plan* plan, const bp_plan_info& facts) noexcept
+      : info(facts), handle(plan), device_(device) {}
+  ~Plan() override;
+
+  const bp_plan_info info;
+  bp_plan* const handle;
+
+ private:
+  Device& device_;  // outlives its plans
+};
+
+// An exact descriptor that was validated, and its plan. Immutable but for the links. Its arrays follow it in memory.
+class PlanEntry final : public Object {
+ public:
+  // Validates, and computes the extents. Throws. The plan is set later.
+  static Ref<PlanEntry> create(const OpRow& row, const Key& key);
+
+  bool matches(const Key& key) const noexcept {
+    return key.count == word_count && std::memcmp(key.words, words, key.count * sizeof(uint64_t)) == 0;
+  }
+  bool matches(const Lookup& lookup) const noexcept {
+    if (lookup.head != words[0] || lookup.flags != words[1]) return false;
+    if (lookup.attributes != nullptr && std::memcmp(lookup.attributes, words + 2, row->attributes->bytes) != 0) {
+      return false;
+    }
+    for (uint32_t i = 0; i < lookup.view_count; ++i) {
+      const ViewRef& view = lookup.views[i];
+      const uint64_t* own = operands[i].key;
+      const size_t bytes = head_rank(view.head) * sizeof(int64_t);
+      if (view.head != own[0] || std::memcmp(view.shape, own + 1, bytes) != 0 ||
+          std::memcmp(view.strides, own + 1 + head_rank(view.head), bytes) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  LruLinks<PlanEntry> links;
+  const OpRow* row = nullptr;
+  Ref<Plan> plan;
+  uint64_t workspace_bytes = 0;
+  bp_op_desc desc = {};
+  const uint64_t* words = nullptr;
+  uint32_t word_count = 0;
+  struct Operand {
+    const uint64_t* key;  // its head, shape and strides in `words`
+    Extent extent;
+  };
+  const Operand* operands = nullptr;  // inputs, then outputs
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanEntry() = default;
+};
+
+// A class of descriptors and the plan that serves it.
+class PlanClass final : public Object {
+ public:
+  static constexpr uint32_t max_words = 2 + (max_attribute_bytes + 7) / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
+
+  LruLinks<PlanClass> links;
+  Ref<Plan> plan;
+  uint32_t word_count = 0;
+  const uint64_t* words() const noexcept { return reinterpret_cast<const uint64_t*>(this + 1); }
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanClass() = default;
+};
+
+struct PlanCacheStats {
+  uint64_t executions, hits, class_hits, created, evicted, entries;
+};
+
+class PlanCache;
+
+// The entries that one stream used last: sets of a few, the latest first. Used without a lock, because a stream is used by one
+// call at a time.
+class PlanFront {
+ public:
+  PlanFront() = default;
+  ~PlanFront();
+  PlanFront(const PlanFront&) = delete;
+  PlanFront& operator=(const PlanFront&) = delete;
+
+ private:
+  friend class PlanCache;
+  static constexpr uint32_t ways = 4;
+  void flush() noexcept;
+  // Takes the reference over; the last of the set goes.
+  void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
+
+  PlanEntry* entries_[1u << front_set_bits][ways] = {};  // counted
+  std::atomic<uint64_t> hits_{0};                        // written by the stream's owner, read by stats
+  uint64_t generation_ = 0;
+  PlanCache* cache_ = nullptr;
+  PlanFront* next_ = nullptr;  // the cache's list
+};
+
+class PlanCache {
+ public:
+  PlanCache(Device& device, uint32_t capacity);
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
+
+  // The entry of `set` that matches, null if the front has none. Borrowed until the next call with this front.
+  template <class Matches>
+  [[gnu::always_inline]] PlanEntry* find(PlanFront& front, uint32_t set, Matches&& matches) noexcept {
+    if (front.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
+      return nullptr;
+    for (PlanEntry* entry : front.entries_[set]) {
+      if (entry == nullptr) return nullptr;
+      if (!matches(*entry)) continue;
+      front.hits_.store(front.hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return entry;
+    }
+    return nullptr;
+  }
+  // The entry of a lookup that the front does not have, made if it is new. Throws what validation and the plugin's plan_create
+  // answer.
+  PlanEntry& add(PlanFront& front, const Lookup& lookup);
+  PlanEntry& get(PlanFront& front, const Lookup& lookup) {
+    PlanEntry* entry = find(front, lookup.set(), [&](const PlanEntry& item) { return item.matches(lookup); });
+    return entry != nullptr ? *entry : add(front, lookup);
+  }
+
+  // Forgets all; fronts notice at their next use.
+  void clear() noexcept;
+  PlanCacheStats stats() noexcept;
+
+ private:
+  friend class PlanFront;
+  Ref<PlanEntry> make(const OpRow& row, const Key& key);
+  void attach(PlanFront& front) noexcept;
+  void detach(PlanFront& front) noexcept;
+
+  Device& device_;
+  std::atomic<uint64_t> generation_{1};
+  std::mutex mutex_;  // never held while the plugin is called
+  LruTable<PlanEntry> entries_;
+  LruTable<PlanClass> classes_;
+  PlanFront* fronts_ = nullptr;
+  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, evicted_ = 0, missed_ = 0;
+};
+
+}  // namespace bp

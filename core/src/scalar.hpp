@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host numbers as the bits of a dtype, by the cast rules of the operator table.
+#pragma once
+
+#include <cstdint>
+
+namespace bp {
+
+uint64_t scalar_bits(uint32_t dtype, double value) noexcept;
+uint64_t scalar_bits(uint32_t dtype, int64_t value) noexcept;
+
+}  // namespace bp

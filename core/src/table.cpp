@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Required slots, stubs for the optional ones, the list of layers.
+#include "table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "error.hpp"
+
+namespace bp {
+
+namespace {
+
+bp_status not_implemented(bp_error* error, const char* slot) noexcept {
+  return Error(BP_UNSUPPORTED, "{}: not implemented by the plugin; it is optional", slot).write(error);
+}
+
+bp_status no_buffer_map(bp_device*, bp_buffer*, void** out, bp_error* error) {
+  *out = nullptr;
+  return not_implemented(error, "buffer_map");
+}
+bp_status no_event_elapsed(bp_device*, bp_event*, bp_event*, int64_t* out, bp_error* error) {
+  *out = 0;
+  return not_implemented(error, "event_elapsed");
+}
+bp_status no_copy_in(bp_device*, bp_stream*, bp_buffer*, uint64_t, const void*, uint64_t, bp_error* error) {
+  return not_implemented(error, "copy_in");
+}
+bp_status no_copy_out(bp_device*, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t, bp_error* error) {
+  return not_implemented(error, "copy_out");
+}
+bp_status no_plan_workspace(bp_device*, bp_plan*, const bp_op_desc*, uint64_t* out, bp_error* error) {
+  *out = 0;
+  return not_implemented(error, "plan_workspace");
+}
+
+// What both sides know of a table; slots that it is too short for are null.
+template <class T>
+T known_part(const T& table) noexcept {
+  T copy = {};
+  std::memcpy(&copy, &table, std::min<size_t>(table.struct_size, sizeof(T)));
+  copy.struct_size = sizeof(T);
+  return copy;
+}
+
+}  // namespace
+
+const char* missing_slot(const bp_plugin& table) noexcept {
+  const bp_plugin known = known_part(table);
+#define BP_REQUIRE(slot) \
+  if (known.slot == nullptr) return #slot
+  BP_REQUIRE(device_api);
+  BP_REQUIRE(device_count);
+  BP_REQUIRE(device_info);
+  BP_REQUIRE(device_open);
+  BP_REQUIRE(shutdown);
+  return nullptr;
+}
+
+const char* missing_slot(const bp_device_api& table) noexcept {
+  const bp_device_api known = known_part(table);
+  BP_REQUIRE(close);
+  BP_REQUIRE(memory_info);
+  BP_REQUIRE(buffer_create);
+  BP_REQUIRE(buffer_destroy);
+  BP_REQUIRE(stream_create);
+  BP_REQUIRE(stream_destroy);
+  BP_REQUIRE(stream_wait);
+  BP_REQUIRE(event_create);
+  BP_REQUIRE(event_destroy);
+  BP_REQUIRE(event_record);
+  BP_REQUIRE(stream_wait_event);
+  BP_REQUIRE(event_wait);
+  BP_REQUIRE(copy);
+  BP_REQUIRE(plan_create);
+  BP_REQUIRE(plan_destroy);
+  BP_REQUIRE(plan_execute);
+#undef BP_REQUIRE
+  return nullptr;
+}
+
+bp_device_api complete_table(const bp_device_api& table) noexcept {
+  bp_device_api copy = known_part(table);
+  if (copy.buffer_map == nullptr) copy.buffer_map = no_buffer_map;
+  if (copy.event_elapsed == nullptr) copy.event_elapsed = no_event_elapsed;
+  if (copy.copy_in == nullptr) copy.copy_in = no_copy_in;
+  if (copy.copy_out == nullptr) copy.copy_out = no_copy_out;
+  if (copy.plan_workspace == nullptr) copy.plan_workspace = no_plan_workspace;
+  return copy;
+}
+
+std::span<const Layer> known_layers() noexcept { return {}; }
+
+std::vector<Splice> parse_layers(std::string_view list) {
+  std::vector<Splice> layers;
+  while (!list.empty()) {
+    const std::string_view name = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(name.size() + 1, list.size()));
+    if (name.empty()) continue;
+    const std::span<const Layer> known = known_layers();
+    const auto found = std::find_if(known.begin(), known.end(), [&](const Layer& layer) { return layer.name == name; });
+    if (found == known.end()) {
+      std::string names;
+      for (const Layer& layer : known) names.append(names.empty() ? "" : ", ").append(layer.name);
+      throw Error(BP_INVALID_ARGUMENT, "bph_registry_create: no layer is named \"{:.64}\"; this library has: {}", name,
+                  names.empty() ? "none" : names);
+    }
+    layers.push_back(found->splice);
+  }
+  return layers;
+}
+
+}  // namespace bp

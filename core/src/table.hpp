@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Core's own copy of a plugin's table: complete, so that nobody tests for null, and wrapped by layers.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace bp {
+
+class Plugin;
+
+// The first required slot that the table lacks, null if it has all.
+const char* missing_slot(const bp_plugin& table) noexcept;
+const char* missing_slot(const bp_device_api& table) noexcept;
+
+// A copy with a stub in each empty optional slot, which answers UNSUPPORTED.
+bp_device_api complete_table(const bp_device_api& table) noexcept;
+
+// A layer wraps the plugin's `api` when it is loaded: it keeps the table that it finds and puts its own in place.
+using Splice = void (*)(Plugin& plugin);
+struct Layer {
+  std::string_view name;
+  Splice splice;
+};
+// Every layer that this library has.
+std::span<const Layer> known_layers() noexcept;
+// The layers of a list "a,b", the first outermost. Throws INVALID_ARGUMENT naming the unknown one.
+std::vector<Splice> parse_layers(std::string_view list);
+
+}  // namespace bp

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between buffers and to and from pageable host memory.
+#pragma once
+
+#include <cstdint>
+
+#include "buffer.hpp"
+#include "stream.hpp"
+
+namespace bp {
+
+// Each throws as its function in backplane.h.
+void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes);
+void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
+void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
+
+}  // namespace bp

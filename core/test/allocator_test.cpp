@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0
+// The caching allocator: what is reused when, what is given back, and what happens when memory has run out.
+#include "allocator.hpp"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "memory_fixture.hpp"
+#include "size_class.hpp"
+
+namespace bp::test {
+namespace {
+
+class AllocatorTest : public MemoryTest {
+ protected:
+  static constexpr uint64_t mib = 1u << 20;
+
+  bph_buffer* aligned(uint64_t bytes, uint64_t alignment, bph_stream* on = nullptr) {
+    bph_buffer_desc desc = desc_of(bytes, on);
+    desc.alignment = alignment;
+    return create(desc);
+  }
+};
+
+TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
+  for (uint32_t i = 0; i < SizeClass::count; ++i) {
+    const uint64_t size = SizeClass::size(i);
+    ASSERT_EQ(SizeClass::holding(size), i);
+    ASSERT_EQ(SizeClass::within(size), i);
+    ASSERT_EQ(size % SizeClass::quantum, 0u);
+    if (i == 0) continue;
+    const uint64_t below = SizeClass::size(i - 1);
+    ASSERT_LT(below, size);
+    ASSERT_EQ(SizeClass::holding(below + 1), i);
+    ASSERT_EQ(SizeClass::within(size - 1), i - 1);
+    const uint64_t waste = size - (below + 1);
+    if (below >= 1u << 20) {
+      ASSERT_LE(waste * 16, size);
+    } else if (below >= 4096) {
+      ASSERT_LE(waste * 8, size);
+    }
+  }
+  EXPECT_EQ(SizeClass::size(SizeClass::count - 1), SizeClass::max_bytes);
+}
+
+TEST_F(AllocatorTest, AStreamReusesItsOwnMemoryAtOnce) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* a = create(1000, one);
+  bph_buffer* b = create(1000, one);
+  const auto a_place = place(a);
+  const auto b_place = place(b);
+  EXPECT_NE(a_place, b_place);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(b);
+  bph_buffer_release(a);
+  const uint64_t calls = fake->calls("buffer_create");
+  a = create(700, one);
+  b = create(1024, one);
+  EXPECT_EQ(place(a), a_place) << "the latest freed comes first: it is the likeliest to be in a cache";
+  EXPECT_EQ(place(b), b_place);
+  EXPECT_EQ(fake->calls("buffer_create"), calls);
+  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, AnotherStreamGetsOtherMemory) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(1000, one);
+  const auto a_place = place(a);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  bph_buffer* b = create(1000, two);
+  EXPECT_NE(place(b), a_place);
+  bph_buffer_release(b);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(1000, one);
+  const auto a_place = place(a);
+  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  ASSERT_WORKS(bph_buffer_record(a, one, error));
+  bph_buffer* other = create(1000, two);
+  fake->hold();
+  use(a, two);
+  bph_buffer_release(a);
+  bph_buffer* b = create(1000, one);
+  EXPECT_NE(place(b), a_place);
+  // The owner's next call marks the point; work behind the mark does not count.
+  const uint64_t marks = fake->calls("event_record");
+  use(other, two);
+  EXPECT_EQ(fake->calls("event_record"), marks + 1);
+  use(other, two);
+  EXPECT_EQ(fake->calls("event_record"), marks + 1) << "one mark is enough";
+  bph_buffer* c = create(1000, one);
+  EXPECT_NE(place(c), a_place);
+  fake->run(plugin_stream(two));
+  use(other, two);
+  bph_buffer* d = create(1000, one);
+  EXPECT_EQ(place(d), a_place);
+  for (bph_buffer* each : {b, c, d, other}) bph_buffer_release(each);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* other = create(1000, two);
+  fake->hold();
+  for (int i = 0; i < 100; ++i) {
+    bph_buffer* a = create(1000, one);
+    ASSERT_WORKS(bph_buffer_record(a, two, error));
+    use(a, two);
+    bph_buffer_release(a);
+    use(other, two);
+    if (i % 10 == 9) fake->run(plugin_stream(two));
+  }
+  EXPECT_LE(fake->events(), 4u);
+  EXPECT_LE(fake->bytes(), 2 * 2 * mib);
+  bph_buffer_release(other);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, AUserEventTellsTooThatAStreamPassed) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(1000, one);
+  const auto a_place = place(a);
+  bph_event* point = event();
+  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  fake->hold();
+  use(a, two);
+  bph_buffer_release(a);
+  ASSERT_WORKS(bph_event_record(point, two, error));
+  ASSERT_WORKS(bph_event_wait(point, BP_WAIT_FOREVER, error));
+  a = create(1000, one);
+  EXPECT_EQ(place(a), a_place);
+  bph_buffer_release(a);
+  bph_event_release(point);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, MemoryOfNoStreamWaitsForAll) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(1000);
+  const auto a_place = place(a);
+  fake->hold();
+  use(a, one);
+  use(a, two);
+  bph_buffer_release(a);
+  const auto taken = [&] {
+    bph_buffer* again = create(1000);
+    const bool same = place(again) == a_place;
+    bph_buffer_release(again);
+    return same;
+  };
+  EXPECT_FALSE(taken());
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_FALSE(taken());
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  bph_buffer* x = create(1000);
+  bph_buffer* y = create(1000);
+  EXPECT_TRUE(place(x) == a_place || place(y) == a_place);
+  for (bph_buffer* each : {x, y}) bph_buffer_release(each);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* target = create(1000, one);
+  for (const uint32_t kind : {BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
+    bph_buffer* a = create(1000, one, kind);
+    const auto a_place = place(a);
+    fake->hold();
+    ASSERT_WORKS(bph_copy(one, target, 0, a, 0, 1000, error));
+    bph_buffer_release(a);
+    bph_buffer* b = create(1000, one, kind);
+    EXPECT_NE(place(b), a_place) << "writing it now would change what the pending copy reads";
+    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    bph_buffer* c = create(1000, one, kind);
+    EXPECT_EQ(place(c), a_place);
+    for (bph_buffer* each : {b, c}) bph_buffer_release(each);
+  }
+  bph_buffer_release(target);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
+  open();
+  fake->limit = 60 * mib;
+  bph_stream* one = stream();
+  bph_buffer* a = create(3 * mib, one);
+  bph_buffer* kept = create(100, one);
+  const auto a_place = place(a);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  bph_stream_release(one);
+  bph_stream* two = stream();
+  bph_buffer* b = create(3 * mib, two);
+  EXPECT_NE(place(b), a_place);
+  fake->release();
+  bph_buffer* c = create(16 * mib, two);
+  bph_buffer* d = create(15 * mib, two);
+  EXPECT_EQ(place(d).first, a_place.first) << "the whole segment moved over";
+  bph_buffer* e = create(200, two);
+  EXPECT_NE(place(e).first, place(kept).first);
+  fake->limit = fake->bytes();
+  std::vector<bph_buffer*> rest;
+  while (rest.size() < 8 && (rest.empty() || place(rest.back()).first != place(kept).first)) {
+    rest.push_back(create(900 * 1024, two));
+  }
+  EXPECT_EQ(place(rest.back()).first, place(kept).first)
+      << "memory has run out: a part of a segment that another block is in";
+  for (bph_buffer* each : rest) bph_buffer_release(each);
+  for (bph_buffer* each : {b, c, d, e, kept}) bph_buffer_release(each);
+  bph_stream_release(two);
+  trim();
+  EXPECT_EQ(fake->bytes(), 0u);
+}
+
+TEST_F(AllocatorTest, StatisticsAndPeaks) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* a = create(512, one);
+  bph_buffer* b = create(513, one);
+  EXPECT_EQ(stats().bytes_in_use, 512u + 1024u);
+  EXPECT_EQ(stats().bytes_reserved, 2 * mib);
+  EXPECT_EQ(stats().allocations, 2u);
+  EXPECT_EQ(stats().allocations_cached, 1u) << "the second is cut from the first's segment";
+  bph_buffer* c = create(8 * mib, one);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
+  EXPECT_EQ(stats().bytes_reserved, 22 * mib);
+  for (bph_buffer* each : {a, b, c}) bph_buffer_release(each);
+  EXPECT_EQ(stats().bytes_in_use, 0u);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
+  EXPECT_EQ(trim(), 22 * mib);
+  EXPECT_EQ(stats().bytes_reserved, 0u);
+  EXPECT_EQ(stats().bytes_reserved_peak, 22 * mib);
+  EXPECT_EQ(stats().trims, 1u);
+  EXPECT_EQ(fake->bytes(), 0u);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* a = create(12 * mib, one);
+  bph_buffer* b = create(14 * mib, one);
+  bph_buffer* c = create(16 * mib, one);
+  bph_buffer_release(c);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  EXPECT_EQ(trim(), 16 * mib) << "freed before the pending work";
+  EXPECT_EQ(trim(), 0u);
+  fake->run(plugin_stream(one));
+  use(b, one);  // the mark that the trim asked for
+  fake->run(plugin_stream(one));
+  EXPECT_EQ(trim(), 12 * mib);
+  bph_buffer_release(b);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, AlignmentIsHonoured) {
+  open();
+  bph_stream* one = stream();
+  std::vector<bph_buffer*> buffers;
+  for (const uint64_t alignment : {1ull, 16ull, 256ull, 512ull, 4096ull, 65536ull, 1ull << 21}) {
+    for (const uint64_t bytes : {uint64_t{1}, uint64_t{700}, uint64_t{5000}, 3 * mib}) {
+      for (bph_stream* on : {static_cast<bph_stream*>(nullptr), one}) {
+        bph_buffer* buffer = aligned(bytes, alignment, on);
+        bph_buffer_desc shared = desc_of(bytes, on, BP_MEMORY_SHARED);
+        shared.alignment = alignment;
+        bph_buffer* mapped = create(shared);
+        void* address = nullptr;
+        ASSERT_WORKS(bph_buffer_map(mapped, &address, error));
+        EXPECT_EQ(reinterpret_cast<uint64_t>(address) % alignment, 0u);
+        EXPECT_EQ(info(buffer).plugin_offset % alignment, 0u);
+        buffers.push_back(buffer);
+        buffers.push_back(mapped);
+      }
+    }
+  }
+  for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
+  bph_stream_release(one);
+  trim();
+  EXPECT_EQ(fake->bytes(), 0u);
+}
+
+TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  bph_buffer_desc desc = desc_of(3 * mib, one);
+  bph_buffer* none = nullptr;
+  EXPECT_FAILS(
+      BP_OUT_OF_MEMORY,
+      "fake:0: DEVICE memory is exhausted: 3145728 bytes asked, 6291456 in use, 6291456 reserved, 2097152 of 8388608 "
+      "free on the device",
+      bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "(the fake's memory is full)", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(stats().out_of_memory_retries, 2u);
+  EXPECT_EQ(stats().bytes_in_use, 6 * mib);
+  bph_buffer_release(a);
+  bph_buffer* b = create(7 * mib, one);
+  bph_buffer_release(b);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer_release(create(6 * mib, one));
+  bph_buffer* b = create(6 * mib, two);
+  EXPECT_EQ(stats().out_of_memory_retries, 1u);
+  bph_buffer_release(b);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  bph_buffer* b = create(7 * mib, one);
+  EXPECT_FALSE(fake->pending(plugin_stream(one)));
+  bph_buffer_release(b);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  bph_stream_release(one);
+  bph_buffer* b = create(7 * mib);
+  bph_buffer_release(b);
+}
+
+TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
+  FakeOptions options;
+  options.limit = 1 * mib;  // less than a segment
+  open(options);
+  bph_stream* one = stream();
+  std::vector<bph_buffer*> buffers;
+  for (int i = 0; i < 16; ++i) buffers.push_back(create(mib / 16, one));
+  EXPECT_EQ(fake->bytes(), mib);
+  for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
+  bph_buffer* whole = create(mib, one);
+  bph_buffer_release(whole);
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {
+  FakeOptions options;
+  options.max_buffer_bytes = 33 * mib - 100;  // between two size classes
+  options.limit = 40 * mib;
+  open(options);
+  bph_stream* one = stream();
+  for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * mib - 100, one));
+  bph_buffer_release(create(30 * mib, one));
+  bph_stream_release(one);
+}
+
+TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
+  open();
+  bph_buffer_desc desc = desc_of(1000);
+  bph_buffer* none = nullptr;
+  fake->fail("buffer_create", BP_DEVICE_LOST);
+  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create: the fake was told",
+               bph_buffer_create(device, &desc, &none, error));
+  fake->answer_null("buffer_create");
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  desc.flags = BPH_BUFFER_RAW;
+  fake->fail("buffer_create", BP_DEVICE_LOST);
+  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create", bph_buffer_create(device, &desc, &none, error));
+  fake->answer_null("buffer_create");
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_EQ(stats().bytes_in_use + stats().bytes_reserved, 0u);
+}
+
+TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
+  FakeOptions options;
+  options.limit = 64 * mib;
+  open(options);
+  // Statistics take the allocator's lock: called from inside a slot they hang if it is held.
+  fake->hook = [&](const char*) {
+    bph_stats now = {};
+    now.struct_size = sizeof(now);
+    ASSERT_EQ(bph_device_stats(device, &now, nullptr), BP_OK);
+  };
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(30 * mib, one);
+  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  fake->hold();
+  use(a, two);
+  bph_buffer_release(a);
+  char memory[16];
+  bph_buffer* imported = nullptr;
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, 16, nullptr, nullptr, &imported, error));
+  bph_buffer_release(imported);
+  bph_buffer_desc desc = desc_of(60 * mib, one);
+  bph_buffer* none = nullptr;
+  EXPECT_EQ(bph_buffer_create(device, &desc, &none, nullptr), BP_OUT_OF_MEMORY);
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  bph_buffer_release(create(60 * mib, one));
+  bph_buffer* target = create(100, one);
+  ASSERT_WORKS(bph_copy_in(one, target, 0, memory, 16, error));
+  bph_buffer_release(target);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+  trim();
+}
+
+// Random calls against a model that knows only what is handed out: no two live buffers share a byte, each is aligned
+// and large enough, the counters agree, and once all is released one trim gives everything back.
+TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
+  open();
+  std::mt19937 random(20);
+  const auto below = [&](uint64_t most) { return std::uniform_int_distribution<uint64_t>(0, most - 1)(random); };
+  struct Live {
+    bph_buffer* buffer;
+    bp_buffer* memory;
+    uint64_t begin, end;
+  };
+  std::vector<Live> live;
+  std::vector<bph_stream*> streams = {nullptr, stream(), stream()};
+  uint64_t peak = 0;
+  for (int round = 0; round < 6000; ++round) {
+    if (live.size() < 60 && below(100) < 55) {
+      const uint64_t bytes = 1 + below(uint64_t{1} << (6 + below(19)));
+      const uint64_t alignment = below(8) == 0 ? uint64_t{1} << below(14) : 0;
+      bph_buffer* buffer = aligned(bytes, alignment, streams[below(streams.size())]);
+      const bph_buffer_info at = info(buffer);
+      ASSERT_EQ(at.bytes, bytes);
+      ASSERT_EQ(at.plugin_offset % std::max<uint64_t>(alignment, 256), 0u);
+      for (const Live& other : live) {
+        ASSERT_TRUE(other.memory != at.plugin_buffer || other.end <= at.plugin_offset ||
+                    other.begin >= at.plugin_offset + bytes);
+      }
+      live.push_back({buffer, at.plugin_buffer, at.plugin_offset, at.plugin_offset + bytes});
+    } else if (!live.empty()) {
+      const size_t index = below(live.size());
+      bph_buffer_release(live[index].buffer);
+      live[index] = live.back();
+      live.pop_back();
+    }
+    if (below(300) == 0) trim();
+    if (below(100) == 0) {
+      bph_stream*& any = streams[1 + below(2)];
+      bph_stream_release(any);
+      any = stream();
+    }
+    const bph_stats now = stats();
+    uint64_t wanted = 0;
+    for (const Live& each : live) wanted += each.end - each.begin;
+    ASSERT_GE(now.bytes_in_use, wanted);
+    ASSERT_GE(now.bytes_reserved, now.bytes_in_use);
+    ASSERT_EQ(now.bytes_reserved, fake->bytes());
+    peak = std::max(peak, now.bytes_in_use);
+    ASSERT_EQ(now.bytes_in_use_peak, peak);
+  }
+  for (const Live& each : live) bph_buffer_release(each.buffer);
+  EXPECT_EQ(stats().bytes_in_use, 0u);
+  trim();
+  EXPECT_EQ(fake->bytes(), 0u) << "all blocks merged to whole segments again";
+  for (bph_stream* each : streams) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, ManyThreads) {
+  FakeOptions options;
+  options.limit = 64 * mib;
+  open(options);
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> made{0};
+  bph_stream* common = stream();
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      bph_stream* own = stream();
+      std::vector<bph_buffer*> held;
+      for (int round = 0; round < 600; ++round) {
+        bph_buffer_desc desc = desc_of(512 + random() % (1u << (9 + random() % 12)), random() % 4 == 0 ? nullptr : own,
+                                       static_cast<uint32_t>(random() % 3));
+        bph_buffer* buffer = nullptr;
+        if (bph_buffer_create(device, &desc, &buffer, nullptr) == BP_OK) {
+          ++made;
+          if (desc.kind != BP_MEMORY_HOST) {
+            ASSERT_EQ(bph_copy(own, buffer, 0, buffer, 256, 256, nullptr), BP_OK);
+          }
+          if (random() % 8 == 0) {
+            ASSERT_EQ(bph_buffer_record(buffer, common, nullptr), BP_OK);
+          }
+          held.push_back(buffer);
+        }
+        while (held.size() > random() % 16) {
+          bph_buffer_release(held.back());
+          held.pop_back();
+        }
+        if (random() % 64 == 0) trim();
+        if (random() % 32 == 0) {
+          ASSERT_EQ(bph_stream_wait(own, BP_WAIT_FOREVER, nullptr), BP_OK);
+        }
+        if (random() % 64 == 0) {
+          bph_stream_release(own);
+          own = stream();
+        }
+        if (random() % 64 == 0) fake->hold();
+        if (random() % 48 == 0) fake->release();
+      }
+      for (bph_buffer* buffer : held) bph_buffer_release(buffer);
+      bph_stream_release(own);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(made, 2000u);
+  fake->release();
+  bph_stream_release(common);
+  trim();
+  EXPECT_EQ(stats().bytes_in_use, 0u);
+  EXPECT_EQ(fake->bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace bp::test

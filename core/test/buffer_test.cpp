@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: arguments, handles, raw and imported memory, the framework's own allocator.
+#include "buffer.hpp"
+
+#include <algorithm>
+
+#include "memory_fixture.hpp"
+
+namespace bp::test {
+namespace {
+
+class BufferTest : public MemoryTest {};
+
+TEST_F(BufferTest, NoBytesIsLegal) {
+  open();
+  bph_buffer* empty = create(0);
+  EXPECT_EQ(info(empty).bytes, 0u);
+  EXPECT_EQ(info(empty).plugin_buffer, nullptr);
+  bph_buffer* host = create(0, nullptr, BP_MEMORY_HOST);
+  void* address = this;
+  ASSERT_WORKS(bph_buffer_map(host, &address, error));
+  EXPECT_EQ(address, nullptr);
+  EXPECT_EQ(fake->buffers(), 0u);
+  for (bph_buffer* buffer : {empty, host}) bph_buffer_release(buffer);
+}
+
+TEST_F(BufferTest, WrongArgumentsAreNamed) {
+  FakeOptions options;
+  options.kinds = 1;
+  options.max_buffer_bytes = 1u << 20;
+  open(options);
+  bph_buffer* out = reinterpret_cast<bph_buffer*>(1);
+  bph_buffer_desc desc = desc_of(100);
+  desc.kind = 3;
+  EXPECT_FAILS(BP_UNSUPPORTED, "memory of kind 3 (unknown) is not offered; it has DEVICE",
+               bph_buffer_create(device, &desc, &out, error));
+  EXPECT_EQ(out, nullptr);
+  desc.kind = BP_MEMORY_HOST;
+  EXPECT_FAILS(BP_UNSUPPORTED, "kind 1 (HOST) is not offered", bph_buffer_create(device, &desc, &out, error));
+  desc.bytes = 0;
+  EXPECT_FAILS(BP_UNSUPPORTED, "kind 1 (HOST) is not offered", bph_buffer_create(device, &desc, &out, error));
+  desc = desc_of((1u << 20) + 1);
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "1048577 bytes asked, and one buffer has at most 1048576",
+               bph_buffer_create(device, &desc, &out, error));
+  desc.bytes = UINT64_MAX;
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "at most 1048576", bph_buffer_create(device, &desc, &out, error));
+  desc = desc_of(100);
+  for (const uint64_t alignment : {uint64_t{3}, uint64_t{1} << 40, UINT64_MAX}) {
+    desc.alignment = alignment;
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a power of two", bph_buffer_create(device, &desc, &out, error));
+  }
+  desc = desc_of(100);
+  desc.flags = 6;
+  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x6", bph_buffer_create(device, &desc, &out, error));
+  desc = desc_of(100);
+  desc.reserved = 1;
+  EXPECT_FAILS(BP_UNSUPPORTED, "reserved 0x1", bph_buffer_create(device, &desc, &out, error));
+  desc = desc_of(100);
+  desc.struct_size = 8;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 8", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is null", bph_buffer_create(device, nullptr, &out, error));
+  desc = desc_of(100);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_buffer_create(device, &desc, nullptr, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null", bph_buffer_create(nullptr, &desc, &out, error));
+  desc.stream = reinterpret_cast<bph_stream*>(device);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_EQ(out, nullptr);
+}
+
+TEST_F(BufferTest, LargerStructsAreReadByTheirRole) {
+  open();
+  struct {
+    bph_buffer_desc desc;
+    uint64_t more;
+  } longer = {desc_of(100), 0};
+  longer.desc.struct_size = sizeof(longer);
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(bph_buffer_create(device, &longer.desc, &buffer, error));
+  longer.more = 1;
+  bph_buffer* none = nullptr;
+  EXPECT_FAILS(BP_UNSUPPORTED, "non-zero bytes beyond", bph_buffer_create(device, &longer.desc, &none, error));
+  struct {
+    bph_buffer_info info;
+    uint64_t more;
+  } wide;
+  wide.info.struct_size = sizeof(wide);
+  wide.more = 9;
+  ASSERT_WORKS(bph_buffer_get_info(buffer, &wide.info, error));
+  EXPECT_EQ(wide.info.bytes, 100u);
+  EXPECT_EQ(wide.more, 0u);
+  bph_buffer_release(buffer);
+}
+
+TEST_F(BufferTest, ReleasedHandlesNeverMatchAgain) {
+  open();
+  bph_stream* one = stream();
+  std::vector<bph_buffer*> old;
+  for (int i = 0; i < 100; ++i) {
+    bph_buffer* buffer = create(1000, one);
+    EXPECT_EQ(std::count(old.begin(), old.end(), buffer), 0);
+    for (bph_buffer* stale : old) {
+      void* address = nullptr;
+      EXPECT_EQ(bph_buffer_map(stale, &address, nullptr), BP_INVALID_ARGUMENT);
+      bph_buffer_release(stale);
+    }
+    EXPECT_EQ(info(buffer).bytes, 1000u) << "a stale release touches nothing";
+    old.push_back(buffer);
+    bph_buffer_release(buffer);
+  }
+  bph_stream_release(one);
+}
+
+TEST_F(BufferTest, MapIsForTheHostsMemory) {
+  open();
+  bph_buffer* memory = create(1000);
+  void* address = this;
+  EXPECT_FAILS(BP_UNSUPPORTED, "DEVICE memory of 1000 bytes has no host address",
+               bph_buffer_map(memory, &address, error));
+  EXPECT_EQ(address, nullptr);
+  for (const uint32_t kind : {BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
+    bph_buffer* a = create(1000, nullptr, kind);
+    bph_buffer* b = create(1000, nullptr, kind);
+    void* a_address = nullptr;
+    void* b_address = nullptr;
+    ASSERT_WORKS(bph_buffer_map(a, &a_address, error));
+    ASSERT_WORKS(bph_buffer_map(b, &b_address, error));
+    EXPECT_GE(std::abs(static_cast<char*>(a_address) - static_cast<char*>(b_address)), 1000);
+    fake->answer_null("buffer_map");
+    EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_map(a, &a_address, error));
+    for (bph_buffer* each : {a, b}) bph_buffer_release(each);
+  }
+  bph_buffer_release(memory);
+}
+
+TEST_F(BufferTest, BufferKeepsItsDevice) {
+  open();
+  bph_buffer* a = create(1000);
+  bph_buffer* b = create(0);
+  bph_device_release(device);
+  EXPECT_FALSE(fake->is_closed());
+  bph_buffer_release(a);
+  EXPECT_FALSE(fake->is_closed());
+  bph_buffer_release(b);
+  EXPECT_TRUE(fake->is_closed());
+}
+
+TEST_F(BufferTest, RawIsThePluginsOwnAndWaitsForItsStream) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer_desc desc = desc_of(1000, one);
+  desc.flags = BPH_BUFFER_RAW;
+  desc.alignment = 4096;
+  bph_buffer* raw = create(desc);
+  EXPECT_EQ(fake->bytes(), 1000u);
+  EXPECT_EQ(info(raw).plugin_offset, 0u);
+  EXPECT_EQ(stats().bytes_reserved, 1000u);
+  EXPECT_EQ(stats().bytes_in_use, 1000u);
+  fake->hold();
+  use(raw, one);
+  bph_buffer_release(raw);
+  EXPECT_EQ(stats().bytes_in_use, 0u);
+  EXPECT_EQ(fake->buffers(), 1u);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(fake->buffers(), 0u) << "a wait lets what it passed go";
+  EXPECT_EQ(stats().bytes_reserved, 0u);
+  bph_stream_release(one);
+}
+
+TEST_F(BufferTest, IdleRawIsDestroyedAtOnce) {
+  open();
+  bph_buffer_desc desc = desc_of(1000);
+  desc.flags = BPH_BUFFER_RAW;
+  bph_buffer_release(create(desc));
+  EXPECT_EQ(fake->buffers(), 0u);
+}
+
+struct Released {
+  int count = 0;
+  static void call(void* context) { ++static_cast<Released*>(context)->count; }
+};
+
+TEST_F(BufferTest, ImportCallsBackOnceWhenEveryStreamPassed) {
+  open();
+  alignas(64) char memory[1024] = {};
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  Released released;
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  EXPECT_EQ(info(buffer).kind, BP_MEMORY_SHARED);
+  void* address = nullptr;
+  ASSERT_WORKS(bph_buffer_map(buffer, &address, error));
+  EXPECT_EQ(address, memory);
+  fake->hold();
+  use(buffer, one);
+  use(buffer, two);
+  bph_buffer_release(buffer);
+  bph_buffer_release(buffer);
+  EXPECT_EQ(released.count, 0);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(released.count, 0);
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(released.count, 1);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+  EXPECT_EQ(released.count, 1);
+}
+
+TEST_F(BufferTest, ImportOfAnIdleDeviceCallsBackAtRelease) {
+  open();
+  char memory[16];
+  Released released;
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  EXPECT_EQ(released.count, 0);
+  bph_buffer_release(buffer);
+  EXPECT_EQ(released.count, 1);
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, 0, Released::call, &released, &buffer, error));
+  bph_buffer_release(buffer);
+  EXPECT_EQ(released.count, 2);
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), nullptr, nullptr, &buffer, error));
+  bph_buffer_release(buffer);
+}
+
+TEST_F(BufferTest, ImportOutlivesEverythingUntilTheDeviceCloses) {
+  open();
+  char memory[1024];
+  bph_stream* one = stream();
+  Released released;
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  fake->hold();
+  use(buffer, one);
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+  EXPECT_EQ(released.count, 0);
+  bph_device_release(device);
+  EXPECT_EQ(released.count, 1);
+  EXPECT_TRUE(fake->is_closed());
+}
+
+TEST_F(BufferTest, AFailedImportCallsBackToo) {
+  open();
+  char memory[16];
+  Released released;
+  bph_buffer* buffer = nullptr;
+  fake->fail("import_host", BP_OUT_OF_MEMORY);
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: import_host",
+               bph_buffer_import_host(device, memory, 16, Released::call, &released, &buffer, error));
+  EXPECT_EQ(released.count, 1);
+  fake->answer_null("import_host");
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming",
+               bph_buffer_import_host(device, memory, 16, Released::call, &released, &buffer, error));
+  EXPECT_EQ(released.count, 2);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the address is null, and 16 bytes",
+               bph_buffer_import_host(device, nullptr, 16, Released::call, &released, &buffer, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "past the end of memory",
+               bph_buffer_import_host(device, memory, UINT64_MAX, Released::call, &released, &buffer, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null",
+               bph_buffer_import_host(nullptr, memory, 16, Released::call, &released, &buffer, error));
+  EXPECT_EQ(released.count, 5);
+  EXPECT_EQ(buffer, nullptr);
+}
+
+TEST_F(BufferTest, ImportNeedsTheInterface) {
+  FakeOptions options;
+  options.import = false;
+  open(options);
+  char memory[16];
+  bph_buffer* buffer = nullptr;
+  EXPECT_FAILS(BP_UNSUPPORTED, "takes no foreign memory",
+               bph_buffer_import_host(device, memory, 16, nullptr, nullptr, &buffer, error));
+}
+
+TEST_F(BufferTest, RecordChecksTheDevice) {
+  open();
+  FakeDevice other;
+  bph_device* other_device = other.open();
+  bph_stream* foreign = nullptr;
+  ASSERT_WORKS(bph_stream_create(other_device, 0, &foreign, error));
+  bph_buffer* buffer = create(10);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_buffer_record: the buffer is of fake:0, the stream of fake:0 as opened",
+               bph_buffer_record(buffer, foreign, error));
+  bph_buffer_desc desc = desc_of(10, foreign);
+  bph_buffer* none = nullptr;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "as opened another time", bph_buffer_create(device, &desc, &none, error));
+  bph_buffer_release(buffer);
+  bph_stream_release(foreign);
+  bph_device_release(other_device);
+}
+
+// A framework's allocator: a bump pointer in one raw buffer.
+struct Bump {
+  bph_buffer* raw = nullptr;
+  uint64_t used = 0;
+  int live = 0;
+  std::vector<std::pair<uint64_t, bph_stream*>> released;  // offset, stream
+  bp_status answer = BP_OK;
+
+  static bp_status allocate(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                            bph_stream*, bph_buffer** out, uint64_t* out_offset, bp_error* error) {
+    auto& bump = *static_cast<Bump*>(context);
+    if (bump.answer != BP_OK) return write_error(error, bump.answer, "bump is full");
+    if (bump.raw == nullptr) {
+      bph_buffer_desc desc = {};
+      desc.struct_size = sizeof(desc);
+      desc.kind = kind;
+      desc.bytes = 1u << 20;
+      desc.flags = BPH_BUFFER_RAW;
+      const bp_status status = bph_buffer_create(device, &desc, &bump.raw, error);
+      if (status != BP_OK) return status;
+    }
+    *out = bump.raw;
+    *out_offset = (bump.used + alignment - 1) / alignment * alignment;
+    bump.used = *out_offset + bytes;
+    ++bump.live;
+    return BP_OK;
+  }
+  static void release(void* context, bph_buffer*, uint64_t offset, uint64_t, bph_stream* stream) {
+    auto& bump = *static_cast<Bump*>(context);
+    bump.released.emplace_back(offset, stream);
+    --bump.live;
+  }
+  bph_allocator table() { return {sizeof(bph_allocator), 0, this, allocate, release}; }
+};
+
+TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
+  Bump bump;
+  const bph_allocator table = bump.table();
+  bph_device_desc device_desc = {};
+  device_desc.struct_size = sizeof(device_desc);
+  device_desc.allocator = &table;
+  open({}, &device_desc);
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* a = create(1000, one);
+  bph_buffer* b = create(1000, one);
+  EXPECT_EQ(info(a).plugin_buffer, info(b).plugin_buffer);
+  EXPECT_EQ(info(b).plugin_offset, 1024u);
+  EXPECT_EQ(stats().bytes_in_use, 2000u + (1u << 20));
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  EXPECT_EQ(bump.released.back(), std::pair(uint64_t{0}, one)) << "its stream's order is handed on";
+  ASSERT_WORKS(bph_buffer_record(b, two, error));
+  use(b, two);
+  bph_buffer_release(b);
+  EXPECT_EQ(bump.live, 1) << "another stream still uses it";
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(bump.live, 0);
+  bph_buffer* c = create(1000);
+  use(c, two);
+  bph_buffer_release(c);
+  EXPECT_EQ(bump.live, 1);
+  fake->release();
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(bump.live, 0);
+  EXPECT_EQ(bump.released.back().second, nullptr);
+  bump.answer = BP_OUT_OF_MEMORY;
+  const bph_buffer_desc desc = desc_of(10);
+  bph_buffer* none = nullptr;
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "the framework's allocator: bump is full",
+               bph_buffer_create(device, &desc, &none, error));
+  bump.answer = BP_OK;
+  bump.used = 1u << 20;
+  EXPECT_FAILS(BP_INTERNAL, "no live buffer of fake:0 that holds them", bph_buffer_create(device, &desc, &none, error));
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+  bph_buffer_release(bump.raw);
+}
+
+}  // namespace
+}  // namespace bp::test

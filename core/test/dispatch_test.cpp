@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eager calls from the host API to a plugin and back: plans, classes, bounds, overlap, staging, fallback.
+#include <atomic>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "host.hpp"
+
+namespace host_test {
+namespace {
+
+const std::string reference = REFERENCE_PLUGIN;
+const std::string dense = DENSE_PLUGIN;
+
+std::vector<float> iota(size_t count, float start = 0) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), start);
+  return values;
+}
+
+TEST(Dispatch, AddsTwoVectors) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor b = host.tensor<float>(BP_F32, {4}, {10, 20, 30, 40});
+  const bph_tensor c = host.empty(BP_F32, {4}, 16);
+  const Call call(BP_OP_ADD, {a, b}, {c});
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(c, 4), (std::vector<float>{11, 22, 33, 44}));
+}
+
+TEST(Dispatch, ImmediateNeedsNoBuffer) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {3}, {1, 2, 3});
+  bph_tensor one = host.empty(BP_F32, {3}, 0);
+  one.flags = BPH_TENSOR_IMMEDIATE;
+  one.immediate = bph_scalar_from_f64(BP_F32, 0.5);
+  const bph_tensor c = host.empty(BP_F32, {3}, 12);
+  const Call call(BP_OP_ADD, {a, one}, {c});
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(c, 3), (std::vector<float>{1.5, 2.5, 3.5}));
+}
+
+TEST(Dispatch, InPlaceIsAllowedForElementwiseOnly) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const Call doubled(BP_OP_ADD, {a, a}, {a});
+  EXPECT_OK(bph_execute(host.stream, &doubled, &error));
+  EXPECT_EQ(host.read<float>(a, 4), (std::vector<float>{2, 4, 6, 8}));
+  const bph_tensor m = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const Call squared(BP_OP_MATMUL, {m, m}, {m}, &full);
+  EXPECT_FAILS(bph_execute(host.stream, &squared, &error), BP_INVALID_ARGUMENT, "in place");
+}
+
+TEST(Dispatch, PartialOverlapIsRefusedAndInterleavingIsNot) {
+  Host host(reference);
+  const bph_tensor all = host.tensor<float>(BP_F32, {8}, iota(8));
+  bph_tensor low = all, high = all;
+  low.shape[0] = high.shape[0] = 6;
+  high.offset = 8;
+  const Call shifted(BP_OP_NEG, {low}, {high});
+  EXPECT_FAILS(bph_execute(host.stream, &shifted, &error), BP_INVALID_ARGUMENT, "overlaps input 0");
+  EXPECT_EQ(host.read<float>(all, 8), iota(8)) << "nothing was written";
+  bph_tensor even = all, odd = all;
+  even.shape[0] = odd.shape[0] = 4;
+  even.strides[0] = odd.strides[0] = 2;
+  odd.offset = 4;
+  const Call interleaved(BP_OP_NEG, {even}, {odd});
+  EXPECT_OK(bph_execute(host.stream, &interleaved, &error));
+  EXPECT_EQ(host.read<float>(all, 8), (std::vector<float>{0, 0, 2, -2, 4, -4, 6, -6}));
+  bph_tensor reversed = all;
+  reversed.strides[0] = -1;
+  reversed.offset = 28;
+  const Call flipped(BP_OP_NEG, {all}, {reversed});
+  EXPECT_FAILS(bph_execute(host.stream, &flipped, &error), BP_INVALID_ARGUMENT, "overlaps");
+}
+
+TEST(Dispatch, BoundsAreCheckedAtEveryCall) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  bph_tensor c = host.empty(BP_F32, {4}, 16);
+  const Call good(BP_OP_NEG, {a}, {c});
+  EXPECT_OK(bph_execute(host.stream, &good, &error));
+  const auto refused = [&](bph_tensor in, bph_tensor out, const char* word) {
+    const Call call(BP_OP_NEG, {in}, {out});
+    EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, word);
+  };
+  bph_tensor beyond = a;
+  beyond.offset = 4;
+  refused(beyond, c, "16 bytes does not hold");
+  beyond.offset = UINT64_MAX - 3;
+  refused(beyond, c, "does not hold");
+  bph_tensor before = a;
+  before.strides[0] = -1;
+  refused(before, c, "-12 to 4");
+  bph_tensor odd = a;
+  odd.offset = 2;
+  odd.shape[0] = 2;
+  bph_tensor two = c;
+  two.shape[0] = 2;
+  refused(odd, two, "aligned to 2 bytes");
+  bph_tensor nowhere = c;
+  nowhere.buffer = nullptr;
+  refused(a, nowhere, "no buffer");
+  EXPECT_EQ(host.read<float>(c, 4), (std::vector<float>{-1, -2, -3, -4}));
+}
+
+TEST(Dispatch, BadCallsAreRefused) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor c = host.empty(BP_F32, {4}, 16);
+  Call call(BP_OP_NEG, {a}, {c});
+  EXPECT_FAILS(bph_execute(nullptr, &call, &error), BP_INVALID_ARGUMENT, "stream is null");
+  EXPECT_FAILS(bph_execute(host.stream, nullptr, &error), BP_INVALID_ARGUMENT, "null");
+  EXPECT_FAILS(bph_execute(reinterpret_cast<bph_stream*>(host.device), &call, &error), BP_INVALID_ARGUMENT,
+               "not a live stream");
+  EXPECT_FAILS(bph_execute(reinterpret_cast<bph_stream*>(&call), &call, &error), BP_INVALID_ARGUMENT,
+               "not a live stream");
+  call.op = 77;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "operator 77");
+  call.op = BP_OP_NEG;
+  call.flags = 1u << 20;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x100000");
+  call.flags = BP_OP_FLAG_DEVICE_SCALARS;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "flags");
+  call.flags = 0;
+  call.struct_size = 8;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "struct_size is 8");
+  call.struct_size = sizeof(bph_call);
+  call.inputs = nullptr;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "null arrays");
+  call.inputs = call.input_views.data();
+  call.input_count = 40;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "40");
+  call.input_count = 1;
+  call.input_views[0].rank = 200;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "rank 200");
+  call.input_views[0].rank = 1;
+  call.input_views[0].flags = 2;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x2");
+  call.input_views[0].flags = 0;
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+}
+
+TEST(Dispatch, ReleasedHandlesAreRefused) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  bph_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.bytes = 16;
+  desc.stream = host.stream;
+  bph_tensor c = a;
+  ASSERT_OK(bph_buffer_create(host.device, &desc, &c.buffer, &error));
+  bph_buffer_release(c.buffer);
+  const Call call(BP_OP_NEG, {a}, {c});
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "not a live buffer");
+  bph_buffer_release(c.buffer);
+  bph_stream* stream = nullptr;
+  ASSERT_OK(bph_stream_create(host.device, 0, &stream, &error));
+  bph_stream_release(stream);
+  EXPECT_FAILS(bph_execute(stream, &call, &error), BP_INVALID_ARGUMENT, "not a live stream");
+  EXPECT_FAILS(bph_stream_wait(stream, 0, &error), BP_INVALID_ARGUMENT, "not a live stream");
+  bph_stream_release(stream);
+}
+
+TEST(Dispatch, BufferOfAnotherDeviceIsRefused) {
+  Host host(reference), other(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor c = other.empty(BP_F32, {4}, 16);
+  const Call call(BP_OP_NEG, {a}, {c});
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "lies on reference:0");
+}
+
+TEST(Dispatch, GrowingLengthsMakeNoPlan) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {1, 1024}, iota(1024));
+  const bph_tensor c = host.empty(BP_F32, {1, 1024}, 4096);
+  const auto run = [&](int64_t length) {
+    bph_tensor in = a, out = c;
+    in.shape[1] = out.shape[1] = length;
+    const Call call(BP_OP_NEG, {in}, {out});
+    ASSERT_OK(bph_execute(host.stream, &call, &error));
+  };
+  run(2);
+  const bph_stats before = host.stats();
+  for (int64_t length = 3; length < 600; ++length) run(length);
+  for (int64_t length = 500; length < 600; ++length) run(length);
+  const bph_stats after = host.stats();
+  EXPECT_EQ(after.plans_created, before.plans_created);
+  EXPECT_EQ(after.plan_class_hits - before.plan_class_hits, 597u);
+  EXPECT_EQ(after.plan_hits - before.plan_hits, 100u);
+  EXPECT_EQ(host.read<float>(c, 600)[598], -598.0f);
+}
+
+TEST(Dispatch, PlanCacheIsBounded) {
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.plan_cache_entries = 16;
+  Host host(reference, &desc);
+  const bph_tensor a = host.tensor<float>(BP_F32, {1024}, iota(1024));
+  const bph_tensor c = host.empty(BP_F32, {1024}, 4096);
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t length = 1; length <= 300; ++length) {
+      bph_tensor in = a, out = c;
+      in.shape[0] = out.shape[0] = length;
+      const Call call(BP_OP_NEG, {in}, {out});
+      ASSERT_OK(bph_execute(host.stream, &call, &error));
+    }
+  }
+  const bph_stats stats = host.stats();
+  EXPECT_LE(stats.plan_entries, 16u);
+  EXPECT_GT(stats.plans_evicted, 200u);
+  EXPECT_OK(bph_device_trim(host.device, 1, nullptr, &error));
+  EXPECT_EQ(host.stats().plan_entries, 0u);
+  const Call call(BP_OP_NEG, {a}, {c});
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
+}
+
+TEST(Dispatch, SupportsTellsWithoutExecuting) {
+  Host host(reference);
+  bph_support support = {};
+  support.struct_size = sizeof(support);
+  bph_tensor view = {};
+  view.dtype = BP_F32;
+  view.rank = 1;
+  view.shape[0] = 8;
+  view.strides[0] = 1;
+  const Call add(BP_OP_ADD, {view, view}, {view});
+  EXPECT_OK(bph_device_supports(host.device, &add, &support, &error));
+  EXPECT_TRUE(support.plan_flags & BP_PLAN_ANY_SIZE);
+  bph_tensor whole = view;
+  whole.dtype = BP_I32;
+  const Call exp(BP_OP_EXP, {whole}, {whole});
+  EXPECT_FAILS(bph_device_supports(host.device, &exp, &support, &error), BP_INVALID_ARGUMENT, "input 0 is i32");
+  EXPECT_EQ(host.stats().plans_created, 0u);
+}
+
+TEST(Staging, StridedOperandsGoThroughDenseTemporaries) {
+  Host host(dense);
+  const bph_tensor a = host.tensor<float>(BP_F32, {3, 4}, iota(12));
+  const bph_tensor out = host.tensor<float>(BP_F32, {4, 6}, std::vector<float>(24, -1));
+  bph_tensor transposed = a;
+  std::swap(transposed.shape[0], transposed.shape[1]);
+  std::swap(transposed.strides[0], transposed.strides[1]);
+  bph_tensor columns = out;
+  columns.shape[1] = 3;
+  columns.strides[1] = 2;
+  bph_tensor hundred = columns;
+  hundred.buffer = nullptr;
+  hundred.flags = BPH_TENSOR_IMMEDIATE;
+  hundred.immediate = bph_scalar_from_f64(BP_F32, 100);
+  const Call call(BP_OP_SUB, {hundred, transposed}, {columns});
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  std::vector<float> expected(24, -1);
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < 3; ++j) expected[i * 6 + j * 2] = 100 - static_cast<float>(j * 4 + i);
+  }
+  EXPECT_EQ(host.read<float>(out, 24), expected);
+  const bph_stats stats = host.stats();
+  EXPECT_EQ(stats.staged_operands, 3u);
+  EXPECT_EQ(stats.staged_bytes, 3u * 12 * 4);
+}
+
+TEST(Staging, OutputThatIsReadIsCopiedIn) {
+  Host host(dense);
+  const bph_tensor io = host.tensor<float>(BP_F32, {8}, {10, 0, 20, 0, 30, 0, 40, 0});
+  bph_tensor every_other = io;
+  every_other.shape[0] = 4;
+  every_other.strides[0] = 2;
+  const bph_tensor index = host.tensor<int32_t>(BP_I32, {3}, {3, 0, 9});
+  const bph_tensor source = host.tensor<float>(BP_F32, {3}, {1, 2, 3});
+  const bp_scatter_attributes add = {sizeof(add), 0, BP_SCATTER_ADD, 0};
+  const Call call(BP_OP_SCATTER, {index, source}, {every_other}, &add);
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(io, 8), (std::vector<float>{12, 0, 20, 0, 30, 0, 41, 0}));
+}
+
+TEST(Staging, InPlaceOnStridedViews) {
+  Host host(dense);
+  const bph_tensor a = host.tensor<float>(BP_F32, {6}, iota(6));
+  bph_tensor view = a;
+  view.shape[0] = 3;
+  view.strides[0] = 2;
+  const Call call(BP_OP_SUB, {view, view}, {view});
+  EXPECT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(a, 6), (std::vector<float>{0, 1, 0, 3, 0, 5}));
+}
+
+TEST(Fallback, IsAnErrorByDefault) {
+  Host host(dense);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, iota(4));
+  const Call call(BP_OP_EXP, {a}, {a});
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "exp");
+  EXPECT_EQ(host.stats().fallback_executions, 0u);
+}
+
+TEST(Fallback, RunsElsewhereWhenAllowedAndIsCounted) {
+  for (const uint32_t policy : {BPH_FALLBACK_WARN, BPH_FALLBACK_ALLOW}) {
+    bph_device_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.fallback = policy;
+    Host host(dense, &desc, REFERENCE_DIRECTORY);
+    const bph_tensor a = host.tensor<float>(BP_F32, {6}, iota(6));
+    const bph_tensor out = host.tensor<float>(BP_F32, {6}, std::vector<float>(6, -1));
+    bph_tensor backwards = a;
+    backwards.shape[0] = 3;
+    backwards.strides[0] = -2;
+    backwards.offset = 16;
+    bph_tensor gaps = out;
+    gaps.shape[0] = 3;
+    gaps.strides[0] = 2;
+    const Call call(BP_OP_SQRT, {backwards}, {gaps});
+    EXPECT_OK(bph_execute(host.stream, &call, &error));
+    EXPECT_OK(bph_execute(host.stream, &call, &error));
+    const std::vector<float> got = host.read<float>(out, 6);
+    EXPECT_EQ(got, (std::vector<float>{2, -1, std::sqrt(2.0f), -1, 0, -1}));
+    EXPECT_EQ(host.stats().fallback_executions, 2u);
+    EXPECT_GT(host.stats().fallback_bytes, 0u);
+    EXPECT_EQ(host.log.size(), policy == BPH_FALLBACK_WARN ? 1u : 0u);
+    bph_tensor wrong = gaps;
+    wrong.offset = 4096;
+    const Call bad(BP_OP_SQRT, {backwards}, {wrong});
+    EXPECT_FAILS(bph_execute(host.stream, &bad, &error), BP_INVALID_ARGUMENT, "does not hold");
+  }
+}
+
+TEST(Fallback, UnknownDeviceIsNamed) {
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.fallback = BPH_FALLBACK_ALLOW;
+  desc.fallback_device = "nowhere:3";
+  Host host(dense, &desc);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, iota(4));
+  const Call call(BP_OP_EXP, {a}, {a});
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNAVAILABLE, "nowhere");
+}
+
+TEST(Dispatch, ManyThreadsShareOnePlanCache) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {512}, iota(512));
+  std::atomic<int> failures{0};
+  std::vector<bph_tensor> outputs;
+  for (int t = 0; t < 4; ++t) outputs.push_back(host.empty(BP_F32, {512}, 2048));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      bph_stream* stream = nullptr;
+      if (bph_stream_create(host.device, 0, &stream, nullptr) != BP_OK) ++failures;
+      for (int64_t round = 0; round < 400; ++round) {
+        bph_tensor in = a, out = outputs[static_cast<size_t>(t)];
+        in.shape[0] = out.shape[0] = 1 + round % 100;
+        const Call call(BP_OP_NEG, {in}, {out});
+        if (bph_execute(stream, &call, nullptr) != BP_OK) ++failures;
+        if (round % 97 == 0 && bph_device_trim(host.device, 1, nullptr, nullptr) != BP_OK) ++failures;
+      }
+      if (bph_stream_wait(stream, BP_WAIT_FOREVER, nullptr) != BP_OK) ++failures;
+      bph_stream_release(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures.load(), 0);
+  EXPECT_EQ(host.read<float>(outputs[3], 100)[99], -99.0f);
+}
+
+TEST(Device, DescriptorsAreChecked) {
+  Host host(reference);
+  bph_device* device = nullptr;
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.fallback = 9;
+  EXPECT_FAILS(bph_plugin_device_open(host.plugin, 0, &desc, &device, &error), BP_INVALID_ARGUMENT, "fallback is 9");
+  desc.fallback = 0;
+  desc.native_composites = 3;
+  EXPECT_FAILS(bph_plugin_device_open(host.plugin, 0, &desc, &device, &error), BP_INVALID_ARGUMENT,
+               "native_composites");
+  desc.native_composites = 0;
+  desc.options = "speed=11";
+  EXPECT_FAILS(bph_plugin_device_open(host.plugin, 0, &desc, &device, &error), BP_UNSUPPORTED, "speed");
+  EXPECT_FAILS(bph_plugin_device_open(host.plugin, 7, nullptr, &device, &error), BP_INVALID_ARGUMENT, "7");
+  EXPECT_EQ(device, nullptr);
+  EXPECT_FAILS(bph_plugin_device_open(host.plugin, 0, nullptr, nullptr, &error), BP_INVALID_ARGUMENT, "null");
+  char name[8];
+  EXPECT_FAILS(bph_device_name(host.device, name, sizeof(name), &error), BP_INVALID_ARGUMENT, "12 bytes");
+}
+
+TEST(Device, OutlivesItsParentsByItsChildren) {
+  bph_registry_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+  desc.search_path = "";
+  bph_registry* registry = nullptr;
+  bph_plugin* plugin = nullptr;
+  bph_device* device = nullptr;
+  bph_stream* stream = nullptr;
+  ASSERT_OK(bph_registry_create(&desc, &registry, &error));
+  ASSERT_OK(bph_plugin_load(registry, reference.c_str(), &plugin, &error));
+  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
+  ASSERT_OK(bph_stream_create(device, 0, &stream, &error));
+  bph_registry_release(registry);
+  bph_plugin_release(plugin);
+  bph_device_release(device);
+  EXPECT_OK(bph_stream_wait(stream, BP_WAIT_FOREVER, &error));
+  EXPECT_FAILS(bph_device_stats(device, nullptr, &error), BP_INVALID_ARGUMENT, "not a live device");
+  bph_stream_release(stream);
+}
+
+}  // namespace
+}  // namespace host_test

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation of opening a device and of executing on it failing in turn, once and for ever: plans, any-size classes,
+// staging, fallback.
+#include <backplane/backplane.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fault_points.hpp"
+
+namespace {
+
+// One device of a plugin, three buffers, and what a test does with them.
+class ExhaustionDispatch : public ::testing::Test {
+ protected:
+  void load(const char* path, const char* search_path) {
+    bp_error error = {};
+    error.struct_size = sizeof(error);
+    bph_registry_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    desc.search_path = search_path;
+    ASSERT_EQ(bph_registry_create(&desc, &registry_, &error), BP_OK) << error.message;
+    ASSERT_EQ(bph_plugin_load(registry_, path, &plugin_, &error), BP_OK) << error.message;
+  }
+  void TearDown() override {
+    bph_plugin_release(plugin_);
+    bph_registry_release(registry_);
+  }
+
+  // `most` bounds the points, 0: none is left out.
+  template <class Body>
+  fault_points::Result sweep(const char* what, uint32_t fallback, uint64_t most, Body body) {
+    return fault_points::sweep(
+        what, fault_points::memory,
+        [&]() -> bp_status {
+          bph_device_desc desc = {};
+          desc.struct_size = sizeof(desc);
+          desc.fallback = fallback;
+          bph_device* device = nullptr;
+          bph_stream* stream = nullptr;
+          bph_buffer* buffers[3] = {};
+          bp_status status = bph_plugin_device_open(plugin_, 0, &desc, &device, nullptr);
+          if (status == BP_OK) status = bph_stream_create(device, 0, &stream, nullptr);
+          bph_buffer_desc buffer = {};
+          buffer.struct_size = sizeof(buffer);
+          buffer.bytes = 4096;
+          buffer.stream = stream;
+          for (bph_buffer*& made : buffers) {
+            if (status == BP_OK) status = bph_buffer_create(device, &buffer, &made, nullptr);
+          }
+          if (status == BP_OK) status = body(device, stream, buffers);
+          if (status == BP_OK) status = bph_stream_wait(stream, BP_WAIT_FOREVER, nullptr);
+          for (bph_buffer* made : buffers) bph_buffer_release(made);
+          bph_stream_release(stream);
+          bph_device_release(device);
+          return status;
+        },
+        most);
+  }
+
+  // op(a, b) or op(a), on views of `rows` by 4 with `pitch` elements between rows.
+  static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch) {
+    bph_tensor views[3] = {};
+    for (int i = 0; i < 3; ++i) {
+      views[i].buffer = buffers[i];
+      views[i].dtype = BP_F32;
+      views[i].rank = 2;
+      views[i].shape[0] = rows;
+      views[i].shape[1] = 4;
+      views[i].strides[0] = pitch;
+      views[i].strides[1] = 1;
+    }
+    bph_call call = {};
+    call.struct_size = sizeof(call);
+    call.op = op;
+    call.inputs = views;
+    call.input_count = op == BP_OP_SUB ? 2 : 1;
+    call.outputs = views + 2;
+    call.output_count = 1;
+    return bph_execute(stream, &call, nullptr);
+  }
+
+ private:
+  bph_registry* registry_ = nullptr;
+  bph_plugin* plugin_ = nullptr;
+};
+
+TEST_F(ExhaustionDispatch, PlansAndClasses) {
+  load(NULL_PLUGIN, "");
+  const auto result =
+      sweep("plans", BPH_FALLBACK_ERROR, 0, [](bph_device* device, bph_stream* stream, bph_buffer** buffers) {
+        bp_status status = BP_OK;
+        for (int64_t rows = 1; rows < 6 && status == BP_OK; ++rows)
+          status = execute(stream, buffers, BP_OP_SUB, rows, 4);
+        if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
+        if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
+        if (status == BP_OK) status = execute(stream, buffers, BP_OP_NEG, 3, 8);
+        return status;
+      });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 10u);
+}
+
+TEST_F(ExhaustionDispatch, Staging) {
+  load(DENSE_PLUGIN, "");
+  const auto result = sweep(
+      "staging", BPH_FALLBACK_ERROR, 0,
+      [](bph_device*, bph_stream* stream, bph_buffer** buffers) { return execute(stream, buffers, BP_OP_SUB, 5, 9); });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 10u);
+}
+
+TEST_F(ExhaustionDispatch, Fallback) {
+  load(DENSE_PLUGIN, REFERENCE_DIRECTORY);
+  const auto result = sweep(
+      "fallback", BPH_FALLBACK_ALLOW, 150,
+      [](bph_device*, bph_stream* stream, bph_buffer** buffers) { return execute(stream, buffers, BP_OP_EXP, 5, 9); });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 10u);
+}
+
+}  // namespace

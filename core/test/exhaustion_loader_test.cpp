@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call of registry and plugin with every allocation and file call failing: an error, nothing kept, then success.
+#include "fault_points.hpp"
+#include "loader_fixture.hpp"
+
+namespace {
+
+class LoaderExhaustion : public LoaderTest {
+ protected:
+  LoaderExhaustion() {
+    std::filesystem::create_symlink(plugin_file("null_plugin"), folder + "/null.so");
+    write("null.json", manifest_text("null", "null.so"));
+    write("null2.json", manifest_text("null", "null.so", {{"extra", "1"}}));
+    write("broken.json", "{");
+    write("config.json", R"({"devices": ["absent:1", "null:0"]})");
+    config = folder + "/config.json";
+  }
+
+  bp_status open_registry() {
+    bph_registry_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    desc.search_path = folder.c_str();
+    desc.config_file = config.c_str();
+    desc.log = [](void*, int32_t, const char*) {};
+    return bph_registry_create(&desc, &registry, nullptr);
+  }
+  void close_registry() {
+    bph_registry_release(registry);
+    registry = nullptr;
+  }
+
+  std::string config;
+};
+
+constexpr unsigned memory_only = fault_points::memory;
+
+// A registry that could not read a manifest still comes to be, so only exhausted memory must make it fail.
+TEST_F(LoaderExhaustion, CreateRegistry) {
+  const auto attempt = [&] {
+    const bp_status status = open_registry();
+    if (status == BP_OK) {
+      close_registry();
+    } else {
+      EXPECT_EQ(registry, nullptr);
+    }
+    return status;
+  };
+  const auto memory = fault_points::sweep("bph_registry_create, memory", memory_only, attempt);
+  EXPECT_EQ(memory.complaint, "");
+  EXPECT_GT(memory.errors, 50u);
+  const auto files = fault_points::sweep("bph_registry_create, files", fault_points::files, attempt);
+  EXPECT_EQ(files.complaint, "");
+  EXPECT_GT(files.points, 50u);
+}
+
+TEST_F(LoaderExhaustion, LoadByName) {
+  ASSERT_EQ(open_registry(), BP_OK);
+  // One registry for all points: what a failed load leaves behind must not stop the next.
+  for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
+    const std::string what = "bph_plugin_load, kind " + std::to_string(kind);
+    const auto result = fault_points::sweep(what.c_str(), kind, [&] {
+      bph_plugin* loaded = nullptr;
+      const bp_status status = bph_plugin_load(registry, "null", &loaded, nullptr);
+      EXPECT_EQ(loaded == nullptr, status != BP_OK);
+      bph_plugin_release(loaded);
+      return status;
+    });
+    EXPECT_EQ(result.complaint, "");
+  }
+}
+
+TEST_F(LoaderExhaustion, CreateLoadAskRelease) {
+  for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
+    const std::string what = "create, load, examine, count, info, kind " + std::to_string(kind);
+    const auto result = fault_points::sweep(what.c_str(), kind, [&] {
+      bph_plugin* loaded = nullptr;
+      bp_status status = open_registry();
+      if (status == BP_OK) status = bph_plugin_load(registry, "null", &loaded, nullptr);
+      if (status == BP_OK) status = bph_registry_examine(registry, nullptr);
+      uint32_t devices = 0;
+      if (status == BP_OK) status = bph_plugin_device_count(loaded, &devices, nullptr);
+      bp_device_info info = {};
+      info.struct_size = sizeof(info);
+      if (status == BP_OK) status = bph_plugin_device_info(loaded, 0, &info, nullptr);
+      bph_candidate candidate = {};
+      candidate.struct_size = sizeof(candidate);
+      if (status == BP_OK) status = bph_registry_candidate(registry, 0, &candidate, nullptr);
+      bph_plugin_release(loaded);
+      close_registry();
+      return status;
+    });
+    EXPECT_EQ(result.complaint, "");
+    EXPECT_GT(result.errors, 0u);
+  }
+}
+
+TEST_F(LoaderExhaustion, LoadByPath) {
+  ASSERT_EQ(open_registry(), BP_OK);
+  const std::string path = plugin_file("null_plugin");
+  const auto result = fault_points::sweep("bph_plugin_load by path", fault_points::all, [&] {
+    bph_plugin* loaded = nullptr;
+    const bp_status status = bph_plugin_load(registry, path.c_str(), &loaded, nullptr);
+    bph_plugin_release(loaded);
+    return status;
+  });
+  EXPECT_EQ(result.complaint, "");
+}
+
+}  // namespace

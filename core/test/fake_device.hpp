@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin inside the test: host memory, and streams whose work runs only when the test says so, so that ordering is
+// tested without time. What the ABI forbids its caller is recorded as a violation.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "plugin.hpp"
+#include "ref.hpp"
+#include "registry.hpp"
+
+namespace bp::test {
+
+struct FakeOptions {
+  uint64_t capabilities = BP_CAP_TIMING;
+  uint64_t kinds = 7;
+  uint64_t alignment = 256;
+  uint64_t max_buffer_bytes = uint64_t{1} << 40;
+  uint64_t limit = UINT64_MAX;  // of the memory of all buffers
+  bool copy_in = false, copy_out = false;
+  bool import = true;
+};
+
+class FakeDevice {
+ public:
+  explicit FakeDevice(FakeOptions options = {});
+  ~FakeDevice();
+  FakeDevice(const FakeDevice&) = delete;
+  FakeDevice& operator=(const FakeDevice&) = delete;
+
+  // Opens the device as the host API does; the caller releases it.
+  bph_device* open(const bph_device_desc* desc = nullptr);
+
+  // While held, enqueued work stays; a wait without end runs what it waits for.
+  void hold() { held_ = true; }
+  void release();               // runs everything, in order
+  void run(bp_stream* stream);  // all of one stream
+  bool pending(bp_stream* stream);
+  // The next `count` calls of `slot` answer `status`.
+  void fail(const std::string& slot, bp_status status, uint32_t count = 1);
+  // The next `count` creates of `slot` answer OK with null.
+  void answer_null(const std::string& slot, uint32_t count = 1);
+  // Fails a stream: its pending work is dropped.
+  void break_stream(bp_stream* stream);
+  // Called inside every slot.
+  std::function<void(const char* slot)> hook;
+
+  std::vector<std::string> violations();
+  uint64_t buffers() const { return live_buffers_; }
+  uint64_t streams() const { return live_streams_; }
+  uint64_t events() const { return live_events_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t calls(const std::string& slot);
+  bool is_closed() const { return closed_; }
+  bool has_ended() const { return ended_; }
+  uint64_t limit = 0;
+  FakeOptions options;
+
+ private:
+  friend struct FakeSlots;
+  bool enter(const char* slot, bp_error* error, bp_status* answer);
+  bool run_one(bp_stream* stream, bool run_others);
+  void run_all(bp_stream* stream, bool run_others);
+
+  std::recursive_mutex mutex_;
+  std::atomic<bool> held_{false};
+  std::set<bp_stream*> streams_;
+  std::map<std::string, uint64_t> calls_;
+  std::map<std::string, std::pair<bp_status, uint32_t>> failures_;
+  std::map<std::string, uint32_t> nulls_;
+  std::vector<std::string> violations_;
+  std::atomic<uint64_t> live_buffers_{0}, live_streams_{0}, live_events_{0}, bytes_{0};
+  std::atomic<bool> closed_{false}, ended_{false};
+  int64_t clock_ = 0;
+  struct Instance;
+  Instance* instance_;
+};
+
+// The plugin's handles behind the host API's.
+bp_stream* plugin_stream(bph_stream* stream);
+bp_buffer* plugin_buffer(bph_buffer* buffer);
+
+}  // namespace bp::test

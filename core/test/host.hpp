@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of the host API share: a plugin loaded by path, a device, a stream, buffers with data.
+#pragma once
+
+#include <backplane/backplane.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace host_test {
+
+struct ErrorRecord : bp_error {
+  ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
+};
+
+// A status with its message, for EXPECT lines.
+#define EXPECT_OK(call)                                         \
+  do {                                                          \
+    host_test::ErrorRecord error;                               \
+    EXPECT_EQ((call), BP_OK) << #call << ": " << error.message; \
+  } while (false)
+#define ASSERT_OK(call)                                         \
+  do {                                                          \
+    host_test::ErrorRecord error;                               \
+    ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
+  } while (false)
+// Expects a status, and a word in the message.
+#define EXPECT_FAILS(call, wanted, word)                                                                   \
+  do {                                                                                                     \
+    host_test::ErrorRecord error;                                                                          \
+    EXPECT_EQ((call), wanted) << #call << ": " << error.message;                                           \
+    EXPECT_NE(std::string(error.message).find(word), std::string::npos) << #call << ": " << error.message; \
+  } while (false)
+
+// A registry that searches nothing by itself, with one device of the plugin at `path`.
+class Host {
+ public:
+  explicit Host(const std::string& path, const bph_device_desc* desc = nullptr, const char* search_path = "") {
+    bph_registry_desc registry_desc = {};
+    registry_desc.struct_size = sizeof(registry_desc);
+    registry_desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    registry_desc.search_path = search_path;
+    registry_desc.log = [](void* context, int32_t, const char* message) {
+      static_cast<std::vector<std::string>*>(context)->push_back(message);
+    };
+    registry_desc.log_context = &log;
+    EXPECT_OK(bph_registry_create(&registry_desc, &registry, &error));
+    EXPECT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
+    EXPECT_OK(bph_plugin_device_open(plugin, 0, desc, &device, &error));
+    EXPECT_OK(bph_stream_create(device, 0, &stream, &error));
+  }
+  ~Host() {
+    for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
+    bph_stream_release(stream);
+    bph_device_release(device);
+    bph_plugin_release(plugin);
+    bph_registry_release(registry);
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  bph_buffer* buffer(uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
+    bph_buffer_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.kind = kind;
+    desc.bytes = bytes;
+    desc.stream = stream;
+    bph_buffer* made = nullptr;
+    EXPECT_OK(bph_buffer_create(device, &desc, &made, &error));
+    buffers_.push_back(made);
+    return made;
+  }
+  // A dense tensor with these values.
+  template <class T>
+  bph_tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
+    bph_tensor view = empty(dtype, shape, values.size() * sizeof(T));
+    EXPECT_OK(bph_copy_in(stream, view.buffer, 0, values.data(), values.size() * sizeof(T), &error));
+    EXPECT_OK(bph_stream_wait(stream, BP_WAIT_FOREVER, &error));
+    return view;
+  }
+  bph_tensor empty(uint32_t dtype, std::vector<int64_t> shape, uint64_t bytes) {
+    bph_tensor view = {};
+    view.dtype = static_cast<uint16_t>(dtype);
+    view.rank = static_cast<uint8_t>(shape.size());
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      view.shape[d] = shape[d];
+      view.strides[d] = stride;
+      stride *= shape[d];
+    }
+    if (bytes != 0) view.buffer = buffer(bytes);
+    return view;
+  }
+  // The first `count` elements of the tensor's buffer.
+  template <class T>
+  std::vector<T> read(const bph_tensor& view, size_t count) {
+    std::vector<T> values(count);
+    EXPECT_OK(bph_copy_out(stream, values.data(), view.buffer, 0, count * sizeof(T), &error));
+    return values;
+  }
+  bph_stats stats() {
+    bph_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    EXPECT_OK(bph_device_stats(device, &stats, &error));
+    return stats;
+  }
+
+  bph_registry* registry = nullptr;
+  bph_plugin* plugin = nullptr;
+  bph_device* device = nullptr;
+  bph_stream* stream = nullptr;
+  std::vector<std::string> log;
+
+ private:
+  std::vector<bph_buffer*> buffers_;
+};
+
+// A call that owns its parts.
+struct Call : bph_call {
+  Call(uint32_t operator_id, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
+       const void* attribute_struct = nullptr, std::vector<uint64_t> scalar_bits = {})
+      : bph_call{}, input_views(std::move(in)), output_views(std::move(out)), scalar_values(std::move(scalar_bits)) {
+    struct_size = sizeof(bph_call);
+    op = operator_id;
+    attributes = attribute_struct;
+    inputs = input_views.data();
+    outputs = output_views.data();
+    scalars = scalar_values.data();
+    input_count = static_cast<uint32_t>(input_views.size());
+    output_count = static_cast<uint32_t>(output_views.size());
+    scalar_count = static_cast<uint32_t>(scalar_values.size());
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  std::vector<bph_tensor> input_views, output_views;
+  std::vector<uint64_t> scalar_values;
+};
+
+}  // namespace host_test

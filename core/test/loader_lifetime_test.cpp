@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long plugins live: once a registry, through any order of release, across threads, forks and many cycles.
+#include <malloc.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "loader_fixture.hpp"
+
+namespace {
+
+using testing::HasSubstr;
+
+class LoaderLifetime : public LoaderTest {
+ protected:
+  void TearDown() override { bph_plugin_release(plugin); }
+
+  int64_t shutdowns() {
+    const std::lock_guard lock(log_mutex);
+    return std::count_if(log.begin(), log.end(), [](const std::string& line) { return line.ends_with("shut down"); });
+  }
+};
+
+// The library that logs its shutdown, in good order.
+constexpr const char* logging_plugin = "faulty_long_tables";
+
+TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
+  install(logging_plugin, "faulty");
+  std::filesystem::create_symlink(folder + "/libfaulty_long_tables.so", folder + "/link.so");
+  ASSERT_EQ(create(), BP_OK);
+  std::vector<bph_plugin*> loaded(4);
+  const std::string names[] = {"faulty", folder + "/libfaulty_long_tables.so", folder + "/link.so",
+                               folder + "/faulty_long_tables.json"};
+  for (size_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error), BP_OK) << error.message;
+  }
+  EXPECT_EQ(count(), 1u);
+  for (bph_plugin* one : loaded) bph_plugin_release(one);
+  EXPECT_EQ(shutdowns(), 0) << "the registry keeps it";
+  bph_registry_release(registry);
+  registry = nullptr;
+  EXPECT_EQ(shutdowns(), 1);
+}
+
+TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
+  ASSERT_EQ(create(""), BP_OK);
+  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  bph_registry_release(registry);
+  registry = nullptr;
+  EXPECT_EQ(shutdowns(), 0);
+  bph_plugin_release(plugin);
+  EXPECT_EQ(shutdowns(), 1);
+  uint32_t devices = 0;
+  EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("not a live plugin"));
+  bph_plugin_release(plugin);
+  plugin = nullptr;
+}
+
+TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
+  ASSERT_EQ(create(""), BP_OK);
+  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  bph_device* device = nullptr;
+  ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+  bph_registry_release(registry);
+  bph_plugin_release(plugin);
+  registry = nullptr;
+  plugin = nullptr;
+  EXPECT_EQ(shutdowns(), 0);
+  bph_device_release(device);
+  EXPECT_EQ(shutdowns(), 1);
+}
+
+TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
+  ASSERT_EQ(create(""), BP_OK);
+  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  bph_registry* const first = registry;
+  bph_plugin* const first_plugin = plugin;
+  registry = nullptr;
+  plugin = nullptr;
+  ASSERT_EQ(create(""), BP_OK);
+  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  bph_plugin_release(first_plugin);
+  bph_registry_release(first);
+  EXPECT_EQ(shutdowns(), 1);
+  uint32_t devices = 0;
+  EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
+  EXPECT_EQ(devices, 1u);
+}
+
+TEST_F(LoaderLifetime, ManyThreadsLoadAtOnce) {
+  install(logging_plugin, "faulty");
+  install("null_plugin", "null");
+  install("throwing_plugin", "bad");
+  ASSERT_EQ(create(), BP_OK);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([this] {
+      for (int round = 0; round < 20; ++round) {
+        for (const char* name : {"faulty", "null", "bad"}) {
+          bph_plugin* loaded = nullptr;
+          const bp_status status = bph_plugin_load(registry, name, &loaded, nullptr);
+          EXPECT_EQ(status, name == std::string("bad") ? BP_INTERNAL : BP_OK);
+          bph_plugin_release(loaded);
+        }
+        bph_candidate found = {};
+        found.struct_size = sizeof(found);
+        EXPECT_EQ(bph_registry_candidate(registry, 1, &found, nullptr), BP_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  bph_registry_release(registry);
+  registry = nullptr;
+  EXPECT_EQ(shutdowns(), 1);
+}
+
+TEST_F(LoaderLifetime, ASleepingPluginDelaysOnlyItself) {
+  install("faulty_sleep", "faulty");
+  install("null_plugin", "null");
+  ASSERT_EQ(create(), BP_OK);
+  std::atomic<bool> slept{false};
+  std::thread sleeper([&] {
+    bph_plugin* loaded = nullptr;
+    EXPECT_EQ(bph_plugin_load(registry, "faulty", &loaded, nullptr), BP_OK);
+    slept = true;
+    bph_plugin_release(loaded);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const bool asleep_before = !slept;
+  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_TRUE(!asleep_before || !slept) << "loading null waited for the sleeper";
+  sleeper.join();
+}
+
+TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
+  ASSERT_EQ(create(""), BP_OK);
+  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    uint32_t devices = 0;
+    int wrong = bph_plugin_device_count(plugin, &devices, &error) == BP_UNAVAILABLE ? 0 : 1;
+    bph_plugin* again = nullptr;
+    if (bph_plugin_load(registry, "null", &again, &error) != BP_UNAVAILABLE) wrong |= 2;
+    bph_plugin_release(plugin);
+    bph_registry_release(registry);
+    if (shutdowns() != 0) wrong |= 4;
+    registry = nullptr;
+    plugin = nullptr;
+    if (create("") != BP_OK || load(plugin_file(logging_plugin)) != BP_OK) wrong |= 8;
+    if (bph_plugin_device_count(plugin, &devices, &error) != BP_OK) wrong |= 16;
+    bph_plugin_release(plugin);
+    bph_registry_release(registry);
+    if (shutdowns() != 1) wrong |= 32;
+    _exit(wrong);
+  }
+  int result = -1;
+  ASSERT_EQ(waitpid(child, &result, 0), child);
+  EXPECT_EQ(WIFEXITED(result) ? WEXITSTATUS(result) : -1, 0);
+  uint32_t devices = 0;
+  EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK) << "the parent goes on";
+}
+
+TEST_F(LoaderLifetime, AThousandCycles) {
+  install(logging_plugin, "faulty");
+  const auto cycle = [&] {
+    EXPECT_EQ(create(), BP_OK);
+    EXPECT_EQ(load("faulty"), BP_OK);
+    uint32_t devices = 0;
+    EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
+    bph_plugin_release(plugin);
+    plugin = nullptr;
+    bph_registry_release(registry);
+    registry = nullptr;
+    log.clear();
+  };
+  for (int i = 0; i < 10; ++i) cycle();
+  const size_t before = mallinfo2().uordblks;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) cycle();
+  const double us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / 1000.0;
+  const size_t after = mallinfo2().uordblks;
+  std::printf("search, load, probe and shutdown: %.0f us a cycle (budget 5000)\n", us);
+  EXPECT_LE(after, before + 4096) << "a cycle keeps memory";
+}
+
+class ChooseDevice : public LoaderTest {
+ protected:
+  ~ChooseDevice() override { unsetenv("BACKPLANE_DEVICE"); }
+
+  std::string chosen(const char* name) {
+    bph_device* device = nullptr;
+    if (bph_device_open(registry, name, nullptr, &device, &error) != BP_OK) return error.message;
+    char text[128] = "";
+    EXPECT_EQ(bph_device_name(device, text, sizeof(text), &error), BP_OK);
+    bph_device_release(device);
+    return text;
+  }
+  bp_status create_with(const std::string& config) {
+    write("config", config);
+    bph_registry_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    desc.search_path = folder.c_str();
+    const std::string file = folder + "/config";
+    desc.config_file = file.c_str();
+    desc.log = [](void*, int32_t, const char*) {};
+    bph_registry_release(registry);
+    registry = nullptr;
+    return bph_registry_create(&desc, &registry, &error);
+  }
+};
+
+TEST_F(ChooseDevice, TheUsersWordThenTheAlphabet) {
+  install("null_plugin", "null");
+  install("frozen_abi_0_1", "frozen");
+  install("faulty_no_devices", "faulty");
+  ASSERT_EQ(create(), BP_OK);
+  EXPECT_EQ(chosen(nullptr), "frozen:0") << "faulty comes first, but has no device";
+  EXPECT_EQ(chosen("null"), "null:0");
+  EXPECT_EQ(chosen("null:0"), "null:0");
+  EXPECT_EQ(chosen((plugin_file("null_plugin") + ":0").c_str()), "null:0");
+  EXPECT_THAT(chosen("null:3"), HasSubstr("null:3: there is no device 3; null has 1"));
+  EXPECT_THAT(chosen("nothing:0"), HasSubstr("found: faulty, frozen, null; searched: " + folder));
+  for (const char* bad : {"", ":", ":0", "null:", "null:x", "null:-1", "null:0x", "null:99999999999"}) {
+    EXPECT_THAT(chosen(bad), HasSubstr("is not \"plugin\" or \"plugin:index\"")) << bad;
+  }
+  setenv("BACKPLANE_DEVICE", "null:0", 1);
+  EXPECT_EQ(chosen(nullptr), "null:0");
+  EXPECT_EQ(chosen("frozen"), "frozen:0") << "what the call says wins";
+  setenv("BACKPLANE_DEVICE", "absent", 1);
+  EXPECT_THAT(chosen(nullptr), HasSubstr("BACKPLANE_DEVICE: no plugin is named \"absent\""));
+}
+
+TEST_F(ChooseDevice, TheConfigFile) {
+  install("null_plugin", "null");
+  install("frozen_abi_0_1", "frozen");
+  ASSERT_EQ(create_with(R"({"devices": ["absent:0", "null:7", "null:0", "frozen"], "other": 1})"), BP_OK)
+      << error.message;
+  EXPECT_EQ(chosen(nullptr), "null:0");
+  ASSERT_EQ(create_with(R"({"devices": ["absent:0", "null:7"]})"), BP_OK);
+  EXPECT_THAT(chosen(nullptr), HasSubstr("none of its devices is there; absent:0: no plugin is named"));
+  for (const char* bad :
+       {"", "{", "[]", R"({"devices": "null:0"})", R"({"devices": [1]})", R"({"devices": ["/tmp/x.so:0"]})",
+        R"({"devices": ["Null:0"]})", R"({"devices": ["null:"]})", R"({"devices": [], "devices": []})"}) {
+    EXPECT_EQ(create_with(bad), BP_INVALID_ARGUMENT) << bad;
+    EXPECT_THAT(error.message, HasSubstr("/config: "));
+  }
+}
+
+TEST_F(ChooseDevice, NoPluginAtAll) {
+  ASSERT_EQ(create(), BP_OK);
+  EXPECT_THAT(chosen(nullptr), HasSubstr("no plugin has a device; found: none; searched: " + folder));
+}
+
+TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
+  bph_registry_desc desc = {};
+  bph_registry* made = nullptr;
+  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_INVALID_ARGUMENT);
+  desc.struct_size = sizeof(desc);
+  desc.flags = 4;
+  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_INVALID_ARGUMENT);
+  desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+  desc.layers = "validation_of_nothing";
+  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("no layer is named \"validation_of_nothing\""));
+  desc.layers = ",";
+  EXPECT_EQ(bph_registry_create(&desc, nullptr, &error), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_OK) << error.message;
+  EXPECT_EQ(bph_plugin_load(made, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
+  bph_plugin* loaded = nullptr;
+  EXPECT_EQ(bph_plugin_load(made, "", &loaded, &error), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(bph_plugin_load(reinterpret_cast<bph_registry*>(&desc), "x", &loaded, &error), BP_INVALID_ARGUMENT);
+  bph_candidate found = {};
+  EXPECT_EQ(bph_registry_candidate(made, 0, &found, &error), BP_INVALID_ARGUMENT);
+  bph_registry_release(made);
+}
+
+}  // namespace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin as a vendor begins it: few operators, dense kernels only, so that core stages every other layout. What it lacks
+// tests the fallback.
+#include <backplane/kit/loops.hpp>
+#include <backplane/kit/plugin.hpp>
+
+namespace {
+
+using namespace backplane::kit;
+
+void copy_f32(const Call& call) {
+  map_unary<uint32_t, uint32_t>(call, [](uint32_t word) { return word; });
+}
+
+void fill_f32(const Call& call) {
+  Nest<1>({&call.out()}).rows([&](const auto& at, const auto& strides, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) *reinterpret_cast<float*>(at[0] + i * strides[0]) = call.scalar<float>(0);
+  });
+}
+
+// Deliberately blind to strides: right only if the views are dense.
+void sub_dense(const Call& call) {
+  const int64_t count = call.out().elements();
+  for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] - call.in(1).as<float>()[i];
+}
+
+// Adds each row's source to the cell that its index names; reads and writes the output.
+void scatter_dense(const Call& call) {
+  const View& io = call.out();
+  const View& index = call.in(0);
+  for (int64_t i = 0; i < index.elements(); ++i) {
+    const int32_t at = index.as<int32_t>()[i];
+    if (at >= 0 && at < io.elements()) io.as<float>()[at] += call.in(1).as<float>()[i];
+  }
+}
+
+class Driver : public HostDriver {
+ public:
+  explicit Driver(Host host) : HostDriver(host, {.name = "dense", .version = "1"}) {
+    kernels().add(BP_OP_COPY, BP_F32, copy_f32);
+    kernels().add(BP_OP_COPY, BP_I32, copy_f32);
+    kernels().add(BP_OP_FILL, BP_F32, fill_f32);
+    kernels().add(BP_OP_SUB, BP_F32, KernelSpec{.run = sub_dense, .dense = true});
+    kernels().add(BP_OP_SCATTER, BP_F32, KernelSpec{.run = scatter_dense, .dense = true});
+  }
+};
+
+}  // namespace
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  return query<Driver>(host, out, error);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plugin that needs a function which nobody has: eager binding must refuse it. */
+#include <backplane/plugin.h>
+
+bp_status nowhere_to_be_found(void);
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  (void)host, (void)out, (void)error;
+  return nowhere_to_be_found();
+}

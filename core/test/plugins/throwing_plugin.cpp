@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin that lets an exception out of its query.
+#include <backplane/plugin.h>
+
+#include <stdexcept>
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host*, const bp_plugin**, bp_error*) {
+  throw std::runtime_error("out of the plugin");
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: waits, failures, and an end that leaves pending work alone.
+#include "stream.hpp"
+
+#include "memory_fixture.hpp"
+
+namespace bp::test {
+namespace {
+
+class StreamTest : public MemoryTest {};
+
+TEST_F(StreamTest, WaitPollsAndEnds) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  bp_error error = fresh_error();
+  error.status = 42;
+  EXPECT_EQ(bph_stream_wait(one, 0, &error), BP_TIMEOUT);
+  EXPECT_EQ(error.status, 42) << "TIMEOUT leaves the record alone";
+  EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
+  EXPECT_TRUE(require<Stream>(one, "test").idle());
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(StreamTest, ReleaseWithPendingWorkLetsItRun) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* from = create(4096, one);
+  bph_buffer* to = create(4096, nullptr, BP_MEMORY_SHARED);
+  void* address = nullptr;
+  ASSERT_WORKS(bph_buffer_map(to, &address, error));
+  ASSERT_WORKS(bph_copy_in(one, from, 0, std::string(4096, 'x').data(), 4096, error));
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  fake->hold();
+  ASSERT_WORKS(bph_copy(one, to, 0, from, 0, 4096, error));
+  bp_stream* inner = plugin_stream(one);
+  bph_stream_release(one);
+  bph_buffer_release(from);
+  EXPECT_EQ(fake->streams(), 1u);
+  EXPECT_TRUE(fake->pending(inner));
+  fake->release();
+  EXPECT_EQ(static_cast<char*>(address)[4095], 'x');
+  trim();
+  EXPECT_EQ(fake->streams(), 0u);
+  bph_buffer_release(to);
+}
+
+TEST_F(StreamTest, EndedStreamIsReapedByTheNextCreate) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+  fake->release();
+  bph_stream* two = stream();
+  EXPECT_EQ(fake->streams(), 1u);
+  bph_stream_release(two);
+}
+
+TEST_F(StreamTest, CloseWaitsForEndingStreams) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+  bph_device_release(device);
+  EXPECT_TRUE(fake->is_closed());
+  EXPECT_EQ(fake->streams() + fake->buffers() + fake->events(), 0u);
+}
+
+TEST_F(StreamTest, StreamOutlivesItsDeviceHandle) {
+  open();
+  bph_stream* one = stream();
+  bph_device_release(device);
+  EXPECT_FALSE(fake->is_closed());
+  EXPECT_EQ(bph_stream_wait(one, 0, nullptr), BP_OK);
+  bph_stream_release(one);
+  EXPECT_TRUE(fake->is_closed());
+}
+
+TEST_F(StreamTest, FailureIsStickyAndNamesTheCause) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  fake->break_stream(plugin_stream(one));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: stream_wait: the fake's stream was broken",
+               bph_stream_wait(one, 0, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: copy: the fake's stream was broken",
+               bph_copy(one, buffer, 0, buffer, 256, 256, error));
+  bph_stream* two = stream();
+  ASSERT_WORKS(bph_stream_wait(two, 0, error));
+  bph_stream_release(one);
+  EXPECT_EQ(fake->streams(), 1u);
+  bph_stream_release(two);
+  bph_buffer_release(buffer);
+}
+
+TEST_F(StreamTest, FailedStreamWithUnknownWorkIsDestroyedAtOnce) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  fake->break_stream(plugin_stream(one));
+  bph_stream_release(one);
+  EXPECT_EQ(fake->streams(), 0u);
+  bph_buffer_release(buffer);
+}
+
+TEST_F(StreamTest, CreateFailuresAreReportedAndUndone) {
+  open();
+  fake->fail("stream_create", BP_OUT_OF_MEMORY);
+  bph_stream* one = reinterpret_cast<bph_stream*>(1);
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: stream_create: the fake was told", bph_stream_create(device, 0, &one, error));
+  EXPECT_EQ(one, nullptr);
+  fake->answer_null("stream_create");
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_stream_create(device, 0, &one, error));
+  one = stream();
+  EXPECT_NE(one, nullptr);
+  bph_stream_release(one);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_stream_create(device, 0, nullptr, error));
+}
+
+TEST_F(StreamTest, BadHandlesAreErrors) {
+  open();
+  bph_stream* one = stream();
+  bph_stream_release(one);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_stream_wait(one, 0, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the stream is null", bph_stream_wait(nullptr, 0, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream",
+               bph_stream_wait(reinterpret_cast<bph_stream*>(device), 0, error));
+  bph_stream_release(one);
+  bph_stream_release(nullptr);
+}
+
+TEST_F(StreamTest, WorkspaceGrowsIsReusedAndCounted) {
+  open();
+  bph_stream* one = stream();
+  Stream& inner = require<Stream>(one, "test");
+  const Span first = inner.workspace_of(1000);
+  EXPECT_GE(first.bytes, 1000u);
+  EXPECT_EQ(stats().workspace_bytes, first.bytes);
+  EXPECT_EQ(inner.workspace_of(10).block, first.block);
+  const Span second = inner.workspace_of(100000);
+  EXPECT_GE(second.bytes, 100000u);
+  EXPECT_EQ(stats().workspace_bytes, second.bytes);
+  bph_stream_release(one);
+  EXPECT_EQ(stats().workspace_bytes, 0u);
+  EXPECT_EQ(stats().bytes_in_use, 0u);
+}
+
+TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
+  FakeOptions options;
+  options.capabilities = BP_CAP_SYNCHRONOUS;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  use(buffer, one);
+  EXPECT_TRUE(require<Stream>(one, "test").idle());
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+}  // namespace
+}  // namespace bp::test

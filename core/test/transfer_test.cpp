@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies: bounds, overlap, staging of pageable memory.
+#include <numeric>
+#include <random>
+
+#include "memory_fixture.hpp"
+
+namespace bp::test {
+namespace {
+
+std::vector<char> pattern(size_t bytes) {
+  std::vector<char> data(bytes);
+  std::mt19937 random(static_cast<uint32_t>(bytes));
+  std::generate(data.begin(), data.end(), [&] { return static_cast<char>(random()); });
+  return data;
+}
+
+class TransferTest : public MemoryTest {
+ protected:
+  void round_trip(uint64_t bytes, uint64_t offset, uint32_t kind) {
+    bph_stream* one = stream();
+    bph_buffer* buffer = create(bytes + offset, one, kind);
+    const std::vector<char> sent = pattern(bytes);
+    std::vector<char> changed = sent;
+    ASSERT_WORKS(bph_copy_in(one, buffer, offset, changed.data(), bytes, error));
+    if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');  // a staged source is free at once
+    std::vector<char> received(bytes);
+    ASSERT_WORKS(bph_copy_out(one, received.data(), buffer, offset, bytes, error));
+    EXPECT_TRUE(sent == received);
+    bph_buffer_release(buffer);
+    bph_stream_release(one);
+  }
+};
+
+TEST_F(TransferTest, StagedRoundTripOfManySizes) {
+  open();
+  const uint64_t sizes[] = {1, 513, 2u << 20, (2u << 20) + 1, (4u << 20) + 7, (9u << 20) + 3};
+  uint64_t bytes = 0;
+  for (const bool held : {false, true}) {
+    if (held) fake->hold();
+    for (const uint64_t size : sizes) {
+      round_trip(size, 77, BP_MEMORY_DEVICE);
+      bytes += 2 * size;
+    }
+  }
+  EXPECT_EQ(stats().host_staged_copies, 2 * 2 * std::size(sizes));
+  EXPECT_EQ(stats().host_staged_bytes, bytes);
+}
+
+TEST_F(TransferTest, HostMemoryIsCopiedByTheHost) {
+  open();
+  round_trip(5000, 3, BP_MEMORY_HOST);
+  round_trip(5000, 3, BP_MEMORY_SHARED);
+}
+
+TEST_F(TransferTest, ThePluginsSlotsAreUsedWhereItHasThem) {
+  FakeOptions options;
+  options.copy_in = options.copy_out = true;
+  options.kinds = 1;
+  open(options);
+  round_trip(5u << 20, 5, BP_MEMORY_DEVICE);
+  EXPECT_EQ(fake->calls("copy_in"), 1u);
+  EXPECT_EQ(fake->calls("copy_out"), 1u);
+  EXPECT_EQ(stats().host_staged_copies, 0u);
+}
+
+TEST_F(TransferTest, NoHostMemoryToStageThrough) {
+  FakeOptions options;
+  options.kinds = 1;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(16, one);
+  char data[16] = {};
+  EXPECT_FAILS(BP_UNSUPPORTED, "bph_copy_in: fake:0 neither takes pageable memory (copy_in)",
+               bph_copy_in(one, buffer, 0, data, 16, error));
+  EXPECT_FAILS(BP_UNSUPPORTED, "(copy_out)", bph_copy_out(one, data, buffer, 0, 16, error));
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, CopyInDoesNotDisturbStagedWorkThatIsPending) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(64 * 256, one);
+  fake->hold();
+  for (char i = 0; i < 64; ++i) {
+    const std::string text(256, i);
+    ASSERT_WORKS(bph_copy_in(one, buffer, 256u * static_cast<uint64_t>(i), text.data(), 256, error));
+  }
+  std::vector<char> out(64 * 256);
+  ASSERT_WORKS(bph_copy_out(one, out.data(), buffer, 0, out.size(), error));
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<char>(i / 256)) << i;
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, BoundsAreCheckedWithoutOverflow) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* small = create(100, one);
+  bph_buffer* big = create(1000, one);
+  char data[8] = {};
+  const uint64_t copies = fake->calls("copy");
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy: 101 bytes from offset 0 do not fit dst, which has 100",
+               bph_copy(one, small, 0, big, 0, 101, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "8 bytes from offset 993 do not fit src, which has 1000",
+               bph_copy(one, small, 0, big, 993, 8, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy(one, small, UINT64_MAX, big, 0, 8, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy(one, small, 8, big, 8, UINT64_MAX - 4, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy_in: 8 bytes from offset 93", bph_copy_in(one, small, 93, data, 8, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy_out: 8 bytes from offset 93",
+               bph_copy_out(one, data, small, 93, 8, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "src is null", bph_copy_in(one, small, 0, nullptr, 8, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is null", bph_copy_out(one, nullptr, small, 0, 8, error));
+  EXPECT_EQ(fake->calls("copy"), copies);
+  for (bph_buffer* buffer : {small, big}) bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, OverlapIsAnError) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1000, one);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap: 100 bytes from offset 0 to offset 99",
+               bph_copy(one, buffer, 99, buffer, 0, 100, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap", bph_copy(one, buffer, 0, buffer, 0, 1, error));
+  ASSERT_WORKS(bph_copy(one, buffer, 100, buffer, 0, 100, error));
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, HostToHostIsAnError) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* a = create(1000, one, BP_MEMORY_HOST);
+  bph_buffer* b = create(1000, one, BP_MEMORY_HOST);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both buffers are HOST memory", bph_copy(one, a, 0, b, 0, 10, error));
+  for (bph_buffer* buffer : {a, b}) bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, NoBytesNeedNoPlugin) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* empty = create(0, one);
+  bph_buffer* full = create(10, one);
+  ASSERT_WORKS(bph_copy(one, empty, 0, full, 10, 0, error));
+  ASSERT_WORKS(bph_copy(one, full, 0, full, 0, 0, error));
+  ASSERT_WORKS(bph_copy_in(one, empty, 0, nullptr, 0, error));
+  ASSERT_WORKS(bph_copy_out(one, nullptr, empty, 0, 0, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit", bph_copy_in(one, empty, 1, nullptr, 0, error));
+  EXPECT_EQ(fake->calls("copy"), 0u);
+  for (bph_buffer* buffer : {empty, full}) bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, BuffersOfAnotherDeviceAreErrors) {
+  open();
+  FakeDevice other;
+  bph_device* other_device = other.open();
+  bph_stream* one = stream();
+  bph_buffer* own = create(10, one);
+  const bph_buffer_desc desc = desc_of(10);
+  bph_buffer* foreign = nullptr;
+  ASSERT_WORKS(bph_buffer_create(other_device, &desc, &foreign, error));
+  char data[10] = {};
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy: src is of fake:0, the stream of fake:0 as opened another time",
+               bph_copy(one, own, 0, foreign, 0, 10, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is of", bph_copy(one, foreign, 0, own, 0, 10, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is of", bph_copy_in(one, foreign, 0, data, 10, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "src is of", bph_copy_out(one, data, foreign, 0, 10, error));
+  bph_buffer_release(foreign);
+  bph_device_release(other_device);
+  EXPECT_TRUE(other.is_closed());
+  bph_buffer_release(own);
+  bph_stream_release(one);
+}
+
+TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
+  open();
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(8u << 20, one);
+  std::vector<char> data(8u << 20);
+  for (const char* slot : {"buffer_map", "event_create", "copy", "event_record"}) {
+    ASSERT_WORKS(
+        bph_stream_wait(one, BP_WAIT_FOREVER, error));  // an idle stream needs no mark, whose failure is no error
+    fake->fail(slot, BP_OUT_OF_MEMORY);
+    EXPECT_FAILS(BP_OUT_OF_MEMORY, slot, bph_copy_in(one, buffer, 0, data.data(), data.size(), error));
+    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    fake->fail(slot, BP_OUT_OF_MEMORY);
+    EXPECT_FAILS(BP_OUT_OF_MEMORY, slot, bph_copy_out(one, data.data(), buffer, 0, data.size(), error));
+    ASSERT_WORKS(bph_copy_out(one, data.data(), buffer, 0, data.size(), error));
+  }
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+}  // namespace
+}  // namespace bp::test
