@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans that serve every size: made by looking a kernel up, bound to operands at each execution.
+#pragma once
+
+#include <backplane/kit/kernels.hpp>
+
+namespace backplane::kit {
+
+struct Plan {
+  const OpInfo* op = nullptr;
+  KernelSpec kernel;
+  KernelDtypes dtypes;
+  uint64_t flags = 0;
+  uint32_t input_count = 0;
+  uint32_t output_count = 0;
+  uint32_t stage_inputs = 0;
+  uint32_t stage_outputs = 0;
+  Attributes attributes{};
+};
+
+// Where a buffer lies, as the kernels of the device see it.
+struct Span {
+  std::byte* address = nullptr;
+  uint64_t bytes = 0;
+};
+
+namespace detail {
+
+// Packed row-major; a stride counts only where the extent is above 1.
+inline bool is_dense(const bp_tensor_desc& view) {
+  uint64_t stride = 1;
+  for (int i = view.rank - 1; i >= 0; --i) {
+    if (view.shape[i] > 1 && static_cast<uint64_t>(view.strides[i]) != stride) return false;
+    stride *= static_cast<uint64_t>(view.shape[i]);
+  }
+  return true;
+}
+
+inline Status bind_view(const OpInfo& op, const char* role, uint32_t index, const bp_tensor_desc& desc,
+                        const bp_operand& operand, const Span& span, View& view) {
+  view.dtype = desc.dtype;
+  view.rank = desc.rank;
+  int64_t low = 0, high = 0;
+  bool empty = false, too_far = false;
+  for (uint32_t i = 0; i < desc.rank; ++i) {
+    view.shape[i] = desc.shape[i];
+    view.strides[i] = desc.strides[i];
+    if (desc.shape[i] == 0) empty = true;
+    int64_t reach = 0;
+    if (desc.shape[i] > 1 && __builtin_mul_overflow(desc.shape[i] - 1, desc.strides[i], &reach)) too_far = true;
+    int64_t& side = reach < 0 ? low : high;
+    if (__builtin_add_overflow(side, reach, &side)) too_far = true;
+  }
+  if (empty) {
+    view.data = nullptr;
+    return {};
+  }
+  if ((desc.flags & BP_DESC_IMMEDIATE) != 0) {
+    view.immediate = operand.immediate;
+    view.data = reinterpret_cast<std::byte*>(&view.immediate);
+    return {};
+  }
+  const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
+  const auto offset = static_cast<int64_t>(operand.offset);
+  if (operand.buffer == nullptr) return invalid_argument(op.name, ": ", role, " ", index, " has no buffer");
+  constexpr int64_t kFar = int64_t{1} << 58;  // in bytes still far below what 64 bits hold
+  if (too_far || low < -kFar || high > kFar) {
+    return invalid_argument(op.name, ": ", role, " ", index, " reaches further than memory does");
+  }
+  if (operand.offset > span.bytes || offset + low * size < 0 ||
+      static_cast<uint64_t>(offset + (high + 1) * size) > span.bytes) {
+    return invalid_argument(op.name, ": ", role, " ", index, " reaches bytes ", offset + low * size, " to ",
+                            offset + (high + 1) * size, " of a buffer of ", span.bytes);
+  }
+  view.data = span.address + offset;
+  if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uint64_t>(size) != 0) {
+    return invalid_argument(op.name, ": ", role, " ", index, " begins at byte ", offset, ", which is not aligned for ",
+                            dtype_name(desc.dtype));
+  }
+  return {};
+}
+
+// Scalars that the caller lacks are zero.
+template <class SpanOf>
+Status bind_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of,
+                    Call& call) {
+  const OpInfo& op = *plan.op;
+  const uint64_t bytes = dtype_bytes(op.scalar_dtype == kScalarOut ? desc.outputs[0].dtype : op.scalar_dtype);
+  const uint32_t count = std::min(desc.scalar_count, op.scalars);
+  if (count != 0 && scalars == nullptr) return invalid_argument(op.name, ": the array of scalars is null");
+  const bool on_device = (plan.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  for (uint32_t i = 0; i < op.scalars; ++i) {
+    call.scalar_bits[i] = i < count ? scalars[i].immediate : 0;
+    call.scalar_at[i] = nullptr;
+    if (i >= count || (scalars[i].buffer == nullptr && !on_device)) continue;
+    if ((scalars[i].buffer != nullptr) != on_device) {
+      return invalid_argument(op.name, ": scalar ", i,
+                              on_device ? " has no buffer, though DEVICE_SCALARS asks for one"
+                                        : " lies in a buffer, which needs the flag DEVICE_SCALARS");
+    }
+    const Span span = span_of(scalars[i].buffer);
+    if (span.bytes < bytes || scalars[i].offset > span.bytes - bytes) {
+      return invalid_argument(op.name, ": scalar ", i, " at byte ", scalars[i].offset, " reaches past its buffer of ",
+                              span.bytes);
+    }
+    call.scalar_at[i] = span.address + scalars[i].offset;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+// Answers "can you?" and fills `plan` and `info`.
+inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& plan, bp_plan_info& info) {
+  CheckedDesc checked;
+  Status status = check_desc(given, checked);
+  if (!status.ok()) return std::move(status).with_op(checked.desc.op);
+  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes);
+  if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
+
+  const bp_op_desc& desc = checked.desc;
+  plan = Plan{checked.op, *spec, checked.dtypes, desc.flags, desc.input_count, desc.output_count, 0, 0, {}};
+  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attribute_bytes);
+  for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
+    if (!detail::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
+  }
+  for (uint32_t i = 0; i < desc.output_count; ++i) {
+    if (spec->dense && !detail::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
+    // Only elementwise kernels read an element no later than they write it.
+    const uint32_t alias = desc.outputs[i].alias;
+    if (alias != 0 && checked.op->shape != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
+  }
+  info.flags = BP_PLAN_ANY_SIZE;
+  info.stage_inputs = plan.stage_inputs;
+  info.stage_outputs = plan.stage_outputs;
+  info.workspace_bytes = spec->workspace_bytes;
+  return {};
+}
+
+// Fills `call` from an execution. `span_of(bp_buffer*)` gives a buffer's Span.
+template <class SpanOf>
+Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span_of, Call& call) {
+  bp_execution execution;
+  bp_op_desc desc;
+  Status status = read_input(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
+  if (!status.ok()) return status;
+  status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
+  if (!status.ok()) return status;
+  const OpInfo& op = *plan.op;
+  if (desc.op != op.id || desc.input_count != plan.input_count || desc.output_count != plan.output_count) {
+    return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
+  }
+  status = check_shapes(op, desc, plan.attributes);
+  if (!status.ok()) return status;
+
+  const uint32_t count = plan.input_count + plan.output_count;
+  if (call.views.size() < count) call.views.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool input = i < plan.input_count;
+    const uint32_t index = input ? i : i - plan.input_count;
+    const bp_operand* operands = input ? execution.inputs : execution.outputs;
+    if (operands == nullptr) return invalid_argument(op.name, ": the array of operands is null");
+    const bp_operand& operand = operands[index];
+    const Span span = operand.buffer == nullptr ? Span{} : span_of(operand.buffer);
+    status = detail::bind_view(op, input ? "input" : "output", index, (input ? desc.inputs : desc.outputs)[index],
+                               operand, span, call.views[i]);
+    if (!status.ok()) return status;
+  }
+  call.op = &op;
+  call.inputs = {call.views.data(), plan.input_count};
+  call.outputs = {call.views.data() + plan.input_count, plan.output_count};
+  std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attribute_bytes);
+
+  if (status = detail::bind_scalars(plan, desc, execution.scalars, span_of, call); !status.ok()) return status;
+
+  call.workspace = nullptr;
+  call.workspace_bytes = execution.workspace_bytes;
+  if (plan.kernel.workspace_bytes != 0) {
+    const Span span = execution.workspace == nullptr ? Span{} : span_of(execution.workspace);
+    if (execution.workspace_bytes < plan.kernel.workspace_bytes || execution.workspace_offset > span.bytes ||
+        span.bytes - execution.workspace_offset < plan.kernel.workspace_bytes) {
+      return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, the plan needs ",
+                              plan.kernel.workspace_bytes);
+    }
+    call.workspace = span.address + execution.workspace_offset;
+  }
+  return {};
+}
+
+}  // namespace backplane::kit

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kit promises of every plugin made with it: errors, struct roles, negotiation, plans, memory.
+#include <sys/mman.h>
+
+#include "driver.hpp"
+
+namespace backplane::kit::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Error, MessagesAreCutBetweenCharacters) {
+  bp_error error{};
+  error.struct_size = sizeof(error);
+  const std::string message = std::string(486, 'x') + "\xC3\xA4 and more";
+  EXPECT_EQ(report(&error, BP_INTERNAL, message, 7, -3), BP_INTERNAL);
+  EXPECT_EQ(error.message_length, 486u);
+  EXPECT_EQ(std::string(error.message), std::string(486, 'x'));
+  EXPECT_EQ(error.op, 7u);
+  EXPECT_EQ(error.vendor_code, -3);
+}
+
+TEST(Error, ARecordThatIsTooSmallOrASuccessIsLeftAlone) {
+  bp_error error{}, before{};
+  for (const uint32_t size : {0u, BP_ERROR_MIN_SIZE - 1}) {
+    error.struct_size = before.struct_size = size;
+    EXPECT_EQ(report(&error, BP_INTERNAL, "x"), BP_INTERNAL);
+    EXPECT_EQ(std::memcmp(&error, &before, sizeof(error)), 0);
+  }
+  error.struct_size = before.struct_size = sizeof(error);
+  for (const bp_status status : {BP_OK, BP_NOT_READY, BP_TIMEOUT}) report(&error, status, "x");
+  EXPECT_EQ(std::memcmp(&error, &before, sizeof(error)), 0);
+  EXPECT_EQ(report(nullptr, BP_INTERNAL, "x"), BP_INTERNAL);
+}
+
+TEST(Error, ExceptionsStopAtTheBoundary) {
+  bp_error error{};
+  error.struct_size = sizeof(error);
+  EXPECT_EQ(fence(&error, []() -> Status { throw std::bad_alloc(); }), BP_OUT_OF_MEMORY);
+  EXPECT_EQ(fence(&error, []() -> Status { throw std::runtime_error("why"); }), BP_INTERNAL);
+  EXPECT_STREQ(error.message, "why");
+  EXPECT_EQ(fence(&error, []() -> Status { throw 1; }), BP_INTERNAL);
+}
+
+// A struct at the end of a page, so that a byte too far faults.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    size_ = 2 * page;
+    memory_ = static_cast<std::byte*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory_ + page, page, PROT_NONE);
+    at = memory_ + page - bytes;
+  }
+  ~Guarded() { munmap(memory_, size_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  std::byte* at;
+
+ private:
+  std::byte* memory_;
+  size_t size_;
+};
+
+TEST_F(KitTest, InputStructsRejectWhatIsNotKnown) {
+  for (const auto& [size, tail, expected] :
+       {std::tuple{BP_BUFFER_DESC_MIN_SIZE - 4, 0, BP_INVALID_ARGUMENT}, std::tuple{BP_BUFFER_DESC_MIN_SIZE, 0, BP_OK},
+        std::tuple{BP_BUFFER_DESC_MIN_SIZE + 64, 0, BP_OK},
+        std::tuple{BP_BUFFER_DESC_MIN_SIZE + 64, 1, BP_UNSUPPORTED}}) {
+    const Guarded memory(size);
+    const bp_buffer_desc desc{size, BP_MEMORY_DEVICE, 64, 0};
+    std::memcpy(memory.at, &desc, std::min<size_t>(size, sizeof(desc)));
+    if (tail != 0) memory.at[size - 1] = std::byte{1};
+    bp_buffer* out = reinterpret_cast<bp_buffer*>(this);
+    EXPECT_EQ(api->buffer_create(device, reinterpret_cast<const bp_buffer_desc*>(memory.at), &out, &error), expected)
+        << size;
+    EXPECT_EQ(out != nullptr, expected == BP_OK);
+    if (out != nullptr) api->buffer_destroy(device, out);
+  }
+}
+
+TEST_F(KitTest, OutputStructsAreWrittenToTheirEndAndNoFurther) {
+  for (const uint32_t size : {BP_MEMORY_INFO_MIN_SIZE, BP_MEMORY_INFO_MIN_SIZE + 64}) {
+    const Guarded memory(size);
+    std::memset(memory.at, 0xFF, size);
+    std::memcpy(memory.at, &size, sizeof(size));
+    auto* info = reinterpret_cast<bp_memory_info*>(memory.at);
+    ASSERT_EQ(api->memory_info(device, BP_MEMORY_DEVICE, info, &error), BP_OK);
+    EXPECT_EQ(info->struct_size, size);
+    EXPECT_EQ(info->total_bytes, uint64_t{1} << 20);
+    for (uint32_t i = BP_MEMORY_INFO_MIN_SIZE; i < size; ++i) EXPECT_EQ(memory.at[i], std::byte{0});
+  }
+  bp_memory_info info{};
+  info.struct_size = BP_MEMORY_INFO_MIN_SIZE - 1;
+  EXPECT_EQ(api->memory_info(device, BP_MEMORY_DEVICE, &info, &error), BP_INVALID_ARGUMENT);
+}
+
+TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
+  bp_host old = *host();
+  old.abi_version = 0;
+  const bp_plugin* out = plugin;
+  EXPECT_EQ(query<Driver>(&old, &out, &error), BP_ABI_MISMATCH);
+  EXPECT_EQ(out, nullptr);
+  EXPECT_THAT(error.message, HasSubstr("update the host"));
+  old.abi_version = BP_ABI_VERSION + 1;
+  ASSERT_EQ(query<Driver>(&old, &out, &error), BP_OK);
+  EXPECT_NE(out, plugin) << "every query is an instance of its own";
+  out->shutdown(out);
+  EXPECT_EQ(query<Driver>(nullptr, &out, &error), BP_INVALID_ARGUMENT);
+}
+
+TEST_F(KitTest, DevicesAreOpenedAsAsked) {
+  bp_device* out = nullptr;
+  EXPECT_EQ(plugin->device_open(plugin, 1, nullptr, &out, &error), BP_INVALID_ARGUMENT);
+  bp_device_desc desc{sizeof(desc), 0, "speed=11"};
+  EXPECT_EQ(plugin->device_open(plugin, 0, &desc, &out, &error), BP_UNSUPPORTED);
+  EXPECT_THAT(error.message, HasSubstr("speed"));
+  desc = {sizeof(desc), 1, nullptr};
+  EXPECT_EQ(plugin->device_open(plugin, 0, &desc, &out, &error), BP_UNSUPPORTED);
+}
+
+TEST_F(KitTest, AnAnswerNeedsNoPlan) {
+  Op op, missing;
+  EXPECT_EQ(prepare(BP_OP_COPY, op, true), BP_OK);
+  EXPECT_EQ(op.info.flags, BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC);
+  EXPECT_EQ(prepare(BP_OP_SUB, missing), BP_UNSUPPORTED);
+  EXPECT_EQ(missing.plan, nullptr);
+  EXPECT_THAT(error.message, testing::AllOf(HasSubstr("sub"), HasSubstr("f32")));
+  EXPECT_EQ(error.op, uint32_t{BP_OP_SUB});
+}
+
+TEST_F(KitTest, ADenseKernelHasTheRestStaged) {
+  Op op;
+  op.in = {view({4}), view({4})};
+  op.in[0].strides[0] = 2;
+  op.in[1].strides[0] = 0;
+  op.in[1].flags = BP_DESC_IMMEDIATE;
+  op.out = {view({4})};
+  ASSERT_EQ(prepare(BP_OP_ADD, op), BP_OK);
+  EXPECT_EQ(op.info.stage_inputs, 3u);
+  EXPECT_EQ(op.info.stage_outputs, 0u);
+  EXPECT_EQ(op.info.workspace_bytes, 256u);
+  op.in = {view({4}), view({4})};
+  op.out[0].strides[0] = -1;
+  ASSERT_EQ(prepare(BP_OP_ADD, op), BP_OK);
+  EXPECT_EQ(op.info.stage_inputs, 0u);
+  EXPECT_EQ(op.info.stage_outputs, 1u);
+}
+
+TEST_F(KitTest, ExecutionsAreChecked) {
+  bp_buffer *x = buffer(16), *workspace = buffer(256);
+  Op op;
+  ASSERT_EQ(prepare(BP_OP_ADD, op), BP_OK);
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}), BP_INVALID_ARGUMENT) << "no workspace";
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK);
+  EXPECT_EQ(execute(a, op, {{x, 4, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "past the end";
+  EXPECT_THAT(error.message, HasSubstr("4 to 20 of a buffer of 16"));
+  EXPECT_EQ(execute(a, op, {{nullptr, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
+  op.in[0].strides[0] = INT64_MAX / 2;
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "overflow";
+  op.in[0].strides[0] = 1;
+  bp_buffer* wide = buffer(64);
+  EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
+}
+
+TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
+  Op op;
+  op.desc.flags = BP_OP_FLAG_DEVICE_SCALARS;
+  ASSERT_EQ(prepare(BP_OP_FILL, op), BP_OK);
+  bp_buffer *x = buffer(), *value = buffer();
+  map(value)[2] = 1;
+  enqueue(a, BP_OP_NEG, x, x);  // the value is read when the work runs, and not before
+  enqueue(a, BP_OP_FILL, nullptr, value, 6);
+  ASSERT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 8, 0}}), BP_OK) << error.message;
+  ASSERT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(map(x)[0], 6);
+  EXPECT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 62, 0}}), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(execute(a, op, {}, {x, 0, 0}, {{nullptr, 0, 0}}), BP_INVALID_ARGUMENT);
+  Op plain;
+  ASSERT_EQ(prepare(BP_OP_FILL, plain), BP_OK);
+  EXPECT_EQ(execute(a, plain, {}, {x, 0, 0}, {{value, 8, 0}}), BP_INVALID_ARGUMENT);
+}
+
+TEST_F(KitTest, DescriptorsAreChecked) {
+  const auto answer = [&](uint32_t op, const auto& change) {
+    Op made;
+    made.in.assign(find_op(op)->inputs_min, view({4}));
+    made.out.assign(1, view({4}));
+    change(made);
+    return prepare(op, made);
+  };
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.flags = 8; }), BP_UNSUPPORTED);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.attributes = &op; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
+  const bp_reduce_attributes beyond{sizeof(beyond), 2}, kept{sizeof(kept), 0}, range{sizeof(range), 256};
+  for (const auto* attributes : {&beyond, &range}) {
+    EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = attributes; }), BP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
+}
+
+TEST_F(KitTest, MemoryIsAccountedAndLimited) {
+  const uint64_t half = uint64_t{1} << 19;
+  const auto free_bytes = [&] {
+    bp_memory_info info{};
+    info.struct_size = sizeof(info);
+    EXPECT_EQ(api->memory_info(device, BP_MEMORY_SHARED, &info, &error), BP_OK);
+    return info.free_bytes;
+  };
+  const uint64_t before = free_bytes();
+  buffer(half);
+  EXPECT_EQ(free_bytes(), before - half);
+  bp_buffer_desc desc{sizeof(desc), BP_MEMORY_DEVICE, half + 1, 0};
+  bp_buffer* out = nullptr;
+  EXPECT_EQ(api->buffer_create(device, &desc, &out, &error), BP_OUT_OF_MEMORY);
+  EXPECT_THAT(error.message, HasSubstr("524289"));
+  desc = {sizeof(desc), BP_MEMORY_DEVICE, 64, 4096};
+  ASSERT_EQ(api->buffer_create(device, &desc, &out, &error), BP_OK);
+  void* address = nullptr;
+  EXPECT_EQ(api->buffer_map(device, out, &address, &error), BP_UNSUPPORTED);
+  api->buffer_destroy(device, out);
+  EXPECT_EQ(free_bytes(), before - half);
+  for (const auto& [kind, bytes, alignment, expected] :
+       {std::tuple{3u, 8u, 0u, BP_UNSUPPORTED}, std::tuple{0u, 0u, 0u, BP_INVALID_ARGUMENT},
+        std::tuple{0u, 8u, 3u, BP_INVALID_ARGUMENT}, std::tuple{0u, 8u, 1u << 30, BP_UNSUPPORTED}}) {
+    desc = {sizeof(desc), kind, bytes, alignment};
+    EXPECT_EQ(api->buffer_create(device, &desc, &out, &error), expected);
+  }
+}
+
+TEST_F(KitTest, HostMemoryCanBeImported) {
+  EXPECT_EQ(plugin->get_interface(plugin, device, "bp.unknown", 1), nullptr);
+  EXPECT_EQ(plugin->get_interface(plugin, device, BP_INTERFACE_IMPORT, 2), nullptr);
+  const auto* import = static_cast<const bp_import_api*>(plugin->get_interface(plugin, device, BP_INTERFACE_IMPORT, 1));
+  ASSERT_NE(import, nullptr);
+  alignas(8) float memory[4] = {1, 2, 3, 4};
+  uint32_t kind = 0;
+  bp_buffer* x = nullptr;
+  ASSERT_EQ(import->import_host(device, memory, sizeof(memory), &kind, &x, &error), BP_OK);
+  EXPECT_EQ(kind, BP_MEMORY_SHARED);
+  EXPECT_EQ(enqueue(a, BP_OP_NEG, x, x), BP_OK);
+  EXPECT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(memory[3], -4);
+  api->buffer_destroy(device, x);
+  EXPECT_EQ(import->import_host(device, nullptr, 4, &kind, &x, &error), BP_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace backplane::kit::test

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin made with the kit, with kernels that are slow or fail when told to, and short ways to call it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <backplane/kit/loops.hpp>
+#include <backplane/kit/plugin.hpp>
+#include <stdexcept>
+
+namespace backplane::kit::test {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSlow = 40ms;
+
+// Holds back the kernel of `floor`, so that what a test sees meanwhile does not depend on the machine's load.
+inline std::atomic<bool> gate_open{false};
+inline void await_gate() {
+  constexpr auto kTooLong = 10s;
+  for (const auto begin = Clock::now(); !gate_open.load() && Clock::now() - begin < kTooLong;) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+class Driver : public HostDriver {
+ public:
+  explicit Driver(Host host) : HostDriver(host, {.name = "kit_test", .version = "1"}) {
+    kernels().add(BP_OP_FILL, BP_F32, [](const Call& call) {
+      std::fill_n(call.out().as<float>(), call.out().elements(), call.scalar<float>(0));
+    });
+    kernels().add(BP_OP_COPY, BP_F32,
+                  [](const Call& call) { map_stored<float, float>(call, [](float x) { return x; }); });
+    kernels().add(BP_OP_NEG, BP_F32, [](const Call& call) {
+      std::this_thread::sleep_for(kSlow);
+      map_unary<float, float>(call, [](float x) { return -x; });
+    });
+    kernels().add(BP_OP_FLOOR, BP_F32, [](const Call& call) {
+      await_gate();
+      map_unary<float, float>(call, [](float x) { return std::floor(x); });
+    });
+    kernels().add(BP_OP_ABS, BP_F32, [](const Call&) { throw std::runtime_error("a planted failure"); });
+    kernels().add(BP_OP_ADD, BP_F32, {.run = add, .dense = true, .workspace_bytes = 256});
+    kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
+      map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
+    });
+    set_memory_limit(1 << 20);
+  }
+
+ private:
+  static void add(const Call& call) {
+    std::memset(call.workspace, 1, 256);
+    map_binary<float, float, float>(call, [](float a, float b) { return a + b; });
+  }
+};
+
+inline const bp_host* host() {
+  static constexpr bp_host table{sizeof(bp_host), BP_ABI_VERSION, nullptr, [](void*, int32_t, const char*) {},
+                                 [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
+  return &table;
+}
+
+inline bp_tensor_desc view(std::initializer_list<int64_t> shape) {
+  bp_tensor_desc out{};
+  out.dtype = BP_F32;
+  int64_t stride = 1;
+  for (const int64_t extent : shape) out.shape[out.rank++] = extent;
+  for (int d = out.rank - 1; d >= 0; stride *= out.shape[d--]) out.strides[d] = stride;
+  return out;
+}
+
+class KitTest : public testing::Test {
+ protected:
+  KitTest() {
+    gate_open = false;
+    error.struct_size = sizeof(error);
+    EXPECT_EQ(query<Driver>(host(), &plugin, &error), BP_OK);
+    api = plugin->device_api;
+    EXPECT_EQ(plugin->device_open(plugin, 0, nullptr, &device, &error), BP_OK);
+    a = stream(), b = stream();
+  }
+  ~KitTest() override {
+    gate_open = true;
+    for (bp_stream* s : streams_) api->stream_destroy(device, s);
+    for (bp_event* e : events_) api->event_destroy(device, e);
+    for (bp_plan* p : plans_) api->plan_destroy(device, p);
+    for (bp_buffer* m : buffers_) api->buffer_destroy(device, m);
+    api->close(device);
+    plugin->shutdown(plugin);
+  }
+
+  bp_stream* stream() {
+    const bp_stream_desc desc{sizeof(desc), 0};
+    bp_stream* out = nullptr;
+    EXPECT_EQ(api->stream_create(device, &desc, &out, &error), BP_OK);
+    return streams_.emplace_back(out);
+  }
+  bp_event* event(uint32_t flags = 0) {
+    bp_event* out = nullptr;
+    EXPECT_EQ(api->event_create(device, flags, &out, &error), BP_OK);
+    return events_.emplace_back(out);
+  }
+  bp_buffer* buffer(uint64_t bytes = 64, uint32_t kind = BP_MEMORY_SHARED) {
+    const bp_buffer_desc desc{sizeof(desc), kind, bytes, 0};
+    bp_buffer* out = nullptr;
+    EXPECT_EQ(api->buffer_create(device, &desc, &out, &error), BP_OK) << error.message;
+    return buffers_.emplace_back(out);
+  }
+  float* map(bp_buffer* buffer) {
+    void* out = nullptr;
+    EXPECT_EQ(api->buffer_map(device, buffer, &out, &error), BP_OK);
+    return static_cast<float*>(out);
+  }
+
+  // An operator on vectors of 4, which keeps what it points at.
+  struct Op {
+    std::vector<bp_tensor_desc> in, out;
+    bp_op_desc desc{};
+    bp_plan_info info{};
+    bp_plan* plan = nullptr;
+  };
+  bp_status prepare(uint32_t op, Op& made, bool answer_only = false) {
+    const uint32_t inputs = find_op(op)->inputs_min;
+    if (made.in.empty()) made.in.assign(inputs, view({4}));
+    if (made.out.empty()) made.out.assign(1, view({4}));
+    made.desc.struct_size = sizeof(bp_op_desc);
+    made.desc.op = op;
+    made.desc.inputs = made.in.data(), made.desc.outputs = made.out.data();
+    made.desc.input_count = static_cast<uint32_t>(made.in.size());
+    made.desc.output_count = static_cast<uint32_t>(made.out.size());
+    made.desc.scalar_count = find_op(op)->scalars;
+    made.info.struct_size = sizeof(bp_plan_info);
+    const bp_status status =
+        api->plan_create(device, &made.desc, answer_only ? nullptr : &made.plan, &made.info, &error);
+    if (made.plan != nullptr) plans_.push_back(made.plan);
+    return status;
+  }
+  bp_status execute(bp_stream* s, Op& op, const std::vector<bp_operand>& in, bp_operand out,
+                    const std::vector<bp_operand>& scalars = {}, bp_buffer* workspace = nullptr) {
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &op.desc;
+    execution.inputs = in.data(), execution.outputs = &out, execution.scalars = scalars.data();
+    execution.workspace = workspace;
+    execution.workspace_bytes = workspace == nullptr ? 0 : 256;
+    return api->plan_execute(device, s, op.plan, &execution, &error);
+  }
+  // Makes, enqueues and destroys the plan at once.
+  bp_status enqueue(bp_stream* s, uint32_t op, bp_buffer* in, bp_buffer* out, float value = 0) {
+    Op made;
+    EXPECT_EQ(prepare(op, made), BP_OK) << error.message;
+    const std::vector<bp_operand> inputs(made.in.size(), {in, 0, 0});
+    const bp_status status = execute(s, made, inputs, {out, 0, 0}, {{nullptr, 0, std::bit_cast<uint32_t>(value)}});
+    api->plan_destroy(device, made.plan);
+    plans_.pop_back();
+    return status;
+  }
+  bp_status wait(bp_stream* s, uint64_t ns = BP_WAIT_FOREVER) { return api->stream_wait(device, s, ns, &error); }
+  bp_status wait(bp_event* e, uint64_t ns = BP_WAIT_FOREVER) { return api->event_wait(device, e, ns, &error); }
+
+  const bp_plugin* plugin = nullptr;
+  const bp_device_api* api = nullptr;
+  bp_device* device = nullptr;
+  bp_stream *a = nullptr, *b = nullptr;
+  bp_error error{};
+
+ private:
+  std::vector<bp_stream*> streams_;
+  std::vector<bp_event*> events_;
+  std::vector<bp_plan*> plans_;
+  std::vector<bp_buffer*> buffers_;
+};
+
+}  // namespace backplane::kit::test
