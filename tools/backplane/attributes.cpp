@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// See attributes.hpp.
+#include "attributes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "values.hpp"
+
+namespace tool {
+namespace {
+
+template <class T>
+constexpr FieldType field_type() {
+  if constexpr (std::is_same_v<T, float>) return FieldType::f32;
+  if constexpr (std::is_same_v<T, int64_t>) return FieldType::i64;
+  if constexpr (std::is_same_v<T, int32_t>) return FieldType::i32;
+  return FieldType::u32;
+}
+
+const AttributeField all_fields[] = {
+#define BP_ATTRS_BEGIN(stem)
+#define BP_ATTR(stem, type, field, lo, hi, doc) \
+  {#stem, #field, field_type<type>(), offsetof(bp_##stem##_attributes, field), 1, lo, hi, doc},
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) \
+  {#stem, #field, field_type<type>(), offsetof(bp_##stem##_attributes, field), count, lo, hi, doc},
+#define BP_ATTR_RESERVED(stem, field)
+#define BP_ATTRS_END(stem)
+#include <backplane/attributes.def>
+#undef BP_ATTRS_BEGIN
+#undef BP_ATTR
+#undef BP_ATTR_ARRAY
+#undef BP_ATTR_RESERVED
+#undef BP_ATTRS_END
+};
+
+struct StemSize {
+  std::string_view stem;
+  size_t bytes;
+};
+const StemSize stem_sizes[] = {
+#define BP_ATTRS_BEGIN(stem) {#stem, sizeof(bp_##stem##_attributes)},
+#define BP_ATTR(stem, type, field, lo, hi, doc)
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc)
+#define BP_ATTR_RESERVED(stem, field)
+#define BP_ATTRS_END(stem)
+#include <backplane/attributes.def>
+#undef BP_ATTRS_BEGIN
+#undef BP_ATTR
+#undef BP_ATTR_ARRAY
+#undef BP_ATTR_RESERVED
+#undef BP_ATTRS_END
+};
+
+// Where the least legal value is no useful default.
+struct Default {
+  std::string_view stem, name;
+  double value;
+};
+constexpr Default defaults[] = {
+    {"reduce", "axes", 1},
+    {"norm", "axes", 2},
+    {"norm", "epsilon", 1e-5},
+    {"group_norm", "epsilon", 1e-5},
+    {"batch_norm", "epsilon", 1e-5},
+    {"batch_norm", "momentum", 0.1},
+    {"conv", "spatial_rank", 2},
+    {"pool", "spatial_rank", 2},
+    {"attention", "scale", 0.5},
+    {"rope", "base", 10000},
+    {"quantize", "bits", 8},
+    {"quantized_matmul", "weight_bits", 8},
+    {"cross_entropy", "ignore_index", -100},
+    {"norm_bwd", "axes", 2},
+    {"norm_bwd", "epsilon", 1e-5},
+    {"adamw", "beta1", 0.9},
+    {"adamw", "beta2", 0.999},
+    {"adamw", "epsilon", 1e-8},
+    {"adamw", "weight_decay", 0.01},
+};
+
+double default_of(const AttributeField& field) {
+  for (const Default& row : defaults) {
+    if (row.stem == field.stem && row.name == field.name) return row.value;
+  }
+  return std::clamp(0.0, field.lowest, field.highest);
+}
+
+std::string range_text(const AttributeField& field) {
+  return fmt::format("{} ({}{}..{}: {})", field.name, field.count > 1 ? fmt::format("{} values, ", field.count) : "",
+                     field.lowest, field.highest, field.doc);
+}
+
+}  // namespace
+
+std::vector<AttributeField> attribute_fields(std::string_view stem) {
+  std::vector<AttributeField> fields;
+  std::copy_if(std::begin(all_fields), std::end(all_fields), std::back_inserter(fields),
+               [&](const AttributeField& field) { return field.stem == stem; });
+  return fields;
+}
+
+AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem), fields_(attribute_fields(stem)) {
+  if (stem == "no") return;
+  for (const StemSize& row : stem_sizes) {
+    if (row.stem == stem) size_ = row.bytes;
+  }
+  if (size_ == 0 || size_ > bytes_.size()) {
+    throw Failure(
+        exit_finding, "INTERNAL",
+        fmt::format("the library has attributes '{}' that this command does not know; update the command", stem));
+  }
+  const uint32_t size = static_cast<uint32_t>(size_);
+  std::memcpy(bytes_.data(), &size, sizeof(size));
+  for (const AttributeField& field : fields_) {
+    for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(field), i);
+  }
+  // Spatial arrays: entries at and beyond spatial_rank are zero.
+  if (has("spatial_rank")) {
+    for (size_t i = 0; i < 2; ++i) {
+      set("stride", 1, i);
+      set("dilation", 1, i);
+      if (has("kernel")) set("kernel", 2, i);
+    }
+  }
+}
+
+const AttributeField* AttributeBlock::find(std::string_view name) const {
+  const auto at = std::find_if(fields_.begin(), fields_.end(), [&](const auto& field) { return field.name == name; });
+  return at == fields_.end() ? nullptr : &*at;
+}
+
+void AttributeBlock::fail_name(std::string_view name) const {
+  std::vector<std::string> legal;
+  for (const AttributeField& field : fields_) legal.push_back(range_text(field));
+  fail_usage("there is no attribute '{}' here; {}", name,
+             legal.empty() ? "the operator has none" : fmt::format("legal are: {}", fmt::join(legal, "; ")));
+}
+
+void AttributeBlock::set(std::string_view name, double value, size_t index) {
+  const AttributeField* field = find(name);
+  if (field == nullptr) fail_name(name);
+  std::byte* at = bytes_.data() + field->offset;
+  const auto put = [&](auto number) { std::memcpy(at + index * sizeof(number), &number, sizeof(number)); };
+  switch (field->type) {
+    case FieldType::u32:
+      return put(static_cast<uint32_t>(value));
+    case FieldType::i32:
+      return put(static_cast<int32_t>(value));
+    case FieldType::i64:
+      return put(static_cast<int64_t>(value));
+    case FieldType::f32:
+      return put(static_cast<float>(value));
+  }
+}
+
+double AttributeBlock::get(std::string_view name, size_t index) const {
+  const AttributeField* field = find(name);
+  if (field == nullptr) fail_name(name);
+  const std::byte* at = bytes_.data() + field->offset;
+  const auto read = [&](auto number) {
+    std::memcpy(&number, at + index * sizeof(number), sizeof(number));
+    return static_cast<double>(number);
+  };
+  switch (field->type) {
+    case FieldType::u32:
+      return read(uint32_t{});
+    case FieldType::i32:
+      return read(int32_t{});
+    case FieldType::i64:
+      return read(int64_t{});
+    case FieldType::f32:
+      break;
+  }
+  return read(float{});
+}
+
+void AttributeBlock::assign(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) fail_usage("--attr wants NAME=VALUE, not '{}'", text);
+  const std::string_view name = text.substr(0, equals);
+  const AttributeField* field = find(name);
+  if (field == nullptr) fail_name(name);
+  const std::vector<std::string_view> values = split(text.substr(equals + 1), ',');
+  if (values.size() > field->count) {
+    fail_usage("attribute '{}' takes {} value(s), not {}: {}", name, field->count, values.size(), range_text(*field));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    double value = 0;
+    const bool whole = field->type != FieldType::f32;
+    if (!parse_number(values[i], &value) || !(value >= field->lowest && value <= field->highest) ||
+        (whole && value != std::trunc(value))) {
+      fail_usage("attribute '{}' cannot be '{}': {}{}", name, values[i], range_text(*field),
+                 whole ? ", a whole number" : "");
+    }
+    set(name, value, i);
+  }
+}
+
+Json AttributeBlock::json() const {
+  Json json = Json::object();
+  for (const AttributeField& field : fields_) {
+    Json values = Json::array();
+    const auto value = [&](size_t i) {
+      const double number = get(field.name, i);
+      return field.type == FieldType::f32 ? Json(number) : Json(static_cast<int64_t>(number));
+    };
+    for (size_t i = 0; i < field.count; ++i) values.push_back(value(i));
+    json[field.name] = field.count == 1 ? value(0) : values;
+  }
+  return json;
+}
+
+std::string AttributeBlock::text() const {
+  std::string out;
+  for (const AttributeField& field : fields_) {
+    out += fmt::format("{}{}=", out.empty() ? "" : " ", field.name);
+    for (size_t i = 0; i < field.count; ++i) out += fmt::format("{}{:g}", i == 0 ? "" : ",", get(field.name, i));
+  }
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace tool

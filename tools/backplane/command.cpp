@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: options of every verb, errors as one message, JSON where it was asked for.
+#include "command.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <functional>
+
+#include "host.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  backplane list                         devices that can be used, and from where
+  backplane info reference:0             what a device is and which operators it has
+  backplane doctor                       why a plugin is not there, and what to do
+  backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
+  backplane bench dispatch               what the SDK itself costs
+  backplane list --json                  the same for programs; schemas: share/backplane/schemas
+Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
+
+constexpr const char* run_examples = R"(Examples:
+  backplane run add --data 1,2,3 --data 10,20,30 --shape 3
+  backplane run matmul --dtype bf16 --out-dtype f32 --shape 64x32 --shape 32x16 --repeat 100
+  backplane run reduce_sum --shape 4x1000 --attr axes=2
+  backplane run fill --scalar 3.5 --shape 2x3
+  backplane run copy --shape 3x4 --strides 1,3)";
+
+struct Options {
+  Session session;
+  bool version = false;
+  std::string plugin_path;
+  ListOptions list;
+  InfoOptions info;
+  DoctorOptions doctor;
+  RunOptions run;
+  BenchOptions bench;
+};
+
+// An option that takes one value each time it is given.
+void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
+  CLI::App* verb = app.add_subcommand("run", "run one operator on random or given data");
+  RunOptions& run_options = options.run;
+  verb->add_option("OP", run_options.op, "operator, as in ops.def")->required();
+  verb->add_option("--device,-d", run_options.device, "plugin:index; default: as the library chooses");
+  verb->add_option("--dtype,-t", run_options.dtype, "T of the operator's dtype rule; default f32 where it is legal");
+  verb->add_option("--out-dtype", run_options.out_dtype, "of the output, where the rule leaves a choice");
+  add_each(verb, "--shape,-s", run_options.shapes, "of the next input, as 64x32 or scalar; default 4x4");
+  add_each(verb, "--out-shape", run_options.out_shapes, "of the next output, where the inputs do not say");
+  add_each(verb, "--strides", run_options.strides, "of the next operand in elements, inputs first, as 32,1");
+  add_each(verb, "--data", run_options.data, "values of the next input, as 1,2,3; default random");
+  add_each(verb, "--scalar", run_options.scalars, "next scalar; default 1, 2, ..");
+  add_each(verb, "--attr,-a", run_options.attributes, "NAME=VALUE, or NAME=VALUE,VALUE for an array");
+  verb->add_option("--seed", run_options.seed, "of the random data")->capture_default_str();
+  verb->add_option("--repeat,-n", run_options.repeat, "timed calls behind the first")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1'000'000u));
+  verb->add_flag("--all", run_options.all, "whole tensors, however large");
+  verb->footer(run_examples);
+  verb->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
+}
+
+void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
+  CLI::App* verb = app.add_subcommand("list", "plugins and devices found, and from where");
+  verb->add_option("NAME", options.list.filter, "only this plugin or device");
+  verb->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
+  verb->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
+
+  verb = app.add_subcommand("info", "properties, memory and operators of a device");
+  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0")->required();
+  verb->add_flag("--all", options.info.all, "every operator x dtype");
+  verb->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
+
+  verb = app.add_subcommand("doctor", "every candidate: the rule it met or broke, and which side must change");
+  verb->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
+
+  add_run(app, options, chosen);
+
+  verb = app.add_subcommand("bench", "measurements");
+  verb->require_subcommand(1);
+  verb->fallthrough();
+  verb = verb->add_subcommand("dispatch", "the SDK's own share of a call, side by side with what it stands between");
+  verb->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
+      ->envname("BACKPLANE_NULL_PLUGIN");
+  verb->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();
+  verb->add_option("--batches", options.bench.batches, "batches; the median is shown")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 100'000u));
+  verb->add_option("--calls", options.bench.calls, "calls a batch")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 100'000'000u));
+  verb->callback([&] { chosen = [&] { return bench_dispatch(options.session, options.bench); }; });
+}
+
+void print_version(Session& session) {
+  if (!session.json) {
+    session.print("backplane {} (libbackplane {}, plugin ABI {})\n", BACKPLANE_VERSION, bph_version(),
+                  version_text(bph_abi_version()));
+    return;
+  }
+  Json document = Session::document("backplane.version");
+  document["command_version"] = BACKPLANE_VERSION;
+  document["library_version"] = bph_version();
+  document["abi_version"] = version_text(bph_abi_version());
+  session.print(document);
+}
+
+int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
+  CLI::App app("Backplane: accelerators as plugins that any framework loads at run time.", "backplane");
+  app.set_help_flag("--help,-h", "show this and end");
+  app.add_flag("--json", options.session.json, "one JSON document on standard output");
+  CLI::Option* path =
+      app.add_option("--plugin-path", options.plugin_path,
+                     "directories or manifests, ':' between, searched first; default BACKPLANE_PLUGIN_PATH");
+  app.add_flag("--version", options.version, "show the versions and end");
+  app.footer(examples);
+  app.fallthrough();
+  std::function<int()> chosen;
+  add_verbs(app, options, chosen);
+  for (CLI::App* verb : app.get_subcommands({})) verb->fallthrough();
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    // The verb that was named last is the one that help was asked for.
+    const CLI::App* asked = &app;
+    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
+    options.session.out = asked->help();
+    return exit_ok;
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{}; see: backplane --help", error.what());
+  }
+  if (*path) options.session.plugin_path = options.plugin_path;
+  if (options.version) {
+    print_version(options.session);
+    return exit_ok;
+  }
+  if (!chosen) fail_usage("a verb is missing: list, info, doctor, run or bench; see: backplane --help");
+  return chosen();
+}
+
+Answer failed(bool json, int exit_code, const char* status, const char* message) {
+  Answer answer;
+  answer.exit_code = exit_code;
+  if (json) {
+    Session output;
+    Json document = Session::document("backplane.error");
+    document["status"] = status;
+    document["message"] = message;
+    document["exit_code"] = exit_code;
+    output.print(document);
+    answer.out = std::move(output.out);
+  } else {
+    answer.err = fmt::format("backplane: {}\n", message);
+  }
+  return answer;
+}
+
+}  // namespace
+
+Answer command(const std::vector<std::string>& arguments, bool colour) noexcept {
+  // Known before parsing, so that a parse error is JSON too.
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  try {
+    try {
+      Options options;
+      options.session.colour = colour;
+      options.session.json = json;
+      const int exit_code = parse_and_run(arguments, options);
+      return {exit_code, std::move(options.session.out), {}};
+    } catch (const Failure& failure) {
+      return failed(json, failure.exit_code(), failure.status().c_str(), failure.what());
+    } catch (const backplane::Error& failure) {
+      return failed(json, exit_finding, bph_status_name(failure.status()), failure.what());
+    } catch (const std::bad_alloc&) {
+      return failed(json, exit_finding, "OUT_OF_MEMORY", "host memory is exhausted; free some or ask for less");
+    } catch (const std::exception& failure) {
+      return failed(json, exit_finding, "INTERNAL", failure.what());
+    }
+  } catch (...) {
+    return {exit_finding, {}, {}};
+  }
+}
+
+}  // namespace tool

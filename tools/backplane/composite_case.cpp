@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of the composites: their required ones, at small shapes unless others are given.
+#include "op_case.hpp"
+
+namespace tool {
+namespace {
+
+Operand floats(const OpCase& op, Extents shape) { return {op.dtype, std::move(shape), 0}; }
+Operand indices(Extents shape, int64_t limit) { return {BP_I32, std::move(shape), limit}; }
+
+// Extent of an image's dimension after a window of `kernel` passed over it.
+int64_t windows(const AttributeBlock& attributes, size_t dimension, int64_t extent, int64_t kernel) {
+  const auto value = [&](const char* name) { return static_cast<int64_t>(attributes.get(name, dimension)); };
+  const int64_t span = value("dilation") * (kernel - 1) + 1;
+  const int64_t stride = value("stride");
+  const int64_t room = extent + value("pad_begin") + value("pad_end") - span;
+  return room < 0 || stride < 1 ? 0 : room / stride + 1;
+}
+
+int64_t windows_transposed(const AttributeBlock& attributes, size_t dimension, int64_t extent, int64_t kernel) {
+  const auto value = [&](const char* name) { return static_cast<int64_t>(attributes.get(name, dimension)); };
+  return (extent - 1) * value("stride") + value("dilation") * (kernel - 1) + 1 - value("pad_begin") - value("pad_end");
+}
+
+// Batch, channels, then `extent` for each spatial dimension.
+Extents image(const AttributeBlock& attributes, int64_t batch, int64_t channels, int64_t extent) {
+  Extents shape = {batch, channels};
+  shape.resize(2 + static_cast<size_t>(attributes.get("spatial_rank")), extent);
+  return shape;
+}
+
+int64_t at(const Extents& shape, size_t index) { return index < shape.size() ? shape[index] : 1; }
+
+}  // namespace
+
+void make_composite(OpCase& op, const OpRequest& request) {
+  const AttributeBlock& attributes = op.attributes;
+  const auto shape = [&](size_t index, const Extents& otherwise) {
+    return index < request.shapes.size() ? request.shapes[index] : otherwise;
+  };
+  const Extents square = shape(0, {4, 4});
+  const auto same = [&](size_t count) {
+    for (size_t i = 0; i < count; ++i) op.inputs.push_back(floats(op, shape(i, square)));
+    op.outputs.push_back(floats(op, square));
+  };
+  // Input, weight and output of a convolution.
+  const auto convolution = [&](bool transpose) {
+    const int64_t groups = std::max<int64_t>(static_cast<int64_t>(attributes.get("groups")), 1);
+    const Extents x = shape(0, image(attributes, 1, 2 * groups, 6));
+    const Extents w =
+        shape(1, image(attributes, transpose ? at(x, 1) : 2 * groups, transpose ? 2 : at(x, 1) / groups, 3));
+    Extents y = {at(x, 0), transpose ? at(w, 1) * groups : at(w, 0)};
+    for (size_t i = 2; i < x.size(); ++i) {
+      y.push_back(transpose ? windows_transposed(attributes, i - 2, x[i], at(w, i))
+                            : windows(attributes, i - 2, x[i], at(w, i)));
+    }
+    return std::vector<Extents>{x, w, y};
+  };
+
+  switch (op.info.op) {
+    case BP_OP_BATCH_NORM: {
+      const Extents x = shape(0, {2, 3, 4, 4});
+      op.inputs.push_back(floats(op, x));
+      for (size_t i = 1; i < 5; ++i) op.inputs.push_back(floats(op, shape(i, {at(x, 1)})));
+      op.outputs.push_back(floats(op, x));
+      if (attributes.get("training") != 0) {
+        for (int i = 0; i < 4; ++i) op.outputs.push_back(floats(op, {at(x, 1)}));
+      }
+      break;
+    }
+    case BP_OP_GROUP_NORM: {
+      const Extents x = shape(0, {2, 4, 4, 4});
+      op.inputs.push_back(floats(op, x));
+      op.outputs.push_back(floats(op, x));
+      break;
+    }
+    case BP_OP_LINEAR: {
+      const Extents w = shape(1, {4, square.empty() ? 1 : square.back()});
+      Extents y = square;
+      if (!y.empty()) y.back() = at(w, 0);
+      op.inputs = {floats(op, square), floats(op, w)};
+      op.outputs = {floats(op, y)};
+      break;
+    }
+    case BP_OP_CONV:
+    case BP_OP_CONV_TRANSPOSE: {
+      const auto shapes = convolution(op.info.op == BP_OP_CONV_TRANSPOSE);
+      op.inputs = {floats(op, shapes[0]), floats(op, shapes[1])};
+      op.outputs = {floats(op, shapes[2])};
+      break;
+    }
+    case BP_OP_CONV_BWD_INPUT: {
+      // Given are dy and w; dx is the least image that gives dy.
+      const Extents dy = shape(0, image(attributes, 1, 2, 4));
+      const Extents w = shape(1, image(attributes, at(dy, 1), 2, 3));
+      Extents dx = {at(dy, 0), at(w, 1) * static_cast<int64_t>(attributes.get("groups"))};
+      for (size_t i = 2; i < dy.size(); ++i) dx.push_back(windows_transposed(attributes, i - 2, dy[i], at(w, i)));
+      op.inputs = {floats(op, dy), floats(op, w)};
+      op.outputs = {floats(op, dx)};
+      break;
+    }
+    case BP_OP_CONV_BWD_WEIGHT: {
+      const auto shapes = convolution(false);
+      op.inputs = {floats(op, shapes[0]), floats(op, shape(1, shapes[2]))};
+      op.outputs = {floats(op, shapes[1])};
+      break;
+    }
+    case BP_OP_MAX_POOL:
+    case BP_OP_AVG_POOL: {
+      const Extents x = shape(0, image(attributes, 1, 2, 6));
+      Extents y = {at(x, 0), at(x, 1)};
+      for (size_t i = 2; i < x.size(); ++i) {
+        y.push_back(windows(attributes, i - 2, x[i], static_cast<int64_t>(attributes.get("kernel", i - 2))));
+      }
+      op.inputs = {floats(op, x)};
+      op.outputs = {floats(op, y)};
+      break;
+    }
+    case BP_OP_ATTENTION: {
+      const Extents q = shape(0, {1, 2, 4, 4});
+      const Extents k = shape(1, q);
+      const Extents v = shape(2, k);
+      op.inputs = {floats(op, q), floats(op, k), floats(op, v)};
+      op.outputs = {floats(op, {at(q, 0), at(q, 1), at(q, 2), at(v, 3)})};
+      break;
+    }
+    case BP_OP_ROPE: {
+      Extents positions = square;
+      if (!positions.empty()) positions.pop_back();
+      op.inputs = {floats(op, square), indices(shape(1, positions), at(square, square.size() - 2))};
+      op.outputs = {floats(op, square)};
+      break;
+    }
+    case BP_OP_QUANTIZE:
+      op.inputs = {floats(op, square), floats(op, shape(1, Extents(square.size(), 1)))};
+      op.outputs = {{request.out_dtype != 0 ? request.out_dtype : static_cast<uint32_t>(BP_I8), square, 0}};
+      return;
+    case BP_OP_DEQUANTIZE:
+      op.inputs = {{BP_I8, square, 0}, floats(op, shape(1, Extents(square.size(), 1)))};
+      op.outputs = {floats(op, square)};
+      break;
+    case BP_OP_QUANTIZED_MATMUL: {
+      const Extents w = shape(1, {4, square.empty() ? 1 : square.back()});
+      Extents y = square;
+      if (!y.empty()) y.back() = at(w, 0);
+      op.inputs = {floats(op, square), {BP_I8, w, 0}, floats(op, shape(2, {at(w, 0)}))};
+      op.outputs = {floats(op, y)};
+      break;
+    }
+    case BP_OP_EMBEDDING: {
+      const Extents index = shape(1, {4});
+      Extents y = index;
+      y.push_back(square.empty() ? 1 : square.back());
+      op.inputs = {floats(op, square), indices(index, at(square, 0))};
+      op.outputs = {floats(op, y)};
+      break;
+    }
+    case BP_OP_TOPK: {
+      Extents y = square;
+      const size_t axis = static_cast<size_t>(attributes.get("axis"));
+      if (axis < y.size()) y[axis] = std::min<int64_t>(y[axis], 2);
+      if (!request.out_shapes.empty()) y = request.out_shapes[0];
+      op.inputs = {floats(op, square)};
+      op.outputs = {floats(op, y), indices(y, 0)};
+      break;
+    }
+    case BP_OP_CROSS_ENTROPY: {
+      op.inputs = {floats(op, square), indices(shape(1, {at(square, 0)}), at(square, 1))};
+      const bool each = static_cast<int>(attributes.get("reduction")) == BP_REDUCTION_NONE;
+      op.outputs = {floats(op, each ? Extents{at(square, 0)} : Extents{})};
+      break;
+    }
+    case BP_OP_NORM_BWD: {
+      same(2);
+      break;
+    }
+    case BP_OP_ADAMW:
+      op.inputs = {floats(op, square)};
+      op.outputs = {floats(op, square), floats(op, square), floats(op, square)};
+      break;
+    default:  // elementwise in shape: activations, softmax, the norms over axes
+      same(op.info.inputs_min);
+  }
+  if (request.out_dtype != 0) op.outputs[0].dtype = request.out_dtype;
+  for (size_t i = 0; i < std::min(op.outputs.size(), request.out_shapes.size()); ++i) {
+    op.outputs[i].shape = request.out_shapes[i];
+  }
+}
+
+}  // namespace tool

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small readings of the host API that several verbs share.
+#include "host.hpp"
+
+#include <algorithm>
+
+namespace tool {
+
+Registry open_registry(const Session& session, bool log) {
+  bph_registry_desc desc = sized<bph_registry_desc>();
+  if (!log) desc.log = [](void*, int32_t, const char*) {};
+  if (session.plugin_path) desc.search_path = session.plugin_path->c_str();
+  return Registry(desc);
+}
+
+std::vector<bph_candidate> candidates(const Registry& registry) {
+  std::vector<bph_candidate> all;
+  for (uint32_t i = 0; i < registry.candidate_count(); ++i) all.push_back(registry.candidate(i));
+  return all;
+}
+
+std::vector<bph_op_info> operators() {
+  std::vector<bph_op_info> all;
+  for (uint32_t index = 0;; ++index) {
+    bph_op_info info = sized<bph_op_info>();
+    bp_error error = fresh_error();
+    if (bph_op_by_index(index, &info, &error) != BP_OK) return all;
+    all.push_back(info);
+  }
+}
+
+const char* device_type_name(uint32_t type) {
+  switch (type) {
+    case BP_DEVICE_CPU:
+      return "cpu";
+    case BP_DEVICE_GPU:
+      return "gpu";
+    case BP_DEVICE_NPU:
+      return "npu";
+    default:
+      return "other";
+  }
+}
+
+const char* memory_kind_name(uint32_t kind) {
+  static constexpr const char* names[BP_MEMORY_KINDS] = {"device", "host", "shared"};
+  return kind < BP_MEMORY_KINDS ? names[kind] : "unknown";
+}
+
+std::vector<std::string> capability_names(uint64_t capabilities) {
+  static constexpr const char* names[] = {"synchronous",   "host_operands", "ftz_f32",
+                                          "deterministic", "timing",        "unified_memory"};
+  std::vector<std::string> set;
+  for (size_t i = 0; i < 64; ++i) {
+    if ((capabilities >> i & 1) != 0) set.push_back(i < std::size(names) ? names[i] : fmt::format("bit {}", i));
+  }
+  return set;
+}
+
+std::string uuid_text(const uint8_t (&uuid)[16]) {
+  if (std::all_of(std::begin(uuid), std::end(uuid), [](uint8_t byte) { return byte == 0; })) return "";
+  std::string text;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    fmt::format_to(std::back_inserter(text), "{:02x}", uuid[i]);
+  }
+  return text;
+}
+
+std::string version_text(uint32_t abi_version) { return fmt::format("{}.{}", abi_version >> 16, abi_version & 0xFFFF); }
+
+std::string bytes_text(uint64_t bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+}  // namespace tool

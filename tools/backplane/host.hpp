@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command adds to backplane.hpp: calls without an object of theirs, and small readings that verbs share.
+#pragma once
+
+#include <backplane/backplane.hpp>
+#include <string>
+#include <vector>
+
+#include "session.hpp"
+
+namespace tool {
+
+using backplane::Buffer;
+using backplane::Device;
+using backplane::Plugin;
+using backplane::Registry;
+using backplane::Stream;
+
+// A struct of the host API, zeroed, with its size set.
+template <class T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof(T);
+  return value;
+}
+
+inline bp_error fresh_error() { return sized<bp_error>(); }
+
+// Calls `function(arguments..., &error)` and throws what it reports.
+template <class... Parameters, class... Args>
+void call(bp_status (*function)(Parameters...), Args&&... args) {
+  bp_error error = fresh_error();
+  const bp_status status = function(std::forward<Args>(args)..., &error);
+  if (status != BP_OK) throw backplane::Error(status, error);
+}
+
+// Warnings of the library go to stderr where `log` is true; a verb that reports candidates itself wants none.
+Registry open_registry(const Session& session, bool log);
+// Every candidate, in search order.
+std::vector<bph_candidate> candidates(const Registry& registry);
+// Every operator, in order of id.
+std::vector<bph_op_info> operators();
+
+const char* device_type_name(uint32_t type);
+const char* memory_kind_name(uint32_t kind);
+// Of a mask of BP_CAP_*.
+std::vector<std::string> capability_names(uint64_t capabilities);
+std::string uuid_text(const uint8_t (&uuid)[16]);
+std::string version_text(uint32_t abi_version);
+std::string bytes_text(uint64_t bytes);
+
+}  // namespace tool

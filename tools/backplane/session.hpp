@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every verb is given and how it fails: global options, the output, and Failure.
+#pragma once
+
+#include <fmt/format.h>
+#include <concepts>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "json.hpp"
+
+namespace tool {
+
+// Exit codes of the command.
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_finding = 1;  // a finding, or an operation that failed
+inline constexpr int exit_usage = 2;
+
+// Ends a verb: one message for the user and the exit code.
+class Failure : public std::runtime_error {
+ public:
+  Failure(int exit_code, std::string status, const std::string& message)
+      : std::runtime_error(message), exit_code_(exit_code), status_(std::move(status)) {}
+  int exit_code() const noexcept { return exit_code_; }
+  const std::string& status() const noexcept { return status_; }
+
+ private:
+  int exit_code_;
+  std::string status_;
+};
+
+// The user asked for something that does not exist or makes no sense.
+template <class... Args>
+[[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
+  throw Failure(exit_usage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));
+}
+
+struct Session {
+  bool json = false;
+  bool colour = false;
+  std::optional<std::string> plugin_path;  // --plugin-path; none: the environment's
+  std::string out;                         // what goes to standard output
+
+  // A JSON document of the command: its schema's name and version come first.
+  static Json document(const char* schema) {
+    Json json;
+    json["schema"] = schema;
+    json["version"] = 1;
+    return json;
+  }
+  template <std::same_as<Json> T>  // nothing that only converts to one
+  void print(const T& document) {
+    out += document.text();
+    out += '\n';
+  }
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  }
+};
+
+}  // namespace tool

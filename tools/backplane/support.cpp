@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// See support.hpp.
+#include "support.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "host.hpp"
+
+namespace tool {
+namespace {
+
+void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t out_dtype, Support& support) {
+  OpRequest request;
+  request.dtype = dtype;
+  request.out_dtype = out_dtype;
+  const OpCase op = make_case(info, request);
+  const CallViews views(op);
+  bph_support facts = sized<bph_support>();
+  bp_error error = fresh_error();
+  const bp_status status = bph_device_supports(device, &views.call, &facts, &error);
+  ++support.choices;
+  if (status != BP_OK) {
+    support.status = status;
+    if (support.message.empty()) support.message = error.message;
+    return;
+  }
+  // The facts shown are those of the first choice that works.
+  if (support.supported++ > 0) return;
+  support.any_size = (facts.plan_flags & BP_PLAN_ANY_SIZE) != 0;
+  support.staged = static_cast<uint32_t>(std::popcount(facts.stage_inputs) + std::popcount(facts.stage_outputs));
+  support.workspace_bytes = facts.workspace_bytes;
+}
+
+}  // namespace
+
+std::vector<OpSupport> ask_support(bph_device* device) {
+  std::vector<OpSupport> all;
+  for (const bph_op_info& info : operators()) {
+    OpSupport row{info, {}};
+    for (const uint32_t dtype : dtypes_of(info.dtypes)) {
+      Support& support = row.dtypes[dtype];
+      if (info.kind == BP_KIND_COMPOSITE) {
+        ask(device, info, dtype, 0, support);
+        continue;
+      }
+      for (const uint32_t out_dtype : output_dtypes(info, dtype)) ask(device, info, dtype, out_dtype, support);
+    }
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+}  // namespace tool

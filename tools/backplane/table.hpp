@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text for people: tables whose columns line up, colour where it is wanted, and strings made safe to show.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tool {
+
+enum class Style { plain, good, bad, warning, faint, strong };
+
+// Columns that a terminal uses for UTF-8 `text`.
+size_t display_width(std::string_view text);
+// `text` with control characters escaped: what a plugin or manifest says must not drive the terminal. Bytes that are
+// not UTF-8 become U+FFFD.
+std::string printable(std::string_view text);
+// `text` with U+FFFD for what is not UTF-8.
+std::string valid_utf8(std::string_view text);
+std::string styled(std::string_view text, Style style, bool colour);
+
+struct Cell {
+  std::string text;
+  Style style = Style::plain;
+  bool right = false;
+
+  Cell(std::string_view content, Style cell_style = Style::plain, bool align_right = false)
+      : text(printable(content)), style(cell_style), right(align_right) {}
+  Cell(const std::string& content) : Cell(std::string_view(content)) {}
+  Cell(const char* content) : Cell(std::string_view(content)) {}
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Cell> header) : header_(std::move(header)) {}
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+  // The table, each line indented by `indent` and without trailing blanks.
+  std::string text(bool colour, size_t indent = 0) const;
+
+ private:
+  std::vector<Cell> header_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace tool

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
+
+Every verb, with --json against its published schema, with the reference plugin alone, with no plugin, and with five bad ones
+on the path; what does not exist must be named. Each run gets an environment of its own, so nothing installed is found."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    sys.exit("command_test.py: this Python has no jsonschema; install python3-jsonschema")
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "checks"))
+import tap
+
+command, schemas, reference, null_library, abi = sys.argv[1:]
+work = tempfile.mkdtemp(prefix="backplane-command-")
+architecture = json.load(open(os.path.join(reference, "reference.json"), encoding="utf-8"))["architectures"][0]
+
+
+def strict(schema):
+    """The schema without room for fields that it does not name: ours are all published."""
+    if isinstance(schema, dict):
+        schema = {key: strict(value) for key, value in schema.items()}
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+    elif isinstance(schema, list):
+        schema = [strict(item) for item in schema]
+    return schema
+
+
+validators = {}
+for file in sorted(os.listdir(schemas)):
+    if file.endswith(".schema.json"):
+        schema = json.load(open(os.path.join(schemas, file), encoding="utf-8"))
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validators["backplane." + file[: -len(".schema.json")]] = jsonschema.Draft202012Validator(strict(schema))
+
+
+def run(*arguments, path="", **variables):
+    """Runs the command where only `path` is searched; -> the finished process."""
+    environment = {"PATH": os.environ["PATH"], "HOME": work, "XDG_DATA_HOME": work + "/none", "XDG_DATA_DIRS": work + "/none",
+                   "XDG_CONFIG_HOME": work + "/none", "BACKPLANE_PLUGIN_PATH": path, **variables}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return subprocess.run([command, *arguments], env=environment, text=True, capture_output=True, timeout=60, check=False)
+
+
+def shown(process):
+    return f"{' '.join(process.args)}\nexit status {process.returncode}\n{process.stdout[-2000:]}\n{process.stderr[-2000:]}"
+
+
+def document(name, schema, *arguments, status=0, **where):
+    """One run with --json as one check: exit status, nothing on stderr, and the schema. -> the document, {} if it failed."""
+    process = run(*arguments, "--json", **where)
+    try:
+        value = json.loads(process.stdout)
+        fault = jsonschema.exceptions.best_match(validators["backplane." + schema].iter_errors(value))
+        fault = f"{list(fault.absolute_path)}: {fault.message}" if fault else ""
+    except (ValueError, KeyError) as failure:
+        value, fault = {}, str(failure)
+    good = process.returncode == status and not fault and value.get("schema") == "backplane." + schema
+    return value if tap.check(name, good, f"{fault}\n{shown(process)}") else {}
+
+
+def refused(name, words, status, *arguments, **where):
+    """One run that fails: its exit status, one line on stderr with `words` in it, nothing on stdout; and the same as JSON."""
+    process = run(*arguments, **where)
+    lines = process.stderr.splitlines()
+    good = process.returncode == status and process.stdout == "" and len(lines) == 1 and lines[0].startswith("backplane: ")
+    tap.check(name, good and all(word in lines[0] for word in words), f"wanted {words}\n{shown(process)}")
+    document(name + ", as JSON", "error", *arguments, status=status, **where)
+
+
+def says(name, words, *arguments, status=0, **where):
+    process = run(*arguments, **where)
+    text = process.stdout
+    missing = [word for word in words if word not in text]
+    tap.check(name, process.returncode == status and not missing and process.stderr == "", f"missing {missing}\n{shown(process)}")
+    return text
+
+
+def manifest(folder, name, library, **changes):
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    keys = {"manifest_version": 1, "name": name, "library": library, "abi": {"min": abi, "max": abi}, "architectures": [architecture]}
+    with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
+        json.dump({**keys, **changes}, file)
+
+
+def bad_plugins(folder):
+    """Five candidates, each broken in its own way."""
+    manifest(folder, "missing_library", "libnot_there.so")
+    manifest(folder, "wrong_abi", "libwrong_abi.so", abi={"min": "9.0", "max": "9.9"})
+    manifest(folder, "wrong_types", "libx.so", architectures=7)
+    manifest(folder, "truncated", "libtruncated.so")
+    with open(os.path.join(folder, "libtruncated.so"), "wb") as file:
+        file.write(open(null_library, "rb").read()[:200])
+    with open(os.path.join(folder, "not_json.json"), "w", encoding="utf-8") as file:
+        file.write('{"name": "\x1b[31mred')
+    return folder
+
+
+def general():
+    says("--help shows examples", ["Examples:", "backplane list", "doctor", "bench"], "--help")
+    for verb in (["list"], ["info"], ["doctor"], ["run"], ["bench", "dispatch"]):
+        says(f"{' '.join(verb)} --help", ["Usage:", verb[-1]], *verb, "--help")
+    says("--version", ["backplane ", "plugin ABI " + abi], "--version")
+    document("--version as JSON", "version", "--version")
+    refused("no verb", ["verb is missing", "list"], 2)
+    refused("unknown verb", ["lst"], 2, "lst")
+    refused("unknown option", ["--nonsense"], 2, "list", "--nonsense")
+    refused("info without a device", ["DEVICE"], 2, "info")
+    refused("bench without what", ["subcommand"], 2, "bench")
+
+
+def without_plugin():
+    text = says("list without a plugin is one line with the next command", ["backplane doctor"], "list")
+    tap.check("list without a plugin: one line", len(text.splitlines()) == 1, text)
+    value = document("list --json without a plugin", "list", "list")
+    tap.check("list --json without a plugin says what next", value.get("plugins") == [] and "doctor" in value.get("next", ""), value)
+    says("doctor without a plugin", ["0 usable", "0 broken"], "doctor")
+    document("doctor --json without a plugin", "doctor", "doctor")
+    refused("info of a device that is not there", ["reference:0", "devices here: none"], 1, "info", "reference:0")
+    refused("run without a plugin", ["no plugin"], 1, "run", "add")
+    refused("list of a name that is not there", ["'nothing'", "none"], 1, "list", "nothing")
+
+
+def with_reference():
+    where = {"path": reference}
+    says("list", ["reference:0", "cpu", "reference.json", "search_path"], "list", **where)
+    says("list --all", ["reference:0", "usable", "CANDIDATE"], "list", "--all", **where)
+    value = document("list --json", "list", "list", **where)
+    tap.check("list --json has the device", [d["name"] for p in value.get("plugins", []) for d in p["devices"]] == ["reference:0"], value)
+    says("list NAME", ["reference:0"], "list", "reference", **where)
+    says("list DEVICE", ["reference:0"], "list", "reference:0", **where)
+    refused("list of a name that is not there names what is", ["'nothing'", "reference"], 1, "list", "nothing", **where)
+    says("--plugin-path", ["reference:0"], "list", "--plugin-path", reference)
+    says("info", ["reference:0", "alignment", "unary", "binary", "matmul"], "info", "reference:0", **where)
+    says("info --all", ["reduce_sum", "philox", "softmax", "bf16"], "info", "reference", "--all", **where)
+    value = document("info --json", "info", "info", "reference:0", **where)
+    operators = {row["name"]: row for row in value.get("operators", [])}
+    tap.check("info --json has every operator", len(operators) == 43 + 28, sorted(operators))
+    tap.check("info: add f32 is there", operators.get("add", {}).get("dtypes", {}).get("f32", {}).get("status") == "OK", operators.get("add"))
+    refused("info of an index that is not there", ["reference:7", "reference:0"], 1, "info", "reference:7", **where)
+    says("doctor", ["✓", "reference", "1 usable", "0 broken", "BACKPLANE_PLUGIN_PATH"], "doctor", **where)
+    value = document("doctor --json", "doctor", "doctor", **where)
+    tap.check("doctor --json: usable", value.get("usable") == 1 and value["candidates"][0]["devices"] == ["reference:0"], value)
+
+
+def operators_run():
+    where = {"path": reference}
+    names = [row["name"] for row in document("info for the names", "info", "info", "reference:0", **where).get("operators", [])
+             if row["kind"] == "primitive"]
+    tap.check("43 primitives", len(names) == 43, names)
+    for name in names:
+        document(f"run {name} with defaults", "run", "run", name, "--repeat", "1", "--device", "reference:0", **where)
+
+    def result(name, expected, *arguments):
+        value = document(f"run: {name}", "run", "run", *arguments, "--repeat", "2", **where)
+        outputs = [output["values"] for output in value.get("outputs", [])]
+        tap.check(f"run: {name}: values", outputs == expected, f"{outputs} instead of {expected}")
+
+    result("add of given data", [[11, 22, 33]], "add", "--shape", "3", "--data", "1,2,3", "--data", "10,20,30")
+    result("negative data", [[1, -2]], "neg", "--shape", "2", "--data", "-1,2")
+    result("matmul of vectors", [[11]], "matmul", "--shape", "1x2", "--shape", "2x1", "--data", "1,2", "--data", "3,4")
+    result("fill with a scalar", [[3.5, 3.5]], "fill", "--shape", "2", "--scalar", "3.5")
+    result("integer dtype", [[-7, 3]], "copy", "--dtype", "i32", "--shape", "2", "--data", "-7,3")
+    result("strides", [[1, 3, 2, 4]], "copy", "--shape", "2x2", "--strides", "1,2", "--data", "1,3,2,4")
+    result("a negative stride", [[1, 2, 3]], "copy", "--shape", "3", "--strides", "-1", "--data", "1,2,3")
+    result("rank 0", [[6]], "mul", "--shape", "scalar", "--data", "2", "--data", "3")
+    result("no elements", [[]], "add", "--shape", "0x3")
+    result("reduction along an axis", [[3, 7]], "reduce_sum", "--shape", "2x2", "--data", "1,2,3,4", "--attr", "axes=2")
+    result("cast to another dtype", [[1, 2]], "cast", "--shape", "2", "--data", "1.5,2.5", "--out-dtype", "i32")
+    result("compare", [[True, False]], "compare", "--shape", "2", "--data", "1,2", "--data", "2,1", "--attr", "predicate=2")
+    result("infinities and NaN", [["inf", "-inf", "nan"]], "neg", "--shape", "3", "--data", "-inf,inf,nan")
+    result("sort gives values and indices", [[1, 2, 3], [1, 2, 0]], "sort", "--shape", "3", "--data", "3,1,2")
+    one = document("run: a seed", "run", "run", "exp", "--seed", "7", **where)
+    two = document("run: the seed again", "run", "run", "exp", "--seed", "7", **where)
+    tap.check("the same seed gives the same data", one.get("inputs") and one["inputs"] == two.get("inputs"), f"{one}\n{two}")
+    says("run for people", ["input 0: f32 64x32", "output 0: f32 64x16", "median", "GB/s", "any size"], "run", "matmul",
+         "--shape", "64x32", "--shape", "32x16", "--attr", "precision=0", "--seed", "1", "--device", "reference:0", **where)
+
+
+def run_refuses():
+    where = {"path": reference}
+    refused("unknown operator", ["ad"], 2, "run", "ad", **where)
+    refused("unknown attribute", ["'axs'", "axes"], 2, "run", "reduce_sum", "--attr", "axs=1", **where)
+    refused("attribute out of range", ["'9'", "0..7"], 2, "run", "argmax", "--attr", "axis=9", **where)
+    refused("attribute of an operator without", ["has none"], 2, "run", "add", "--attr", "x=1", **where)
+    refused("unknown dtype", ["'f31'", "f32"], 2, "run", "add", "--dtype", "f31", **where)
+    refused("dtype that the operator does not take", ["sqrt", "i32", "f32"], 2, "run", "sqrt", "--dtype", "i32", **where)
+    refused("malformed shape", ["'2xx3'"], 2, "run", "add", "--shape", "2xx3", **where)
+    refused("rank 9", ["rank 9", "8"], 2, "run", "add", "--shape", "1x1x1x1x1x1x1x1x1", **where)
+    refused("too many elements", ["4294967296"], 2, "run", "add", "--shape", "4294967297", **where)
+    refused("wrong number of values", ["3 elements", "2"], 2, "run", "neg", "--shape", "3", "--data", "1,2", **where)
+    refused("no number", ["'x'", "f32"], 2, "run", "neg", "--shape", "1", "--data", "x", **where)
+    refused("too many inputs", ["1 input"], 2, "run", "neg", "--data", "1", "--data", "2", **where)
+    refused("too many scalars", ["scalar"], 2, "run", "add", "--scalar", "2", **where)
+    refused("shapes that differ", ["add"], 1, "run", "add", "--shape", "2", "--shape", "3", **where)
+    refused("overlapping output", ["copy"], 1, "run", "copy", "--shape", "2", "--strides", "1", "--strides", "0", **where)
+    refused("unknown device", ["nothing", "reference"], 1, "run", "add", "--device", "nothing:0", **where)
+
+
+def with_bad_plugins():
+    bad = bad_plugins(work + "/bad")
+    only = {"path": bad}
+    text = says("list with bad plugins alone", ["5 candidate(s) are broken", "backplane doctor"], "list", **only)
+    tap.check("list with bad plugins alone: one line", len(text.splitlines()) == 1, text)
+    both = {"path": f"{bad}:{reference}"}
+    text = says("list with five bad plugins beside", ["reference:0", "5 broken", "backplane doctor"], "list", **both)
+    tap.check("the short list shows none of them", "wrong_abi" not in text, text)
+    text = says("list --all shows them with their reason", ["reference:0", "missing_library", "wrong_abi", "truncated"], "list", "--all", **both)
+    tap.check("nothing drives the terminal", "\x1b" not in text, text)
+    value = document("list --json with bad plugins", "list", "list", **both)
+    tap.check("list --json counts them", value.get("broken") == 5 and len(value["plugins"]) == 1, value)
+    refused("list of a broken plugin says so", ["wrong_abi", "doctor"], 1, "list", "wrong_abi", **both)
+    text = says("doctor names each rule and side", ["✗", "to change", "rule", "missing_library", "wrong_abi", "truncated", "5 broken"],
+                "doctor", status=1, **both)
+    tap.check("doctor: nothing drives the terminal", "\x1b" not in text, text)
+    value = document("doctor --json with bad plugins", "doctor", "doctor", status=1, **both)
+    broken = [one for one in value.get("candidates", []) if one["status"] != "OK"]
+    tap.check("doctor --json: five, each with rule, side and message", len(broken) == 5 and
+              all(one["rule"] and one["side"] and one["message"] for one in broken), broken)
+    says("info beside bad plugins", ["reference:0"], "info", "reference:0", **both)
+    document("run beside bad plugins", "run", "run", "add", "--device", "reference:0", **both)
+
+
+def shadowing():
+    first, second = work + "/first", work + "/second"
+    for folder in (first, second):
+        manifest(folder, "null", "libnull.so")
+        shutil.copy(null_library, folder + "/libnull.so")
+    where = {"path": f"{first}:{second}"}
+    value = document("shadowed plugin", "doctor", "doctor", **where)
+    tap.check("the second of a name is shadowed", [one["shadowed"] for one in value.get("candidates", [])] == [False, True], value)
+    says("doctor says so", ["○", "an earlier candidate has this name"], "doctor", **where)
+    says("list --all says so", ["shadowed"], "list", "--all", **where)
+
+
+def golden():
+    """The whole of one document: a change of any stable field shows."""
+    folder = work + "/golden"
+    manifest(folder, "null", "libnull.so")
+    shutil.copy(null_library, folder + "/libnull.so")
+    value = document("golden list", "list", "list", path=folder)
+    text = json.dumps(value, indent=1, sort_keys=True).replace(folder, "FOLDER") + "\n"
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden_list.json"), encoding="utf-8") as file:
+        expected = file.read()
+    tap.check("list --json is the golden document", text == expected, f"{text}\ninstead of\n{expected}")
+
+
+def bench():
+    where = {"path": reference}
+    arguments = ["bench", "dispatch", "--null-plugin", null_library, "--batches", "3", "--calls", "50"]
+    says("bench dispatch", ["MEDIAN", "BUDGET", "eager call, cached plan", "heap allocations"], *arguments, **where)
+    value = document("bench dispatch --json", "bench_dispatch", *arguments, **where)
+    figures = {one["key"]: one for one in value.get("figures", [])}
+    tap.check("an eager call allocates nothing", figures.get("allocations", {}).get("median") == 0, figures.get("allocations"))
+    keys = ["direct_call", "eager_call", "eager_share", "eager_call_5", "allocations", "allocator", "plan_create", "load_device", "torch_add"]
+    tap.check("bench dispatch has every figure", all(key in figures for key in keys), sorted(figures))
+    refused("bench with a null plugin that is not there", ["/nowhere.so"], 1, "bench", "dispatch", "--null-plugin", "/nowhere.so", **where)
+
+
+try:
+    for part in (general, without_plugin, with_reference, operators_run, run_refuses, with_bad_plugins, shadowing, golden, bench):
+        part()
+finally:
+    shutil.rmtree(work)
+tap.done()

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs the SDK, moves it, and builds a consumer of each kind against it: install_test.py MESON BUILD WORK PREFIX PLUGIN.
+
+The consumers run without any environment of ours: the plugin must come from the moved SDK's own directory."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(here, ".."))
+import tap
+
+meson, build, work, prefix, plugin = sys.argv[1:]
+sdk = os.path.join(work, "moved", "sdk")
+environment = {name: value for name, value in os.environ.items() if not name.startswith(("BACKPLANE", "LD_LIBRARY", "DESTDIR"))}
+
+
+def run(name, *command, cwd=None, **variables):
+    """Runs one step as one check; -> its output, or None if it failed."""
+    result = subprocess.run(command, cwd=cwd, env={**environment, **variables}, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, check=False)
+    return result.stdout if tap.check(name, result.returncode == 0, " ".join(command) + "\n" + result.stdout) else None
+
+
+def one(pattern):
+    found = glob.glob(os.path.join(sdk, pattern), recursive=True)
+    return found[0] if found else None
+
+
+def consumer(kind, binary):
+    output = run(f"{kind}: runs, with '{plugin}' loaded by name", binary, plugin) or ""
+    tap.check(f"{kind}: the plugin is the moved SDK's", output.startswith(os.path.realpath(sdk) + "/"), output)
+
+
+def tiny(kind, pattern):
+    found = glob.glob(pattern)
+    symbols = subprocess.run(["nm", "-D", "--defined-only", *found], capture_output=True, text=True, check=False).stdout
+    names = [line.split()[-1] for line in symbols.splitlines()]
+    tap.check(f"{kind}: an outside plugin exports one symbol", found and names == ["bp_plugin_query"], symbols)
+
+
+shutil.rmtree(work, ignore_errors=True)
+stage = os.path.join(work, "stage")
+run("meson install", meson, "install", "--quiet", "--no-rebuild", "-C", build, "--destdir", stage)
+os.makedirs(os.path.dirname(sdk))
+shutil.move(stage + prefix, sdk)
+
+for pattern in ("include/backplane/plugin.h", "include/backplane/ops.def", "include/backplane/backplane.h",
+                "include/backplane/backplane.hpp", "include/backplane/kit/plugin.hpp", "share/backplane/plugin.map",
+                "lib*/**/libbackplane.so", "lib*/**/pkgconfig/backplane.pc", "lib*/**/pkgconfig/backplane-plugin.pc",
+                "lib*/**/cmake/Backplane/BackplaneConfig.cmake", f"lib*/**/backplane/plugins/{plugin}.json",
+                f"lib*/**/backplane/plugins/libbackplane_{plugin}.so"):
+    tap.check(f"installed: {pattern}", one(pattern), "not there")
+dynamic = subprocess.run(["objdump", "-p", one("lib*/**/libbackplane.so") or "none"], capture_output=True, text=True, check=False)
+tap.check("soname libbackplane.so.0", "libbackplane.so.0\n" in dynamic.stdout, dynamic.stdout + dynamic.stderr)
+
+output = run("the installed command lists the plugin", os.path.join(sdk, "bin", "backplane"), "list") or ""
+tap.check("the installed command finds the moved SDK's plugin", f"{plugin}:0" in output and os.path.realpath(sdk) in output, output)
+
+packages = {"PKG_CONFIG_PATH": os.path.dirname(one("lib*/**/pkgconfig/backplane.pc") or "")}
+out = os.path.join(work, "pkg_config")
+os.makedirs(out)
+flags = run("pkg-config: found", "pkg-config", "--cflags", "--libs", "backplane", **packages) or ""
+libdir = (run("pkg-config: libdir", "pkg-config", "--variable=libdir", "backplane", **packages) or "").strip()
+plugindir = (run("pkg-config: plugindir", "pkg-config", "--variable=plugindir", "backplane", **packages) or "").strip()
+tap.check("pkg-config: plugindir moved too", os.path.isfile(os.path.join(plugindir, plugin + ".json")), plugindir)
+run("pkg-config: builds", "g++", "-std=c++20", os.path.join(here, "consumer.cpp"), "-o", os.path.join(out, "consumer"),
+    *flags.split(), f"-Wl,-rpath,{libdir}")
+consumer("pkg-config", os.path.join(out, "consumer"))
+
+out = os.path.join(work, "cmake")
+run("cmake: configures", "cmake", "-S", here, "-B", out, f"-DCMAKE_PREFIX_PATH={sdk}")
+run("cmake: builds", "cmake", "--build", out)
+consumer("cmake", os.path.join(out, "consumer"))
+tiny("cmake", os.path.join(out, "libtiny.so"))
+with open(os.path.join(out, "plugin_dir"), encoding="utf-8") as file:
+    tap.check("cmake: BACKPLANE_PLUGIN_DIR moved too", os.path.isfile(os.path.join(file.read(), plugin + ".json")))
+
+out = os.path.join(work, "meson")
+os.makedirs(out)
+for name, target in (("consumer.cpp", "consumer.cpp"), ("plugin.cpp", "plugin.cpp"), ("meson.build.consumer", "meson.build")):
+    shutil.copy(os.path.join(here, name), os.path.join(out, target))
+run("meson: configures", meson, "setup", os.path.join(out, "build"), out, **packages)
+run("meson: builds", "ninja", "-C", os.path.join(out, "build"))
+consumer("meson", os.path.join(out, "build", "consumer"))
+tiny("meson", os.path.join(out, "build", "libtiny.so"))
+tap.done()

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about the text of the repository: source.py ROOT. Licence lines, neutrality, who includes whom, slot comments."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+# Whole words, any case, that no neutral folder may hold. "vendor" and device types are not names.
+vendor_names = """amd ampere apple ascend aten aws blackwell cann cublas cuda cudnn cutlass directml gaudi gfx90a gfx942 google
+graphcore habana hip hipblas hopper huawei inferentia intel levelzero level_zero lavapipe libtorch mesa metal miopen mkl musa nccl
+nvcc nvidia nvrtc onednn dnnl opencl openvino oneapi ptx pytorch qualcomm rocm rocblas samsung sycl tenstorrent tensorrt tpu trainium
+vulkan xilinx xpu""".split()
+neutral_folders = ("abi/", "core/", "conformance/")
+code = (".c", ".h", ".hpp", ".cpp", ".def")
+commented = code + (".py", ".sh", ".cmake.in")
+
+# Who may include whom: folder -> folders whose public headers it may use. Its own headers are always allowed.
+may_include = {
+    "abi": (),
+    "core": ("abi",),
+    "backends/kit": ("abi",),
+    "backends": ("abi", "backends/kit"),
+    "conformance": ("abi", "core"),
+    "samples": ("abi", "core", "backends/kit"),
+    "tools": ("abi", "core"),
+}
+public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include"}
+sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
+
+
+def files_of(root):
+    """Tracked files and those that git would take."""
+    run = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
+    return sorted(set(name for name in run.stdout.splitlines() if os.path.isfile(os.path.join(root, name))))
+
+
+def read(root, name):
+    with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def script(text):
+    return text.startswith("#!")
+
+
+def licence_faults(root, files):
+    faults = []
+    for name in files:
+        if name.endswith(commented) or name.startswith(("tools/", ".ci/")) and script(read(root, name)):
+            if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(read(root, name).splitlines()[:2]):
+                faults.append(f"{name}: the first line (second of a script) is not SPDX-License-Identifier: Apache-2.0")
+    return faults
+
+
+def neutrality_faults(root, files):
+    names = re.compile(r"(?<![A-Za-z0-9])(" + "|".join(vendor_names) + r")(?![a-z0-9])", flags=re.I)
+    faults = []
+    for name in files:
+        if name.startswith(neutral_folders):
+            for number, line in enumerate(read(root, name).splitlines(), 1):
+                faults += [f"{name}:{number}: names '{word}'" for word in names.findall(line)]
+    return faults
+
+
+def owner_of(name):
+    """The folder of may_include that a file belongs to."""
+    owners = [folder for folder in may_include if name.startswith(folder + "/")]
+    return max(owners, key=len) if owners else None
+
+
+def backend_of(name):
+    parts = name.split("/")
+    return "/".join(parts[:2]) if parts[0] == "backends" and len(parts) > 2 else None
+
+
+def include_faults(root, files):
+    """A quoted or <backplane/...> include must resolve beside the file, in its own component or in what it may use."""
+    headers = set(files)
+    faults = []
+    for name in files:
+        owner = owner_of(name)
+        if not owner or not name.endswith(code):
+            continue
+        for quote, header in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', read(root, name), flags=re.M):
+            holders = [folder for folder, path in public.items() if f"{path}/{header}" in headers]
+            if holders:
+                allowed = may_include[owner] + (("backends/kit",) if "/test/" in name else ())  # fake plugins use the kit
+                if holders[0] != owner and holders[0] not in allowed:
+                    faults.append(f"{name}: includes {header} of {holders[0]}; {owner} may use {may_include[owner] or 'nothing'}")
+                continue
+            if header.startswith("backplane/"):
+                faults.append(f"{name}: includes {header}, which no folder offers")
+                continue
+            if quote == "<":
+                continue
+            own = backend_of(name) or owner
+            beside = os.path.normpath(os.path.join(os.path.dirname(name), header))
+            if beside.split("/")[0] == ".." or beside in headers and not beside.startswith(own + "/"):
+                faults.append(f"{name}: reaches into {beside}")
+            elif beside not in headers and not any(
+                    other.startswith(own + "/") and other.endswith("/" + header) for other in headers):
+                faults.append(f"{name}: includes {header}, which is not of {own}")
+    return faults
+
+
+def slot_faults(root, files):
+    """Every slot, and the exported function, has a comment with each section once, in order."""
+    faults, slots = [], 0
+    for name in files:
+        if not name.startswith("abi/include/") or not name.endswith(".h"):
+            continue
+        text = read(root, name)
+        slot = re.compile(r"(?P<comment>/\*(?:(?!\*/).)*\*/)?\s*(?:#define BP_PLUGIN_QUERY_SYMBOL[^\n]*\n)?"
+                          r"(?P<declaration>^  [\w \*]+\(\*(?P<slot>\w+)\)\([^;]*\);|^BP_EXPORT bp_status (?P<export>\w+)\([^;]*\);)",
+                          flags=re.S | re.M)
+        for match in slot.finditer(text):
+            slots += 1
+            found = re.findall(r"^ \s*\* (\w+):", match["comment"] or "", flags=re.M)
+            if found != sections:
+                faults.append(f"{name}: {match['slot'] or match['export']}: the comment has {found}, the rule is {sections}")
+    return faults if slots > 20 else faults + [f"only {slots} slots were found in abi/include"]
+
+
+checks = {
+    "every source begins with its licence": licence_faults,
+    "no vendor is named in abi, core, conformance": neutrality_faults,
+    "includes keep to the layers": include_faults,
+    "every slot states ownership, threads, stream, errors, since": slot_faults,
+}
+
+# For the checks themselves: file, text that is added to it (or "": as it is), what the fault must name.
+slot_text = "struct bp_planted_api {\n  /* Does a thing.\n   * Ownership: none.\n   * Threads:   any.\n   * Errors:    none.\n" \
+            "   * Stream:    synchronous.\n   * Since:     0.1. */\n  void (*planted)(void);\n};\n"
+plants = [
+    (licence_faults, "core/src/planted.cpp", "int planted;\n"),
+    (neutrality_faults, "core/src/planted.cpp", "// falls back to " + "CU" + "DA\n"),
+    (neutrality_faults, "abi/planted.h", "/* as nv" + "idia_planted does */\n"),
+    (include_faults, "core/src/planted.cpp", "#include <backplane/kit/planted.hpp>\n"),
+    (include_faults, "backends/planted/planted.cpp", "#include <backplane/backplane.h>\n"),
+    (include_faults, "tools/planted.cpp", '#include "../core/src/error.hpp"\n'),
+    (slot_faults, "abi/include/backplane/planted.h", slot_text),
+]
+
+
+def main(root):
+    files = files_of(root)
+    for name, faults_of in checks.items():
+        faults = faults_of(root, files)
+        tap.check(name, not faults, "\n".join(faults))
+    for faults_of, name, text in plants:
+        with tempfile.TemporaryDirectory() as folder:
+            for link in files:
+                os.makedirs(os.path.join(folder, os.path.dirname(link)), exist_ok=True)
+                os.symlink(os.path.join(os.path.abspath(root), link), os.path.join(folder, link))
+            os.makedirs(os.path.join(folder, os.path.dirname(name)), exist_ok=True)
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            planted = [fault for fault in faults_of(folder, files + [name]) if "planted" in fault]
+            tap.check(f"caught: {faults_of.__name__} in {name}", planted, "a planted fault went unseen")
+    tap.done()
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test Anything Protocol for the check scripts: one line a check, so that the runner counts each."""
+import sys
+
+_results = []
+
+
+def check(name, passed, detail=""):
+    """Records one check; `detail` says what is wrong and is printed on failure only."""
+    _results.append(bool(passed))
+    print(f"{'ok' if passed else 'not ok'} {len(_results)} - {name}")
+    if not passed:
+        for line in str(detail).splitlines() or ["no detail"]:
+            print(f"# {line}")
+            print(f"{name}: {line}", file=sys.stderr)
+    return passed
+
+
+def done():
+    """Prints the plan and ends the process: 0 if all passed and there was at least one check."""
+    print(f"1..{len(_results)}")
+    sys.exit(0 if _results and all(_results) else 1)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by tools/test and tools/quickstart: installs what Debian packages are missing.
+
+packages_build=(g++ meson ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev
+  zlib1g-dev)
+packages_test=(git cmake libgtest-dev libgmock-dev python3-jsonschema clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev)
+
+# install_packages NAME...: does nothing, and asks for no rights, if all are there.
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "these packages are missing: ${missing[*]}. Install them, or run this as root." >&2
+      return 1
+    }
+    root=(sudo)
+  fi
+  echo "installing: ${missing[*]}"
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    </dev/null >/dev/null
+}
