@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py [--write] ROOT PAGE...
+
+A snippet's fence follows a line `<!-- FILE [REGION] -->`; in FILE the region stands between the comments [REGION] and
+[/REGION]. --write takes the samples' text into the pages instead of checking them."""
+import os
+import pathlib
+import re
+import sys
+import textwrap
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/checks"))
+import tap
+
+snippet = re.compile(r"(?:<!-- (?P<file>\S+) \[(?P<region>\w+)\] -->\n)?^```(?:c|cpp)\n(?P<text>.*?)^```$", re.M | re.S)
+
+
+def region(root, file, name):
+    text = (root / file).read_text(encoding="utf-8")
+    marked = re.search(rf"^[^\n]*\[{name}\][^\n]*\n(.*?)^[^\n]*\[/{name}\][^\n]*$", text, re.M | re.S)
+    if not marked:
+        raise KeyError(f"{file} has no region [{name}]")
+    return textwrap.dedent(marked[1]).strip("\n") + "\n"
+
+
+def compare(root, text):
+    """Returns the page's text with the samples' regions in it, and what is wrong with it as it stands."""
+    faults = []
+
+    def visit(match):
+        line = text.count("\n", 0, match.start()) + 1
+        if not match["file"]:
+            faults.append(f"line {line}: a snippet without a line <!-- FILE [REGION] --> before it")
+            return match[0]
+        try:
+            wanted = region(root, match["file"], match["region"])
+        except (KeyError, OSError) as error:
+            faults.append(f"line {line}: {error}")
+            return match[0]
+        if match["text"] != wanted:
+            faults.append(f"line {line}: differs from {match['file']} [{match['region']}]; mend with --write")
+        return text[match.start():match.start("text")] + wanted + "```"
+
+    updated = snippet.sub(visit, text)
+    return updated, faults if snippet.search(text) else ["no snippet found"]
+
+
+arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
+root, *pages = [pathlib.Path(argument) for argument in arguments]
+for page in pages:
+    original = page.read_text(encoding="utf-8")
+    updated, faults = compare(root, original)
+    if "--write" in sys.argv:
+        page.write_text(updated, encoding="utf-8")
+        continue
+    tap.check(f"{page.name} agrees with the samples", not faults, "\n".join(faults))
+    tap.check(f"{page.name}: a changed snippet is noticed", compare(root, original.replace("```cpp\n", "```cpp\n//\n", 1))[1])
+    tap.check(f"{page.name}: an unmarked snippet is noticed", compare(root, original + "\n```cpp\nint x;\n```\n")[1])
+if "--write" not in sys.argv:
+    tap.done()

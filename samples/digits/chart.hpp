@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Line charts as inline SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace digits {
+
+struct Series {
+  std::string name;
+  std::string css_class;
+  std::vector<double> values;  // one an epoch
+};
+
+enum class Scale { linear_percent, logarithmic };
+
+// `label` names the chart for who cannot see it.
+std::string line_chart(const std::string& label, const std::vector<Series>& series, Scale scale);
+
+}  // namespace digits

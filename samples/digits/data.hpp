@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data set: reading, checking, and splitting it into training and test parts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace digits {
+
+constexpr int64_t side = 8;  // pixels
+constexpr int64_t pixels = side * side;
+constexpr int64_t classes = 10;
+constexpr uint8_t pixel_max = 16;
+
+struct Images {
+  std::vector<uint8_t> pixels;  // count x 64, row by row, 0 to 16
+  std::vector<int32_t> labels;  // 0 to 9
+
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+};
+
+struct Split {
+  Images train, test;
+};
+
+// Reads CSV, gzipped or not: 64 pixels, then the label, on each line. Throws std::runtime_error naming file and line.
+Images read_images(const std::filesystem::path& file);
+
+// Holds out a fifth, drawn by `seed`.
+Split split(const Images& images, uint64_t seed);
+
+// 0..count-1 in an order drawn by `random`: the same on every platform, unlike std::shuffle.
+template <class Random>
+std::vector<int32_t> shuffled(int64_t count, Random& random) {
+  std::vector<int32_t> order(static_cast<size_t>(count));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t j = static_cast<size_t>(random() % (i + 1));
+    order[i] = order[j];
+    order[j] = static_cast<int32_t>(i);
+  }
+  return order;
+}
+
+}  // namespace digits

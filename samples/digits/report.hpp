@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result as one self-contained HTML page.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data.hpp"
+#include "training.hpp"
+
+namespace digits {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
+
+std::string html_report(const Images& test, const Result& result, const Facts& facts);
+
+// Throws std::runtime_error if `file` could not be written, as far as that can be told beforehand.
+void check_writable(const std::filesystem::path& file);
+void write_file(const std::filesystem::path& file, const std::string& text);
+
+}  // namespace digits

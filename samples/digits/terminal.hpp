@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user sees while it runs: a bar on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <fmt/color.h>
+
+#include <cstdint>
+#include <string>
+
+#include "training.hpp"
+
+namespace digits {
+
+class Terminal {
+ public:
+  explicit Terminal(int epochs);
+  ~Terminal() { clear_bar(); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  Progress progress();
+  void line(const std::string& text);
+  // `text` in bold, where colour is wanted.
+  std::string strong(const std::string& text) const;
+
+ private:
+  void draw_bar(double share);
+  void clear_bar();
+
+  int epochs_;
+  bool is_terminal_;
+  bool has_colour_;
+  int drawn_ = -1;  // per mille last drawn; -1: no bar stands on the line
+};
+
+}  // namespace digits
