@@ -185,9 +185,9 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   if (drop_passed(block)) {
     put_back(block);
   } else {
-    block.state = Block::State::waiting;
     pending.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard guard(lock);
+    block.state = Block::State::waiting;  // neighbours that merge read it
     waiting.push(&block);
   }
   if (last) device.release();
