@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/catalogue.hpp"
+
+namespace bp::conformance {
+
+Catalogue enumerate() {
+  Catalogue catalogue;
+  catalogue.reserve(1u << 15);
+  add_abi_cases(catalogue);
+  return catalogue;
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+#include <xxhash.h>
+
+namespace bp::conformance {
+
+std::string_view name_of(Outcome outcome) {
+  constexpr std::string_view names[outcome_count] = {"pass", "fail",        "crash",   "hang",
+                                                     "leak", "not_claimed", "suspect", "not_run"};
+  return names[static_cast<size_t>(outcome)];
+}
+
+void Session::close() noexcept {
+  device.reset();
+  plugin.reset();
+}
+
+Context::Context(Session& session, const Case& which)
+    : session_(session), case_(which), random_(XXH3_64bits_withSeed(which.id.data(), which.id.size(), session.seed)) {}
+
+Plugin& Context::plugin() {
+  if (session_.plugin == nullptr) session_.plugin = std::make_unique<Plugin>(session_.path);
+  return *session_.plugin;
+}
+
+Device& Context::device() {
+  if (session_.device == nullptr) session_.device = std::make_unique<Device>(plugin(), session_.device_index);
+  return *session_.device;
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running case is given: the plugin, an open device, seeded random numbers, and ways to end.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "case.hpp"
+#include "plugin.hpp"
+
+namespace bp::conformance {
+
+// The plugin and device that the cases of one worker share. After a case that did not pass both are made anew.
+struct Session {
+  std::string path;
+  uint32_t device_index = 0;
+  uint64_t seed = 0;
+  std::unique_ptr<Plugin> plugin;
+  std::unique_ptr<Device> device;
+
+  void close() noexcept;
+};
+
+class Context {
+ public:
+  Context(Session& session, const Case& which);
+
+  const Case& which() const { return case_; }
+  const std::string& path() const { return session_.path; }
+  uint32_t device_index() const { return session_.device_index; }
+  Plugin& plugin();  // loaded and queried; shared with the other cases of the worker
+  Device& device();  // open; shared likewise
+  // For a case that breaks the device or its instance: the next case gets new ones.
+  void discard_device() noexcept { session_.close(); }
+
+  // Seeded by the run's seed and the case's id alone, so that a case draws the same data however it is run.
+  std::mt19937_64& random() { return random_; }
+  uint64_t below(uint64_t limit) { return random_() % limit; }
+
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+    throw CaseEnd{Outcome::fail, fmt::format(text, std::forward<Args>(args)...)};
+  }
+  template <typename... Args>
+  [[noreturn]] void leaked(fmt::format_string<Args...> text, Args&&... args) {
+    throw CaseEnd{Outcome::leak, fmt::format(text, std::forward<Args>(args)...)};
+  }
+  template <typename... Args>
+  [[noreturn]] void not_claimed(fmt::format_string<Args...> text, Args&&... args) {
+    throw CaseEnd{Outcome::not_claimed, fmt::format(text, std::forward<Args>(args)...)};
+  }
+  template <typename... Args>
+  [[noreturn]] void suspect(fmt::format_string<Args...> text, Args&&... args) {
+    throw CaseEnd{Outcome::suspect, fmt::format(text, std::forward<Args>(args)...)};
+  }
+  template <typename... Args>
+  void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {
+    if (!holds) [[unlikely]]
+      fail(text, std::forward<Args>(args)...);
+  }
+
+  // The greatest error over its bound that the case saw, for the distribution in the report: 1 is at the bound.
+  void note_error(double share) {
+    if (share > error_share_) error_share_ = share;
+  }
+  double error_share() const { return error_share_; }
+
+ private:
+  Session& session_;
+  const Case& case_;
+  std::mt19937_64 random_;
+  double error_share_ = -1;  // negative: none was noted
+};
+
+}  // namespace bp::conformance

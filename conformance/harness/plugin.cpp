@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace bp::conformance {
+
+namespace {
+
+[[noreturn]] void fail(std::string message) { throw CaseEnd{Outcome::fail, std::move(message)}; }
+
+constexpr std::string_view status_names[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
+                                             "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
+                                             "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
+
+// `handle` by reference: the call that fills it is another argument.
+template <typename Handle>
+Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
+  expect_ok(status, error, slot);
+  if (handle == nullptr) fail(fmt::format("{} answered OK with a null output", slot));
+  return handle;
+}
+
+}  // namespace
+
+std::string_view status_name(bp_status status) {
+  return status >= 0 && status < static_cast<bp_status>(std::size(status_names))
+             ? status_names[static_cast<size_t>(status)]
+             : std::string_view("a status that the ABI does not have");
+}
+
+ErrorRecord::ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
+
+std::string ErrorRecord::text(bp_status answered) const {
+  const std::string_view text(message, strnlen(message, sizeof(message)));
+  return fmt::format("{} ({}){}{}", status_name(answered), answered, text.empty() ? "" : ": ", text);
+}
+
+void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot) {
+  if (status != BP_OK) [[unlikely]]
+    fail(fmt::format("{} answered {}; expected OK", slot, error.text(status)));
+}
+
+void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
+                   std::initializer_list<bp_status> expected) {
+  bool found = false;
+  std::string names;
+  for (const bp_status each : expected) {
+    found = found || each == status;
+    names += fmt::format("{}{}", names.empty() ? "" : " or ", status_name(each));
+  }
+  if (!found) fail(fmt::format("{} answered {}; expected {}", slot, error.text(status), names));
+  if (status == BP_OK || status == BP_NOT_READY || status == BP_TIMEOUT) {
+    if (error.status != 0 || error.message_length != 0 || error.message[0] != 0)
+      fail(fmt::format("{} answered {} and wrote to the error record all the same", slot, status_name(status)));
+    return;
+  }
+  if (error.status != status)
+    fail(fmt::format("{} answered {} and left status {} in the error record", slot, status_name(status), error.status));
+  const size_t length = strnlen(error.message, sizeof(error.message));
+  if (length == sizeof(error.message))
+    fail(fmt::format("{} answered {} with a message that no NUL ends", slot, status_name(status)));
+  if (length == 0) fail(fmt::format("{} answered {} without a message", slot, status_name(status)));
+  if (error.message_length != length)
+    fail(fmt::format("{} answered {} with message_length {} for a message of {} bytes", slot, status_name(status),
+                     error.message_length, length));
+}
+
+LogHost::LogHost(uint32_t abi_version) {
+  table.struct_size = sizeof(table);
+  table.abi_version = abi_version;
+  table.context = this;
+  table.log = &LogHost::log;
+  table.get_interface = &LogHost::no_interface;
+}
+
+std::vector<std::string> LogHost::lines() {
+  const std::lock_guard guard(mutex_);
+  return lines_;
+}
+
+void LogHost::log(void* context, int32_t level, const char* message) {
+  auto& host = *static_cast<LogHost*>(context);
+  const std::lock_guard guard(host.mutex_);
+  if (host.lines_.size() >= 256) host.lines_.erase(host.lines_.begin());
+  host.lines_.push_back(fmt::format("{} {}", level, message == nullptr ? "(null)" : message));
+}
+
+const void* LogHost::no_interface(void*, const char*, uint32_t) { return nullptr; }
+
+Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  if (handle_ == nullptr) fail(fmt::format("the library cannot be opened: {}", dlerror()));
+  query = reinterpret_cast<bp_plugin_query_fn>(dlsym(handle_, BP_PLUGIN_QUERY_SYMBOL));
+  if (query == nullptr) {
+    dlclose(std::exchange(handle_, nullptr));
+    fail(fmt::format("{} exports no {}", path, BP_PLUGIN_QUERY_SYMBOL));
+  }
+}
+
+Library::~Library() {
+  if (handle_ != nullptr) dlclose(handle_);
+}
+
+Plugin::Plugin(const std::string& path) : library_(path) {
+  ErrorRecord error;
+  instance_ = require_made(library_.query(&host_.table, &instance_, &error), error, instance_, BP_PLUGIN_QUERY_SYMBOL);
+  if (instance_->struct_size < BP_PLUGIN_MIN_SIZE || instance_->device_api == nullptr ||
+      instance_->device_api->struct_size < BP_DEVICE_API_MIN_SIZE) {
+    instance_ = nullptr;
+    fail("the plugin's tables are smaller than the least of the ABI");
+  }
+}
+
+Plugin::~Plugin() {
+  if (instance_ != nullptr) instance_->shutdown(instance_);
+}
+
+uint32_t Plugin::device_count() const {
+  ErrorRecord error;
+  uint32_t count = 0;
+  expect_ok(instance_->device_count(instance_, &count, &error), error, "device_count");
+  return count;
+}
+
+bp_device_info Plugin::device_info(uint32_t index) const {
+  ErrorRecord error;
+  bp_device_info info = {};
+  info.struct_size = sizeof(info);
+  expect_ok(instance_->device_info(instance_, index, &info, &error), error, "device_info");
+  return info;
+}
+
+Device::Device(Plugin& plugin, uint32_t index, const bp_device_api* slots)
+    : plugin_(plugin), slots_(slots == nullptr ? &plugin.slots() : slots), info_(plugin.device_info(index)) {
+  ErrorRecord error;
+  handle_ =
+      require_made(plugin->device_open(plugin.get(), index, nullptr, &handle_, &error), error, handle_, "device_open");
+}
+
+Device::~Device() {
+  drop_objects();
+  slots_->close(handle_);
+}
+
+void Device::drop_objects() noexcept {
+  if (stream_ != nullptr) slots_->stream_destroy(handle_, std::exchange(stream_, nullptr));
+  if (staging_ != nullptr) slots_->buffer_destroy(handle_, std::exchange(staging_, nullptr));
+}
+
+bp_stream* Device::stream() {
+  if (stream_ == nullptr) stream_ = Stream(*this).release();
+  return stream_;
+}
+
+bp_buffer* Device::staging(uint64_t bytes) {
+  if (bytes <= staging_bytes_) return staging_;
+  if (!offers(BP_MEMORY_HOST) && !offers(BP_MEMORY_SHARED))
+    fail("the device has no copy_in and copy_out and offers neither HOST nor SHARED memory: no data can reach it");
+  Buffer grown(*this, std::max<uint64_t>(bytes, 1u << 20), offers(BP_MEMORY_HOST) ? BP_MEMORY_HOST : BP_MEMORY_SHARED);
+  staging_address_ = grown.map();
+  staging_bytes_ = grown.bytes;
+  if (staging_ != nullptr) slots_->buffer_destroy(handle_, staging_);
+  return staging_ = grown.release();
+}
+
+void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* on) {
+  if (count == 0) return;
+  bp_stream* const way = on == nullptr ? stream() : on;
+  ErrorRecord error;
+  if (slots_->copy_in != nullptr) {
+    expect_ok(slots_->copy_in(handle_, way, buffer, offset, bytes, count, &error), error, "copy_in");
+  } else {
+    bp_buffer* const host = staging(count);
+    std::memcpy(staging_address_, bytes, count);
+    expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
+  }
+  expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+}
+
+void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* on) {
+  if (count == 0) return;
+  bp_stream* const way = on == nullptr ? stream() : on;
+  ErrorRecord error;
+  if (slots_->copy_out != nullptr) {
+    expect_ok(slots_->copy_out(handle_, way, bytes, buffer, offset, count, &error), error, "copy_out");
+    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+  } else {
+    bp_buffer* const host = staging(count);
+    expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
+    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    std::memcpy(bytes, staging_address_, count);
+  }
+}
+
+namespace {
+
+bp_buffer* create_buffer(Device& device, uint64_t bytes, uint32_t kind, uint64_t alignment) {
+  bp_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.kind = kind;
+  desc.bytes = bytes;
+  desc.alignment = alignment;
+  ErrorRecord error;
+  bp_buffer* buffer = nullptr;
+  return require_made(device->buffer_create(device.get(), &desc, &buffer, &error), error, buffer, "buffer_create");
+}
+
+bp_stream* create_stream(Device& device, int32_t priority) {
+  bp_stream_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.priority = priority;
+  ErrorRecord error;
+  bp_stream* stream = nullptr;
+  return require_made(device->stream_create(device.get(), &desc, &stream, &error), error, stream, "stream_create");
+}
+
+bp_event* create_event(Device& device, uint32_t flags) {
+  ErrorRecord error;
+  bp_event* event = nullptr;
+  return require_made(device->event_create(device.get(), flags, &event, &error), error, event, "event_create");
+}
+
+bp_plan* create_plan(Device& device, const bp_op_desc& desc, bp_plan_info& info) {
+  ErrorRecord error;
+  bp_plan* plan = nullptr;
+  info = {};
+  info.struct_size = sizeof(info);
+  const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, &error);
+  if (status == BP_UNSUPPORTED) {
+    expect_status(status, error, "plan_create", {BP_UNSUPPORTED});
+    if (plan != nullptr) fail("plan_create answered UNSUPPORTED with a plan");
+    throw CaseEnd{Outcome::not_claimed, error.message};
+  }
+  return require_made(status, error, plan, "plan_create");
+}
+
+}  // namespace
+
+Buffer::Buffer(Device& device, uint64_t count, uint32_t kind, uint64_t alignment)
+    : Owner(device, create_buffer(device, count, kind, alignment)), bytes(count) {}
+
+char* Buffer::map() {
+  ErrorRecord error;
+  void* address = nullptr;
+  if (device()->buffer_map == nullptr) fail("the device offers HOST or SHARED memory and no buffer_map");
+  const bp_status status = device()->buffer_map(device().get(), get(), &address, &error);
+  return static_cast<char*>(require_made(status, error, address, "buffer_map"));
+}
+
+Stream::Stream(Device& device, int32_t priority) : Owner(device, create_stream(device, priority)) {}
+
+void Stream::wait() {
+  ErrorRecord error;
+  expect_ok(device()->stream_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "stream_wait");
+}
+
+bp_status Stream::wait_for(uint64_t timeout_ns) {
+  ErrorRecord error;
+  return device()->stream_wait(device().get(), get(), timeout_ns, &error);
+}
+
+void Stream::record(bp_event* event) {
+  ErrorRecord error;
+  expect_ok(device()->event_record(device().get(), event, get(), &error), error, "event_record");
+}
+
+void Stream::wait_event(bp_event* event) {
+  ErrorRecord error;
+  expect_ok(device()->stream_wait_event(device().get(), get(), event, &error), error, "stream_wait_event");
+}
+
+void Stream::copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count) {
+  ErrorRecord error;
+  expect_ok(device()->copy(device().get(), get(), to, to_offset, from, from_offset, count, &error), error, "copy");
+}
+
+Event::Event(Device& device, uint32_t flags) : Owner(device, create_event(device, flags)) {}
+
+void Event::wait() {
+  ErrorRecord error;
+  expect_ok(device()->event_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "event_wait");
+}
+
+bp_status Event::wait_for(uint64_t timeout_ns) {
+  ErrorRecord error;
+  return device()->event_wait(device().get(), get(), timeout_ns, &error);
+}
+
+Plan::Plan(Device& device, const bp_op_desc& desc) : Owner(device, nullptr) {
+  Owner::operator=(Owner(device, create_plan(device, desc, info)));
+}
+
+void Plan::execute(bp_stream* stream, const bp_execution& execution) {
+  ErrorRecord error;
+  expect_ok(device()->plan_execute(device().get(), stream, get(), &execution, &error), error, "plan_execute");
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin and its objects as a host holds them, straight on the ABI: no core, no cache and no check in between. Each
+// owner ends what it owns; a failure throws CaseEnd with the plugin's own message.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "case.hpp"
+
+namespace bp::conformance {
+
+// A bp_error ready to be passed.
+struct ErrorRecord : bp_error {
+  ErrorRecord();
+  // "UNSUPPORTED: message", for people.
+  std::string text(bp_status status) const;
+};
+std::string_view status_name(bp_status status);
+
+// A host table that collects what the plugin logs.
+class LogHost {
+ public:
+  explicit LogHost(uint32_t abi_version = BP_ABI_VERSION);
+  LogHost(const LogHost&) = delete;
+  LogHost& operator=(const LogHost&) = delete;
+  bp_host table{};
+  std::vector<std::string> lines();
+
+ private:
+  static void log(void* context, int32_t level, const char* message);
+  static const void* no_interface(void* context, const char* name, uint32_t version);
+  std::mutex mutex_;
+  std::vector<std::string> lines_;  // the latest few hundred
+};
+
+// A library that was opened; dlclose at the end.
+class Library {
+ public:
+  explicit Library(const std::string& path);
+  Library(Library&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), query(other.query) {}
+  Library& operator=(Library&&) = delete;
+  ~Library();
+
+ private:
+  void* handle_ = nullptr;
+
+ public:
+  bp_plugin_query_fn query = nullptr;
+};
+
+// One instance, with a host of its own.
+class Plugin {
+ public:
+  explicit Plugin(const std::string& path);
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  ~Plugin();
+
+  const bp_plugin* operator->() const { return instance_; }
+  const bp_plugin* get() const { return instance_; }
+  const bp_device_api& slots() const { return *instance_->device_api; }
+  uint32_t device_count() const;
+  bp_device_info device_info(uint32_t index) const;
+  LogHost& host() { return host_; }
+
+ private:
+  LogHost host_;
+  Library library_;
+  const bp_plugin* instance_ = nullptr;
+};
+
+// One open device.
+class Device {
+ public:
+  // `slots` null: the plugin's own table; else one that layers were spliced into.
+  Device(Plugin& plugin, uint32_t index, const bp_device_api* slots = nullptr);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device();
+
+  const bp_device_api* operator->() const { return slots_; }
+  const bp_device_api& slots() const { return *slots_; }
+  bp_device* get() const { return handle_; }
+  Plugin& plugin() const { return plugin_; }
+  const bp_device_info& info() const { return info_; }
+  bool has(uint64_t capability) const { return (info_.capabilities & capability) != 0; }
+  bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
+
+  // Bytes to and from a buffer of any kind, by the way the device offers; returns when they are there. On `stream`, else
+  // on one of the device's own.
+  void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
+  void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
+  // A stream of this device's own, idle between cases.
+  bp_stream* stream();
+
+ private:
+  bp_buffer* staging(uint64_t bytes);
+  void drop_objects() noexcept;
+
+  Plugin& plugin_;
+  const bp_device_api* slots_;
+  bp_device* handle_ = nullptr;
+  bp_device_info info_{};
+  bp_stream* stream_ = nullptr;
+  bp_buffer* staging_ = nullptr;
+  uint64_t staging_bytes_ = 0;
+  char* staging_address_ = nullptr;
+};
+
+// Owners of the device's objects. `get` is null after `release`.
+template <typename Handle, void (*bp_device_api::*End)(bp_device*, Handle*)>
+class Owner {
+ public:
+  Owner(Device& device, Handle* handle) : device_(&device), handle_(handle) {}
+  Owner(Owner&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Owner& operator=(Owner&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owner() { reset(); }
+  void reset() {
+    if (Handle* handle = std::exchange(handle_, nullptr)) (device_->slots().*End)(device_->get(), handle);
+  }
+  Handle* release() { return std::exchange(handle_, nullptr); }
+  Handle* get() const { return handle_; }
+  Device& device() const { return *device_; }
+
+ private:
+  Device* device_;
+  Handle* handle_;
+};
+
+struct Buffer : Owner<bp_buffer, &bp_device_api::buffer_destroy> {
+  Buffer(Device& device, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE, uint64_t alignment = 0);
+  uint64_t bytes;
+  char* map();  // HOST and SHARED only
+};
+
+struct Stream : Owner<bp_stream, &bp_device_api::stream_destroy> {
+  explicit Stream(Device& device, int32_t priority = 0);
+  void wait();                              // for ever; anything but OK ends the case
+  bp_status wait_for(uint64_t timeout_ns);  // any answer
+  void record(bp_event* event);
+  void wait_event(bp_event* event);
+  void copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count);
+};
+
+struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
+  explicit Event(Device& device, uint32_t flags = 0);
+  void wait();
+  bp_status wait_for(uint64_t timeout_ns);
+};
+
+// What plan_create said.
+struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
+  // Throws not_claimed for UNSUPPORTED, which is checked to be clean, and fail for anything else but OK.
+  Plan(Device& device, const bp_op_desc& desc);
+  bp_plan_info info{};
+  void execute(bp_stream* stream, const bp_execution& execution);
+};
+
+// Ends the case as failed unless `status` is OK: "slot answered UNSUPPORTED: message; expected OK".
+void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot);
+// Likewise unless it is one of `expected`; a failure must also have filled the record (status, message, length).
+void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
+                   std::initializer_list<bp_status> expected);
+
+}  // namespace bp::conformance
