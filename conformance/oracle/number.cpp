@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "number.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+struct FloatShape {
+  uint32_t dtype;
+  int precision;
+  int greatest_exponent;
+};
+constexpr FloatShape float_shapes[] = {{BP_F16, 11, 15}, {BP_BF16, 8, 127}, {BP_F32, 24, 127}, {BP_F64, 53, 1023}};
+
+std::array<Format, BP_DTYPE_LIMIT> make_formats() {
+  std::array<Format, BP_DTYPE_LIMIT> formats{};
+#define BP_DTYPE_ROW(id, symbol, text, width, kind_of, is_core) \
+  formats[id] = {.name = text, .kind = Kind::kind_of, .core = is_core != 0, .bytes = width};
+#include <backplane/dtypes.def>
+#undef BP_DTYPE_ROW
+  for (const FloatShape& shape : float_shapes) {
+    formats[shape.dtype].precision = shape.precision;
+    formats[shape.dtype].greatest_exponent = shape.greatest_exponent;
+    formats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
+  }
+  return formats;
+}
+
+// The bits of 2^exponent's significand field, below the sign and the exponent.
+uint64_t fraction_mask(const Format& format) { return (uint64_t{1} << (format.precision - 1)) - 1; }
+
+// Of floats whose hardware type the host lacks: the exact value and the single rounding, both in integers.
+long double decode_float(const Format& format, uint64_t bits) {
+  const uint64_t fraction = bits & fraction_mask(format);
+  const auto field =
+      static_cast<int>(bits >> (format.precision - 1) & ((1u << (8 * format.bytes - format.precision)) - 1));
+  const bool negative = (bits >> (8 * format.bytes - 1) & 1) != 0;
+  long double magnitude = 0;
+  if (field == 2 * format.greatest_exponent + 1) {
+    magnitude =
+        fraction == 0 ? std::numeric_limits<long double>::infinity() : std::numeric_limits<long double>::quiet_NaN();
+  } else {
+    const uint64_t significand = field == 0 ? fraction : fraction | (fraction_mask(format) + 1);
+    const int exponent = (field == 0 ? 1 : field) - 1 + format.least_exponent - (format.precision - 1);
+    magnitude = std::ldexp(static_cast<long double>(significand), exponent);
+  }
+  return negative ? -magnitude : magnitude;
+}
+
+uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
+  if (std::isnan(value)) return quiet_nan_bits(dtype);
+  const uint64_t sign = std::signbit(value) ? sign_bit(dtype) : 0;
+  const uint64_t infinity = infinity_bits(dtype);
+  const long double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+  if (std::isinf(magnitude)) return sign | infinity;
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
+  exponent = std::max(exponent - 1, format.least_exponent);
+  if (exponent > format.greatest_exponent) return sign | infinity;
+  // In units of the last place; nearbyint rounds to even. The hidden bit carries into the exponent field by itself.
+  const long double units = std::nearbyint(std::ldexp(magnitude, format.precision - 1 - exponent));
+  const uint64_t field = static_cast<uint64_t>(exponent - format.least_exponent) << (format.precision - 1);
+  return sign | std::min(infinity, field + static_cast<uint64_t>(units));
+}
+
+}  // namespace
+
+const Format& format_of(uint32_t dtype) {
+  static const std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
+  return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0];
+}
+
+uint64_t load(const Tensor& tensor, int64_t index) {
+  const size_t bytes = bytes_of(tensor.dtype);
+  uint64_t bits = 0;
+  std::memcpy(&bits, tensor.bytes.data() + static_cast<size_t>(index) * bytes, bytes);
+  return bits;
+}
+
+void store(Tensor& tensor, int64_t index, uint64_t bits) {
+  const size_t bytes = bytes_of(tensor.dtype);
+  std::memcpy(tensor.bytes.data() + static_cast<size_t>(index) * bytes, &bits, bytes);
+}
+
+int64_t decode_integer(uint32_t dtype, uint64_t bits) {
+  const Format& format = format_of(dtype);
+  if (format.kind == Kind::BOOL) return (bits & mask_of(dtype)) != 0 ? 1 : 0;
+  const auto shift = 64 - 8 * format.bytes;
+  const uint64_t high = bits << shift;
+  return format.kind == Kind::INT ? static_cast<int64_t>(high) >> shift : static_cast<int64_t>(high >> shift);
+}
+
+long double decode(uint32_t dtype, uint64_t bits) {
+  if (dtype == BP_F32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  if (dtype == BP_F64) return std::bit_cast<double>(bits);
+  const Format& format = format_of(dtype);
+  if (format.kind == Kind::FLOAT) return decode_float(format, bits);
+  return static_cast<long double>(decode_integer(dtype, bits));
+}
+
+uint64_t encode(uint32_t dtype, long double value) {
+  const Format& format = format_of(dtype);
+  if (format.kind == Kind::FLOAT) {
+    if (std::isnan(value)) return quiet_nan_bits(dtype);
+    if (dtype == BP_F32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+    if (dtype == BP_F64) return std::bit_cast<uint64_t>(static_cast<double>(value));
+    return encode_float(dtype, format, value);
+  }
+  return encode_integer(dtype, static_cast<int64_t>(value));
+}
+
+long double least_integer(uint32_t dtype) {
+  return is_signed(dtype) ? -std::ldexp(1.0L, static_cast<int>(8 * bytes_of(dtype) - 1)) : 0;
+}
+
+long double greatest_integer(uint32_t dtype) {
+  if (format_of(dtype).kind == Kind::BOOL) return 1;
+  return std::ldexp(1.0L, static_cast<int>(8 * bytes_of(dtype) - (is_signed(dtype) ? 1 : 0))) - 1;
+}
+
+long double ulp(uint32_t dtype, long double value) {
+  const Format& format = format_of(dtype);
+  int exponent = format.least_exponent;
+  if (!std::isfinite(value)) {
+    exponent = format.greatest_exponent;
+  } else if (value != 0) {
+    exponent = std::max(exponent, std::min(std::ilogb(value), format.greatest_exponent));
+  }
+  return std::ldexp(1.0L, exponent - (format.precision - 1));
+}
+
+long double roundoff(uint32_t dtype) { return std::ldexp(1.0L, -format_of(dtype).precision); }
+
+long double greatest_finite(uint32_t dtype) { return decode(dtype, infinity_bits(dtype) - 1); }
+
+long double least_normal(uint32_t dtype) { return std::ldexp(1.0L, format_of(dtype).least_exponent); }
+
+long double least_subnormal(uint32_t dtype) { return ulp(dtype, 0); }
+
+uint64_t sign_bit(uint32_t dtype) { return uint64_t{1} << (8 * bytes_of(dtype) - 1); }
+
+uint64_t infinity_bits(uint32_t dtype, bool negative) {
+  const uint64_t magnitude = (sign_bit(dtype) - 1) & ~fraction_mask(format_of(dtype));
+  return negative ? magnitude | sign_bit(dtype) : magnitude;
+}
+
+uint64_t quiet_nan_bits(uint32_t dtype) { return infinity_bits(dtype) | (fraction_mask(format_of(dtype)) + 1) >> 1; }
+
+uint64_t signalling_nan_bits(uint32_t dtype) {
+  return infinity_bits(dtype) | (fraction_mask(format_of(dtype)) + 1) >> 2;
+}
+
+bool is_nan(uint32_t dtype, uint64_t bits) {
+  return is_float(dtype) && (bits & (sign_bit(dtype) - 1)) > infinity_bits(dtype);
+}
+
+bool is_zero(uint32_t dtype, uint64_t bits) {
+  return is_float(dtype) ? (bits & (sign_bit(dtype) - 1)) == 0 : (bits & mask_of(dtype)) == 0;
+}
+
+bool is_subnormal(uint32_t dtype, uint64_t bits) {
+  if (!is_float(dtype)) return false;
+  const uint64_t magnitude = bits & (sign_bit(dtype) - 1);
+  return magnitude != 0 && magnitude <= fraction_mask(format_of(dtype));
+}
+
+uint64_t next_up(uint32_t dtype, uint64_t bits) {
+  const uint64_t sign = sign_bit(dtype);
+  if ((bits & (sign - 1)) == 0) return 1;  // from either zero
+  return (bits & sign) == 0 ? bits + 1 : bits - 1;
+}
+
+uint64_t next_down(uint32_t dtype, uint64_t bits) {
+  const uint64_t sign = sign_bit(dtype);
+  if ((bits & (sign - 1)) == 0) return sign | 1;
+  return (bits & sign) == 0 ? bits - 1 : bits + 1;
+}
+
+std::string text(uint32_t dtype, uint64_t bits) {
+  const Format& format = format_of(dtype);
+  const int digits = static_cast<int>(2 * format.bytes);
+  if (format.kind != Kind::FLOAT) {
+    return format.kind == Kind::INT ? fmt::format("{} (0x{:0{}x})", decode_integer(dtype, bits), bits, digits)
+                                    : fmt::format("{} (0x{:0{}x})", bits & mask_of(dtype), bits, digits);
+  }
+  return fmt::format("{:.{}g} (0x{:0{}x})", static_cast<double>(decode(dtype, bits)), format.bytes > 4 ? 17 : 9, bits,
+                     digits);
+}
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of every dtype: bits to long double and back with one rounding, ulps, neighbours.
+#pragma once
+
+#include <cfloat>
+#include <string>
+#include <string_view>
+
+#include "oracle.hpp"
+
+namespace bp::conformance::oracle {
+
+// Holds every i64 and f64 exactly, and a rounded result twelve bits and more beyond f64's.
+static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
+
+enum class Kind : uint8_t { none, BOOL, UINT, INT, FLOAT };
+
+struct Format {
+  std::string_view name{};
+  Kind kind = Kind::none;
+  bool core = false;  // demanded by CORE, else an extension
+  uint32_t bytes = 0;
+  int precision = 0;       // floats: significant bits, the hidden one included
+  int least_exponent = 0;  // floats: of the least normal number, which is 2^least_exponent
+  int greatest_exponent = 0;
+};
+// kind `none` where there is no such dtype.
+const Format& format_of(uint32_t dtype);
+inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
+inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }
+inline bool is_signed(uint32_t dtype) { return format_of(dtype).kind == Kind::INT; }
+inline bool is_integer(uint32_t dtype) {
+  return format_of(dtype).kind == Kind::INT || format_of(dtype).kind == Kind::UINT;
+}
+
+// Element `index` of a dense tensor, its bits in the low bytes.
+uint64_t load(const Tensor& tensor, int64_t index);
+void store(Tensor& tensor, int64_t index, uint64_t bits);
+inline uint64_t mask_of(uint32_t dtype) { return ~uint64_t{0} >> (64 - 8 * bytes_of(dtype)); }
+
+// Exact for every dtype; any non-zero bool is 1; NaN for NaN.
+long double decode(uint32_t dtype, uint64_t bits);
+inline long double value_at(const Tensor& tensor, int64_t index) { return decode(tensor.dtype, load(tensor, index)); }
+// The integer, sign-extended; u64 arithmetic on it wraps as the dtype does once it is masked again.
+int64_t decode_integer(uint32_t dtype, uint64_t bits);
+inline int64_t integer_at(const Tensor& tensor, int64_t index) {
+  return decode_integer(tensor.dtype, load(tensor, index));
+}
+
+// Floats: rounded once to nearest even, with subnormals; beyond the greatest finite number by half an ulp: infinity. Any
+// NaN gives the canonical quiet one. Integers and bool: `value` is one of theirs.
+uint64_t encode(uint32_t dtype, long double value);
+inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
+
+// Least and greatest value of an integer dtype or bool.
+long double least_integer(uint32_t dtype);
+long double greatest_integer(uint32_t dtype);
+
+// Floats.
+long double ulp(uint32_t dtype,
+                long double value);    // at |value|; never below the least subnormal; of inf and NaN: of the greatest
+long double roundoff(uint32_t dtype);  // u: half an ulp of 1
+long double greatest_finite(uint32_t dtype);
+long double least_normal(uint32_t dtype);
+long double least_subnormal(uint32_t dtype);
+uint64_t infinity_bits(uint32_t dtype, bool negative = false);
+uint64_t quiet_nan_bits(uint32_t dtype);
+uint64_t signalling_nan_bits(uint32_t dtype);
+uint64_t sign_bit(uint32_t dtype);
+bool is_nan(uint32_t dtype, uint64_t bits);   // false for every integer
+bool is_zero(uint32_t dtype, uint64_t bits);  // either sign
+bool is_subnormal(uint32_t dtype, uint64_t bits);
+// The neighbour of finite `bits` above or below in value; past the greatest finite number lies infinity.
+uint64_t next_up(uint32_t dtype, uint64_t bits);
+uint64_t next_down(uint32_t dtype, uint64_t bits);
+
+// "1.5 (0x3fc00000)", for messages.
+std::string text(uint32_t dtype, uint64_t bits);
+
+// Elements, by how they are judged.
+inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::bits}; }
+inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::value}; }
+inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::value}; }
+// |got - value| <= bound; the caller has put half an ulp of the output into it where the rule says so.
+inline Element bounded(uint32_t dtype, long double value, long double bound) {
+  return {value, bound, encode(dtype, value), Rule::bound};
+}
+inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::any}; }
+
+}  // namespace bp::conformance::oracle
