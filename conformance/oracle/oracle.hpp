@@ -31,6 +31,7 @@ struct Call {
   std::vector<Tensor> inputs{};
   std::vector<Tensor> outputs{};
   std::vector<uint64_t> scalars{};  // bits in the scalar's dtype
+  bool zero_mean = false;           // the data are, in random order: sums have a tighter bound
 };
 
 // How an element is judged (operators.md, "Accuracy classes").

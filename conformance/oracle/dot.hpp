@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dot products in long double, with what their judgement needs (class D).
+#pragma once
+
+#include <vector>
+
+#include "sum.hpp"
+
+namespace bp::conformance::oracle {
+
+// 2 (K + 2): the share of u that a dot product of K terms may lose.
+inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
+
+// Vectors of one length, decoded once, with facts about each.
+class Vectors {
+ public:
+  struct Row {
+    const long double* values;
+    int64_t length;
+    int grid;     // every finite value is a multiple of 2^grid; INT_MAX: all are 0
+    bool finite;  // all are
+  };
+  Vectors(std::vector<long double> values, int64_t length);
+  // The rows of a tensor of matrices [batches, count, length]; `columns`: the columns of [batches, length, count].
+  Vectors(const Tensor& tensor, int64_t batches, int64_t count, int64_t length, bool columns);
+  Row row(int64_t index) const {
+    const auto at = static_cast<size_t>(index);
+    return {values_.data() + index * length_, length_, grids_[at], finite_[at] != 0};
+  }
+
+ private:
+  void note();
+  std::vector<long double> values_;
+  int64_t length_;
+  std::vector<int> grids_;
+  std::vector<char> finite_;
+};
+
+Total dot(const Vectors::Row& a, const Vectors::Row& b);
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of numbers that sort and topk share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "lanes.hpp"
+#include "number.hpp"
+
+namespace bp::conformance::oracle {
+
+// Positions of lane (o, j) in sorted order: stable both ways, NaN the greatest, -0 equal to +0.
+inline std::vector<int64_t> sorted_lane(const Tensor& in, const Lanes& lanes, int64_t o, int64_t j, bool descending) {
+  std::vector<long double> values(static_cast<size_t>(lanes.extent));
+  for (int64_t i = 0; i < lanes.extent; ++i) values[static_cast<size_t>(i)] = value_at(in, lanes.at(o, i, j));
+  const auto less = [&](int64_t a, int64_t b) {
+    const long double x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
+    return !std::isnan(x) && (std::isnan(y) || x < y);
+  };
+  std::vector<int64_t> order(values.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return descending ? less(b, a) : less(a, b); });
+  return order;
+}
+
+}  // namespace bp::conformance::oracle

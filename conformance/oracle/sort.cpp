@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort: stable, NaN greater than every number, -0 equal to +0.
+#include <algorithm>
+#include <numeric>
+
+#include "families.hpp"
+#include "lanes.hpp"
+#include "number.hpp"
+#include "order.hpp"
+
+namespace bp::conformance::oracle {
+
+std::vector<Expected> sort(const Call& call) {
+  const Tensor &in = call.inputs[0], &indices = call.outputs[1];
+  const auto attributes = attributes_of<bp_sort_attributes>(call);
+  const Lanes lanes(in, attributes.axis);
+  Expected values, positions;
+  values.elements.resize(static_cast<size_t>(in.count()));
+  positions.elements.resize(static_cast<size_t>(in.count()));
+  lanes.each([&](int64_t o, int64_t j) {
+    const std::vector<int64_t> order = sorted_lane(in, lanes, o, j, attributes.descending != 0);
+    for (int64_t i = 0; i < lanes.extent; ++i) {
+      const auto to = static_cast<size_t>(lanes.at(o, i, j));
+      const int64_t from = order[static_cast<size_t>(i)];
+      values.elements[to] = exact_value(in.dtype, load(in, lanes.at(o, from, j)));
+      positions.elements[to] = exact_bits(indices.dtype, encode_integer(indices.dtype, from));
+    }
+  });
+  return {values, positions};
+}
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of floats, and how far a conforming one may be off: classes S, D and X of operators.md.
+#pragma once
+
+#include <climits>
+#include <cmath>
+#include <limits>
+
+#include "oracle.hpp"
+
+namespace bp::conformance::oracle {
+
+// What the least accumulator keeps that an implementation may use.
+struct Accumulator {
+  int precision = 24;         // significant bits
+  int least_exponent = -126;  // of the least normal number
+  int exact_precision = 24;   // sums of integers below 2^this are exact; 0: none are promised
+  long double greatest = 0;   // finite
+  long double roundoff() const { return std::ldexp(1.0L, -precision); }
+  // The most that one operation loses to underflow.
+  long double tiny() const { return std::ldexp(1.0L, least_exponent - precision); }
+};
+// f64 for f64, else f32; or what the caller allowed by a RELAXED precision.
+Accumulator accumulator_for(uint32_t dtype, uint32_t precision = BP_PRECISION_FULL);
+
+// min(2n, 4 root n + 64): the share of u that a sum of n terms may lose.
+long double rho(int64_t terms);
+
+// Exponent of the lowest bit of a finite number that is not 0: it is an odd multiple of 2^this.
+int lowest_bit(long double value);
+
+// Terms added up, compensated, with what the judgement of their sum needs.
+class Sum {
+ public:
+  void add(long double term) {
+    ++count_;
+    if (!std::isfinite(term)) [[unlikely]] {
+      add_special(term);
+      return;
+    }
+    const long double total = sum_ + term;
+    lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - total) + term : (term - total) + sum_;
+    sum_ = total;
+    magnitude_ += std::fabs(term);
+    if (exact_) note_grid(term);
+  }
+  // The sum of the finite terms.
+  long double value() const { return sum_ + lost_; }
+  long double magnitude() const { return magnitude_; }
+  int64_t count() const { return count_; }
+  // The element for this sum, whose error may be factor * u * magnitude beside the last rounding.
+  Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
+
+ private:
+  void add_special(long double term);
+  void note_grid(long double term);
+
+  long double sum_ = 0, lost_ = 0, magnitude_ = 0;
+  int64_t count_ = 0;
+  int grid_ = INT_MAX;  // every finite term is a multiple of 2^grid_
+  bool exact_ = true;   // all of them are multiples of 2^grid_ and small: any order of adding is exact
+  bool nan_ = false, plus_ = false, minus_ = false;
+};
+
+// The same from a total that was found elsewhere. `grid`: every term is a multiple of 2^grid; INT_MIN: nothing is known.
+struct Total {
+  long double value = 0;      // of the finite terms
+  long double magnitude = 0;  // likewise
+  int64_t count = 0;
+  int grid = INT_MIN;
+  bool nan = false, plus = false, minus = false;  // there is such a term
+};
+Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor);
+
+}  // namespace bp::conformance::oracle
