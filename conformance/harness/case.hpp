@@ -45,11 +45,16 @@ struct Case {
 
 using Catalogue = std::vector<Case>;
 
-// How a case ends early. Thrown by the functions of Context.
+// How a case ends early: thrown by end_case alone.
 struct CaseEnd {
   Outcome outcome;
   std::string message;
 };
+[[noreturn]] void end_case(Outcome outcome, std::string message);
+// After a failure work may be pending, so that the owners of plugin.hpp end nothing while the case is left: what the
+// plugin made goes with the process.
+bool abandoned();
+void begin_case();
 
 // Every case there is, in the order of the report. Enumerating makes no data.
 Catalogue enumerate();

@@ -11,9 +11,27 @@ std::string_view name_of(Outcome outcome) {
   return names[static_cast<size_t>(outcome)];
 }
 
+namespace {
+thread_local bool failure_seen = false;
+}
+
+void end_case(Outcome outcome, std::string message) {
+  failure_seen = failure_seen || is_failure(outcome);
+  throw CaseEnd{outcome, std::move(message)};
+}
+
+bool abandoned() { return failure_seen; }
+
+void begin_case() { failure_seen = false; }
+
 void Session::close() noexcept {
   device.reset();
   plugin.reset();
+}
+
+void Session::abandon() noexcept {
+  static_cast<void>(device.release());
+  static_cast<void>(plugin.release());
 }
 
 Context::Context(Session& session, const Case& which)

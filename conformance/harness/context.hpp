@@ -13,7 +13,8 @@
 
 namespace bp::conformance {
 
-// The plugin and device that the cases of one worker share. After a case that did not pass both are made anew.
+// The plugin and device that the cases of one worker share. After a failure both are abandoned, and the next case runs in
+// a new process.
 struct Session {
   std::string path;
   uint32_t device_index = 0;
@@ -22,6 +23,7 @@ struct Session {
   std::unique_ptr<Device> device;
 
   void close() noexcept;
+  void abandon() noexcept;  // ends nothing
 };
 
 class Context {
@@ -33,7 +35,7 @@ class Context {
   uint32_t device_index() const { return session_.device_index; }
   Plugin& plugin();  // loaded and queried; shared with the other cases of the worker
   Device& device();  // open; shared likewise
-  // For a case that breaks the device or its instance: the next case gets new ones.
+  // For a case that leaves its mark on the device: the next case gets a new one.
   void discard_device() noexcept { session_.close(); }
 
   // Seeded by the run's seed and the case's id alone, so that a case draws the same data however it is run.
@@ -42,19 +44,19 @@ class Context {
 
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
-    throw CaseEnd{Outcome::fail, fmt::format(text, std::forward<Args>(args)...)};
+    end_case(Outcome::fail, fmt::format(text, std::forward<Args>(args)...));
   }
   template <typename... Args>
   [[noreturn]] void leaked(fmt::format_string<Args...> text, Args&&... args) {
-    throw CaseEnd{Outcome::leak, fmt::format(text, std::forward<Args>(args)...)};
+    end_case(Outcome::leak, fmt::format(text, std::forward<Args>(args)...));
   }
   template <typename... Args>
   [[noreturn]] void not_claimed(fmt::format_string<Args...> text, Args&&... args) {
-    throw CaseEnd{Outcome::not_claimed, fmt::format(text, std::forward<Args>(args)...)};
+    end_case(Outcome::not_claimed, fmt::format(text, std::forward<Args>(args)...));
   }
   template <typename... Args>
   [[noreturn]] void suspect(fmt::format_string<Args...> text, Args&&... args) {
-    throw CaseEnd{Outcome::suspect, fmt::format(text, std::forward<Args>(args)...)};
+    end_case(Outcome::suspect, fmt::format(text, std::forward<Args>(args)...));
   }
   template <typename... Args>
   void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {

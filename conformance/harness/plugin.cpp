@@ -12,7 +12,7 @@ namespace bp::conformance {
 
 namespace {
 
-[[noreturn]] void fail(std::string message) { throw CaseEnd{Outcome::fail, std::move(message)}; }
+[[noreturn]] void fail(std::string message) { end_case(Outcome::fail, std::move(message)); }
 
 constexpr std::string_view status_names[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
@@ -103,7 +103,7 @@ Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NO
 }
 
 Library::~Library() {
-  if (handle_ != nullptr) dlclose(handle_);
+  if (handle_ != nullptr && !abandoned()) dlclose(handle_);
 }
 
 Plugin::Plugin(const std::string& path) : library_(path) {
@@ -117,7 +117,7 @@ Plugin::Plugin(const std::string& path) : library_(path) {
 }
 
 Plugin::~Plugin() {
-  if (instance_ != nullptr) instance_->shutdown(instance_);
+  if (instance_ != nullptr && !abandoned()) instance_->shutdown(instance_);
 }
 
 uint32_t Plugin::device_count() const {
@@ -143,6 +143,7 @@ Device::Device(Plugin& plugin, uint32_t index, const bp_device_api* slots)
 }
 
 Device::~Device() {
+  if (abandoned()) return;
   drop_objects();
   slots_->close(handle_);
 }
@@ -234,7 +235,7 @@ bp_plan* create_plan(Device& device, const bp_op_desc& desc, bp_plan_info& info)
   if (status == BP_UNSUPPORTED) {
     expect_status(status, error, "plan_create", {BP_UNSUPPORTED});
     if (plan != nullptr) fail("plan_create answered UNSUPPORTED with a plan");
-    throw CaseEnd{Outcome::not_claimed, error.message};
+    end_case(Outcome::not_claimed, error.message);
   }
   return require_made(status, error, plan, "plan_create");
 }

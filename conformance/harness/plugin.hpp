@@ -121,7 +121,9 @@ class Owner {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~Owner() { reset(); }
+  ~Owner() {
+    if (!abandoned()) reset();
+  }
   void reset() {
     if (Handle* handle = std::exchange(handle_, nullptr)) (device_->slots().*End)(device_->get(), handle);
   }

@@ -19,6 +19,7 @@ constexpr const char* examples = R"(Examples:
   backplane info reference:0             what a device is and which operators it has
   backplane doctor                       why a plugin is not there, and what to do
   backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
+  backplane certify reference            measure a plugin and write its certificate
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
@@ -30,6 +31,13 @@ constexpr const char* run_examples = R"(Examples:
   backplane run fill --scalar 3.5 --shape 2x3
   backplane run copy --shape 3x4 --strides 1,3)";
 
+constexpr const char* certify_examples = R"(Examples:
+  backplane certify ./libbackplane_acme.so
+  backplane certify acme --profile train --seed 7
+  backplane certify acme --filter numeric.add --filter 'runtime.event.*'
+  backplane certify --list --profile core
+Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 wrong usage.)";
+
 struct Options {
   Session session;
   bool version = false;
@@ -39,6 +47,7 @@ struct Options {
   DoctorOptions doctor;
   RunOptions run;
   BenchOptions bench;
+  CertifyOptions certify;
 };
 
 // An option that takes one value each time it is given.
@@ -68,6 +77,40 @@ void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
 }
 
+void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) {
+  CLI::App* verb = app.add_subcommand("certify", "run the conformance suite on a plugin and write its certificate");
+  CertifyOptions& certify_options = options.certify;
+  verb->add_option("PLUGIN", certify_options.plugin, "path of a plugin's library, or a plugin's name");
+  CLI::Option* profile =
+      verb->add_option("--profile,-p", certify_options.profile, "core, infer or train")->capture_default_str();
+  verb->add_option("--device,-d", certify_options.device, "index of the plugin's device")->capture_default_str();
+  add_each(verb, "--filter,-f", certify_options.filters,
+           "a case's id, the beginning of one up to a dot, or a pattern with *; may be given again");
+  verb->add_option("--seed", certify_options.seed, "of the data; default: drawn anew, and told");
+  verb->add_option("--jobs,-j", certify_options.jobs, "processes at once; default: one a processor")
+      ->check(CLI::Range(1u, 1024u));
+  verb->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86400.0));
+  verb->add_option("--memory-limit", certify_options.memory_mib, "MiB that one process may hold")
+      ->capture_default_str()
+      ->check(CLI::Range(64u, 1u << 24));
+  verb->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
+  verb->add_flag("--list", certify_options.list, "show the cases and end");
+  verb->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
+  verb->add_flag("--only-failed", certify_options.only_failed, "the cases that failed in the last certificate");
+  verb->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
+  verb->add_flag("--fail-fast", certify_options.fail_fast, "stop at the first failure");
+  verb->add_flag("--quiet,-q", certify_options.quiet, "no progress on standard error");
+  verb->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
+  verb->add_flag("--html", certify_options.html, "the HTML page on standard output");
+  verb->footer(certify_examples);
+  verb->callback([&, profile] {
+    certify_options.profile_given = profile->count() != 0;
+    chosen = [&] { return certify(options.session, certify_options); };
+  });
+}
+
 void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = app.add_subcommand("list", "plugins and devices found, and from where");
   verb->add_option("NAME", options.list.filter, "only this plugin or device");
@@ -83,6 +126,7 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->callback([&] { chosen = [&] { return doctor(options.session, options.doctor); }; });
 
   add_run(app, options, chosen);
+  add_certify(app, options, chosen);
 
   verb = app.add_subcommand("bench", "measurements");
   verb->require_subcommand(1);
@@ -143,7 +187,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     print_version(options.session);
     return exit_ok;
   }
-  if (!chosen) fail_usage("a verb is missing: list, info, doctor, run or bench; see: backplane --help");
+  if (!chosen) fail_usage("a verb is missing: list, info, doctor, run, certify or bench; see: backplane --help");
   return chosen();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,21 @@ struct BenchOptions {
   uint32_t calls = 20000;
 };
 int bench_dispatch(Session& session, const BenchOptions& options);
+
+struct CertifyOptions {
+  std::string plugin;  // a library's path or a plugin's name
+  uint32_t device = 0;
+  std::string profile = "core";
+  bool profile_given = false;
+  std::vector<std::string> filters;
+  std::optional<uint64_t> seed;  // none: drawn, and told
+  unsigned jobs = 0;             // 0: a processor each
+  double timeout_s = 30;         // of a case
+  uint64_t memory_mib = 4096;    // of a worker process
+  std::string output = "certificates";
+  bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
+  bool junit = false, html = false;
+};
+int certify(Session& session, const CertifyOptions& options);
 
 }  // namespace tool

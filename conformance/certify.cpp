@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "certify.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+
+#include "harness/journal.hpp"
+#include "report/certificate.hpp"
+#include "report/digest.hpp"
+#include "report/verdict.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string key_of(const CertifyOptions& options) {
+  return fmt::format("plugin {:.16}, device {}, suite {:.16}, seed {}", sha256_of_file(options.target.path),
+                     options.target.device_index, suite_digest(), options.seed);
+}
+
+// Results where an earlier run left them; the others' places in `selection` go to `open`.
+std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
+                              std::vector<size_t>& open) {
+  std::vector<Result> results(selection.size());
+  for (size_t index = 0; index < selection.size(); ++index) {
+    if (journal != nullptr) {
+      const auto kept = journal->kept().find(catalogue[selection[index]].id);
+      if (kept != journal->kept().end()) {
+        results[index] = kept->second;
+        continue;
+      }
+    }
+    open.push_back(index);
+  }
+  return results;
+}
+
+}  // namespace
+
+nlohmann::json certify(const CertifyOptions& options) {
+  const Catalogue catalogue = enumerate();
+  const std::vector<size_t> selection = select(catalogue, options.selection);
+  if (selection.empty())
+    throw std::runtime_error("no case matches the filters; `backplane certify --list` shows all of them");
+  RunFacts run_facts{options.target, options.selection, options.seed, options.jobs, utc_now()};
+  const Clock::time_point start = Clock::now();
+  const Facts facts = ask_facts(options.target);
+
+  std::unique_ptr<Journal> journal;
+  if (!options.journal.empty()) journal = std::make_unique<Journal>(options.journal, key_of(options), options.resume);
+  std::vector<size_t> open;
+  std::vector<Result> results = take_kept(journal.get(), catalogue, selection, open);
+  run_facts.resumed = open.size() != selection.size();
+
+  Progress progress;
+  progress.total = selection.size();
+  progress.done = selection.size() - open.size();
+  const size_t begun_with = progress.done;
+  for (const Result& result : results) {
+    progress.failures += result.outcome != Outcome::not_run && is_failure(result.outcome) ? 1 : 0;
+    progress.absent += result.outcome == Outcome::not_claimed ? 1 : 0;
+  }
+  std::vector<size_t> cases;
+  for (const size_t place : open) cases.push_back(selection[place]);
+  RunOptions run_options{options.target, options.seed,      options.jobs,
+                         options.limits, options.fail_fast, options.in_process};
+  run_options.progress = [&](size_t index, const Result& result) {
+    progress.seconds = seconds_since(start);
+    progress.latest = nullptr;
+    progress.result = nullptr;
+    if (index != SIZE_MAX) {
+      if (journal != nullptr) journal->add(catalogue[cases[index]].id, result);
+      ++progress.done;
+      progress.failures += is_failure(result.outcome) ? 1 : 0;
+      progress.absent += result.outcome == Outcome::not_claimed ? 1 : 0;
+      progress.latest = &catalogue[cases[index]];
+      progress.result = &result;
+    }
+    const size_t done_here = progress.done - begun_with;
+    if (done_here > 16)
+      progress.seconds_left =
+          progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
+    if (options.progress) options.progress(progress);
+  };
+  if (!facts.error.empty()) {
+    for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};
+  } else {
+    std::vector<Result> fresh = run(catalogue, cases, run_options);
+    for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
+  }
+  run_facts.seconds = seconds_since(start);
+  const Verdict verdict = judge(catalogue, selection, results, options.selection, facts);
+  nlohmann::json certificate = certificate_of(catalogue, selection, results, verdict, facts, run_facts);
+  if (journal != nullptr) journal->remove();
+  return certificate;
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running cases: in child processes that a supervisor watches, or in this process for a debugger.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "case.hpp"
+
+namespace bp::conformance {
+
+struct Target {
+  std::string path;  // of the library, absolute
+  uint32_t device_index = 0;
+};
+
+struct Limits {
+  uint64_t case_ns = 30'000'000'000;            // a case that takes longer hangs
+  uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that passes it leaks
+  uint64_t output_bytes = 64u << 10;            // on standard output and error, per case
+  int hangs_per_group = 3;  // after so many the rest of the group is not run: each costs a whole time limit
+};
+
+struct Result {
+  Outcome outcome = Outcome::not_run;
+  std::string message{};
+  uint64_t nanoseconds = 0;
+  double error_share = -1;  // greatest error over its bound; negative where none is measured
+};
+
+struct RunOptions {
+  Target target;
+  uint64_t seed = 0;
+  unsigned jobs = 1;
+  Limits limits{};
+  bool fail_fast = false;   // stop at the first failure; the rest is not_run
+  bool in_process = false;  // no children, no limits: for a debugger
+  // Called in this process for each finished case, and with no case (SIZE_MAX) about ten times a second.
+  std::function<void(size_t index, const Result& result)> progress{};
+};
+
+// The cases of `selection`, indices into `catalogue`; one result each, in the order of the selection.
+std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
+
+// What plugin and device say of themselves.
+struct Facts {
+  std::string error{};  // why there are none: the plugin did not load, or has no such device
+  std::string plugin, version, device, driver;
+  uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;
+  uint64_t alignment = 0, max_buffer_bytes = 0, memory_kinds = 0, capabilities = 0;
+};
+// Asked in a child process.
+Facts ask_facts(const Target& target);
+
+}  // namespace bp::conformance

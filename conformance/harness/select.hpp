@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cases of the catalogue a run is about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "case.hpp"
+
+namespace bp::conformance {
+
+struct Selection {
+  uint32_t profile = BP_PROFILE_CORE;  // with every profile before it
+  // Any of them: a case's id, the beginning of one up to a dot, or a pattern with * and ?. None: all.
+  std::vector<std::string> filters{};
+};
+
+// "core", "infer", "train"; 0 if it is none.
+uint32_t profile_of(std::string_view name);
+std::string_view profile_name(uint32_t profile);
+
+// Whether `profile`, which a case has, is part of profile `of`. Composites are what models are made of: from the second
+// profile on.
+bool within(uint32_t profile, uint32_t of);
+
+// Indices into the catalogue, ascending.
+std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection);
+
+}  // namespace bp::conformance

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parent's side: hands out work, watches time, memory and output, and turns every way to die into a result.
+#include "supervisor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr uint32_t most_work = 32;  // cases at once: few enough that the workers end together
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+// A pipe whose ends lie far from where a plugin that closes descriptors one by one would begin.
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+    read = high(ends[0]);
+    write = high(ends[1]);
+  }
+  static int high(int fd) {
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    if (moved < 0) return fd;
+    close(fd);
+    return moved;
+  }
+  int read = -1;
+  int write = -1;
+};
+
+void close_fd(int& fd) {
+  if (fd >= 0) close(fd);
+  fd = -1;
+}
+
+uint64_t resident_bytes(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/statm", pid));
+  uint64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return fmt::format("the process exited with status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options)
+    : catalogue_(catalogue), selection_(selection), options_(options), results_(selection.size()) {
+  for (uint32_t first = 0; first < selection.size(); first += most_work)
+    queue_.push_back({first, std::min<uint32_t>(first + most_work, static_cast<uint32_t>(selection.size()))});
+  // What a plugin leaves behind becomes this process's child, which ends it.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Supervisor::~Supervisor() {
+  for (Worker& worker : workers_) end(worker);
+}
+
+std::vector<Result> Supervisor::run() {
+  const size_t most = std::max(1u, options_.jobs);
+  while (!finished()) {
+    while (!stopping_ && workers_.size() < most && !queue_.empty()) start();
+    wait_for_news();
+    for (Worker& worker : workers_) check_limits(worker);
+    std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
+    if (options_.progress) options_.progress(SIZE_MAX, {});
+  }
+  return std::move(results_);
+}
+
+bool Supervisor::finished() const { return workers_.empty() && (queue_.empty() || stopping_); }
+
+void Supervisor::start() {
+  Pipe work_pipe, report_pipe, output_pipe;
+  fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(work_pipe.write);
+    close(report_pipe.read);
+    dup2(output_pipe.write, STDOUT_FILENO);
+    dup2(output_pipe.write, STDERR_FILENO);
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    close(nothing);
+    close(output_pipe.read);
+    close(output_pipe.write);
+    for (const Worker& other : workers_) {  // else they would not see their ends close
+      close(other.work);
+      close(other.report);
+      close(other.output);
+    }
+    work(catalogue_, selection_, options_, work_pipe.read, report_pipe.write);
+  }
+  setpgid(pid, pid);
+  close(work_pipe.read);
+  close(report_pipe.write);
+  close(output_pipe.write);
+  fcntl(output_pipe.read, F_SETFL, O_NONBLOCK);
+  fcntl(report_pipe.read, F_SETFL, O_NONBLOCK);
+  Worker& worker = workers_.emplace_back();
+  worker.pid = pid;
+  worker.work = work_pipe.write;
+  worker.report = report_pipe.read;
+  worker.output = output_pipe.read;
+  worker.since = now_ns();
+  give_work(worker);
+}
+
+// The next range, or the end of the pipe, which ends the worker.
+void Supervisor::give_work(Worker& worker) {
+  if (stopping_ || queue_.empty()) return close_fd(worker.work);
+  worker.rest = queue_.front();
+  queue_.pop_front();
+  worker.has_rest = true;
+  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);  // it died: news will come
+}
+
+void Supervisor::wait_for_news() {
+  std::vector<pollfd> fds;
+  for (const Worker& worker : workers_) {
+    fds.push_back({worker.report, POLLIN, 0});
+    fds.push_back({worker.output, POLLIN, 0});
+  }
+  if (poll(fds.data(), fds.size(), 100) <= 0) return;
+  for (size_t index = 0; index < workers_.size(); ++index) {
+    Worker& worker = workers_[index];
+    if (fds[2 * index + 1].revents != 0) drain(worker);
+    if (fds[2 * index].revents != 0) listen(worker);
+  }
+}
+
+void Supervisor::drain(Worker& worker) {
+  char bytes[1 << 14];
+  ssize_t count;
+  while (worker.output >= 0 && (count = read(worker.output, bytes, sizeof(bytes))) > 0) {
+    worker.output_bytes += static_cast<uint64_t>(count);
+    worker.tail.append(bytes, static_cast<size_t>(count));
+    if (worker.tail.size() > 2048) worker.tail.erase(0, worker.tail.size() - 1024);
+    if (worker.output_bytes > 16 * options_.limits.output_bytes) break;  // others want to be heard, too
+  }
+  if (worker.output >= 0 && count == 0) close_fd(worker.output);
+}
+
+void Supervisor::listen(Worker& worker) {
+  char bytes[1 << 14];
+  for (;;) {
+    const ssize_t count = read(worker.report, bytes, sizeof(bytes));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) break;
+    if (count <= 0) return died(worker);
+    worker.reader.append(bytes, static_cast<size_t>(count));
+    while (std::optional<Message> message = worker.reader.next()) take(worker, *message);
+    if (worker.reader.broken()) {
+      conclude(worker, Outcome::crash, "the plugin wrote to a descriptor that is not its own: the report was garbled");
+      return end(worker);
+    }
+    if (worker.pid == 0) return;
+  }
+}
+
+void Supervisor::take(Worker& worker, Message& message) {
+  switch (message.kind) {
+    case Message::Kind::started:
+      worker.running = true;
+      worker.index = message.index;
+      worker.since = now_ns();
+      worker.output_bytes = 0;
+      worker.tail.clear();
+      worker.foreign = false;
+      return;
+    case Message::Kind::finished:
+      if (worker.running && worker.index == message.index) finish(worker, message);
+      return;
+    case Message::Kind::foreign:
+      worker.foreign = true;
+      return;
+    case Message::Kind::closing:
+      worker.closing = true;
+      worker.since = now_ns();
+      return;
+    case Message::Kind::facts:
+      return;
+  }
+}
+
+void Supervisor::finish(Worker& worker, Message& message) {
+  drain(worker);
+  Result& result = message.result;
+  if (!is_failure(result.outcome)) {
+    if (worker.foreign) {
+      result.outcome = Outcome::fail;
+      result.message = "a call returned in a second process: the plugin forked";
+    } else if (worker.output_bytes > options_.limits.output_bytes) {
+      result.outcome = Outcome::fail;
+      result.message = fmt::format(
+          "the plugin wrote {} bytes to standard output or error; the limit is {} a case. It has a log slot",
+          worker.output_bytes, options_.limits.output_bytes);
+    }
+  }
+  worker.running = false;
+  worker.rest.first = worker.index + 1;
+  worker.last_index = worker.index;
+  worker.any_finished = true;
+  worker.since = now_ns();
+  const bool failed = is_failure(result.outcome);
+  settle(worker.index, std::move(result));
+  if (failed || worker.rest.first < worker.rest.last) return;
+  worker.has_rest = false;
+  give_work(worker);
+}
+
+// A result is final.
+void Supervisor::settle(uint32_t index, Result result) {
+  results_[index] = std::move(result);
+  if (options_.progress) options_.progress(index, results_[index]);
+  if (!is_failure(results_[index].outcome)) return;
+  if (options_.fail_fast) stopping_ = true;
+  if (results_[index].outcome == Outcome::hang) count_hang(index);
+}
+
+// Each hang costs a whole time limit: after a few the rest of the group is given up.
+void Supervisor::count_hang(uint32_t index) {
+  const std::string group = group_of(catalogue_[selection_[index]].id);
+  if (++hangs_[group] < options_.limits.hangs_per_group) return;
+  std::deque<Work> kept;
+  for (const Work& part : queue_) {
+    for (uint32_t each = part.first; each < part.last; ++each) {
+      if (group_of(catalogue_[selection_[each]].id) == group) {
+        results_[each] = {Outcome::not_run, fmt::format("{} cases of {} hung before it", hangs_[group], group)};
+        if (options_.progress) options_.progress(each, results_[each]);
+      } else if (!kept.empty() && kept.back().last == each) {
+        kept.back().last = each + 1;
+      } else {
+        kept.push_back({each, each + 1});
+      }
+    }
+  }
+  queue_ = std::move(kept);
+}
+
+void Supervisor::check_limits(Worker& worker) {
+  if (worker.pid == 0) return;
+  const uint64_t age = now_ns() - worker.since;
+  if (age > options_.limits.case_ns) {
+    conclude(worker, Outcome::hang, fmt::format("it did not end within {} s", options_.limits.case_ns / 1'000'000'000));
+    return end(worker);
+  }
+  if (now_ns() - worker.measured < 100'000'000) return;
+  worker.measured = now_ns();
+  const uint64_t resident = resident_bytes(worker.pid);
+  if (resident > options_.limits.resident_bytes) {
+    conclude(worker, Outcome::leak,
+             fmt::format("the process grew to {} MiB; the limit is {} MiB", resident >> 20,
+                         options_.limits.resident_bytes >> 20));
+    end(worker);
+  }
+}
+
+// The report channel closed: the worker ended, well or not.
+void Supervisor::died(Worker& worker) {
+  drain(worker);
+  int status = 0;
+  // It closed the channel and lives: a plugin that closes descriptors, or a process about to end.
+  const uint64_t until = now_ns() + 2'000'000'000;
+  while (waitpid(worker.pid, &status, WNOHANG) == 0) {
+    if (now_ns() > until) {
+      conclude(worker, Outcome::crash,
+               "the report channel was closed: the plugin closes descriptors that are not its own");
+      return end(worker);
+    }
+    poll(nullptr, 0, 1);
+  }
+  worker.reaped = true;
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (worker.closing || !worker.running);
+  if (!well) conclude(worker, Outcome::crash, describe_end(status));
+  end(worker);
+}
+
+// The worker's case, or where none was running the last one, ended so.
+void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
+  if (!worker.tail.empty()) message += "; its last output: " + worker.tail;
+  if (worker.running) {
+    worker.running = false;
+    worker.rest.first = worker.index + 1;
+    settle(worker.index, {outcome, std::move(message), now_ns() - worker.since});
+  } else if (worker.any_finished && !is_failure(results_[worker.last_index].outcome)) {
+    settle(worker.last_index,
+           {outcome, (worker.closing ? "while the plugin was shut down after it: " : "after it ended: ") + message,
+            now_ns() - worker.since});
+  } else if (worker.has_rest && worker.rest.first < worker.rest.last) {
+    settle(worker.rest.first, {outcome, "before it began: " + message, now_ns() - worker.since});
+    ++worker.rest.first;
+  }
+}
+
+// Ends the process and what it started; work that is left goes back to the queue.
+void Supervisor::end(Worker& worker) {
+  if (worker.pid == 0) return;
+  kill(-worker.pid, SIGKILL);
+  kill(worker.pid, SIGKILL);
+  if (!worker.reaped) waitpid(worker.pid, nullptr, 0);
+  while (waitpid(-worker.pid, nullptr, WNOHANG) > 0) continue;
+  close_fd(worker.work);
+  close_fd(worker.report);
+  close_fd(worker.output);
+  if (worker.has_rest && worker.rest.first < worker.rest.last) queue_.push_front(worker.rest);
+  worker.pid = 0;
+}
+
+std::string group_of(std::string_view id) {
+  const size_t first = id.find('.');
+  const size_t second = first == std::string_view::npos ? first : id.find('.', first + 1);
+  return std::string(id.substr(0, second));
+}
+
+std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options) {
+  if (!options.in_process) return Supervisor(catalogue, selection, options).run();
+  std::vector<Result> results(selection.size());
+  Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
+  for (size_t index = 0; index < selection.size(); ++index) {
+    results[index] = run_case(session, catalogue[selection[index]]);
+    if (options.progress) options.progress(index, results[index]);
+    if (!is_failure(results[index].outcome)) continue;
+    session.abandon();
+    if (options.fail_fast) break;
+  }
+  begin_case();
+  session.close();
+  return results;
+}
+
+}  // namespace bp::conformance

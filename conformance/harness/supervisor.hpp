@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches the worker processes of one run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "channel.hpp"
+#include "run_case.hpp"
+
+namespace bp::conformance {
+
+std::string group_of(std::string_view id);  // its first two words
+
+class Supervisor {
+ public:
+  Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();
+
+  std::vector<Result> run();
+
+ private:
+  struct Worker {
+    pid_t pid = 0;  // 0: gone
+    int work = -1, report = -1, output = -1;
+    MessageReader reader{};
+    Work rest{};  // what it was given and has not finished
+    bool has_rest = false;
+    bool running = false;  // case `index` is
+    bool any_finished = false;
+    bool closing = false;
+    bool foreign = false;  // a second process came back from the running case
+    bool reaped = false;
+    uint32_t index = 0, last_index = 0;
+    uint64_t since = 0;     // the latest sign of life
+    uint64_t measured = 0;  // when its memory was
+    uint64_t output_bytes = 0;
+    std::string tail{};  // of its output
+  };
+
+  bool finished() const;
+  void start();
+  void give_work(Worker& worker);
+  void wait_for_news();
+  void drain(Worker& worker);
+  void listen(Worker& worker);
+  void take(Worker& worker, Message& message);
+  void finish(Worker& worker, Message& message);
+  void settle(uint32_t index, Result result);
+  void count_hang(uint32_t index);
+  void check_limits(Worker& worker);
+  void died(Worker& worker);
+  void conclude(Worker& worker, Outcome outcome, std::string message);
+  void end(Worker& worker);
+
+  const Catalogue& catalogue_;
+  const std::vector<size_t>& selection_;
+  const RunOptions& options_;
+  std::vector<Result> results_;
+  std::deque<Work> queue_;
+  std::deque<Worker> workers_;
+  std::map<std::string, int> hangs_;
+  bool stopping_ = false;
+};
+
+}  // namespace bp::conformance

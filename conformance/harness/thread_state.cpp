@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "thread_state.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <climits>
+#include <clocale>
+#include <cstring>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace bp::conformance {
+
+namespace {
+
+unsigned float_control() {
+#if defined(__SSE__)
+  return _mm_getcsr() & ~0x3fu;  // without the sticky exception flags
+#else
+  return 0;
+#endif
+}
+
+std::string current_directory() {
+  char path[PATH_MAX];
+  return getcwd(path, sizeof(path)) == nullptr ? std::string() : std::string(path);
+}
+
+}  // namespace
+
+ThreadState ThreadState::now() {
+  ThreadState state;
+  state.rounding_ = std::fegetround();
+  state.control_ = float_control();
+  pthread_sigmask(SIG_SETMASK, nullptr, &state.signals_);
+  state.locale_ = setlocale(LC_ALL, nullptr);
+  state.directory_ = current_directory();
+  return state;
+}
+
+std::string ThreadState::changed_since() const {
+  const ThreadState state = now();
+  if (state.rounding_ != rounding_)
+    return fmt::format("the rounding mode was {:#x} and is {:#x}", rounding_, state.rounding_);
+  if (state.control_ != control_)
+    return fmt::format("floating-point control was {:#x} and is {:#x}", control_, state.control_);
+  for (int signal = 1; signal < 32; ++signal) {
+    if (sigismember(&state.signals_, signal) != sigismember(&signals_, signal))
+      return fmt::format("signal {} is {} now", signal,
+                         sigismember(&state.signals_, signal) == 1 ? "blocked" : "no longer blocked");
+  }
+  if (state.locale_ != locale_) return fmt::format("the locale was {} and is {}", locale_, state.locale_);
+  if (state.directory_ != directory_)
+    return fmt::format("the working directory was {} and is {}", directory_, state.directory_);
+  return {};
+}
+
+void ThreadState::restore() const {
+  std::fesetround(rounding_);
+#if defined(__SSE__)
+  _mm_setcsr(control_);
+#endif
+  pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+  setlocale(LC_ALL, locale_.c_str());
+  if (!directory_.empty() && chdir(directory_.c_str()) != 0) return;
+}
+
+}  // namespace bp::conformance

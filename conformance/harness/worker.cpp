@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The child's side: runs cases one after another and tells each beginning and end.
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+
+#include "channel.hpp"
+#include "run_case.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+bool receive(int fd, Work& work) {
+  for (;;) {
+    const ssize_t count = read(fd, &work, sizeof(work));
+    if (count < 0 && errno == EINTR) continue;
+    return count == sizeof(work);  // a pipe gives so few bytes whole
+  }
+}
+
+}  // namespace
+
+Result run_case(Session& session, const Case& which) {
+  const ThreadState before = ThreadState::now();
+  const uint64_t start = now_ns();
+  Result result;
+  begin_case();
+  Context context(session, which);
+  try {
+    which.run(context);
+    result.outcome = Outcome::pass;
+  } catch (const CaseEnd& end) {
+    result = {end.outcome, end.message};
+  } catch (const std::exception& exception) {
+    result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
+  } catch (...) {
+    result = {Outcome::fail, "an exception of an unknown type came out"};
+  }
+  result.nanoseconds = now_ns() - start;
+  result.error_share = context.error_share();
+  if (const std::string change = before.changed_since(); !change.empty()) {
+    before.restore();
+    if (!is_failure(result.outcome))
+      result = {Outcome::fail, "a slot did not leave the thread as it found it: " + change};
+  }
+  return result;
+}
+
+void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options, int work_fd,
+          int report_fd) {
+  const pid_t self = getpid();
+  Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
+  const auto tell = [&](const Message& message) {
+    if (!send(report_fd, message)) _exit(3);
+  };
+  Work part;
+  while (receive(work_fd, part)) {
+    for (uint32_t index = part.first; index < part.last; ++index) {
+      tell({Message::Kind::started, index});
+      const Result result = run_case(session, catalogue[selection[index]]);
+      if (getpid() != self) {
+        tell({Message::Kind::foreign, index});
+        _exit(0);
+      }
+      tell({Message::Kind::finished, index, result});
+      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
+    }
+  }
+  tell({Message::Kind::closing, 0});
+  session.close();
+  _exit(0);
+}
+
+}  // namespace bp::conformance

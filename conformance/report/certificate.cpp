@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "certificate.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "digest.hpp"
+#include "suite_digest.h"
+
+namespace bp::conformance {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string op_name(uint32_t op) {
+  switch (op) {
+#define BP_OP_ROW(id, symbol, name, ...) \
+  case id:                               \
+    return name;
+#include <backplane/ops.def>
+#undef BP_OP_ROW
+    default:
+      return fmt::format("operator {}", op);
+  }
+}
+
+std::string dtype_name(uint32_t dtype) {
+  switch (dtype) {
+#define BP_DTYPE_ROW(id, symbol, name, ...) \
+  case id:                                  \
+    return name;
+#include <backplane/dtypes.def>
+#undef BP_DTYPE_ROW
+    default:
+      return "";
+  }
+}
+
+Json counts_of(const Tally& tally) {
+  Json counts = Json::object();
+  for (size_t outcome = 0; outcome < tally.counts.size(); ++outcome)
+    counts[std::string(name_of(static_cast<Outcome>(outcome)))] = tally.counts[outcome];
+  return counts;
+}
+
+Json tally_of(const Tally& tally) {
+  Json json = {{"state", tally.state()},
+               {"counts", counts_of(tally)},
+               {"seconds", static_cast<double>(tally.nanoseconds) * 1e-9}};
+  if (tally.worst_share >= 0) json["error"] = {{"worst_share", tally.worst_share}, {"bins", tally.share_bins}};
+  return json;
+}
+
+Json plugin_of(const Facts& facts, const RunFacts& run) {
+  const auto version = [](uint32_t abi) { return fmt::format("{}.{}", abi >> 16, abi & 0xffff); };
+  return {{"name", facts.plugin},
+          {"version", facts.version},
+          {"file", std::filesystem::path(run.target.path).filename().string()},
+          {"sha256", sha256_of_file(run.target.path)},
+          {"abi", {{"built_for", version(facts.abi_version)}, {"oldest_host", version(facts.abi_version_min)}}},
+          {"build_flags", facts.build_flags}};
+}
+
+Json device_of(const Facts& facts, const RunFacts& run) {
+  return {{"index", run.target.device_index},
+          {"name", facts.device},
+          {"driver", facts.driver},
+          {"type", facts.device_type},
+          {"alignment", facts.alignment},
+          {"max_buffer_bytes", facts.max_buffer_bytes},
+          {"memory_kinds", facts.memory_kinds},
+          {"capabilities", facts.capabilities}};
+}
+
+Json verdict_of(const Verdict& verdict) {
+  Json profiles = Json::object();
+  for (const auto& [profile, state] : verdict.profiles) {
+    profiles[std::string(profile_name(profile))] = {{"reached", state.reached},
+                                                    {"mandatory", state.mandatory},
+                                                    {"mandatory_not_claimed", state.absent},
+                                                    {"failures", state.failures},
+                                                    {"complete", state.complete}};
+  }
+  Json extensions = Json::object();
+  for (const auto& [name, tally] : verdict.extensions) extensions[name] = tally_of(tally);
+  return {{"level", profile_name(verdict.level)},
+          {"statement", verdict.statement},
+          {"supported_fraction", verdict.supported_fraction},
+          {"counts", counts_of(verdict.all)},
+          {"profiles", profiles},
+          {"extensions", extensions}};
+}
+
+}  // namespace
+
+std::string_view suite_digest() { return BACKPLANE_SUITE_DIGEST; }
+std::string_view suite_version() { return BACKPLANE_SUITE_VERSION; }
+
+std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile) {
+  std::string path;  // in single quotes, as a shell takes it
+  for (const char c : target.path) path += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const bool plain = target.path.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == std::string::npos;
+  return fmt::format("backplane certify {} --device {} --profile {} --seed {} --filter {}",
+                     plain ? path : "'" + path + "'", target.device_index, profile_name(profile), seed, id);
+}
+
+std::string digest_of(const Json& certificate) {
+  Json rest = certificate;
+  rest.erase("digest");
+  return sha256(rest.dump(-1, ' ', true, Json::error_handler_t::replace));
+}
+
+Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selection,
+                    const std::vector<Result>& results, const Verdict& verdict, const Facts& facts,
+                    const RunFacts& run) {
+  Json matrix = Json::array(), groups = Json::object(), non_passes = Json::array();
+  for (const auto& [cell, tally] : verdict.matrix) {
+    Json json = tally_of(tally);
+    json["op"] = op_name(cell.first);
+    json["dtype"] = dtype_name(cell.second);
+    matrix.push_back(std::move(json));
+  }
+  for (const auto& [name, tally] : verdict.groups) groups[name] = tally_of(tally);
+  for (size_t index = 0; index < selection.size(); ++index) {
+    const Result& result = results[index];
+    if (result.outcome == Outcome::pass) continue;
+    const Case& which = catalogue[selection[index]];
+    Json json = {{"id", which.id},
+                 {"outcome", name_of(result.outcome)},
+                 {"reason", result.message},
+                 {"requirements", which.requirements}};
+    if (is_failure(result.outcome)) json["repro"] = repro_line(run.target, run.seed, which.id, run.selection.profile);
+    non_passes.push_back(std::move(json));
+  }
+  Json certificate = {
+      {"schema", "backplane.certificate"},
+      {"version", 1},
+      {"suite", {{"version", suite_version()}, {"digest", suite_digest()}, {"cases", catalogue.size()}}},
+      {"plugin", plugin_of(facts, run)},
+      {"device", device_of(facts, run)},
+      {"run",
+       {{"profile", profile_name(run.selection.profile)},
+        {"filters", run.selection.filters},
+        {"seed", run.seed},
+        {"cases", selection.size()},
+        {"jobs", run.jobs},
+        {"started", run.started},
+        {"seconds", run.seconds},
+        {"resumed", run.resumed}}},
+      {"verdict", verdict_of(verdict)},
+      {"matrix", matrix},
+      {"groups", groups},
+      {"non_passes", non_passes}};
+  certificate["digest"] = digest_of(certificate);
+  // Bytes that are no UTF-8, which a plugin may have written into a message, were replaced in the digest: so here.
+  return Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHA-256, in hexadecimal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bp::conformance {
+
+std::string sha256(std::string_view bytes);
+std::string sha256_of_file(const std::string& path);  // throws std::runtime_error with path and reason
+
+}  // namespace bp::conformance

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run proves: the profile reached, extensions, and how much of the suite the plugin supports.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/run.hpp"
+#include "harness/select.hpp"
+
+namespace bp::conformance {
+
+using Counts = std::array<uint64_t, outcome_count>;  // by Outcome
+
+struct Tally {
+  Counts counts{};
+  uint64_t nanoseconds = 0;
+  double worst_share = -1;                // greatest error over its bound
+  std::array<uint64_t, 12> share_bins{};  // error over bound: bin i holds (2^(i-11), 2^(i-10)], 0 all below, 11 above 1
+  void add(const Result& result);
+  uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
+  uint64_t failures() const;
+  uint64_t total() const;
+  // "pass", "fail", "not_claimed", or "partial": some pass, some are not claimed.
+  std::string_view state() const;
+};
+
+struct ProfileState {
+  uint64_t mandatory = 0;  // cases that a plugin may not decline
+  uint64_t absent = 0;     // of these, declined
+  uint64_t failures = 0;   // of all that was run within the profile, claimed extensions with it
+  bool complete = false;   // every case of the profile was run
+  bool reached = false;
+};
+
+struct Verdict {
+  uint32_t level = 0;  // BP_PROFILE_*: the highest reached; 0: none
+  std::string statement{};
+  Tally all{};
+  double supported_fraction = 0;  // what the plugin claims, of what was asked
+  std::map<uint32_t, ProfileState> profiles{};
+  std::map<std::string, Tally, std::less<>> extensions{};
+  std::map<std::string, Tally, std::less<>> groups{};
+  std::map<std::pair<uint32_t, uint32_t>, Tally> matrix{};  // by operator and dtype
+};
+
+Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
+              const Selection& asked, const Facts& facts);
+
+}  // namespace bp::conformance

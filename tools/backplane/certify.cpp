@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane certify PLUGIN`: runs the conformance suite and writes a certificate.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "certify.hpp"
+#include "certify_progress.hpp"
+#include "host.hpp"
+#include "report/certificate.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+namespace suite = bp::conformance;
+namespace fs = std::filesystem;
+using Certificate = nlohmann::json;
+
+// A library by path, or the plugin of that name that the library would load. Nothing is loaded here: a plugin may crash.
+std::string library_of(const Session& session, const std::string& plugin) {
+  if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) {
+    std::error_code error;
+    const fs::path path = fs::canonical(plugin, error);
+    if (error)
+      fail_usage("certify: {} cannot be opened: {}; name a plugin's library or a plugin", plugin, error.message());
+    if (!fs::is_regular_file(path)) fail_usage("certify: {} is no file; name a plugin's library", plugin);
+    return path.string();
+  }
+  const Registry registry = open_registry(session, false);
+  std::string names;
+  for (const bph_candidate& candidate : candidates(registry)) {
+    if (candidate.shadowed == 0 && plugin == candidate.name && candidate.library[0] != '\0')
+      return fs::canonical(candidate.library).string();
+    if (candidate.name[0] != '\0') names += fmt::format("{}{}", names.empty() ? "" : ", ", candidate.name);
+  }
+  fail_usage("certify: no plugin is named '{}'; found: {}; give the path of its library, or see: backplane doctor",
+             plugin, names.empty() ? "none" : names);
+}
+
+uint32_t profile_named(const std::string& name) {
+  const uint32_t profile = suite::profile_of(name);
+  if (profile == 0) fail_usage("certify: there is no profile '{}'; use core, infer or train", name);
+  return profile;
+}
+
+int list_cases(Session& session, const suite::Catalogue& catalogue, const std::vector<size_t>& chosen) {
+  if (!session.json) {
+    for (const size_t index : chosen) session.print("{}\n", catalogue[index].id);
+    return exit_ok;
+  }
+  Certificate document = {{"schema", "backplane.cases"}, {"version", 1}, {"cases", Certificate::array()}};
+  for (const size_t index : chosen) {
+    const suite::Case& each = catalogue[index];
+    document["cases"].push_back(
+        {{"id", each.id},
+         {"profile", each.profile == BP_PROFILE_COMPOSITE ? "composite" : suite::profile_name(each.profile)},
+         {"extension", each.extension},
+         {"requirements", each.requirements}});
+  }
+  session.print("{}\n", document.dump());
+  return exit_ok;
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  const fs::path whole = path.string() + ".new";  // the old one stays until the new one is complete
+  std::ofstream file(whole, std::ios::binary);
+  file << text;
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(whole, path, error);
+  if (!file || error)
+    throw Failure(
+        exit_finding, "UNAVAILABLE",
+        fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
+}
+
+std::vector<std::string> failed_of(const fs::path& path) {
+  std::ifstream file(path);
+  const Certificate certificate = Certificate::parse(file, nullptr, false);
+  if (!certificate.is_object() || !certificate.contains("non_passes"))
+    fail_usage("certify: --only-failed repeats what failed in {}, which is no certificate; run without it first",
+               path.string());
+  std::vector<std::string> ids;
+  for (const Certificate& each : certificate["non_passes"]) {
+    if (each.value("outcome", "") != "not_claimed") ids.push_back(each.value("id", ""));
+  }
+  if (ids.empty()) fail_usage("certify: nothing failed in {}", path.string());
+  return ids;
+}
+
+void print_failures(Session& session, const Certificate& certificate, size_t most) {
+  size_t shown = 0, failures = 0;
+  for (const Certificate& each : certificate["non_passes"]) {
+    if (each["outcome"] == "not_claimed") continue;
+    if (++failures > most) continue;
+    ++shown;
+    session.print("\n{} {}\n  {}\n  {}\n",
+                  session.colour ? "\x1b[31m" + each["outcome"].get<std::string>() + "\x1b[0m"
+                                 : each["outcome"].get<std::string>(),
+                  each["id"].get<std::string>(), each["reason"].get<std::string>(), each["repro"].get<std::string>());
+  }
+  if (failures > shown) session.print("\n{} more failures are in the certificate.\n", failures - shown);
+}
+
+void print_summary(Session& session, const Certificate& certificate) {
+  const Certificate& verdict = certificate["verdict"];
+  print_failures(session, certificate, 20);
+  session.print("\n{}\n", verdict["statement"].get<std::string>());
+  std::string counts;
+  for (const auto& [name, count] : verdict["counts"].items()) {
+    if (count != 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count.get<uint64_t>(), name);
+  }
+  session.print("{} cases in {:.1f} s: {}; seed {}\n", certificate["run"]["cases"].get<uint64_t>(),
+                certificate["run"]["seconds"].get<double>(), counts, certificate["run"]["seed"].get<uint64_t>());
+  for (const auto& [name, state] : verdict["profiles"].items()) {
+    session.print("  {:<6} {}\n", name,
+                  state["reached"]
+                      ? "reached"
+                      : fmt::format("not reached: {} failed, {} of {} mandatory cases not claimed",
+                                    state["failures"].get<uint64_t>(), state["mandatory_not_claimed"].get<uint64_t>(),
+                                    state["mandatory"].get<uint64_t>()));
+  }
+  std::string extensions;
+  for (const auto& [name, tally] : verdict["extensions"].items())
+    extensions += fmt::format("{}{} {}", extensions.empty() ? "" : ", ", name, tally["state"].get<std::string>());
+  if (!extensions.empty()) session.print("  extensions: {}\n", extensions);
+}
+
+}  // namespace
+
+int certify(Session& session, const CertifyOptions& options) {
+  suite::CertifyOptions run;
+  run.selection = {profile_named(options.profile), options.filters};
+  if (options.list) {
+    const suite::Catalogue catalogue = suite::enumerate();
+    if (options.filters.empty() && !options.profile_given) run.selection.profile = BP_PROFILE_TRAIN;
+    return list_cases(session, catalogue, suite::select(catalogue, run.selection));
+  }
+  if (options.plugin.empty()) fail_usage("certify: name a plugin, or the path of its library");
+  if (session.json + options.junit + options.html > 1)
+    fail_usage("certify: --json, --junit and --html exclude each other");
+  run.target = {library_of(session, options.plugin), options.device};
+  run.seed = options.seed ? *options.seed : std::random_device()();
+  run.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  run.limits.case_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
+  run.limits.resident_bytes = options.memory_mib << 20;
+  run.fail_fast = options.fail_fast;
+  run.in_process = options.in_process;
+  run.resume = options.resume;
+
+  const fs::path directory = options.output;
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error)
+    fail_usage("certify: the directory {} cannot be made: {}; choose another --output", options.output,
+               error.message());
+  const fs::path stem = directory / fs::path(run.target.path).stem();
+  if (options.only_failed) run.selection.filters = failed_of(stem.string() + ".json");
+  if (!options.in_process) run.journal = stem.string() + ".journal";
+  CertifyProgress progress(!options.quiet);
+  run.progress = [&](const suite::Progress& now) { progress.show(now); };
+  Certificate certificate;
+  try {
+    certificate = suite::certify(run);
+  } catch (const std::runtime_error& failure) {
+    throw Failure(exit_usage, "INVALID_ARGUMENT", fmt::format("certify: {}", failure.what()));
+  }
+  progress.end();
+  write_file(stem.string() + ".json", certificate.dump(1) + "\n");
+  write_file(stem.string() + ".xml", suite::junit_of(certificate));
+  write_file(stem.string() + ".html", suite::html_of(certificate));
+  if (session.json) {
+    session.print("{}\n", certificate.dump(1));
+  } else if (options.junit) {
+    session.print("{}", suite::junit_of(certificate));
+  } else if (options.html) {
+    session.print("{}", suite::html_of(certificate));
+  } else {
+    print_summary(session, certificate);
+    session.print("Certificate: {0}.json, {0}.xml (JUnit), {0}.html\n", stem.string());
+  }
+  const Certificate& counts = certificate["verdict"]["counts"];
+  bool failed = false;
+  for (const auto& [name, count] : counts.items())
+    failed = failed || (count != 0 && name != "pass" && name != "not_claimed");
+  // A part that passes is a success; a whole profile must be reached.
+  return failed || (run.selection.filters.empty() && certificate["verdict"]["level"] != options.profile) ? exit_finding
+                                                                                                         : exit_ok;
+}
+
+}  // namespace tool
