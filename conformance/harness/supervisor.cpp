@@ -67,26 +67,54 @@ Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& se
   for (uint32_t first = 0; first < selection.size(); first += most_work)
     queue_.push_back({first, std::min<uint32_t>(first + most_work, static_cast<uint32_t>(selection.size()))});
   // What a plugin leaves behind becomes this process's child, which ends it.
+  prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
+  for (pid_t pid; file >> pid;) others_.insert(pid);
 }
 
 Supervisor::~Supervisor() {
   for (Worker& worker : workers_) end(worker);
+  end_strays();
+  prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
+}
+
+// Processes that left the group of the worker that they came from.
+void Supervisor::end_strays() {
+  for (int round = 0; round < 100; ++round) {
+    std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
+    std::set<pid_t> strays;
+    for (pid_t pid; file >> pid;) {
+      if (!others_.contains(pid)) strays.insert(pid);
+    }
+    if (strays.empty()) return;
+    for (const pid_t pid : strays) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
 }
 
 std::vector<Result> Supervisor::run() {
   const size_t most = std::max(1u, options_.jobs);
   while (!finished()) {
-    while (!stopping_ && workers_.size() < most && !queue_.empty()) start();
+    if (stopping_) {
+      for (Worker& worker : workers_) end(worker);
+      break;
+    }
+    while (workers_.size() < most && !queue_.empty()) start();
     wait_for_news();
     for (Worker& worker : workers_) check_limits(worker);
     std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
     if (options_.progress) options_.progress(SIZE_MAX, {});
   }
+  for (Result& result : results_) {
+    if (result.outcome == Outcome::not_run && result.message.empty()) result.message = "the run stopped before it";
+  }
   return std::move(results_);
 }
 
-bool Supervisor::finished() const { return workers_.empty() && (queue_.empty() || stopping_); }
+bool Supervisor::finished() const { return workers_.empty() && queue_.empty(); }
 
 void Supervisor::start() {
   Pipe work_pipe, report_pipe, output_pipe;
@@ -129,7 +157,7 @@ void Supervisor::start() {
 
 // The next range, or the end of the pipe, which ends the worker.
 void Supervisor::give_work(Worker& worker) {
-  if (stopping_ || queue_.empty()) return close_fd(worker.work);
+  if (queue_.empty()) return close_fd(worker.work);
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,7 @@ class Supervisor {
   void died(Worker& worker);
   void conclude(Worker& worker, Outcome outcome, std::string message);
   void end(Worker& worker);
+  void end_strays();
 
   const Catalogue& catalogue_;
   const std::vector<size_t>& selection_;
@@ -66,6 +68,8 @@ class Supervisor {
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
   std::map<std::string, int> hangs_;
+  std::set<pid_t> others_;  // children that were there before the run
+  int was_reaper_ = 0;
   bool stopping_ = false;
 };
 
