@@ -104,7 +104,10 @@ std::vector<Result> Supervisor::run() {
     }
     while (workers_.size() < most && !queue_.empty()) start();
     wait_for_news();
-    for (Worker& worker : workers_) check_limits(worker);
+    for (Worker& worker : workers_) {
+      look_for_end(worker);
+      check_limits(worker);
+    }
     std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
     if (options_.progress) options_.progress(SIZE_MAX, {});
   }
@@ -213,8 +216,6 @@ void Supervisor::take(Worker& worker, Message& message) {
       worker.running = true;
       worker.index = message.index;
       worker.since = now_ns();
-      worker.output_bytes = 0;
-      worker.tail.clear();
       worker.foreign = false;
       return;
     case Message::Kind::finished:
@@ -251,6 +252,8 @@ void Supervisor::finish(Worker& worker, Message& message) {
   worker.last_index = worker.index;
   worker.any_finished = true;
   worker.since = now_ns();
+  worker.output_bytes = 0;
+  worker.tail.clear();
   const bool failed = is_failure(result.outcome);
   settle(worker.index, std::move(result));
   if (failed || worker.rest.first < worker.rest.last) return;
@@ -307,19 +310,33 @@ void Supervisor::check_limits(Worker& worker) {
 
 // The report channel closed: the worker ended, well or not.
 void Supervisor::died(Worker& worker) {
-  drain(worker);
   int status = 0;
-  // It closed the channel and lives: a plugin that closes descriptors, or a process about to end.
   const uint64_t until = now_ns() + 2'000'000'000;
-  while (waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {
+  while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
+    if (now_ns() > until) {  // it closed the channel and lives
       conclude(worker, Outcome::crash,
                "the report channel was closed: the plugin closes descriptors that are not its own");
       return end(worker);
     }
     poll(nullptr, 0, 1);
   }
+  ended(worker, status);
+}
+
+// A process that the plugin left may hold the channel open after the worker itself has ended.
+void Supervisor::look_for_end(Worker& worker) {
+  int status = 0;
+  if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
   worker.reaped = true;
+  worker.status = status;
+  listen(worker);  // what it said before
+  if (worker.pid != 0) ended(worker, status);
+}
+
+void Supervisor::ended(Worker& worker, int status) {
+  if (worker.reaped) status = worker.status;
+  worker.reaped = true;
+  drain(worker);
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (worker.closing || !worker.running);
   if (!well) conclude(worker, Outcome::crash, describe_end(status));
   end(worker);

@@ -37,7 +37,8 @@ class Supervisor {
     bool any_finished = false;
     bool closing = false;
     bool foreign = false;  // a second process came back from the running case
-    bool reaped = false;
+    bool reaped = false;    // with `status`
+    int status = 0;
     uint32_t index = 0, last_index = 0;
     uint64_t since = 0;     // the latest sign of life
     uint64_t measured = 0;  // when its memory was
@@ -57,6 +58,8 @@ class Supervisor {
   void count_hang(uint32_t index);
   void check_limits(Worker& worker);
   void died(Worker& worker);
+  void look_for_end(Worker& worker);
+  void ended(Worker& worker, int status);
   void conclude(Worker& worker, Outcome outcome, std::string message);
   void end(Worker& worker);
   void end_strays();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The child's side: runs cases one after another and tells each beginning and end.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 
 #include "channel.hpp"
 #include "run_case.hpp"
@@ -25,6 +27,22 @@ bool receive(int fd, Work& work) {
     return count == sizeof(work);  // a pipe gives so few bytes whole
   }
 }
+
+// Whether this process has no children, or had them before. A new one is waited for shortly: if it is a second return of
+// the call, it says so on the channel and ends.
+class Children {
+ public:
+  void look() {
+    siginfo_t info{};
+    if (known_ || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    for (int round = 0; round < 200 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0; ++round)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    known_ = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  }
+
+ private:
+  bool known_ = false;  // one lives on
+};
 
 }  // namespace
 
@@ -62,6 +80,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
     if (!send(report_fd, message)) _exit(3);
   };
   Work part;
+  Children children;
   while (receive(work_fd, part)) {
     for (uint32_t index = part.first; index < part.last; ++index) {
       tell({Message::Kind::started, index});
@@ -70,6 +89,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
         tell({Message::Kind::foreign, index});
         _exit(0);
       }
+      children.look();
       tell({Message::Kind::finished, index, result});
       if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
     }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor: whatever a case does to its process, the case has a named outcome and the others theirs.
+#include "harness/supervisor.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <clocale>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "harness/context.hpp"
+
+namespace bp::conformance {
+namespace {
+
+using testing::HasSubstr;
+
+void nothing(Context&) {}
+
+Case named(std::string id, std::function<void(Context&)> body) {
+  Case result;
+  result.id = std::move(id);
+  result.requirements = {"BP-CERT-001"};
+  result.run = std::move(body);
+  return result;
+}
+
+// Runs `body` among cases that pass, and expects them to pass.
+Result among_others(std::function<void(Context&)> body, unsigned jobs = 1) {
+  Catalogue catalogue;
+  for (int index = 0; index < 40; ++index)
+    catalogue.push_back(named("group.before.n" + std::to_string(index), nothing));
+  catalogue.push_back(named("group.tried.one", std::move(body)));
+  for (int index = 0; index < 40; ++index) catalogue.push_back(named("group.after.n" + std::to_string(index), nothing));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  options.jobs = jobs;
+  options.limits.case_ns = 1'000'000'000;
+  options.limits.resident_bytes = uint64_t{512} << 20;
+  const std::vector<Result> results = run(catalogue, selection, options);
+  for (size_t index = 0; index < results.size(); ++index) {
+    if (index == 40) continue;
+    EXPECT_EQ(name_of(results[index].outcome), "pass") << catalogue[index].id << results[index].message;
+  }
+  return results[40];
+}
+
+#define EXPECT_OUTCOME(result, expected, text)                   \
+  do {                                                           \
+    const Result got = (result);                                 \
+    EXPECT_EQ(name_of(got.outcome), name_of(Outcome::expected)); \
+    EXPECT_THAT(got.message, HasSubstr(text));                   \
+  } while (false)
+
+TEST(Supervisor, ACasePassesOrSaysWhyNot) {
+  EXPECT_OUTCOME(among_others(nothing), pass, "");
+  EXPECT_OUTCOME(among_others([](Context& context) { context.fail("{} is wrong", 7); }), fail, "7 is wrong");
+  EXPECT_OUTCOME(among_others([](Context& context) { context.not_claimed("no such op"); }), not_claimed, "no such op");
+  EXPECT_OUTCOME(among_others([](Context& context) { context.suspect("all zero"); }, 2), suspect, "all zero");
+}
+
+TEST(Supervisor, CrashesAreNamed) {
+  EXPECT_OUTCOME(among_others([](Context&) { raise(SIGSEGV); }), crash, "signal 11");
+  EXPECT_OUTCOME(among_others([](Context&) { raise(SIGKILL); }, 2), crash, "signal 9");
+  EXPECT_OUTCOME(among_others([](Context&) { _exit(0); }), crash, "exited with status 0");
+  EXPECT_OUTCOME(among_others([](Context&) { _exit(7); }), crash, "exited with status 7");
+}
+
+TEST(Supervisor, TheLastOutputIsShown) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   static_cast<void>(!write(STDERR_FILENO, "driver says no\n", 15));
+                   raise(SIGKILL);
+                 }),
+                 crash, "driver says no");
+}
+
+TEST(Supervisor, ExceptionsAreFailures) {
+  EXPECT_OUTCOME(among_others([](Context&) { throw std::runtime_error("from a slot"); }), fail, "from a slot");
+  EXPECT_OUTCOME(among_others([](Context&) { throw 7; }), fail, "unknown type");
+}
+
+TEST(Supervisor, AHangEnds) {
+  EXPECT_OUTCOME(among_others([](Context&) { std::this_thread::sleep_for(std::chrono::hours(1)); }), hang,
+                 "within 1 s");
+}
+
+TEST(Supervisor, HangsOfAGroupAreBounded) {
+  Catalogue catalogue;
+  for (int index = 0; index < 200; ++index) {
+    catalogue.push_back(named("group.hangs.n" + std::to_string(index), [](Context&) { pause(); }));
+  }
+  catalogue.push_back(named("other.case.one", nothing));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  options.jobs = 2;
+  options.limits.case_ns = 100'000'000;
+  options.limits.hangs_per_group = 2;
+  const std::vector<Result> results = run(catalogue, selection, options);
+  const auto hung =
+      std::count_if(results.begin(), results.end(), [](const Result& r) { return r.outcome == Outcome::hang; });
+  EXPECT_LT(hung, 80) << "those that were handed out already may hang, too";
+  EXPECT_EQ(results[150].outcome, Outcome::not_run);
+  EXPECT_THAT(results[150].message, HasSubstr("hung before it"));
+  EXPECT_EQ(results[200].outcome, Outcome::pass);
+}
+
+TEST(Supervisor, AForkIsSeenAndEnds) {
+  EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!fork()); }), fail, "forked");
+}
+
+TEST(Supervisor, ProcessesLeftBehindAreEnded) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Result result = among_others([&](Context&) {
+    if (fork() == 0) {
+      setsid();  // out of the worker's group
+      static_cast<void>(!write(ends[1], "x", 1));
+      pause();
+      _exit(0);
+    }
+    char byte;
+    static_cast<void>(!read(ends[0], &byte, 1));
+  });
+  EXPECT_EQ(name_of(result.outcome), "pass");
+  close(ends[1]);
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the stray process still holds the pipe";
+  close(ends[0]);
+}
+
+TEST(Supervisor, ClosedDescriptorsAreACrashOfThatCase) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   for (int fd = 0; fd < 1024; ++fd) close(fd);
+                 }),
+                 crash, "");
+}
+
+TEST(Supervisor, AFloodOfOutputIsAFailure) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   const std::string line(1 << 12, 'x');
+                   for (int index = 0; index < 1024; ++index)
+                     static_cast<void>(!write(STDOUT_FILENO, line.data(), line.size()));
+                 }),
+                 fail, "bytes to standard output");
+}
+
+TEST(Supervisor, MemoryIsBounded) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   for (;;) {
+                     volatile char* bytes = new char[1 << 22];
+                     for (int index = 0; index < 1 << 22; index += 4096) bytes[index] = 1;
+                   }
+                 }),
+                 leak, "MiB");
+}
+
+TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
+  EXPECT_OUTCOME(among_others([](Context&) { std::fesetround(FE_UPWARD); }), fail, "rounding mode");
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   sigset_t all;
+                   sigfillset(&all);
+                   pthread_sigmask(SIG_BLOCK, &all, nullptr);
+                 }),
+                 fail, "signal");
+  EXPECT_OUTCOME(among_others([](Context&) { setlocale(LC_ALL, "C.UTF-8"); }), fail, "locale");
+  EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!chdir("/")); }), fail, "working directory");
+}
+
+TEST(Supervisor, FailFastStops) {
+  Catalogue catalogue;
+  catalogue.push_back(named("a.b.fails", [](Context& context) { context.fail("no"); }));
+  for (int index = 0; index < 1000; ++index) {
+    catalogue.push_back(named("a.c.n" + std::to_string(index),
+                              [](Context&) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  }
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  options.fail_fast = true;
+  const std::vector<Result> results = run(catalogue, selection, options);
+  EXPECT_EQ(results[0].outcome, Outcome::fail);
+  EXPECT_EQ(results[1000].outcome, Outcome::not_run);
+  EXPECT_THAT(results[1000].message, HasSubstr("stopped"));
+}
+
+TEST(Supervisor, NoDescriptorsAndNoChildrenStay) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = descriptors();
+  among_others([](Context&) { raise(SIGSEGV); }, 3);
+  EXPECT_EQ(descriptors(), before);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
+}
+
+TEST(Context, DataDependOnSeedAndIdAlone) {
+  const Case one = named("a.b.one", nothing), two = named("a.b.two", nothing);
+  Session session{"", 0, 7, nullptr, nullptr}, other{"", 0, 8, nullptr, nullptr};
+  const uint64_t first = Context(session, one).random()();
+  EXPECT_EQ(Context(session, one).random()(), first);
+  EXPECT_NE(Context(session, two).random()(), first);
+  EXPECT_NE(Context(other, one).random()(), first);
+}
+
+}  // namespace
+}  // namespace bp::conformance
