@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <backplane/plugin.h>
@@ -40,6 +41,7 @@ enum class Rule : uint8_t {
   value,          // bit-exact, but any NaN payload equals any other
   unsigned_zero,  // as value, and the sign of a zero is free
   bound,          // |got - value| <= bound, with the rules of overflow, NaN and flushing around it
+  signed_bound,   // as bound, and a zero has the sign of the value
   any,            // nothing is demanded (an intermediate overflows)
   one_of,         // the bits are one of `choices` (scatter by set with duplicates)
 };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host images of the buffers of one execution: operands between guard bands, canaries in every gap.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/numeric/spec.hpp"
+
+namespace bp::conformance::numeric {
+
+// A view's place in an image.
+struct Region {
+  std::string label{};  // "input 0"
+  uint32_t dtype = 0;
+  View view{};
+  size_t image = 0;
+  uint64_t element_0 = 0;         // bytes from the image's start
+  uint64_t begin = 0, end = 0;    // bytes that the view spans
+  bool none = false;              // no memory: an immediate
+  bool scratch = false;           // workspace: free to change between begin and end
+};
+
+class Arena {
+ public:
+  // `shared`: one image for all; else one each, filled exactly. `alignment`: of a buffer's start, in bytes.
+  Arena(Random& random, bool shared, uint64_t alignment) : random_(random), shared_(shared), alignment_(alignment) {}
+
+  // The memory is filled with canaries: NaN about floats that are read, random bytes elsewhere.
+  size_t place(std::string label, uint32_t dtype, const View& view, bool is_read);
+  size_t place_bytes(std::string label, uint64_t bytes);
+  // Another view of the same memory.
+  size_t place_same(std::string label, size_t other);
+
+  const Region& region(size_t index) const { return regions_[index]; }
+  uint64_t alignment() const { return alignment_; }
+  std::vector<std::vector<unsigned char>>& images() { return images_; }
+
+  void put(size_t region, const oracle::Tensor& dense) { put(images_, region, dense); }
+  oracle::Tensor get(size_t region) const { return get(images_, region); }
+  oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
+  void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
+  // What differs between what was sent and `got` outside of the elements of `written`, in words; "" if nothing does.
+  std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
+
+ private:
+  std::string place_text(size_t image, uint64_t byte) const;
+  uint64_t reserve(size_t& image, uint64_t bytes, bool nan, uint64_t alignment);
+
+  Random& random_;
+  bool shared_;
+  uint64_t alignment_;
+  std::vector<Region> regions_{};
+  std::vector<std::vector<unsigned char>> images_{};
+};
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/execute.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
+  std::vector<Operand> operands;
+  for (const oracle::Tensor& tensor : tensors) operands.push_back({tensor.dtype, tensor.shape});
+  return operands;
+}
+
+View dense_view(const std::vector<int64_t>& shape) { return lay_out(Layout::dense, {}, {{BP_U8, shape}}, 0).front(); }
+
+// The class that an any-size plan keeps: ops.h, BP_PLAN_ANY_SIZE.
+bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) {
+  if (a.dtype != b.dtype || a.rank != b.rank || a.alignment_log2 != b.alignment_log2 || a.flags != b.flags ||
+      a.alias != b.alias) {
+    return false;
+  }
+  const auto extent_class = [](int64_t extent) { return std::min<int64_t>(extent, 2); };
+  const auto stride_class = [](const bp_tensor_desc& view, int d) -> int64_t {
+    if (view.shape[d] < 2) return 0;
+    return view.strides[d] < 0 ? -1 : std::min<int64_t>(view.strides[d], 2);
+  };
+  const auto packed = [](const bp_tensor_desc& view) {
+    return View{{view.shape, view.shape + view.rank}, {view.strides, view.strides + view.rank}}.packed();
+  };
+  for (int d = 0; d < a.rank; ++d) {
+    if (extent_class(a.shape[d]) != extent_class(b.shape[d]) || stride_class(a, d) != stride_class(b, d)) return false;
+  }
+  return packed(a) == packed(b);
+}
+
+}  // namespace
+
+Execution::Execution(Context& context, Job& job, Layout layout)
+    : context_(context),
+      job_(job),
+      layout_(layout),
+      arena_(context.random(), layout != Layout::own, std::max<uint64_t>(context.device().info().alignment, 1)) {
+  oracle::Call& call = job.call;
+  views_ = lay_out(layout, operands_of(call.inputs), operands_of(call.outputs), context.random()());
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const bool input = i < call.inputs.size();
+    std::string label = fmt::format("{} {}", input ? "input" : "output", input ? i : i - call.inputs.size());
+    const oracle::Tensor& tensor = input ? call.inputs[i] : call.outputs[i - call.inputs.size()];
+    if (views_[i].same_as >= 0) {
+      regions_.push_back(arena_.place_same(std::move(label), regions_[static_cast<size_t>(views_[i].same_as)]));
+      views_[i] = [&] {
+        View same = views_[static_cast<size_t>(views_[i].same_as)];
+        same.same_as = views_[i].same_as;
+        return same;
+      }();
+    } else {
+      regions_.push_back(arena_.place(std::move(label), tensor.dtype, views_[i], input || reads_outputs()));
+    }
+    if (input || reads_outputs()) arena_.put(regions_[i], tensor);
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    oracle::Tensor& tensor = call.inputs[i];
+    if (views_[i].immediate) {
+      for (int64_t k = 1; k < tensor.count(); ++k) oracle::store(tensor, k, oracle::load(tensor, 0));
+    } else if (views_[i].repeats() || views_[i].same_as >= 0) {
+      tensor = arena_.get(regions_[i]);
+    }
+  }
+}
+
+bool Execution::reads_outputs() const { return !job_.call.outputs.empty() && !job_.call.outputs[0].bytes.empty(); }
+
+void Execution::poison(const std::vector<oracle::Expected>& expected) {
+  poison_.clear();
+  if (reads_outputs()) return;
+  for (size_t o = 0; o < expected.size(); ++o) {
+    oracle::Tensor poisoned = job_.call.outputs[o];
+    poisoned.bytes.resize(expected[o].elements.size() * oracle::bytes_of(poisoned.dtype));
+    const uint64_t nan = oracle::is_float(poisoned.dtype) ? oracle::signalling_nan_bits(poisoned.dtype) | 0x25 : 0;
+    for (size_t i = 0; i < expected[o].elements.size(); ++i) {
+      const uint64_t never = ~expected[o].elements[i].bits & oracle::mask_of(poisoned.dtype);
+      oracle::store(poisoned, static_cast<int64_t>(i), nan != 0 ? nan : never);
+    }
+    const size_t operand = job_.call.inputs.size() + o;
+    if (views_[operand].same_as < 0) arena_.put(regions_[operand], poisoned);
+    poison_.push_back(std::move(poisoned));
+  }
+}
+
+const oracle::Tensor* Execution::poison_of(size_t output) const {
+  const bool in_place = views_[job_.call.inputs.size() + output].same_as >= 0;
+  return output < poison_.size() && !in_place ? &poison_[output] : nullptr;
+}
+
+bp_tensor_desc Execution::describe(size_t operand, size_t index, bool staged) const {
+  const Region& region = arena_.region(index);
+  bp_tensor_desc desc = {};
+  desc.dtype = static_cast<uint16_t>(region.dtype);
+  desc.rank = static_cast<uint8_t>(region.view.shape.size());
+  desc.flags = region.view.immediate ? BP_DESC_IMMEDIATE : 0;
+  const uint64_t address = region.none ? arena_.alignment() : arena_.alignment() | region.element_0;
+  desc.alignment_log2 = static_cast<uint8_t>(std::min(std::countr_zero(address), BP_MAX_ALIGNMENT_LOG2));
+  const size_t inputs = job_.call.inputs.size();
+  if (operand >= inputs && views_[operand].same_as >= 0 && !staged) {
+    desc.alias = static_cast<uint16_t>(views_[operand].same_as + 1);
+  }
+  for (size_t d = 0; d < region.view.shape.size(); ++d) {
+    desc.shape[d] = region.view.shape[d];
+    desc.strides[d] = region.view.strides[d];
+  }
+  return desc;
+}
+
+bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views) const {
+  bp_op_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.op = job_.call.op;
+  desc.flags = job_.flags;
+  desc.attributes = job_.call.attributes.empty() ? nullptr : job_.call.attributes.data();
+  desc.inputs = job_.call.inputs.empty() ? nullptr : views.data();
+  desc.outputs = views.data() + job_.call.inputs.size();
+  desc.input_count = static_cast<uint32_t>(job_.call.inputs.size());
+  desc.output_count = static_cast<uint32_t>(job_.call.outputs.size());
+  desc.scalar_count = static_cast<uint32_t>(job_.call.scalars.size());
+  return desc;
+}
+
+// With a null output plan_create answers the same and makes nothing.
+void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
+  ErrorRecord error;
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  const bp_status status = context_.device()->plan_create(context_.device().get(), &desc, nullptr, &info, &error);
+  expect_status(status, error, "plan_create with a null output", {plan == nullptr ? BP_UNSUPPORTED : BP_OK});
+  if (plan == nullptr) return;
+  context_.require(info.flags == plan->info.flags && info.stage_inputs == plan->info.stage_inputs &&
+                       info.stage_outputs == plan->info.stage_outputs &&
+                       info.workspace_bytes == plan->info.workspace_bytes,
+                   "plan_create told other facts of the plan with a null output than without");
+}
+
+std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
+  std::vector<bp_tensor_desc> views;
+  for (size_t i = 0; i < views_.size(); ++i) views.push_back(describe(i, regions_[i], false));
+  if (given != nullptr && (given->plan.info.flags & BP_PLAN_ANY_SIZE) != 0 &&
+      std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), same_class)) {
+    return given;
+  }
+  const bp_op_desc desc = descriptor(views);
+  try {
+    auto made = std::make_shared<Prepared>(Prepared{Plan(context_.device(), desc), views});
+    check_null_out(desc, &made->plan);
+    return made;
+  } catch (const CaseEnd& end) {
+    if (end.outcome == Outcome::not_claimed) check_null_out(desc, nullptr);
+    throw;
+  }
+}
+
+uint64_t Execution::workspace_of(const Prepared& prepared, const bp_op_desc& desc) {
+  const bp_plan_info& info = prepared.plan.info;
+  if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0) return info.workspace_bytes;
+  Device& device = context_.device();
+  context_.require(device->plan_workspace != nullptr, "a plan has SIZED_WORKSPACE and the device no plan_workspace");
+  uint64_t bytes = 0;
+  ErrorRecord error;
+  expect_ok(device->plan_workspace(device.get(), prepared.plan.get(), &desc, &bytes, &error), error, "plan_workspace");
+  return bytes;
+}
+
+std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
+  const bp_plan_info& info = prepared.plan.info;
+  const size_t inputs = job_.call.inputs.size();
+  const bool must_not_stage = job_.call.op == BP_OP_COPY || job_.call.op == BP_OP_FILL;
+  context_.require(!must_not_stage || (info.stage_inputs | info.stage_outputs) == 0,
+                   "the plan asks to stage operands of {}, which must take any strides itself",
+                   oracle::operator_of(job_.call.op)->name);
+
+  Arena arena = arena_;  // with what this plan needs beside
+  std::vector<size_t> effective = regions_;
+  std::vector<bool> staged(views_.size());
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const bool input = i < inputs;
+    staged[i] = ((input ? info.stage_inputs >> i : info.stage_outputs >> (i - inputs)) & 1) != 0;
+    if (!staged[i]) continue;
+    const oracle::Tensor& tensor = input ? job_.call.inputs[i] : job_.call.outputs[i - inputs];
+    effective[i] = arena.place(fmt::format("the staged {}", arena.region(regions_[i]).label), tensor.dtype,
+                               dense_view(tensor.shape), input);
+    if (input || reads_outputs()) {
+      arena.put(effective[i], tensor);
+    } else if (const oracle::Tensor* poisoned = poison_of(i - inputs)) {
+      arena.put(effective[i], *poisoned);
+    }
+  }
+  std::vector<bp_tensor_desc> views;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const bool parted = views_[i].same_as >= 0 && staged[static_cast<size_t>(views_[i].same_as)];
+    bp_tensor_desc view = describe(i, regions_[i], staged[i] || parted);
+    if (staged[i]) {
+      const Region& region = arena.region(effective[i]);
+      view.flags = 0;
+      view.alignment_log2 = static_cast<uint8_t>(
+          std::min(std::countr_zero(arena.alignment() | region.element_0), BP_MAX_ALIGNMENT_LOG2));
+      std::copy(region.view.strides.begin(), region.view.strides.end(), view.strides);
+    }
+    views.push_back(view);
+  }
+  const bp_op_desc desc = descriptor(views);
+  const uint64_t workspace_bytes = workspace_of(prepared, desc);
+  const size_t workspace = workspace_bytes == 0 ? 0 : arena.place_bytes("the workspace", workspace_bytes);
+  const bool on_device = (job_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
+  std::vector<size_t> scalars;
+  for (size_t i = 0; on_device && i < job_.call.scalars.size(); ++i) {
+    scalars.push_back(arena.place(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
+    arena.put(scalars.back(), {BP_I64, {}, [&] {
+                                 std::vector<unsigned char> bytes(8);
+                                 std::memcpy(bytes.data(), &job_.call.scalars[i], 8);
+                                 return bytes;
+                               }()});
+  }
+
+  Device& device = context_.device();
+  std::vector<Buffer> buffers;
+  for (const std::vector<unsigned char>& image : arena.images()) {
+    if (image.size() > device.info().max_buffer_bytes) {
+      context_.not_claimed("the case needs a buffer of {} bytes, the device makes them up to {}", image.size(),
+                           device.info().max_buffer_bytes);
+    }
+    buffers.emplace_back(device, std::max<size_t>(image.size(), 1));
+    device.write(buffers.back().get(), 0, image.data(), image.size());
+  }
+  const auto operand_at = [&](size_t region) {
+    const Region& at = arena.region(region);
+    return at.none ? bp_operand{} : bp_operand{buffers[at.image].get(), at.element_0, 0};
+  };
+  std::vector<bp_operand> operands;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    operands.push_back(operand_at(effective[i]));
+    if (arena.region(effective[i]).view.immediate && job_.call.inputs[i].count() > 0) {
+      operands.back().immediate = oracle::load(job_.call.inputs[i], 0);
+    }
+  }
+  std::vector<bp_operand> scalar_operands;
+  for (size_t i = 0; i < job_.call.scalars.size(); ++i) {
+    scalar_operands.push_back(on_device ? operand_at(scalars[i]) : bp_operand{nullptr, 0, job_.call.scalars[i]});
+  }
+  bp_execution execution = {};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &desc;
+  execution.inputs = inputs == 0 ? nullptr : operands.data();
+  execution.outputs = operands.data() + inputs;
+  execution.scalars = scalar_operands.empty() ? nullptr : scalar_operands.data();
+  if (workspace_bytes != 0) {
+    const bp_operand at = operand_at(workspace);
+    execution.workspace = at.buffer;
+    execution.workspace_offset = at.offset;
+    execution.workspace_bytes = workspace_bytes;
+  }
+  prepared.plan.execute(device.stream(), execution);
+  ErrorRecord error;
+  expect_ok(device->stream_wait(device.get(), device.stream(), BP_WAIT_FOREVER, &error), error, "stream_wait");
+
+  std::vector<std::vector<unsigned char>> got = arena.images();
+  for (size_t i = 0; i < got.size(); ++i) device.read(buffers[i].get(), 0, got[i].data(), got[i].size());
+  const std::vector<size_t> written(effective.begin() + static_cast<ptrdiff_t>(inputs), effective.end());
+  const std::string stray = arena.stray_write(got, written);
+  context_.require(stray.empty(), "{}: {}; {}", oracle::operator_of(job_.call.op)->name, stray, text());
+  std::vector<oracle::Tensor> outputs;
+  for (const size_t region : written) outputs.push_back(arena.get(got, region));
+  return outputs;
+}
+
+std::string Execution::text() const {
+  std::string text;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const Region& region = arena_.region(regions_[i]);
+    text += fmt::format("{}{} {}[{}]", i == 0 ? "" : "; ", region.label, oracle::format_of(region.dtype).name,
+                        fmt::join(region.view.shape, "x"));
+    if (region.view.immediate) {
+      text += " immediate";
+    } else {
+      text += fmt::format(" strides [{}] at byte {}", fmt::join(region.view.strides, ","), region.element_0);
+    }
+  }
+  return text;
+}
+
+}  // namespace bp::conformance::numeric

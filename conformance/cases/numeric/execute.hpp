@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operator on one device, straight on the ABI, as core would call it: plan, staging, workspace, execution.
+#pragma once
+
+#include <memory>
+
+#include "cases/numeric/arena.hpp"
+
+namespace bp::conformance::numeric {
+
+// A plan with the views that it was made for.
+struct Prepared {
+  Plan plan;
+  std::vector<bp_tensor_desc> views;
+};
+
+class Execution {
+ public:
+  // Lays the job's operands out and makes its inputs what their views say: elements that share memory are equal.
+  Execution(Context& context, Job& job, Layout layout);
+
+  // Fills the outputs with what none of them may keep.
+  void poison(const std::vector<oracle::Expected>& expected);
+  // The plan: `given` if it serves these views too, else a new one.
+  std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
+  // Executes, checks that nothing else changed, and returns the outputs. May be called again.
+  std::vector<oracle::Tensor> run(Prepared& prepared);
+  // What an output held before; null where the operator reads it.
+  const oracle::Tensor* poison_of(size_t output) const;
+  // Operands, for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
+  std::string text() const;
+
+ private:
+  bool reads_outputs() const;
+  bp_tensor_desc describe(size_t operand, size_t region, bool staged) const;
+  bp_op_desc descriptor(const std::vector<bp_tensor_desc>& views) const;
+  void check_null_out(const bp_op_desc& desc, const Plan* plan);
+  uint64_t workspace_of(const Prepared& prepared, const bp_op_desc& desc);
+
+  Context& context_;
+  Job& job_;
+  Layout layout_;
+  Arena arena_;
+  std::vector<View> views_;
+  std::vector<size_t> regions_;   // by operand
+  std::vector<size_t> effective_; // staged ones replaced, after `stage`
+  std::vector<oracle::Tensor> poison_;
+};
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/catalogue.hpp"
+#include "cases/numeric/families.hpp"
+
+namespace bp::conformance {
+
+void add_numeric_cases(Catalogue& catalogue) {
+  numeric::add_elementwise(catalogue);
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/spec.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cases/numeric/execute.hpp"
+#include "oracle/compare.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// "BP-OPR-020", by operator.
+std::string_view requirement_of(uint32_t op) {
+  static const auto texts = [] {
+    std::array<std::string, BP_OP_LIMIT> made;
+    for (const oracle::Operator& row : oracle::rows::all) made[row.id] = fmt::format("BP-OPR-{:03}", row.id);
+    return made;
+  }();
+  return texts[op];
+}
+
+std::string_view requirement_of(Values values, uint32_t dtype) {
+  const bool is_float = oracle::is_float(dtype);
+  switch (values) {
+    case Values::special:
+    case Values::exhaustive:
+    case Values::bits:
+      return is_float ? "BP-NUM-020" : "BP-NUM-022";
+    case Values::bounds:
+    case Values::windows:
+      return is_float ? "BP-NUM-021" : "BP-NUM-022";
+    case Values::halfway:
+    case Values::cancel:
+      return is_float ? "BP-NUM-023" : "BP-NUM-022";
+    default:
+      return "BP-NUM-010";
+  }
+}
+
+std::string_view requirement_of(Mode mode) {
+  switch (mode) {
+    case Mode::twice:
+      return "BP-NUM-030";
+    case Mode::resized:
+      return "BP-NUM-031";
+    case Mode::device_scalars:
+      return "BP-NUM-032";
+    case Mode::deterministic:
+      return "BP-NUM-033";
+    default:
+      return {};
+  }
+}
+
+std::string_view extension_of(const Spec& spec) {
+  for (const uint32_t dtype : {spec.dtype, spec.second}) {
+    if (dtype != 0 && !oracle::format_of(dtype).core) return oracle::format_of(dtype).name;
+  }
+  if (spec.mode == Mode::device_scalars) return "DEVICE_SCALARS";
+  if (spec.mode == Mode::deterministic) return "DETERMINISTIC";
+  return {};
+}
+
+uint32_t profile_of(const Spec& spec) {
+  const bool adds_floats = spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
+  return adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
+}
+
+bool is_arithmetic(uint32_t op) {
+  switch (op) {
+    case BP_OP_FILL:
+    case BP_OP_COPY:
+    case BP_OP_CAST:
+    case BP_OP_GATHER:
+    case BP_OP_NEG:
+    case BP_OP_ABS:
+    case BP_OP_COMPARE:
+    case BP_OP_SELECT:
+    case BP_OP_MAX:
+    case BP_OP_MIN:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// The inputs as a device that flushes may read them.
+oracle::Call flushed(const oracle::Call& call) {
+  oracle::Call other = call;
+  for (oracle::Tensor& input : other.inputs) {
+    if (input.dtype != BP_F32 && input.dtype != BP_BF16) continue;
+    for (int64_t i = 0; i < input.count(); ++i) {
+      const uint64_t bits = oracle::load(input, i);
+      if (oracle::is_subnormal(input.dtype, bits)) oracle::store(input, i, bits & oracle::sign_bit(input.dtype));
+    }
+  }
+  return other;
+}
+
+class Judge {
+ public:
+  Judge(Context& context, const Spec& spec, const Job& job, const Execution& execution)
+      : context_(context), spec_(spec), job_(job), execution_(execution) {}
+
+  void operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
+    const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(spec_.op);
+    for (size_t o = 0; o < got.size(); ++o) {
+      oracle::Comparison result = oracle::compare(expected[o], got[o], execution_.poison_of(o), flushes);
+      if (result.worst_share >= 0) context_.note_error(result.worst_share);
+      if (result.bad > 0 && flushes) forgive_flushed(result, expected[o], got[o], o);
+      if (result.bad == 0) continue;
+      context_.fail("{} {}: output {} element {} {}: {}; {} of {} elements are wrong; {}{}",
+                    oracle::operator_of(spec_.op)->name, oracle::format_of(spec_.dtype).name, o, result.first,
+                    oracle::index_text(got[o].shape, result.first),
+                    oracle::difference_text(expected[o], got[o], result.first), result.bad, got[o].count(),
+                    execution_.text(), inputs_text(got[o], result.first));
+    }
+    if (!job_.judge_whole) return;
+    const std::string fault = job_.judge_whole(job_, expected, got);
+    context_.require(fault.empty(), "{} {}: {}; {}", oracle::operator_of(spec_.op)->name,
+                     oracle::format_of(spec_.dtype).name, fault, execution_.text());
+  }
+
+ private:
+  // Element by element, an input may have been read as flushed.
+  void forgive_flushed(oracle::Comparison& result, const oracle::Expected& expected, const oracle::Tensor& got,
+                       size_t output) {
+    if (other_.empty()) other_ = oracle::evaluate(flushed(job_.call));
+    oracle::Expected one, two;
+    oracle::Comparison left;
+    for (int64_t i = 0; i < got.count(); ++i) {
+      one.elements = {expected.elements[static_cast<size_t>(i)]};
+      two.elements = {other_[output].elements[static_cast<size_t>(i)]};
+      oracle::Tensor element{got.dtype, {}, std::vector<unsigned char>(oracle::bytes_of(got.dtype))};
+      oracle::store(element, 0, oracle::load(got, i));
+      if (oracle::compare(one, element, nullptr, true).bad == 0) continue;
+      if (oracle::compare(two, element, nullptr, true).bad == 0) continue;
+      if (left.bad++ == 0) left.first = i;
+    }
+    result.bad = left.bad;
+    result.first = left.first;
+  }
+
+  // "; of inputs 1 (0x..), 2 (0x..)", where the element has its own of each.
+  std::string inputs_text(const oracle::Tensor& got, int64_t index) const {
+    std::string text;
+    for (const oracle::Tensor& input : job_.call.inputs) {
+      if (input.shape != got.shape) return {};
+      text += fmt::format("{}{}", text.empty() ? "; of " : ", ", oracle::text(input.dtype, oracle::load(input, index)));
+    }
+    return text;
+  }
+
+  Context& context_;
+  const Spec& spec_;
+  const Job& job_;
+  const Execution& execution_;
+  std::vector<oracle::Expected> other_{};
+};
+
+// Another size of the same class: every extent above 1 grows.
+Spec grown(const Spec& spec) {
+  Spec other = spec;
+  for (uint8_t d = 0; d < spec.shape.rank; ++d) {
+    int32_t& extent = other.shape.extents[d];
+    if (extent > 1) extent += 1 + d % 2;
+  }
+  return other;
+}
+
+std::shared_ptr<Prepared> run_once(Context& context, const Spec& spec, std::shared_ptr<Prepared> plan = nullptr) {
+  Job job = spec.make(spec, context.random());
+  if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
+  if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
+  Execution execution(context, job, spec.layout);
+  plan = execution.prepare(std::move(plan));
+  const std::vector<oracle::Expected> expected = oracle::evaluate(job.call);
+  execution.poison(expected);
+  Judge judge(context, spec, job, execution);
+  const std::vector<oracle::Tensor> first = execution.run(*plan);
+  judge(expected, first);
+  const int more = spec.mode == Mode::twice ? 1 : spec.mode == Mode::deterministic ? 2 : 0;
+  for (int i = 0; i < more; ++i) {
+    const std::vector<oracle::Tensor> again = execution.run(*plan);
+    judge(expected, again);
+    for (size_t o = 0; o < first.size() && spec.mode == Mode::deterministic; ++o) {
+      context.require(again[o].bytes == first[o].bytes, "{}: the deterministic plan gave other bits in run {}; {}",
+                      oracle::operator_of(spec.op)->name, i + 2, execution.text());
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+Shape::Shape(std::initializer_list<int32_t> list) : rank(static_cast<uint8_t>(list.size())) {
+  std::copy(list.begin(), list.end(), extents.begin());
+}
+
+int64_t Shape::count() const {
+  int64_t product = 1;
+  for (uint8_t d = 0; d < rank; ++d) product *= extents[d];
+  return product;
+}
+
+std::string Shape::text() const {
+  return rank == 0 ? "scalar" : fmt::format("{}", fmt::join(extents.begin(), extents.begin() + rank, "x"));
+}
+
+std::vector<int64_t> Shape::list() const { return {extents.begin(), extents.begin() + rank}; }
+
+void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
+         std::initializer_list<std::string_view> requirements) {
+  const oracle::Operator& row = *oracle::operator_of(spec.op);
+  Case made;
+  made.id.reserve(64);
+  made.id.append("numeric.").append(row.name).append(".").append(oracle::format_of(spec.dtype).name);
+  if (spec.second != 0) made.id.append("_").append(oracle::format_of(spec.second).name);
+  made.id.append(".").append(spec.shape.text()).append(".").append(row_of(spec.layout).name);
+  made.id.append(".").append(values_names[static_cast<size_t>(spec.values)]);
+  if (!more.empty()) made.id.append(".").append(more);
+  if (spec.mode != Mode::once) made.id.append(".").append(mode_names[static_cast<size_t>(spec.mode)]);
+  made.profile = profile_of(spec);
+  made.extension = extension_of(spec);
+  made.op = spec.op;
+  made.dtype = spec.dtype;
+  made.requirements = {requirement_of(spec.op), row_of(spec.layout).requirement,
+                       requirement_of(spec.values, spec.dtype), "BP-NUM-011", "BP-NUM-012"};
+  if (spec.mode != Mode::once) made.requirements.push_back(requirement_of(spec.mode));
+  if (spec.shape.count() == 0) made.requirements.push_back("BP-NUM-013");
+  made.requirements.insert(made.requirements.end(), requirements.begin(), requirements.end());
+  made.run = [spec](Context& context) { run(context, spec); };
+  catalogue.push_back(std::move(made));
+}
+
+void run(Context& context, const Spec& spec) {
+  std::shared_ptr<Prepared> plan = run_once(context, spec);
+  if (spec.mode == Mode::resized) run_once(context, grown(spec), std::move(plan));
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts: where the elements of an operand lie.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <backplane/plugin.h>
+
+namespace bp::conformance::numeric {
+
+// Of a whole case. Each says how every operand lies.
+enum class Layout : uint8_t {
+  dense,           // packed row-major, aligned
+  sliced,          // packed, beginning 1 to 7 elements behind an aligned address
+  padded,          // rows with a pitch
+  transposed,      // dimensions in reverse order
+  rotated,         // the first dimension innermost
+  reversed,        // every stride negative
+  flipped,         // the last stride of each input negative, the output dense
+  step_2,          // every second element
+  step_3,
+  back_2,          // every second element, backwards
+  mixed,           // each operand another way
+  outer_0,         // inputs: stride 0 in the first dimension
+  inner_0,         // the last input: stride 0 in the last dimension
+  all_0,           // the last input: every stride 0
+  unfold,          // the first input: overlapping windows
+  in_place,        // the output is the first input of its dtype
+  in_place_strided,
+  in_place_second, // the output is the second input of its dtype
+  immediate,       // the first input is an immediate
+  immediate_last,  // the last one
+  same,            // the last input is the first
+  own,             // each operand fills a buffer of its own
+  count,
+};
+struct LayoutRow {
+  std::string_view name;
+  std::string_view requirement;
+};
+const LayoutRow& row_of(Layout layout);
+
+// Of one operand; in elements.
+struct View {
+  std::vector<int64_t> shape{};
+  std::vector<int64_t> strides{};
+  int64_t low = 0, high = 0;  // reach of the elements about element 0, both included
+  int64_t shift = 0;          // from an aligned address to the lowest element
+  bool immediate = false;
+  int same_as = -1;  // the input whose memory this is; for outputs: in-place
+
+  bool empty() const;
+  bool packed() const;  // row-major without gaps; strides of extents up to 1 count nothing
+  bool repeats() const;  // two elements share an address
+};
+
+// What the layout needs to know of an operand.
+struct Operand {
+  uint32_t dtype;
+  std::vector<int64_t> shape;
+};
+
+// False where the layout says nothing new for these operands: it needs a rank, an input, an equal dtype.
+bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
+// Inputs first, then outputs. `shifts` draws the offsets of `sliced`.
+std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
+                          uint64_t shifts);
+
+// Calls visit(element offset) for each element in row-major order.
+template <typename Visit>
+void each_offset(const View& view, Visit visit) {
+  if (view.empty()) return;
+  const size_t rank = view.shape.size();
+  if (rank == 0) return visit(int64_t{0});
+  std::array<int64_t, BP_MAX_RANK> at{};
+  const int64_t inner = view.shape[rank - 1], step = view.strides[rank - 1];
+  for (int64_t row = 0;;) {
+    for (int64_t i = 0; i < inner; ++i) visit(row + i * step);
+    size_t d = rank - 1;
+    for (;; --d) {
+      if (d == 0) return;
+      const size_t outer = d - 1;
+      row += view.strides[outer];
+      if (++at[outer] < view.shape[outer]) break;
+      row -= at[outer] * view.strides[outer];
+      at[outer] = 0;
+    }
+  }
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "number.hpp"
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+constexpr long double no_share = -1;
+
+// Error over bound, or `no_share` where nothing was within a bound; `ok` tells whether it is allowed.
+struct Judgement {
+  bool ok;
+  long double share = no_share;
+};
+
+Judgement within_bound(const Element& element, uint32_t dtype, uint64_t bits) {
+  const long double got = decode(dtype, bits), value = element.value;
+  if (std::isnan(value) || std::isnan(got)) return {std::isnan(value) && std::isnan(got)};
+  if (std::isinf(value)) return {got == value};
+  if (std::isinf(got)) {
+    const long double greatest = greatest_finite(dtype);
+    const bool reaches = std::fabs(value) + element.bound >= greatest + ulp(dtype, greatest) / 2;
+    return {reaches && (got > 0) == (value > 0)};
+  }
+  const long double error = std::fabs(got - value);
+  if (element.bound == 0) return {error == 0};
+  const long double share = error / element.bound;
+  return {share <= 1, share};
+}
+
+bool same_sign(const Element& element, uint32_t dtype, uint64_t bits) {
+  return std::signbit(decode(dtype, bits)) == std::signbit(element.value);
+}
+
+Judgement judge(const Expected& expected, size_t index, uint32_t dtype, uint64_t bits) {
+  const Element& element = expected.elements[index];
+  switch (element.rule) {
+    case Rule::bits:
+      return {bits == element.bits};
+    case Rule::value:
+      return {bits == element.bits || (is_nan(dtype, bits) && is_nan(dtype, element.bits))};
+    case Rule::unsigned_zero:
+      return {bits == element.bits || (is_nan(dtype, bits) && is_nan(dtype, element.bits)) ||
+              (is_zero(dtype, bits) && is_zero(dtype, element.bits))};
+    case Rule::bound:
+      return within_bound(element, dtype, bits);
+    case Rule::signed_bound:
+      if (is_zero(dtype, bits) && !same_sign(element, dtype, bits)) return {false};
+      return within_bound(element, dtype, bits);
+    case Rule::any:
+      return {true};
+    case Rule::one_of: {
+      const std::vector<uint64_t>& choices = expected.choices[index];
+      return {std::find(choices.begin(), choices.end(), bits) != choices.end()};
+    }
+  }
+  return {false};
+}
+
+// Flushing to zero: allowed where the result may lie below the least normal number.
+bool may_flush(const Element& element, uint32_t dtype, uint64_t bits) {
+  return (dtype == BP_F32 || dtype == BP_BF16) && is_zero(dtype, bits) &&
+         std::fabs(element.value) - element.bound < 0x1p-125L &&
+         (element.value == 0 || same_sign(element, dtype, bits));
+}
+
+}  // namespace
+
+Comparison compare(const Expected& expected, const Tensor& got, const Tensor* poison, bool flushes) {
+  Comparison result;
+  long double worst = no_share;
+  const int64_t count = got.count();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<size_t>(i);
+    const Element& element = expected.elements[index];
+    const uint64_t bits = load(got, i);
+    Judgement judgement = judge(expected, index, got.dtype, bits);
+    if (!judgement.ok && flushes) judgement.ok = may_flush(element, got.dtype, bits);
+    // A NaN is never "any payload" of the very poison.
+    if (poison != nullptr && is_nan(got.dtype, bits) && element.rule != Rule::bits && bits == load(*poison, i)) {
+      judgement.ok = false;
+    }
+    worst = std::max(worst, judgement.share);
+    if (judgement.ok) continue;
+    if (result.bad++ == 0) result.first = i;
+  }
+  result.worst_share = static_cast<double>(worst);
+  return result;
+}
+
+std::string index_text(const std::vector<int64_t>& shape, int64_t flat) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  return fmt::format("({})", fmt::join(index, ","));
+}
+
+std::string difference_text(const Expected& expected, const Tensor& got, int64_t index) {
+  const Element& element = expected.elements[static_cast<size_t>(index)];
+  const std::string had = text(got.dtype, load(got, index));
+  if (element.rule == Rule::one_of) {
+    std::vector<std::string> choices;
+    for (const uint64_t bits : expected.choices[static_cast<size_t>(index)]) choices.push_back(text(got.dtype, bits));
+    return fmt::format("expected one of {}, got {}", fmt::join(choices, ", "), had);
+  }
+  const bool bound = element.rule == Rule::bound || element.rule == Rule::signed_bound;
+  if (!bound || !std::isfinite(element.value))
+    return fmt::format("expected {}, got {}", text(got.dtype, element.bits), had);
+  const auto value = static_cast<double>(element.value);
+  return fmt::format("expected {:.17g} ({}) within {:.3g}, got {}, which is off by {:.3g}", value,
+                     text(got.dtype, element.bits), static_cast<double>(element.bound), had,
+                     static_cast<double>(std::fabs(value_at(got, index) - element.value)));
+}
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what a device computed is what the oracle allows.
+#pragma once
+
+#include "oracle.hpp"
+
+namespace bp::conformance::oracle {
+
+struct Comparison {
+  int64_t bad = 0;          // elements
+  int64_t first = -1;       // flat index of the first of them
+  double worst_share = -1;  // greatest error over its bound, of the elements that have one; negative: none has
+};
+
+// `poison`: what the elements held before, so that one left as it was never passes for a NaN; null: they were inputs too.
+// `flushes`: the device declared BP_CAP_FTZ_F32 and the operator is arithmetic.
+Comparison compare(const Expected& expected, const Tensor& got, const Tensor* poison, bool flushes);
+
+// "(1,2)".
+std::string index_text(const std::vector<int64_t>& shape, int64_t flat);
+// "expected 3 (0x..) within 1e-7, got 4 (0x..)".
+std::string difference_text(const Expected& expected, const Tensor& got, int64_t index);
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
+#include "elementwise.hpp"
+#include "families.hpp"
+#include "oracle.hpp"
+
+namespace bp::conformance::oracle {
+
+std::vector<Expected> evaluate(const Call& call) {
+  switch (call.op) {
+    case BP_OP_FILL:
+      return fill(call);
+    case BP_OP_COPY:
+      return copy(call);
+    case BP_OP_CAST:
+      return cast(call);
+    case BP_OP_IOTA:
+      return iota(call);
+    case BP_OP_NEG:
+    case BP_OP_ABS:
+    case BP_OP_FLOOR:
+    case BP_OP_RINT:
+    case BP_OP_SQRT:
+    case BP_OP_RSQRT:
+    case BP_OP_EXP:
+    case BP_OP_LOG:
+    case BP_OP_SIN:
+    case BP_OP_COS:
+    case BP_OP_TANH:
+    case BP_OP_ERF:
+    case BP_OP_BITNOT:
+      return unary(call);
+    case BP_OP_ADD:
+    case BP_OP_SUB:
+    case BP_OP_MUL:
+    case BP_OP_DIV:
+    case BP_OP_REM:
+    case BP_OP_MAX:
+    case BP_OP_MIN:
+    case BP_OP_AND:
+    case BP_OP_OR:
+    case BP_OP_XOR:
+    case BP_OP_SHL:
+    case BP_OP_SHR:
+      return binary(call);
+    case BP_OP_COMPARE:
+      return compare(call);
+    case BP_OP_SELECT:
+      return select(call);
+    case BP_OP_GATHER:
+      return gather(call);
+    case BP_OP_SCATTER:
+      return scatter(call);
+    case BP_OP_REDUCE_SUM:
+    case BP_OP_REDUCE_PROD:
+    case BP_OP_REDUCE_MAX:
+    case BP_OP_REDUCE_MIN:
+      return reduce(call);
+    case BP_OP_ARGMAX:
+    case BP_OP_ARGMIN:
+      return arg(call);
+    case BP_OP_CUMSUM:
+      return cumsum(call);
+    case BP_OP_MATMUL:
+      return matmul(call);
+    case BP_OP_SORT:
+      return sort(call);
+    case BP_OP_PHILOX:
+      return philox(call);
+    default:
+      throw std::logic_error("the oracle has no such operator");
+  }
+}
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cmath>
+
+#include "elementwise.hpp"
+#include "lanes.hpp"
+#include "number.hpp"
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+uint64_t saturated(uint32_t dtype, long double value) {
+  if (std::isnan(value)) return 0;
+  const long double whole = std::trunc(value);
+  if (whole <= least_integer(dtype)) return encode_integer(dtype, static_cast<int64_t>(least_integer(dtype)));
+  if (whole >= greatest_integer(dtype)) return encode_integer(dtype, static_cast<int64_t>(greatest_integer(dtype)));
+  return encode_integer(dtype, static_cast<int64_t>(whole));
+}
+
+Element converted(uint32_t from, uint32_t to, uint64_t bits) {
+  if (is_float(to)) return rounded(to, decode(from, bits));
+  if (to == BP_BOOL) return exact_bits(to, is_zero(from, bits) ? 0 : 1);
+  return exact_bits(
+      to, is_float(from) ? saturated(to, decode(from, bits)) : encode_integer(to, decode_integer(from, bits)));
+}
+
+// start + index * step. One rounding of the exact value where the product is exact in the type that computes, which for a
+// half must hold the sum too; else one ulp.
+Element float_step(uint32_t dtype, uint64_t start_bits, uint64_t step_bits, int64_t index) {
+  const long double start = decode(dtype, start_bits), step = decode(dtype, step_bits);
+  const auto factor = static_cast<long double>(index);
+  const long double product = factor * step, sum = start + product;
+  const uint32_t computing = dtype == BP_F64 ? BP_F64 : BP_F32;
+  const auto fits = [&](long double value) { return decode(computing, encode(computing, value)) == value; };
+  const bool half = dtype == BP_F16 || dtype == BP_BF16;
+  const bool exact = fits(product) && std::fma(factor, step, -product) == 0 &&
+                     (!half || (sum - product == start && sum - start == product && fits(sum)));
+  if (!std::isfinite(start) || !std::isfinite(step)) return rounded(dtype, sum);
+  if (!exact) return within_ulps(dtype, sum, 1);
+  Element element = rounded(dtype, sum);
+  if (dtype == BP_F64)
+    element = exact_value(dtype, std::bit_cast<uint64_t>(static_cast<double>(start) + static_cast<double>(product)));
+  if (dtype == BP_F32)
+    element = exact_value(dtype, std::bit_cast<uint32_t>(static_cast<float>(start) + static_cast<float>(product)));
+  element.rule = Rule::unsigned_zero;
+  return element;
+}
+
+}  // namespace
+
+std::vector<Expected> cast(const Call& call) {
+  const Tensor& x = call.inputs[0];
+  const uint32_t to = call.outputs[0].dtype;
+  Expected expected;
+  const int64_t count = x.count();
+  expected.elements.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) expected.elements.push_back(converted(x.dtype, to, load(x, i)));
+  return {std::move(expected)};
+}
+
+std::vector<Expected> copy(const Call& call) {
+  const Tensor& x = call.inputs[0];
+  Expected expected;
+  const int64_t count = x.count();
+  expected.elements.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) expected.elements.push_back(exact_bits(x.dtype, load(x, i)));
+  return {std::move(expected)};
+}
+
+std::vector<Expected> fill(const Call& call) {
+  const Tensor& out = call.outputs[0];
+  Expected expected;
+  expected.elements.assign(static_cast<size_t>(out.count()), exact_bits(out.dtype, call.scalars[0]));
+  return {std::move(expected)};
+}
+
+std::vector<Expected> iota(const Call& call) {
+  const Tensor& out = call.outputs[0];
+  const Lanes lanes(out, attributes_of<bp_axis_attributes>(call).axis);
+  const uint64_t start = call.scalars[0], step = call.scalars[1];
+  Expected expected;
+  expected.elements.resize(static_cast<size_t>(out.count()));
+  for (int64_t i = 0; i < lanes.extent && !expected.elements.empty(); ++i) {
+    const Element element = is_float(out.dtype)
+                                ? float_step(out.dtype, start, step, i)
+                                : exact_bits(out.dtype, (start + static_cast<uint64_t>(i) * step) & mask_of(out.dtype));
+    lanes.each([&](int64_t o, int64_t j) { expected.elements[static_cast<size_t>(lanes.at(o, i, j))] = element; });
+  }
+  return {std::move(expected)};
+}
+
+}  // namespace bp::conformance::oracle
