@@ -168,7 +168,9 @@ std::string Arena::place_text(size_t image, uint64_t byte) const {
   uint64_t least = ~uint64_t{0};
   for (const Region& region : regions_) {
     if (region.none || region.image != image) continue;
-    const uint64_t distance = byte < region.begin ? region.begin - byte : byte >= region.end ? byte - region.end + 1 : 0;
+    const uint64_t distance = byte < region.begin  ? region.begin - byte
+                              : byte >= region.end ? byte - region.end + 1
+                                                   : 0;
     if (distance >= least) continue;
     least = distance;
     nearest = &region;
@@ -176,7 +178,8 @@ std::string Arena::place_text(size_t image, uint64_t byte) const {
   if (nearest == nullptr) return fmt::format("at byte {}", byte);
   if (byte < nearest->begin) return fmt::format("{} bytes before {}", least, nearest->label);
   if (byte >= nearest->end) return fmt::format("{} bytes behind the last of {}", least, nearest->label);
-  return fmt::format("at byte {} from element 0 of {}", static_cast<int64_t>(byte - nearest->element_0), nearest->label);
+  return fmt::format("at byte {} from element 0 of {}", static_cast<int64_t>(byte - nearest->element_0),
+                     nearest->label);
 }
 
 }  // namespace bp::conformance::numeric

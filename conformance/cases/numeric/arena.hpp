@@ -16,10 +16,10 @@ struct Region {
   uint32_t dtype = 0;
   View view{};
   size_t image = 0;
-  uint64_t element_0 = 0;         // bytes from the image's start
-  uint64_t begin = 0, end = 0;    // bytes that the view spans
-  bool none = false;              // no memory: an immediate
-  bool scratch = false;           // workspace: free to change between begin and end
+  uint64_t element_0 = 0;       // bytes from the image's start
+  uint64_t begin = 0, end = 0;  // bytes that the view spans
+  bool none = false;            // no memory: an immediate
+  bool scratch = false;         // workspace: free to change between begin and end
 };
 
 class Arena {

@@ -209,8 +209,8 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
     if (staged[i]) {
       const Region& region = arena.region(effective[i]);
       view.flags = 0;
-      view.alignment_log2 = static_cast<uint8_t>(
-          std::min(std::countr_zero(arena.alignment() | region.element_0), BP_MAX_ALIGNMENT_LOG2));
+      view.alignment_log2 =
+          static_cast<uint8_t>(std::min(std::countr_zero(arena.alignment() | region.element_0), BP_MAX_ALIGNMENT_LOG2));
       std::copy(region.view.strides.begin(), region.view.strides.end(), view.strides);
     }
     views.push_back(view);

@@ -42,8 +42,8 @@ class Execution {
   Layout layout_;
   Arena arena_;
   std::vector<View> views_;
-  std::vector<size_t> regions_;   // by operand
-  std::vector<size_t> effective_; // staged ones replaced, after `stage`
+  std::vector<size_t> regions_;    // by operand
+  std::vector<size_t> effective_;  // staged ones replaced, after `stage`
   std::vector<oracle::Tensor> poison_;
 };
 

@@ -4,8 +4,6 @@
 
 namespace bp::conformance {
 
-void add_numeric_cases(Catalogue& catalogue) {
-  numeric::add_elementwise(catalogue);
-}
+void add_numeric_cases(Catalogue& catalogue) { numeric::add_elementwise(catalogue); }
 
 }  // namespace bp::conformance

@@ -68,7 +68,8 @@ std::string_view extension_of(const Spec& spec) {
 }
 
 uint32_t profile_of(const Spec& spec) {
-  const bool adds_floats = spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
+  const bool adds_floats =
+      spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
   return adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
 }
 

@@ -67,9 +67,10 @@ struct Job {
 
 struct Spec {
   uint32_t op = 0;
-  uint32_t dtype = 0;   // T of the row's dtype rule
-  uint32_t second = 0;  // the dtype that the rule leaves free (cast, sum, matmul: output; gather, scatter: index); else 0
-  Shape shape{};        // of the first output for elementwise operators, else as the family says
+  uint32_t dtype = 0;  // T of the row's dtype rule
+  uint32_t second =
+      0;          // the dtype that the rule leaves free (cast, sum, matmul: output; gather, scatter: index); else 0
+  Shape shape{};  // of the first output for elementwise operators, else as the family says
   Layout layout = Layout::dense;
   Values values = Values::tags;
   Mode mode = Mode::once;

@@ -23,8 +23,9 @@ void add_with_neighbours(std::vector<uint64_t>& list, uint32_t dtype, long doubl
 
 std::vector<uint64_t> special_floats(uint32_t dtype) {
   const uint64_t sign = sign_bit(dtype), infinity = infinity_bits(dtype);
-  std::vector<uint64_t> list = {0, sign, infinity, infinity | sign, quiet_nan_bits(dtype), signalling_nan_bits(dtype) | sign,
-                                1, 1 | sign, infinity - 1, (infinity - 1) | sign};
+  std::vector<uint64_t> list = {
+      0, sign,     infinity,     infinity | sign,      quiet_nan_bits(dtype), signalling_nan_bits(dtype) | sign,
+      1, 1 | sign, infinity - 1, (infinity - 1) | sign};
   add_with_neighbours(list, dtype, least_normal(dtype));
   add_with_neighbours(list, dtype, 1);
   for (const long double value : {0.5L, 1.5L, 2.0L, 2.5L, 3.0L}) {
@@ -89,7 +90,8 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
   if (!is_float(dtype)) return (other + random() % 3 - 1) & mask_of(dtype) & (dtype == BP_BOOL ? 1 : ~uint64_t{0});
   if (is_nan(dtype, other) || (other & infinity_bits(dtype)) == infinity_bits(dtype)) return other;
   uint64_t bits = other;
-  for (uint64_t steps = random() % 3; steps > 0; --steps) bits = random() % 2 == 0 ? next_up(dtype, bits) : next_down(dtype, bits);
+  for (uint64_t steps = random() % 3; steps > 0; --steps)
+    bits = random() % 2 == 0 ? next_up(dtype, bits) : next_down(dtype, bits);
   return random() % 2 == 0 ? bits : bits ^ sign_bit(dtype);
 }
 
@@ -97,7 +99,9 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
 uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   long double middle = 0;
   if (is_float(to)) {
-    const uint64_t low = random() % 2 == 0 ? random() % infinity_bits(to) : encode(to, unit(random) * std::ldexp(1.0L, static_cast<int>(random() % 24)));
+    const uint64_t low = random() % 2 == 0
+                             ? random() % infinity_bits(to)
+                             : encode(to, unit(random) * std::ldexp(1.0L, static_cast<int>(random() % 24)));
     const long double below = decode(to, low);
     middle = low + 1 >= infinity_bits(to) ? below + ulp(to, below) / 2 : (below + decode(to, low + 1)) / 2;
   } else {
@@ -117,12 +121,12 @@ uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
 }
 
 // Where an elementary function, a table or a reduction of its argument may change its way.
-constexpr long double thresholds[] = {0,        0x1p-126L, 0x1p-24L,  0x1p-12L,  0x1p-5L,  0.25L,   0.5L,     0.625L,
-                                      0.6931L,  0.7853L,   0.8442L,   1,         1.25L,    1.4142L, 1.5707L,  2,
-                                      2.3562L,  2.857L,    3.1415L,   3.9L,      4,        4.7123L, 5.9L,     6.2831L,
-                                      8,        9.01L,     10.3972L,  11.0898L,  16.6L,    17.32L,  20,       25.1327L,
-                                      64,       87.3365L,  88.7228L,  88.3762L,  103.9720L, 708.39L, 709.78L, 745.13L,
-                                      0x1p13L,  0x1p15L,   0x1p20L,   0x1p22L,   0x1p24L,  0x1p31L, 0x1p32L,  0x1p63L};
+constexpr long double thresholds[] = {0,       0x1p-126L, 0x1p-24L, 0x1p-12L, 0x1p-5L,   0.25L,   0.5L,    0.625L,
+                                      0.6931L, 0.7853L,   0.8442L,  1,        1.25L,     1.4142L, 1.5707L, 2,
+                                      2.3562L, 2.857L,    3.1415L,  3.9L,     4,         4.7123L, 5.9L,    6.2831L,
+                                      8,       9.01L,     10.3972L, 11.0898L, 16.6L,     17.32L,  20,      25.1327L,
+                                      64,      87.3365L,  88.7228L, 88.3762L, 103.9720L, 708.39L, 709.78L, 745.13L,
+                                      0x1p13L, 0x1p15L,   0x1p20L,  0x1p22L,  0x1p24L,   0x1p31L, 0x1p32L, 0x1p63L};
 
 void fill_windows(Tensor& tensor, Random& random) {
   const int64_t count = tensor.count();
@@ -133,7 +137,8 @@ void fill_windows(Tensor& tensor, Random& random) {
     const int64_t window = i / length % windows;
     const uint64_t middle = encode(tensor.dtype, thresholds[window / 2]);
     const int64_t step = i % length - length / 2 + static_cast<int64_t>(shift);
-    const auto magnitude = std::clamp<int64_t>(static_cast<int64_t>(middle) + step, 0, static_cast<int64_t>(infinity_bits(tensor.dtype)));
+    const auto magnitude =
+        std::clamp<int64_t>(static_cast<int64_t>(middle) + step, 0, static_cast<int64_t>(infinity_bits(tensor.dtype)));
     store(tensor, i, static_cast<uint64_t>(magnitude) | (window % 2 == 0 ? 0 : sign_bit(tensor.dtype)));
   }
 }
@@ -185,7 +190,13 @@ uint64_t tag_bits(uint32_t dtype, int64_t index, size_t operand) {
   constexpr int64_t factors[] = {1, 5, 11, 17};
   if (dtype == BP_BOOL) return (static_cast<uint64_t>(index * factors[operand % 4]) * 2654435761u >> 13) & 1;
   const bool wide = bytes_of(dtype) >= 4;
-  const int64_t period = (wide ? 16 : dtype == BP_I8 ? 0 : 1) * periods[operand % 4] + (wide ? 3 : dtype == BP_I8 ? 61 : 0);
+  const int64_t period = (wide             ? 16
+                          : dtype == BP_I8 ? 0
+                                           : 1) *
+                             periods[operand % 4] +
+                         (wide             ? 3
+                          : dtype == BP_I8 ? 61
+                                           : 0);
   const int64_t tag = 1 + (index * factors[operand % 4]) % period;
   const bool negative = (is_float(dtype) || is_signed(dtype)) && index % 5 == 4;
   const int64_t value = negative ? -tag : tag;
@@ -227,8 +238,9 @@ void fill_inputs(std::vector<Tensor>& inputs, const Spec& spec, uint32_t to, Ran
           bits = bounds_bits(dtype, random);
           break;
         case Values::cancel:
-          bits = operand == 0 || inputs[operand - 1].dtype != dtype ? any_finite(dtype, random)
-                                                                    : near_bits(dtype, load(inputs[operand - 1], i), random);
+          bits = operand == 0 || inputs[operand - 1].dtype != dtype
+                     ? any_finite(dtype, random)
+                     : near_bits(dtype, load(inputs[operand - 1], i), random);
           break;
         case Values::zeros:
           bits = zeros_bits(dtype, random);
@@ -237,7 +249,8 @@ void fill_inputs(std::vector<Tensor>& inputs, const Spec& spec, uint32_t to, Ran
           bits = halfway_bits(dtype, to, random);
           break;
         case Values::exhaustive:
-          bits = (operand == 0 ? index : index >> (8 * bytes_of(dtype))) & mask_of(dtype) & (dtype == BP_BOOL ? 1 : ~uint64_t{0});
+          bits = (operand == 0 ? index : index >> (8 * bytes_of(dtype))) & mask_of(dtype) &
+                 (dtype == BP_BOOL ? 1 : ~uint64_t{0});
           break;
         default:
           bits = any_bits(dtype, random);

@@ -9,13 +9,27 @@ namespace bp::conformance::numeric {
 namespace {
 
 constexpr LayoutRow rows[] = {
-    {"dense", "BP-NUM-001"},      {"sliced", "BP-NUM-002"},          {"padded", "BP-NUM-003"},
-    {"transposed", "BP-NUM-003"}, {"rotated", "BP-NUM-003"},         {"reversed", "BP-NUM-004"},
-    {"flipped", "BP-NUM-004"},    {"step_2", "BP-NUM-003"},          {"step_3", "BP-NUM-003"},
-    {"back_2", "BP-NUM-004"},     {"mixed", "BP-NUM-003"},           {"outer_0", "BP-NUM-005"},
-    {"inner_0", "BP-NUM-005"},    {"all_0", "BP-NUM-005"},           {"unfold", "BP-NUM-006"},
-    {"in_place", "BP-NUM-007"},   {"in_place_strided", "BP-NUM-007"}, {"in_place_second", "BP-NUM-007"},
-    {"immediate", "BP-NUM-008"},  {"immediate_last", "BP-NUM-008"},  {"same", "BP-NUM-009"},
+    {"dense", "BP-NUM-001"},
+    {"sliced", "BP-NUM-002"},
+    {"padded", "BP-NUM-003"},
+    {"transposed", "BP-NUM-003"},
+    {"rotated", "BP-NUM-003"},
+    {"reversed", "BP-NUM-004"},
+    {"flipped", "BP-NUM-004"},
+    {"step_2", "BP-NUM-003"},
+    {"step_3", "BP-NUM-003"},
+    {"back_2", "BP-NUM-004"},
+    {"mixed", "BP-NUM-003"},
+    {"outer_0", "BP-NUM-005"},
+    {"inner_0", "BP-NUM-005"},
+    {"all_0", "BP-NUM-005"},
+    {"unfold", "BP-NUM-006"},
+    {"in_place", "BP-NUM-007"},
+    {"in_place_strided", "BP-NUM-007"},
+    {"in_place_second", "BP-NUM-007"},
+    {"immediate", "BP-NUM-008"},
+    {"immediate_last", "BP-NUM-008"},
+    {"same", "BP-NUM-009"},
     {"own", "BP-NUM-001"},
 };
 static_assert(std::size(rows) == static_cast<size_t>(Layout::count));
@@ -53,7 +67,9 @@ View finished(const List& shape, List strides) {
 
 View dense(const List& shape) { return finished(shape, strides_in(shape, natural(shape.size()), 1, 0)); }
 View padded(const List& shape) { return finished(shape, strides_in(shape, natural(shape.size()), 1, 3)); }
-View stepped(const List& shape, int64_t step) { return finished(shape, strides_in(shape, natural(shape.size()), step, 0)); }
+View stepped(const List& shape, int64_t step) {
+  return finished(shape, strides_in(shape, natural(shape.size()), step, 0));
+}
 
 View transposed(const List& shape) {
   std::vector<size_t> order = natural(shape.size());
@@ -69,7 +85,8 @@ View rotated(const List& shape) {
 
 View negated(const View& given, bool last_only) {
   List strides = given.strides;
-  for (size_t d = last_only && !strides.empty() ? strides.size() - 1 : 0; d < strides.size(); ++d) strides[d] = -strides[d];
+  for (size_t d = last_only && !strides.empty() ? strides.size() - 1 : 0; d < strides.size(); ++d)
+    strides[d] = -strides[d];
   return finished(given.shape, std::move(strides));
 }
 

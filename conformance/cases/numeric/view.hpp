@@ -13,28 +13,28 @@ namespace bp::conformance::numeric {
 
 // Of a whole case. Each says how every operand lies.
 enum class Layout : uint8_t {
-  dense,           // packed row-major, aligned
-  sliced,          // packed, beginning 1 to 7 elements behind an aligned address
-  padded,          // rows with a pitch
-  transposed,      // dimensions in reverse order
-  rotated,         // the first dimension innermost
-  reversed,        // every stride negative
-  flipped,         // the last stride of each input negative, the output dense
-  step_2,          // every second element
+  dense,       // packed row-major, aligned
+  sliced,      // packed, beginning 1 to 7 elements behind an aligned address
+  padded,      // rows with a pitch
+  transposed,  // dimensions in reverse order
+  rotated,     // the first dimension innermost
+  reversed,    // every stride negative
+  flipped,     // the last stride of each input negative, the output dense
+  step_2,      // every second element
   step_3,
-  back_2,          // every second element, backwards
-  mixed,           // each operand another way
-  outer_0,         // inputs: stride 0 in the first dimension
-  inner_0,         // the last input: stride 0 in the last dimension
-  all_0,           // the last input: every stride 0
-  unfold,          // the first input: overlapping windows
-  in_place,        // the output is the first input of its dtype
+  back_2,    // every second element, backwards
+  mixed,     // each operand another way
+  outer_0,   // inputs: stride 0 in the first dimension
+  inner_0,   // the last input: stride 0 in the last dimension
+  all_0,     // the last input: every stride 0
+  unfold,    // the first input: overlapping windows
+  in_place,  // the output is the first input of its dtype
   in_place_strided,
-  in_place_second, // the output is the second input of its dtype
-  immediate,       // the first input is an immediate
-  immediate_last,  // the last one
-  same,            // the last input is the first
-  own,             // each operand fills a buffer of its own
+  in_place_second,  // the output is the second input of its dtype
+  immediate,        // the first input is an immediate
+  immediate_last,   // the last one
+  same,             // the last input is the first
+  own,              // each operand fills a buffer of its own
   count,
 };
 struct LayoutRow {
@@ -53,7 +53,7 @@ struct View {
   int same_as = -1;  // the input whose memory this is; for outputs: in-place
 
   bool empty() const;
-  bool packed() const;  // row-major without gaps; strides of extents up to 1 count nothing
+  bool packed() const;   // row-major without gaps; strides of extents up to 1 count nothing
   bool repeats() const;  // two elements share an address
 };
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numeric cases: what is enumerated, and a sample of them run in this process against the reference plugin.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "harness/context.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance {
+namespace {
+
+bool is_numeric(const Case& which) { return which.id.starts_with("numeric."); }
+
+TEST(Numeric, IdsAreUniqueAndOfTheirAlphabet) {
+  std::set<std::string> seen;
+  for (const Case& which : enumerate()) {
+    EXPECT_TRUE(seen.insert(which.id).second) << which.id << " twice";
+    EXPECT_EQ(which.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+-."), std::string::npos) << which.id;
+    EXPECT_FALSE(which.requirements.empty()) << which.id;
+  }
+}
+
+// The requirement of an operator is its sentence in the table, `|` escaped.
+TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
+  const char* const source = std::getenv("BACKPLANE_TEST_SOURCE");
+  ASSERT_NE(source, nullptr);
+  std::ifstream file(std::string(source) + "/docs/requirements.md");
+  std::set<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.insert(line);
+  for (const oracle::Operator& row : oracle::rows::all) {
+    if (row.kind != BP_KIND_PRIMITIVE) continue;
+    std::string sentence;
+    for (const char letter : row.doc) sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);
+    const std::string line = fmt::format("| BP-OPR-{:03} | {}. | `conformance` |", row.id, sentence);
+    EXPECT_TRUE(lines.count(line) == 1) << "docs/requirements.md lacks: " << line;
+  }
+}
+
+// Every n-th case, so that each operator is among them.
+TEST(Numeric, TheReferencePluginPassesASample) {
+  const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
+  ASSERT_NE(plugin, nullptr);
+  const Catalogue catalogue = enumerate();
+  Session session;
+  session.path = plugin;
+  session.seed = 7;
+  size_t index = 0, ran = 0;
+  for (const Case& which : catalogue) {
+    if (!is_numeric(which) || index++ % 5 != 0) continue;
+    try {
+      Context context(session, which);
+      which.run(context);
+      ++ran;
+    } catch (const CaseEnd& end) {
+      ADD_FAILURE() << which.id << ": " << end.message;
+    }
+  }
+  session.close();
+  EXPECT_GT(ran, 0u);
+}
+
+}  // namespace
+}  // namespace bp::conformance
