@@ -15,4 +15,32 @@ std::vector<Expected> matmul(const Call& call);
 std::vector<Expected> sort(const Call& call);
 std::vector<Expected> philox(const Call& call);
 
+// Composites.
+std::vector<Expected> gelu(const Call& call);
+std::vector<Expected> silu(const Call& call);
+std::vector<Expected> sigmoid(const Call& call);
+std::vector<Expected> pow(const Call& call);
+std::vector<Expected> softmax(const Call& call);  // softmax, log_softmax
+std::vector<Expected> layer_norm(const Call& call);
+std::vector<Expected> rms_norm(const Call& call);
+std::vector<Expected> group_norm(const Call& call);
+std::vector<Expected> batch_norm(const Call& call);
+std::vector<Expected> linear(const Call& call);
+std::vector<Expected> conv(const Call& call);
+std::vector<Expected> conv_transpose(const Call& call);  // conv_transpose, conv_bwd_input
+std::vector<Expected> conv_bwd_weight(const Call& call);
+std::vector<Expected> max_pool(const Call& call);
+std::vector<Expected> avg_pool(const Call& call);
+std::vector<Expected> attention(const Call& call);
+std::vector<Expected> rope(const Call& call);
+std::vector<Expected> quantize(const Call& call);
+std::vector<Expected> dequantize(const Call& call);
+std::vector<Expected> quantized_matmul(const Call& call);
+std::vector<Expected> embedding(const Call& call);
+std::vector<Expected> topk(const Call& call);
+std::vector<Expected> cross_entropy(const Call& call);
+std::vector<Expected> softmax_bwd(const Call& call);
+std::vector<Expected> norm_bwd(const Call& call);
+std::vector<Expected> adamw(const Call& call);
+
 }  // namespace bp::conformance::oracle

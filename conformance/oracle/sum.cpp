@@ -11,6 +11,7 @@ namespace bp::conformance::oracle {
 namespace {
 
 constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double not_a_number = std::numeric_limits<long double>::quiet_NaN();
 
 // No accumulator that counts is wider: terms that need more bits than this are not watched any further.
 constexpr int widest_precision = 53;
@@ -67,25 +68,28 @@ void Sum::note_grid(long double term) {
 }
 
 Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const {
-  const Total total{value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, nan_, plus_, minus_};
-  return oracle::judge(dtype, total, accumulator, factor);
+  return oracle::judge(dtype, total(), accumulator, factor);
 }
 
-Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor) {
-  if (total.nan || (total.plus && total.minus)) return exact_value(dtype, quiet_nan_bits(dtype));
+Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
+  if (total.nan || (total.plus && total.minus)) return {Rule::value, not_a_number};
   // A partial sum may overflow on the way.
-  if (total.magnitude >= accumulator.greatest / 2) return anything(dtype, total.plus ? infinity : total.value);
-  if (total.plus || total.minus) return exact_value(dtype, infinity_bits(dtype, total.minus));
-  if (total.magnitude == 0) return {0, 0, 0, Rule::unsigned_zero};
-  if (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
-      total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid)) {
-    Element element = rounded(dtype, total.value);
-    element.rule = Rule::unsigned_zero;
-    return element;
-  }
-  const long double lost = factor * accumulator.roundoff() * total.magnitude +
-                           static_cast<long double>(total.count + 1) * accumulator.tiny();
-  return bounded(dtype, total.value, lost + ulp(dtype, total.value) / 2);
+  if (total.magnitude >= accumulator.greatest / 2) return {Rule::any, total.plus ? infinity : total.value};
+  if (total.plus || total.minus) return {Rule::value, total.plus ? infinity : -infinity};
+  const bool on_grid = total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
+                       total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid);
+  if (total.magnitude == 0 || on_grid) return {Rule::unsigned_zero, total.value};
+  return {Rule::bound, total.value,
+          factor * accumulator.roundoff() * total.magnitude +
+              static_cast<long double>(total.count + 1) * accumulator.tiny()};
+}
+
+Element finish(uint32_t dtype, const Verdict& verdict) {
+  if (verdict.rule == Rule::any) return anything(dtype, verdict.value);
+  if (verdict.rule == Rule::bound) return bounded(dtype, verdict.value, verdict.lost + ulp(dtype, verdict.value) / 2);
+  Element element = rounded(dtype, verdict.value);
+  element.rule = verdict.rule;
+  return element;
 }
 
 }  // namespace bp::conformance::oracle

@@ -29,7 +29,15 @@ long double rho(int64_t terms);
 // Exponent of the lowest bit of a finite number that is not 0: it is an odd multiple of 2^this.
 int lowest_bit(long double value);
 
-// Terms added up, compensated, with what the judgement of their sum needs.
+// A sum and what its judgement needs. `grid`: every term is a multiple of 2^grid; INT_MIN: nothing is known.
+struct Total {
+  long double value = 0;      // of the finite terms
+  long double magnitude = 0;  // likewise
+  int64_t count = 0;
+  int grid = INT_MIN;
+  bool nan = false, plus = false, minus = false;  // there is such a term
+};
+// Terms added up, compensated.
 class Sum {
  public:
   void add(long double term) {
@@ -48,6 +56,7 @@ class Sum {
   long double value() const { return sum_ + lost_; }
   long double magnitude() const { return magnitude_; }
   int64_t count() const { return count_; }
+  Total total() const { return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, nan_, plus_, minus_}; }
   // The element for this sum, whose error may be factor * u * magnitude beside the last rounding.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
@@ -62,14 +71,17 @@ class Sum {
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// The same from a total that was found elsewhere. `grid`: every term is a multiple of 2^grid; INT_MIN: nothing is known.
-struct Total {
-  long double value = 0;      // of the finite terms
-  long double magnitude = 0;  // likewise
-  int64_t count = 0;
-  int grid = INT_MIN;
-  bool nan = false, plus = false, minus = false;  // there is such a term
+// What is known of a sum before its last rounding.
+struct Verdict {
+  Rule rule = Rule::bound;  // value: an infinity or NaN; any; unsigned_zero: exact; bound
+  long double value = 0;
+  long double lost = 0;  // the most that it may be off
 };
-Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor);
+Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor);
+// Rounded to `dtype`.
+Element finish(uint32_t dtype, const Verdict& verdict);
+inline Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor) {
+  return finish(dtype, weigh(total, accumulator, factor));
+}
 
 }  // namespace bp::conformance::oracle

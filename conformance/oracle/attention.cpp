@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention and rope.
+#include "dot.hpp"
+#include "families.hpp"
+#include "softmax.hpp"
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+constexpr long double infinity = std::numeric_limits<long double>::infinity();
+
+struct Shapes {
+  int64_t batches, heads, queries, depth, groups, keys, width;
+  explicit Shapes(const Call& call) {
+    const auto &q = call.inputs[0].shape, &k = call.inputs[1].shape;
+    batches = q[0], heads = q[1], queries = q[2], depth = q[3];
+    groups = k[1], keys = k[2], width = call.inputs[2].shape[3];
+  }
+};
+
+// The scores of one query, and the most that any is off.
+struct Scores {
+  std::vector<long double> value;
+  long double off = 0;
+};
+
+Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row, const Accumulator& accumulator) {
+  const auto attributes = attributes_of<bp_attention_attributes>(call);
+  const Tensor &q = call.inputs[0], &k = call.inputs[1];
+  const Tensor* mask = optional(call.inputs, 3);
+  const auto scale = static_cast<long double>(attributes.scale);
+  const long double u = accumulator.roundoff();
+  const int64_t seen = attributes.causal != 0 ? row % s.queries + s.keys - s.queries : s.keys - 1;
+  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -infinity)};
+  for (int64_t j = 0; j < s.keys; ++j) {
+    const bool boolean = mask != nullptr && mask->dtype == BP_BOOL;
+    const long double masked = value_or(mask, row * s.keys + j, 0);
+    if (j > seen || (boolean && masked == 0)) continue;
+    long double dot = 0, magnitude = 0;
+    for (int64_t d = 0; d < s.depth; ++d) {
+      const long double term = value_at(q, row * s.depth + d) * value_at(k, (key_row + j) * s.depth + d);
+      dot += term;
+      magnitude += std::fabs(term);
+    }
+    const long double added = boolean ? 0 : masked;
+    scores.value[static_cast<size_t>(j)] = dot * scale + added;
+    if (!std::isfinite(added)) continue;
+    // The dot product, then one rounding of the product with the scale and one of the sum with the mask.
+    const long double off =
+        u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
+    scores.off = std::max(scores.off, off);
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::vector<Expected> attention(const Call& call) {
+  const Shapes s(call);
+  const Tensor& v = call.inputs[2];
+  const uint32_t dtype = call.outputs[0].dtype;
+  const Accumulator accumulator =
+      accumulator_for(computed_in(dtype), attributes_of<bp_attention_attributes>(call).precision);
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
+    const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
+    const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
+    const Scores scores = scores_of(call, s, row, key_row, accumulator);
+    const SoftmaxRow softmax = softmax_row(scores.value, dtype);
+    const bool nothing = !softmax.nan && softmax.greatest == -infinity;
+    for (int64_t e = 0; e < s.width; ++e) {
+      long double sum = 0, magnitude = 0, off = 0;
+      bool open = false;
+      for (int64_t j = 0; j < s.keys && !nothing; ++j) {
+        const auto i = static_cast<size_t>(j);
+        const long double value = value_at(v, (key_row + j) * s.width + e);
+        if (softmax.y[i] == 0) {
+          open = open || !std::isfinite(value);  // 0 * inf, or nothing where masked keys are passed over
+          continue;
+        }
+        sum += softmax.y[i] * value;
+        magnitude += softmax.y[i] * std::fabs(value);
+        off += (softmax.tolerance[i] + 2 * softmax.y[i] * scores.off) * std::fabs(value);
+      }
+      off += dot_factor(s.keys) * accumulator.roundoff() * magnitude;
+      Element& element = expected[0].elements[static_cast<size_t>(row * s.width + e)];
+      if (nothing) {
+        element = {0, 0, 0, Rule::unsigned_zero};
+      } else if (softmax.nan) {
+        element = exact_value(dtype, quiet_nan_bits(dtype));
+      } else {
+        element = open ? anything(dtype, sum) : near(dtype, sum, off);
+      }
+    }
+    if (const Tensor* out = optional(call.outputs, 1)) {
+      const long double bound = unit(dtype) * (4 * std::fabs(softmax.log_sum) + rho(s.keys) + 24) + scores.off;
+      expected[1].elements[static_cast<size_t>(row)] =
+          softmax.nan ? exact_value(out->dtype, quiet_nan_bits(out->dtype)) : near(out->dtype, softmax.log_sum, bound);
+    }
+  }
+  return expected;
+}
+
+std::vector<Expected> rope(const Call& call) {
+  const auto attributes = attributes_of<bp_rope_attributes>(call);
+  const Tensor &x = call.inputs[0], &position = call.inputs[1], &out = call.outputs[0];
+  const int64_t depth = x.shape.back();
+  const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const int64_t row = i / depth, d = i % depth;
+    Element& element = expected[0].elements[static_cast<size_t>(i)];
+    if (d >= rotated) {
+      element = exact_value(out.dtype, load(x, i));
+      continue;
+    }
+    const bool pairs = attributes.interleaved != 0;
+    const int64_t half = rotated / 2, pair = pairs ? d / 2 : d % half;
+    const bool second = pairs ? d % 2 != 0 : d >= half;
+    const int64_t partner = row * depth + (pairs ? d ^ 1 : (d + half) % rotated);
+    const long double angle =
+        static_cast<long double>(integer_at(position, row)) *
+        std::pow(static_cast<long double>(attributes.base), -2 * count_of(pair) / count_of(rotated));
+    const long double mine = value_at(x, i), other = value_at(x, partner);
+    const long double value = mine * std::cos(angle) + (second ? other : -other) * std::sin(angle);
+    // 2^-20 in f32, whose sines come from a table; in f64 that of an angle rounded once.
+    const long double relative = computed_in(out.dtype) == BP_F64 ? (16 + std::fabs(angle)) * unit(BP_F64) : 0x1p-20L;
+    element = near(out.dtype, value, relative * (std::fabs(mine) + std::fabs(other)));
+  }
+  return expected;
+}
+
+}  // namespace bp::conformance::oracle

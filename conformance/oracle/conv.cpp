@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear, and the convolutions forward and backward: dot products, chosen by a window.
+#include "dot.hpp"
+#include "families.hpp"
+#include "window.hpp"
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+Accumulator accumulator_of(uint32_t dtype, uint32_t precision) {
+  return accumulator_for(computed_in(dtype), precision);
+}
+
+// A sum of `depth` products and perhaps a bias.
+Element judged(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
+  return activated(activation, dtype, weigh(sum.total(), accumulator_of(dtype, precision), dot_factor(depth)));
+}
+
+}  // namespace
+
+std::vector<Expected> linear(const Call& call) {
+  const auto attributes = attributes_of<bp_linear_attributes>(call);
+  const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
+  const Tensor* bias = optional(call.inputs, 2);
+  const int64_t cols = w.shape[0], depth = w.shape[1], rows = cols == 0 ? 0 : out.count() / cols;
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t m = 0; m < rows; ++m) {
+    for (int64_t n = 0; n < cols; ++n) {
+      Sum sum;
+      for (int64_t k = 0; k < depth; ++k) sum.add(value_at(x, m * depth + k) * value_at(w, n * depth + k));
+      if (bias != nullptr) sum.add(value_at(*bias, n));
+      expected[0].elements[static_cast<size_t>(m * cols + n)] =
+          judged(sum, sum.count(), out.dtype, attributes.precision, attributes.activation);
+    }
+  }
+  return expected;
+}
+
+std::vector<Expected> conv(const Call& call) {
+  const auto attributes = attributes_of<bp_conv_attributes>(call);
+  const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
+  const Tensor* bias = optional(call.inputs, 2);
+  const Extents image = spatial(x), result = spatial(out);
+  const Window window(attributes, spatial(w));
+  const int64_t channels = x.shape[1], each = w.shape[1], outputs = w.shape[0], taps = volume(window.kernel);
+  const int64_t group_outputs = outputs / attributes.groups;
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const int64_t batch = i / volume(result) / outputs, o = i / volume(result) % outputs;
+    const Extents at = place_of(i % volume(result), result);
+    Sum sum;
+    for (int64_t c = 0; c < each; ++c) {
+      const int64_t plane = batch * channels + o / group_outputs * each + c;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t seen = window.seen(at, tap, image);
+        const long double weight = value_at(w, (o * each + c) * taps + tap);
+        // A product with padding is 0, or NaN where somebody multiplies it.
+        if (seen >= 0) sum.add(value_at(x, plane * volume(image) + seen) * weight);
+      }
+    }
+    if (bias != nullptr) sum.add(value_at(*bias, o));
+    expected[0].elements[static_cast<size_t>(i)] =
+        judged(sum, each * taps + (bias != nullptr ? 1 : 0), out.dtype, attributes.precision, attributes.activation);
+  }
+  return expected;
+}
+
+// Every input spreads over the outputs that its window covers: conv's gradient by its input is the same.
+std::vector<Expected> conv_transpose(const Call& call) {
+  const auto attributes = attributes_of<bp_conv_attributes>(call);
+  const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
+  const Tensor* bias = optional(call.inputs, 2);
+  const Extents image = spatial(x), result = spatial(out);
+  const Window window(attributes, spatial(w));
+  const int64_t channels = x.shape[1], each = w.shape[1], outputs = out.shape[1], taps = volume(window.kernel);
+  const int64_t group_channels = channels / attributes.groups;
+  std::vector<Sum> sums(static_cast<size_t>(out.count()));
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const int64_t batch = i / volume(image) / channels, c = i / volume(image) % channels;
+    const Extents at = place_of(i % volume(image), image);
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      const int64_t seen = window.seen(at, tap, result);
+      if (seen < 0) continue;
+      for (int64_t o = 0; o < each; ++o) {
+        const int64_t plane = batch * outputs + c / group_channels * each + o;
+        sums[static_cast<size_t>(plane * volume(result) + seen)].add(value_at(x, i) *
+                                                                     value_at(w, (c * each + o) * taps + tap));
+      }
+    }
+  }
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    Sum& sum = sums[static_cast<size_t>(i)];
+    if (bias != nullptr) sum.add(value_at(*bias, i / volume(result) % outputs));
+    expected[0].elements[static_cast<size_t>(i)] = judged(sum, group_channels * taps + (bias != nullptr ? 1 : 0),
+                                                          out.dtype, attributes.precision, attributes.activation);
+  }
+  return expected;
+}
+
+std::vector<Expected> conv_bwd_weight(const Call& call) {
+  const auto attributes = attributes_of<bp_conv_attributes>(call);
+  const Tensor &x = call.inputs[0], &dy = call.inputs[1], &out = call.outputs[0];
+  const Extents image = spatial(x), result = spatial(dy);
+  const Window window(attributes, spatial(out));
+  const int64_t channels = x.shape[1], each = out.shape[1], outputs = out.shape[0], taps = volume(window.kernel);
+  const int64_t group_outputs = outputs / attributes.groups;
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const int64_t o = i / taps / each, c = i / taps % each, tap = i % taps;
+    Sum sum;
+    for (int64_t batch = 0; batch < x.shape[0]; ++batch) {
+      const int64_t plane = batch * channels + o / group_outputs * each + c;
+      for (int64_t at = 0; at < volume(result); ++at) {
+        const int64_t seen = window.seen(place_of(at, result), tap, image);
+        if (seen < 0) continue;
+        sum.add(value_at(x, plane * volume(image) + seen) * value_at(dy, (batch * outputs + o) * volume(result) + at));
+      }
+    }
+    expected[0].elements[static_cast<size_t>(i)] =
+        judged(sum, x.shape[0] * volume(result), out.dtype, attributes.precision, BP_ACTIVATION_NONE);
+  }
+  return expected;
+}
+
+}  // namespace bp::conformance::oracle

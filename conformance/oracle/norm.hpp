@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sets of elements that a normalisation takes its mean and variance over, and these.
+#pragma once
+
+#include <vector>
+
+#include "composite.hpp"
+
+namespace bp::conformance::oracle {
+
+// Which elements of x go together, and which element of gamma and beta each meets.
+struct Grouping {
+  std::vector<std::vector<int64_t>> members{};  // by group, row-major
+  std::vector<int64_t> parameter{};             // by element of x
+};
+// layer_norm, rms_norm: one group for each place outside `axes`; parameters lie along `axes`.
+Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes);
+// group_norm: x[N,C,..], parameters [C].
+Grouping group_channels(const std::vector<int64_t>& shape, int64_t groups);
+// batch_norm: one group a channel, parameters [C].
+Grouping group_batch(const std::vector<int64_t>& shape);
+
+struct Moments {
+  long double mean = 0, variance = 0;  // of all n, not n - 1
+  long double magnitude = 0;           // mean of |x|
+  int64_t count = 0;
+};
+Moments moments_of(const Tensor& x, const std::vector<int64_t>& members);
+
+// 2 (root n + 8) u: what each step of a normalisation over n elements may lose, relatively.
+inline long double norm_loss(uint32_t dtype, int64_t n) { return 2 * (std::sqrt(count_of(n)) + 8) * unit(dtype); }
+inline long double rms_loss(uint32_t dtype, int64_t n) { return (rho(n) / 2 + 12) * unit(dtype); }
+
+}  // namespace bp::conformance::oracle

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantize, dequantize, quantized_matmul.
+#include "composite.hpp"
+#include "dot.hpp"
+#include "families.hpp"
+
+namespace bp::conformance::oracle {
+
+namespace {
+
+// Element `index` of quantized values with `row` elements a row. Four bits lie two to a byte, rows begin at a byte.
+int64_t quantized_at(const Tensor& tensor, uint32_t bits, int64_t index, int64_t row) {
+  if (bits == 8) return integer_at(tensor, index);
+  const int64_t column = index % row, byte = index / row * ((row + 1) / 2) + column / 2;
+  return static_cast<int64_t>(load(tensor, byte) >> (column % 2 * 4) & 15);
+}
+
+// The element of scale or zero point that belongs to element `index` of x: one for all, or one each.
+long double parameter_at(const Tensor* parameter, int64_t index, long double otherwise) {
+  if (parameter == nullptr) return otherwise;
+  return value_at(*parameter, parameter->count() == 1 ? 0 : index);
+}
+
+struct Range {
+  long double least, greatest;
+};
+Range range_of(uint32_t dtype, uint32_t bits) {
+  if (bits == 4) return {0, 15};
+  return {least_integer(dtype), greatest_integer(dtype)};
+}
+
+// What x becomes, and the other answer where x / scale is too near a tie to tell; else the same twice.
+struct Steps {
+  int64_t chosen, other;
+};
+Steps quantized(long double x, long double scale, long double zero, const Range& range, long double u) {
+  const long double ratio = x / scale;
+  if (std::isnan(ratio)) return {0, 0};
+  const auto step = [&](long double rounded_ratio) {
+    return static_cast<int64_t>(std::clamp(rounded_ratio + zero, range.least, range.greatest));
+  };
+  const long double nearest = std::nearbyint(ratio);
+  if (std::isinf(ratio)) return {step(ratio), step(ratio)};
+  const long double below = std::floor(ratio);
+  if (std::fabs(ratio - below - 0.5L) > 4 * u * std::fabs(ratio)) return {step(nearest), step(nearest)};
+  return {step(nearest), step(nearest == below ? below + 1 : below)};
+}
+
+}  // namespace
+
+std::vector<Expected> quantize(const Call& call) {
+  const uint32_t bits = attributes_of<bp_quantize_attributes>(call).bits;
+  const Tensor &x = call.inputs[0], &scale = call.inputs[1], &out = call.outputs[0];
+  const Tensor* zero = optional(call.inputs, 2);
+  const Range range = range_of(out.dtype, bits);
+  const int64_t row = x.shape.empty() ? 1 : x.shape.back();
+  std::vector<Expected> expected = outputs_of(call);
+  const auto steps_at = [&](int64_t i) {
+    return quantized(value_at(x, i), parameter_at(&scale, i, 1), parameter_at(zero, i, 0), range, unit(x.dtype));
+  };
+  for (int64_t i = 0; i < out.count(); ++i) {
+    std::vector<uint64_t> choices;
+    if (bits == 8) {
+      const Steps steps = steps_at(i);
+      choices = {encode_integer(out.dtype, steps.chosen), encode_integer(out.dtype, steps.other)};
+    } else {
+      const int64_t bytes = (row + 1) / 2, low = i / bytes * row + i % bytes * 2;
+      const Steps first = steps_at(low);
+      const bool pair = i % bytes * 2 + 1 < row;
+      const Steps second = pair ? steps_at(low + 1) : Steps{0, 0};  // the spare half of a last byte is 0
+      for (const int64_t a : {first.chosen, first.other}) {
+        for (const int64_t b : {second.chosen, second.other}) choices.push_back(static_cast<uint64_t>(a | b << 4));
+      }
+    }
+    Element& element = expected[0].elements[static_cast<size_t>(i)];
+    element = exact_bits(out.dtype, choices[0]);
+    std::sort(choices.begin(), choices.end());
+    choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
+    if (choices.size() == 1) continue;
+    element.rule = Rule::one_of;
+    expected[0].choices.resize(expected[0].elements.size());
+    expected[0].choices[static_cast<size_t>(i)] = choices;
+  }
+  return expected;
+}
+
+std::vector<Expected> dequantize(const Call& call) {
+  const uint32_t bits = attributes_of<bp_quantize_attributes>(call).bits;
+  const Tensor &q = call.inputs[0], &scale = call.inputs[1], &out = call.outputs[0];
+  const Tensor* zero = optional(call.inputs, 2);
+  const int64_t row = out.shape.empty() ? 1 : out.shape.back();
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const auto step = static_cast<long double>(quantized_at(q, bits, i, row));
+    expected[0].elements[static_cast<size_t>(i)] =
+        rounded(out.dtype, (step - parameter_at(zero, i, 0)) * parameter_at(&scale, i, 1));
+    expected[0].elements[static_cast<size_t>(i)].rule = Rule::unsigned_zero;
+  }
+  return expected;
+}
+
+// Integer a comes with its scale: the integer part is exact, then U(4). Float a: a dot product with dequantised weights.
+std::vector<Expected> quantized_matmul(const Call& call) {
+  const auto attributes = attributes_of<bp_quantized_matmul_attributes>(call);
+  const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];
+  const Tensor *w_zero = optional(call.inputs, 3), *a_scale = optional(call.inputs, 4);
+  const Tensor *a_zero = optional(call.inputs, 5), *bias = optional(call.inputs, 6);
+  const int64_t depth = a.shape.back(), cols = out.shape.back(), rows = cols == 0 ? 0 : out.count() / cols;
+  const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
+  const int64_t blocks = (depth + block - 1) / block;
+  const bool integer = !is_float(a.dtype);
+  // One for all, one a column, or one a column and block.
+  const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
+    if (parameter == nullptr) return otherwise;
+    const int64_t count = parameter->count();
+    return value_at(*parameter, count == 1 ? 0 : count == cols ? n : n * blocks + k / block);
+  };
+  std::vector<Expected> expected = outputs_of(call);
+  for (int64_t m = 0; m < rows; ++m) {
+    for (int64_t n = 0; n < cols; ++n) {
+      const long double step = integer ? parameter_at(a_scale, m, 1) : 1;
+      const long double zero = integer ? parameter_at(a_zero, m, 0) : 0;
+      Sum sum;
+      for (int64_t k = 0; k < depth; ++k) {
+        const long double weight =
+            static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
+            of_weight(w_zero, n, k, 0);
+        sum.add((value_at(a, m * depth + k) - zero) * step * weight * of_weight(&w_scale, n, k, 1));
+      }
+      const long double added = bias != nullptr ? value_at(*bias, n) : 0;
+      Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
+      if (integer && blocks <= 1) {
+        const long double value = sum.value() + added;
+        // U(4): of the scaled integer and of the sum with the bias.
+        const long double off = 4 * unit_ulp(out.dtype, sum.value()) + 4 * unit_ulp(out.dtype, value);
+        element =
+            sum.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero} : near(out.dtype, value, off);
+      } else {
+        if (bias != nullptr) sum.add(added);
+        const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(sum.count()));
+        element = verdict.rule == Rule::unsigned_zero
+                      ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value))
+                      : finish(out.dtype, verdict);
+      }
+    }
+  }
+  return expected;
+}
+
+}  // namespace bp::conformance::oracle

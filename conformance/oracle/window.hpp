@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows over one to three spatial dimensions, as conv and the pools pass them.
+#pragma once
+
+#include <array>
+
+#include "composite.hpp"
+
+namespace bp::conformance::oracle {
+
+using Extents = std::array<int64_t, 3>;  // missing dimensions have extent 1
+
+inline int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
+inline Extents place_of(int64_t index, const Extents& extents) {
+  return {index / extents[2] / extents[1], index / extents[2] % extents[1], index % extents[2]};
+}
+// Of a tensor whose spatial dimensions follow two others.
+inline Extents spatial(const Tensor& tensor) {
+  Extents extents{1, 1, 1};
+  for (size_t d = 2; d < tensor.shape.size(); ++d) extents[d - 2] = tensor.shape[d];
+  return extents;
+}
+
+struct Window {
+  Extents kernel, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
+
+  template <typename Attributes>
+  Window(const Attributes& attributes, const Extents& kernel_extents) : kernel(kernel_extents) {
+    for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
+      stride[d] = attributes.stride[d];
+      dilation[d] = attributes.dilation[d];
+      pad[d] = attributes.pad_begin[d];
+    }
+  }
+  // The place in `image` that tap `tap` of the window at `at` sees; -1 in the padding.
+  int64_t seen(const Extents& at, int64_t tap, const Extents& image) const {
+    const Extents offset = place_of(tap, kernel);
+    int64_t index = 0;
+    for (size_t d = 0; d < 3; ++d) {
+      const int64_t place = at[d] * stride[d] - pad[d] + offset[d] * dilation[d];
+      if (place < 0 || place >= image[d]) return -1;
+      index = index * image[d] + place;
+    }
+    return index;
+  }
+};
+
+}  // namespace bp::conformance::oracle
