@@ -68,6 +68,60 @@ std::vector<Expected> evaluate(const Call& call) {
       return sort(call);
     case BP_OP_PHILOX:
       return philox(call);
+    case BP_OP_GELU:
+      return gelu(call);
+    case BP_OP_SILU:
+      return silu(call);
+    case BP_OP_SIGMOID:
+      return sigmoid(call);
+    case BP_OP_POW:
+      return pow(call);
+    case BP_OP_SOFTMAX:
+    case BP_OP_LOG_SOFTMAX:
+      return softmax(call);
+    case BP_OP_LAYER_NORM:
+      return layer_norm(call);
+    case BP_OP_RMS_NORM:
+      return rms_norm(call);
+    case BP_OP_GROUP_NORM:
+      return group_norm(call);
+    case BP_OP_BATCH_NORM:
+      return batch_norm(call);
+    case BP_OP_LINEAR:
+      return linear(call);
+    case BP_OP_CONV:
+      return conv(call);
+    case BP_OP_CONV_TRANSPOSE:
+    case BP_OP_CONV_BWD_INPUT:
+      return conv_transpose(call);
+    case BP_OP_CONV_BWD_WEIGHT:
+      return conv_bwd_weight(call);
+    case BP_OP_MAX_POOL:
+      return max_pool(call);
+    case BP_OP_AVG_POOL:
+      return avg_pool(call);
+    case BP_OP_ATTENTION:
+      return attention(call);
+    case BP_OP_ROPE:
+      return rope(call);
+    case BP_OP_QUANTIZE:
+      return quantize(call);
+    case BP_OP_DEQUANTIZE:
+      return dequantize(call);
+    case BP_OP_QUANTIZED_MATMUL:
+      return quantized_matmul(call);
+    case BP_OP_EMBEDDING:
+      return embedding(call);
+    case BP_OP_TOPK:
+      return topk(call);
+    case BP_OP_CROSS_ENTROPY:
+      return cross_entropy(call);
+    case BP_OP_SOFTMAX_BWD:
+      return softmax_bwd(call);
+    case BP_OP_NORM_BWD:
+      return norm_bwd(call);
+    case BP_OP_ADAMW:
+      return adamw(call);
     default:
       throw std::logic_error("the oracle has no such operator");
   }
