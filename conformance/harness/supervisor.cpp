@@ -236,16 +236,15 @@ void Supervisor::take(Worker& worker, Message& message) {
 void Supervisor::finish(Worker& worker, Message& message) {
   drain(worker);
   Result& result = message.result;
-  if (!is_failure(result.outcome)) {
-    if (worker.foreign) {
-      result.outcome = Outcome::fail;
-      result.message = "a call returned in a second process: the plugin forked";
-    } else if (worker.output_bytes > options_.limits.output_bytes) {
-      result.outcome = Outcome::fail;
-      result.message = fmt::format(
-          "the plugin wrote {} bytes to standard output or error; the limit is {} a case. It has a log slot",
-          worker.output_bytes, options_.limits.output_bytes);
-    }
+  const bool leaves = is_failure(result.outcome);  // after a failure the worker ends by itself
+  if (worker.foreign) {
+    result.outcome = Outcome::fail;
+    result.message = "a call returned in a second process: the plugin forked";
+  } else if (!leaves && worker.output_bytes > options_.limits.output_bytes) {
+    result.outcome = Outcome::fail;
+    result.message =
+        fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} a case. It has a log slot",
+                    worker.output_bytes, options_.limits.output_bytes);
   }
   worker.running = false;
   worker.rest.first = worker.index + 1;
@@ -256,7 +255,9 @@ void Supervisor::finish(Worker& worker, Message& message) {
   worker.tail.clear();
   const bool failed = is_failure(result.outcome);
   settle(worker.index, std::move(result));
-  if (failed || worker.rest.first < worker.rest.last) return;
+  if (leaves) return;
+  if (failed) return end(worker);
+  if (worker.rest.first < worker.rest.last) return;
   worker.has_rest = false;
   give_work(worker);
 }
