@@ -66,24 +66,31 @@ Result run_case(Session& session, const Case& which) {
   return result;
 }
 
-void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options, int work_fd,
-          int report_fd) {
+void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
+          WorkerEnds ends) {
   const pid_t self = getpid();
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
-    if (!send(report_fd, message)) _exit(3);
+    if (!send(ends.report, message)) _exit(3);
   };
   Work part;
-  while (receive(work_fd, part)) {
+  while (receive(ends.work, part)) {
     for (uint32_t index = part.first; index < part.last; ++index) {
+      if (file_bytes(ends.output) != 0 && ftruncate(ends.output, 0) != 0) _exit(3);
       tell({Message::Kind::started, index});
       Result result = run_case(session, catalogue[selection[index]]);
       if (getpid() != self) {
         tell({Message::Kind::foreign, index});
         _exit(0);
       }
-      if (left_a_child() && !is_failure(result.outcome))
+      const uint64_t printed = file_bytes(ends.output);
+      if (!is_failure(result.outcome) && left_a_child()) {
         result = {Outcome::fail, "a child process was left behind, which a host that waits for its own would meet"};
+      } else if (!is_failure(result.outcome) && printed > options.limits.output_bytes) {
+        result = {Outcome::fail, fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} a "
+                                             "case. There is a log slot",
+                                             printed, options.limits.output_bytes)};
+      }
       tell({Message::Kind::finished, index, result});
       if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
     }
