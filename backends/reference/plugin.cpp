@@ -1,55 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin: a plain CPU device with every primitive, for every dtype and any strides.
-#include <backplane/kit/plugin.hpp>
-
-#include <charconv>
-#include <cstdlib>
-
-#include "ops.hpp"
-
-namespace backplane::reference {
-namespace {
-
-// Environment, read once per instance: exhaustion and several devices become testable.
-constexpr const char* kMemoryLimit = "BACKPLANE_REFERENCE_MEMORY_LIMIT";  // bytes per device
-constexpr const char* kDevices = "BACKPLANE_REFERENCE_DEVICES";
-constexpr uint64_t kMaxDevices = 8;
-
-class Driver : public kit::HostDriver {
- public:
-  explicit Driver(kit::Host host) : HostDriver(host, {.name = "reference", .version = BACKPLANE_VERSION}) {
-    for (const auto add : {add_movement, add_cast, add_index, add_unary, add_binary, add_compare, add_reduce, add_scan,
-                           add_matmul, add_sort, add_philox}) {
-      add(kernels());
-    }
-    read(kMemoryLimit, 1, UINT64_MAX, [&](uint64_t value) { set_memory_limit(value); });
-    read(kDevices, 1, kMaxDevices, [&](uint64_t value) { set_devices(static_cast<uint32_t>(value)); });
-  }
-
-  // A bad setting leaves no device, and says so.
-  kit::Result<uint32_t> device_count() const {
-    if (!setting_.ok()) return setting_;
-    return HostDriver::device_count();
-  }
-
- private:
-  template <class Set>
-  void read(const char* name, uint64_t lo, uint64_t hi, const Set& set) {
-    const char* given = std::getenv(name);
-    if (given == nullptr || !setting_.ok()) return;
-    const std::string_view word(given);
-    uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (failure == std::errc{} && end == word.data() + word.size() && value >= lo && value <= hi) return set(value);
-    setting_ = {BP_UNAVAILABLE, kit::text("reference: ", name, "=\"", word.substr(0, 64), "\" is not a number from ",
-                                          lo, " to ", hi, ": correct or unset it")};
-  }
-
-  kit::Status setting_;
-};
-
-}  // namespace
-}  // namespace backplane::reference
+// The reference plugin's door.
+#include "driver.hpp"
 
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
   return backplane::kit::query<backplane::reference::Driver>(host, out, error);

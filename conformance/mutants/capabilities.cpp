@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defects of what a device says of itself.
+#include "mutation.hpp"
+#include "views.hpp"
+
+namespace backplane::mutants {
+namespace {
+
+// device_info with `kChange` applied to the answer.
+template <void (*kChange)(bp_device_info& info)>
+bp_status changed_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  const bp_status status = honest_plugin().device_info(plugin, index, out, error);
+  if (status == BP_OK) kChange(*out);
+  return status;
+}
+template <void (*kChange)(bp_device_info& info)>
+constexpr Mutation says() {
+  return {.plugin = [](bp_plugin& plugin) { plugin.device_info = changed_info<kChange>; }};
+}
+
+void synchronous(bp_device_info& info) { info.capabilities |= BP_CAP_SYNCHRONOUS; }
+void no_alignment(bp_device_info& info) { info.alignment = 48; }
+void no_device_memory(bp_device_info& info) { info.memory_kinds &= ~uint64_t{1u << BP_MEMORY_DEVICE}; }
+void unterminated(bp_device_info& info) { std::memset(info.name, 'x', sizeof(info.name)); }
+void no_bytes(bp_device_info& info) { info.max_buffer_bytes = 0; }
+void varying(bp_device_info& info) {
+  static std::atomic<uint8_t> calls{0};
+  info.uuid[15] = calls.fetch_add(1);
+}
+void unknown_type(bp_device_info& info) { info.type = 0; }
+void reserved_dirty(bp_device_info& info) { info.reserved = 1; }
+
+bp_status count_varies(const bp_plugin*, uint32_t* out, bp_error*) {
+  static std::atomic<uint32_t> calls{0};
+  *out = 1 + calls.fetch_add(1) % 2;
+  return BP_OK;
+}
+
+bp_status elapsed_not_offered(bp_device*, bp_event*, bp_event*, int64_t*, bp_error* error) {
+  return report(error, BP_UNSUPPORTED, "mutant: this device cannot time");
+}
+bp_status shared_not_offered(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc != nullptr && desc->struct_size >= sizeof(*desc) && desc->kind == BP_MEMORY_SHARED) {
+    if (out != nullptr) *out = nullptr;
+    return report(error, BP_UNSUPPORTED, "mutant: no SHARED memory after all");
+  }
+  return kHonest.buffer_create(device, desc, out, error);
+}
+bp_status host_operands_refused(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
+                                bp_error* error) {
+  for (uint32_t i = 0; i < execution->desc->input_count; ++i) {
+    bp_buffer* buffer = execution->inputs[i].buffer;
+    if (buffer != nullptr && buffer_of(buffer).kind == BP_MEMORY_HOST) {
+      return report(error, BP_INVALID_ARGUMENT, "mutant: an operand lies in HOST memory");
+    }
+  }
+  return kHonest.plan_execute(device, stream, plan, execution, error);
+}
+// Every other run rounds its sums the other way.
+void sum_varies(const Call& call) {
+  static std::atomic<uint32_t> runs{0};
+  const bool odd = runs.fetch_add(1) % 2 != 0;
+  honest_kernel(call)(call);
+  each_value<float>(call.out(), [&](float sum) {
+    return odd && std::isfinite(sum) && sum != std::rint(sum) ? std::nextafter(sum, 0.0f) : sum;
+  });
+}
+
+}  // namespace
+
+const Mutation defect::synchronous_lie = says<synchronous>();
+const Mutation defect::alignment_no_power = says<no_alignment>();
+const Mutation defect::device_memory_denied = says<no_device_memory>();
+const Mutation defect::device_name_unterminated = says<unterminated>();
+const Mutation defect::max_buffer_zero = says<no_bytes>();
+const Mutation defect::device_info_varies = says<varying>();
+const Mutation defect::device_type_unknown = says<unknown_type>();
+const Mutation defect::info_reserved_dirty = says<reserved_dirty>();
+const Mutation defect::device_count_varies{.plugin = [](bp_plugin& plugin) { plugin.device_count = count_varies; }};
+const Mutation defect::timing_lie = on_slot<&bp_device_api::event_elapsed, elapsed_not_offered>();
+const Mutation defect::shared_memory_lie = on_slot<&bp_device_api::buffer_create, shared_not_offered>();
+const Mutation defect::host_operands_lie = on_slot<&bp_device_api::plan_execute, host_operands_refused>();
+const Mutation defect::deterministic_lie = on_op<sum_varies, BP_OP_REDUCE_SUM, BP_DTYPE_BIT(BP_F32)>();
+
+}  // namespace backplane::mutants

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Native composites in plain double precision, honest (`native_composites`) or with one flaw each.
+#include "composites.hpp"
+
+#include <cmath>
+
+namespace backplane::mutants {
+namespace {
+
+// The lanes of softmax along an axis; each is an array of `length` indices with a common step.
+template <bool kSubtractMax>
+void softmax(const Call& call) {
+  const View& in = call.in(0);
+  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
+  const Values x(in);
+  Values y(call.out());
+  int64_t step = 1;
+  for (uint32_t d = axis + 1; d < in.rank; ++d) step *= in.shape[d];
+  const int64_t length = in.shape[axis];
+  for (int64_t n = 0; n < in.elements(); ++n) {
+    if (n / step % length != 0) continue;
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < length; ++i)
+      most = x[n + i * step] > most || std::isnan(x[n + i * step]) ? x[n + i * step] : most;
+    // Without the maximum f32 would overflow; so does this.
+    const auto power = [&](int64_t i) {
+      return kSubtractMax ? std::exp(x[n + i * step] - most) : std::exp(static_cast<float>(x[n + i * step]));
+    };
+    for (int64_t i = 0; i < length; ++i) sum += power(i);
+    for (int64_t i = 0; i < length; ++i) y[n + i * step] = power(i) / sum;
+  }
+  y.store();
+}
+
+enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kSampleVariance };
+
+struct Moments {
+  double mean;
+  double rstd;
+};
+
+template <NormFlaw kFlaw>
+Moments moments(const std::vector<double>& row, double epsilon) {
+  const auto n = static_cast<double>(row.size());
+  double sum = 0, squares = 0;
+  for (const double value : row) sum += value;
+  const double mean = sum / n;
+  for (const double value : row) squares += (value - mean) * (value - mean);
+  double variance = squares / (kFlaw == NormFlaw::kSampleVariance ? n - 1 : n);
+  if constexpr (kFlaw == NormFlaw::kOnePass) {
+    float total = 0, total_squares = 0;
+    for (const double value : row) {
+      const auto narrow_value = static_cast<float>(value);
+      total += narrow_value;
+      total_squares += narrow_value * narrow_value;
+    }
+    const float average = total / static_cast<float>(n);
+    variance = std::max(0.0f, total_squares / static_cast<float>(n) - average * average);
+  }
+  if constexpr (kFlaw == NormFlaw::kEpsilonOutside) return {mean, 1 / (std::sqrt(variance) + epsilon)};
+  return {mean, 1 / std::sqrt(variance + epsilon)};
+}
+
+// x, [gamma], [beta] -> y, [mean], [rstd]. Gamma and beta lie along the reduced dimensions.
+template <NormFlaw kFlaw>
+void layer_norm(const Call& call) {
+  const auto& attributes = call.attributes<bp_norm_attributes>();
+  const View& in = call.in(0);
+  const Values x(in), gamma(call, 1), beta(call, 2);
+  Values y(call.out());
+  const std::vector<Place> places = places_of(in, attributes.axes);
+  std::vector<std::vector<double>> rows;
+  for (std::size_t n = 0; n < places.size(); ++n) {
+    rows.resize(std::max(rows.size(), static_cast<std::size_t>(places[n].row + 1)));
+    rows[static_cast<std::size_t>(places[n].row)].push_back(x[static_cast<int64_t>(n)]);
+  }
+  std::vector<double> mean, rstd;
+  for (const std::vector<double>& row : rows) {
+    const Moments found = moments<kFlaw>(row, attributes.epsilon);
+    mean.push_back(found.mean), rstd.push_back(found.rstd);
+  }
+  for (std::size_t n = 0; n < places.size(); ++n) {
+    const auto row = static_cast<std::size_t>(places[n].row);
+    const auto at = static_cast<int64_t>(n);
+    y[at] = (x[at] - mean[row]) * rstd[row] * gamma.or_else(places[n].column, 1) + beta.or_else(places[n].column, 0);
+  }
+  y.store();
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), mean);
+  if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
+}
+
+enum class AttentionFlaw { kNone, kCausalFromStart, kHeadsInterleaved };
+
+// q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask] -> y[B,H,L,E], [logsumexp[B,H,L]]
+template <AttentionFlaw kFlaw>
+void attention(const Call& call) {
+  const auto& attributes = call.attributes<bp_attention_attributes>();
+  const Values q(call.in(0)), k(call.in(1)), v(call.in(2)), mask(call, 3);
+  Values y(call.out());
+  const int64_t heads = call.in(0).shape[1], queries = call.in(0).shape[2], depth = call.in(0).shape[3];
+  const int64_t groups = call.in(1).shape[1], keys = call.in(1).shape[2], width = call.in(2).shape[3];
+  const bool bool_mask = call.inputs.size() > 3 && call.in(3).dtype == BP_BOOL;
+  std::vector<double> logsumexp;
+  for (int64_t row = 0; row < call.in(0).shape[0] * heads * queries; ++row) {
+    const int64_t batch = row / queries / heads, head = row / queries % heads, i = row % queries;
+    const int64_t group = kFlaw == AttentionFlaw::kHeadsInterleaved ? head % groups : head / (heads / groups);
+    const int64_t key_row = (batch * groups + group) * keys;
+    const int64_t seen = attributes.causal == 0                     ? keys - 1
+                         : kFlaw == AttentionFlaw::kCausalFromStart ? i
+                                                                    : i + keys - queries;
+    std::vector<double> score(static_cast<std::size_t>(keys), -INFINITY);
+    double most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < keys; ++j) {
+      double& s = score[static_cast<std::size_t>(j)];
+      const double masked = mask.or_else(row * keys + j, bool_mask ? 1 : 0);
+      if (j > seen || (bool_mask && masked == 0)) continue;
+      s = bool_mask ? 0 : masked;
+      double dot = 0;
+      for (int64_t d = 0; d < depth; ++d) dot += q[row * depth + d] * k[(key_row + j) * depth + d];
+      s += dot * attributes.scale;
+      most = s > most || std::isnan(s) ? s : most;
+    }
+    const bool nothing = most == -INFINITY;
+    for (double& s : score) sum += s = nothing ? 0 : std::exp(s - most);
+    for (int64_t e = 0; e < width; ++e) {
+      double total = 0;
+      for (int64_t j = 0; j < keys && !nothing; ++j)
+        total += score[static_cast<std::size_t>(j)] * v[(key_row + j) * width + e];
+      y[row * width + e] = nothing ? 0 : total / sum;
+    }
+    logsumexp.push_back(most + std::log(sum));
+  }
+  y.store();
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
+}
+
+// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias] -> y[..,N]
+template <bool kZeroPoint>
+void quantized_matmul(const Call& call) {
+  const auto& attributes = call.attributes<bp_quantized_matmul_attributes>();
+  const Values a(call.in(0)), w(call.in(1)), w_scale(call.in(2)), w_zero(call, 3), a_scale(call, 4), a_zero(call, 5),
+      bias(call, 6);
+  Values y(call.out());
+  const int64_t depth = call.in(0).shape[call.in(0).rank - 1], cols = call.out().shape[call.out().rank - 1];
+  const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
+  const int64_t blocks = (depth + block - 1) / block;
+  const auto weight = [&](int64_t n, int64_t k) {
+    if (attributes.weight_bits == 8) return w[n * depth + k];
+    const auto pair = static_cast<uint8_t>(w[n * ((depth + 1) / 2) + k / 2]);
+    return static_cast<double>(k % 2 == 0 ? pair & 15u : pair >> 4);
+  };
+  const auto scaled = [&](const Values& values, int64_t n, int64_t k, double otherwise) {
+    return values.or_else(
+        values.size() == 1 ? 0 : n * (values.size() > cols ? blocks : 1) + (values.size() > cols ? k / block : 0),
+        otherwise);
+  };
+  for (int64_t out = 0; out < call.out().elements(); ++out) {
+    const int64_t m = out / cols, n = out % cols;
+    double sum = bias.or_else(n, 0);
+    for (int64_t k = 0; k < depth; ++k) {
+      double left = a[m * depth + k];
+      if (a_scale.size() != 0) {
+        const double step = a_scale.or_else(a_scale.size() == 1 ? 0 : m, 1),
+                     zero = a_zero.or_else(a_zero.size() == 1 ? 0 : m, 0);
+        left = (std::clamp(std::nearbyint(left / step) + zero, -128.0, 255.0) - zero) * step;
+      }
+      sum += left * (weight(n, k) - (kZeroPoint ? scaled(w_zero, n, k, 0) : 0)) * scaled(w_scale, n, k, 1);
+    }
+    y[out] = sum;
+  }
+  y.store();
+}
+
+template <uint32_t kOp, Kernel kRun>
+constexpr Mutation native() {
+  return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
+}
+
+}  // namespace
+
+const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
+  add_native(kernels, BP_OP_SOFTMAX, softmax<true>);
+  add_native(kernels, BP_OP_LAYER_NORM, layer_norm<NormFlaw::kNone>);
+  add_native(kernels, BP_OP_ATTENTION, attention<AttentionFlaw::kNone>);
+  add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<true>);
+  add_honest_windows(kernels);
+}};
+
+const Mutation defect::softmax_without_max = native<BP_OP_SOFTMAX, softmax<false>>();
+const Mutation defect::variance_in_one_pass = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kOnePass>>();
+const Mutation defect::epsilon_outside_root = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonOutside>>();
+const Mutation defect::sample_variance = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kSampleVariance>>();
+const Mutation defect::causal_from_start = native<BP_OP_ATTENTION, attention<AttentionFlaw::kCausalFromStart>>();
+const Mutation defect::heads_interleaved = native<BP_OP_ATTENTION, attention<AttentionFlaw::kHeadsInterleaved>>();
+const Mutation defect::zero_point_ignored = native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<false>>();
+
+}  // namespace backplane::mutants

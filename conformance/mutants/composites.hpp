@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of native composites as doubles, and where they are put into the table.
+#pragma once
+
+#include "mutation.hpp"
+#include "views.hpp"
+
+namespace backplane::mutants {
+
+// An operand in logical order. An absent one has no elements.
+class Values {
+ public:
+  explicit Values(const View& view) : view_(view), values_(read(view)) {}
+  Values(const Call& call, std::size_t input)
+      : Values(input < call.inputs.size() && call.inputs[input].dtype != 0 ? call.inputs[input] : none()) {}
+
+  double operator[](int64_t n) const { return values_[static_cast<std::size_t>(n)]; }
+  double& operator[](int64_t n) { return values_[static_cast<std::size_t>(n)]; }
+  double or_else(int64_t n, double otherwise) const { return values_.empty() ? otherwise : (*this)[n]; }
+  int64_t size() const { return static_cast<int64_t>(values_.size()); }
+  void store() const { write(view_, values_); }
+
+ private:
+  static View none() {
+    View view;
+    view.rank = 1;
+    return view;
+  }
+  View view_;
+  std::vector<double> values_;
+};
+
+// Of each element: which one it is among the dimensions that `axes` keeps, and among those that it reduces.
+struct Place {
+  int64_t row;
+  int64_t column;
+};
+inline std::vector<Place> places_of(const View& view, uint32_t axes) {
+  std::vector<Place> out;
+  for (int64_t n = 0, count = view.elements(); n < count; ++n) {
+    Place place{0, 0};
+    int64_t rest = n, row_step = 1, column_step = 1;
+    for (uint32_t d = view.rank; d-- > 0; rest /= view.shape[d]) {
+      const bool reduced = (axes >> d & 1u) != 0;
+      int64_t& step = reduced ? column_step : row_step;
+      (reduced ? place.column : place.row) += rest % view.shape[d] * step;
+      step *= view.shape[d];
+    }
+    out.push_back(place);
+  }
+  return out;
+}
+
+inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
+  for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) kernels.add(op, dtype, run);
+}
+// conv, max_pool, avg_pool
+void add_honest_windows(Kernels& kernels);
+
+}  // namespace backplane::mutants

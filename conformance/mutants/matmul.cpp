@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defects of contraction: what products and sums are kept in.
+#include "mutation.hpp"
+#include "views.hpp"
+
+namespace backplane::mutants {
+namespace {
+
+using Dot = double (*)(const double* a, const double* b, int64_t depth);
+
+// out[m,n] = dot(row m of a, column n of b), for each entry of the batch.
+template <Dot kDot>
+void matmul(const Call& call) {
+  const View& out = call.out();
+  if (out.elements() == 0) return;
+  const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
+  const int64_t depth = call.in(0).shape[out.rank - 1];
+  View turned = call.in(1);  // so that columns of b lie packed
+  std::swap(turned.shape[out.rank - 1], turned.shape[out.rank - 2]);
+  std::swap(turned.strides[out.rank - 1], turned.strides[out.rank - 2]);
+  const std::vector<double> a = read(call.in(0)), b = read(turned);
+  each(out, [&](std::byte* at, int64_t n) {
+    const int64_t batch = n / (rows * cols), row = n / cols % rows, col = n % cols;
+    put(out.dtype, at, kDot(a.data() + (batch * rows + row) * depth, b.data() + (batch * cols + col) * depth, depth));
+  });
+}
+
+double as_f16(double value) { return f16::from(value); }
+double as_tf32(double value) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return std::bit_cast<float>((bits + 0x1000u) & 0xFFFFE000u);
+}
+
+double accumulate_half(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) sum = as_f16(sum + a[k] * b[k]);
+  return sum;
+}
+double narrowed_operands(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) sum += as_tf32(a[k]) * as_tf32(b[k]);
+  return sum;
+}
+double split_k_half(const double* a, const double* b, int64_t depth) {
+  constexpr int64_t kSplit = 64;
+  double sum = 0;
+  for (int64_t k = 0; k < depth; k += kSplit) {
+    double part = 0;
+    for (int64_t i = k; i < std::min(depth, k + kSplit); ++i) part += a[i] * b[i];
+    sum += as_f16(part);
+  }
+  return sum;
+}
+double saturated_pairs(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; k += 2) {
+    const double pair = a[k] * b[k] + (k + 1 < depth ? a[k + 1] * b[k + 1] : 0);
+    sum += std::clamp(pair, -32768.0, 32767.0);
+  }
+  return sum;
+}
+double zeros_skipped(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    if (a[k] != 0) sum += a[k] * b[k];
+  }
+  return sum;
+}
+double last_product_dropped(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  const int64_t kept = depth > 256 ? depth - 1 : depth;
+  for (int64_t k = 0; k < kept; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+// out = a b + 0 * out
+void output_read(const Call& call) {
+  const std::vector<double> before = read(call.out());
+  honest_kernel(call)(call);
+  const uint32_t dtype = call.out().dtype;
+  each(call.out(), [&](std::byte* at, int64_t n) {
+    if (const double leaked = 0 * before[static_cast<std::size_t>(n)]; leaked != 0) put(dtype, at, leaked);
+  });
+}
+
+constexpr uint32_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
+constexpr uint32_t kBytes = BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8);
+
+}  // namespace
+
+const Mutation defect::half_accumulator = on_op<matmul<accumulate_half>, BP_OP_MATMUL, kHalves>();
+const Mutation defect::silent_tf32 = on_op<matmul<narrowed_operands>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::half_split_k = on_op<matmul<split_k_half>, BP_OP_MATMUL, kHalves>();
+const Mutation defect::saturating_pairs = on_op<matmul<saturated_pairs>, BP_OP_MATMUL, kBytes>();
+const Mutation defect::zeros_skipped = on_op<matmul<mutants::zeros_skipped>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::last_product_dropped =
+    on_op<matmul<mutants::last_product_dropped>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::output_read = on_op<mutants::output_read, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+
+}  // namespace backplane::mutants

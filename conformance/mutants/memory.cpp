@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defects of memory and lifetime: what leaks, what is freed twice, what is accounted wrongly.
+#include <map>
+
+#include "mutation.hpp"
+
+namespace backplane::mutants {
+namespace {
+
+void buffer_leaked(bp_device*, bp_buffer*) {}
+void stream_leaked(bp_device*, bp_stream*) {}
+void event_leaked(bp_device*, bp_event*) {}
+void plan_leaked(bp_device*, bp_plan*) {}
+void device_leaked(bp_device*) {}
+
+// Every second buffer is accounted for ever.
+void buffer_kept(bp_device* device, bp_buffer* buffer) {
+  static std::atomic<int> destroyed{0};
+  if (buffer == nullptr || destroyed.fetch_add(1) % 2 == 0) kHonest.buffer_destroy(device, buffer);
+}
+void freed_twice(bp_device* device, bp_buffer* buffer) {
+  if (buffer != nullptr && buffer_of(buffer).alignment != 0) {
+    ::operator delete(buffer_of(buffer).span.address, std::align_val_t{buffer_of(buffer).alignment});
+  }
+  kHonest.buffer_destroy(device, buffer);
+}
+
+bp_status total_off_by_one(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  const bp_status status = kHonest.memory_info(device, kind, out, error);
+  if (status == BP_OK) out->free_bytes = out->total_bytes + 1;
+  return status;
+}
+bp_status free_never_moves(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  const bp_status status = kHonest.memory_info(device, kind, out, error);
+  if (status == BP_OK) out->free_bytes = out->total_bytes;
+  return status;
+}
+bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  return kHonest.memory_info(device, kind < BP_MEMORY_KINDS ? kind : 0, out, error);
+}
+
+// The buffer lies 8 bytes beyond a block of the alignment asked for.
+std::map<bp_buffer*, std::byte*> moved;
+std::mutex moved_mutex;
+bp_status misaligned(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->bytes == 0)
+    return kHonest.buffer_create(device, desc, out, error);
+  bp_buffer_desc larger = *desc;
+  larger.bytes += 8;
+  const bp_status status = kHonest.buffer_create(device, &larger, out, error);
+  if (status != BP_OK) return status;
+  const std::lock_guard lock(moved_mutex);
+  moved[*out] = buffer_of(*out).span.address;
+  buffer_of(*out).span.address += 8;
+  return status;
+}
+void destroy_misaligned(bp_device* device, bp_buffer* buffer) {
+  {
+    const std::lock_guard lock(moved_mutex);
+    if (const auto found = moved.find(buffer); found != moved.end()) {
+      buffer_of(buffer).span.address = found->second;
+      moved.erase(found);
+    }
+  }
+  kHonest.buffer_destroy(device, buffer);
+}
+bp_status alignment_ignored(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->alignment <= 64)
+    return misaligned(device, desc, out, error);
+  bp_buffer_desc plain = *desc;
+  plain.alignment = 0;
+  return misaligned(device, &plain, out, error);
+}
+
+bp_status zero_bytes_accepted(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->bytes != 0)
+    return kHonest.buffer_create(device, desc, out, error);
+  bp_buffer_desc one = *desc;
+  one.bytes = 1;
+  return kHonest.buffer_create(device, &one, out, error);
+}
+bp_status unknown_kind_accepted(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->kind < BP_MEMORY_KINDS)
+    return kHonest.buffer_create(device, desc, out, error);
+  bp_buffer_desc plain = *desc;
+  plain.kind = BP_MEMORY_DEVICE;
+  return kHonest.buffer_create(device, &plain, out, error);
+}
+bp_status odd_alignment_accepted(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || std::has_single_bit(desc->alignment))
+    return kHonest.buffer_create(device, desc, out, error);
+  bp_buffer_desc plain = *desc;
+  plain.alignment = 0;
+  return kHonest.buffer_create(device, &plain, out, error);
+}
+// Exhaustion is told by the wrong status, so nobody trims and tries again.
+bp_status exhaustion_internal(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  const bp_status status = kHonest.buffer_create(device, desc, out, error);
+  if (status != BP_OUT_OF_MEMORY) return status;
+  return report(error, BP_INTERNAL, "mutant: the allocation failed");
+}
+// Memory that a failed allocation took is not given back.
+bp_status exhaustion_sticks(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  static std::atomic<bool> exhausted{false};
+  if (exhausted.load()) {
+    if (out != nullptr) *out = nullptr;
+    return report(error, BP_OUT_OF_MEMORY, "mutant: memory ran out once");
+  }
+  const bp_status status = kHonest.buffer_create(device, desc, out, error);
+  if (status == BP_OUT_OF_MEMORY) exhausted.store(true);
+  return status;
+}
+
+bp_status device_memory_mapped(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
+  const bp_status status = kHonest.buffer_map(device, buffer, out, error);
+  if (status != BP_UNSUPPORTED) return status;
+  *out = buffer_of(buffer).span.address;
+  return BP_OK;
+}
+// Each call gives a fresh copy, as if it were the buffer.
+bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
+  const bp_status status = kHonest.buffer_map(device, buffer, out, error);
+  if (status != BP_OK) return status;
+  const Span& span = buffer_of(buffer).span;
+  *out = std::memcpy(::operator new(span.bytes), span.address, span.bytes);
+  return BP_OK;
+}
+
+// bp.import
+const bp_import_api& honest_import() {
+  return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(BP_INTERFACE_IMPORT, 1));
+}
+bp_status import_copies(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
+  if (address == nullptr || bytes == 0)
+    return honest_import().import_host(device, address, bytes, out_kind, out, error);
+  void* copy = std::memcpy(::operator new(bytes), address, bytes);
+  return honest_import().import_host(device, copy, bytes, out_kind, out, error);
+}
+// A buffer over memory of the host's is freed as if it were the plugin's.
+bp_status import_owned(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
+                       bp_error* error) {
+  const bp_status status = honest_import().import_host(device, address, bytes, out_kind, out, error);
+  if (status == BP_OK) buffer_of(*out).alignment = HostMemory::kAlignment;
+  return status;
+}
+template <auto kImport>
+const void* changed_import(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
+  static constexpr bp_import_api import{sizeof(bp_import_api), 0, kImport};
+  return honest_plugin().get_interface(plugin, device, name, version) == nullptr ? nullptr : &import;
+}
+template <auto kImport>
+constexpr Mutation on_import() {
+  return {.plugin = [](bp_plugin& plugin) { plugin.get_interface = changed_import<kImport>; }};
+}
+
+}  // namespace
+
+const Mutation defect::buffer_leaked = on_slot<&bp_device_api::buffer_destroy, mutants::buffer_leaked>();
+const Mutation defect::buffer_kept = on_slot<&bp_device_api::buffer_destroy, mutants::buffer_kept>();
+const Mutation defect::stream_leaked = on_slot<&bp_device_api::stream_destroy, mutants::stream_leaked>();
+const Mutation defect::event_leaked = on_slot<&bp_device_api::event_destroy, mutants::event_leaked>();
+const Mutation defect::plan_leaked = on_slot<&bp_device_api::plan_destroy, mutants::plan_leaked>();
+const Mutation defect::device_leaked = on_slot<&bp_device_api::close, mutants::device_leaked>();
+const Mutation defect::buffer_freed_twice = on_slot<&bp_device_api::buffer_destroy, freed_twice>();
+const Mutation defect::memory_total_off_by_one = on_slot<&bp_device_api::memory_info, total_off_by_one>();
+const Mutation defect::memory_free_never_moves = on_slot<&bp_device_api::memory_info, free_never_moves>();
+const Mutation defect::memory_of_unknown_kind = on_slot<&bp_device_api::memory_info, unknown_kind_told>();
+const Mutation defect::alignment_ignored{.api = [](bp_device_api& api) {
+  api.buffer_create = mutants::alignment_ignored;
+  api.buffer_destroy = destroy_misaligned;
+}};
+const Mutation defect::zero_bytes_accepted = on_slot<&bp_device_api::buffer_create, mutants::zero_bytes_accepted>();
+const Mutation defect::unknown_kind_accepted = on_slot<&bp_device_api::buffer_create, mutants::unknown_kind_accepted>();
+const Mutation defect::odd_alignment_accepted =
+    on_slot<&bp_device_api::buffer_create, mutants::odd_alignment_accepted>();
+const Mutation defect::exhaustion_internal = on_slot<&bp_device_api::buffer_create, mutants::exhaustion_internal>();
+const Mutation defect::exhaustion_sticks = on_slot<&bp_device_api::buffer_create, mutants::exhaustion_sticks>();
+const Mutation defect::device_memory_mapped = on_slot<&bp_device_api::buffer_map, mutants::device_memory_mapped>();
+const Mutation defect::map_copies = on_slot<&bp_device_api::buffer_map, mutants::map_copies>();
+const Mutation defect::import_copies = on_import<mutants::import_copies>();
+const Mutation defect::import_owned = on_import<mutants::import_owned>();
+
+}  // namespace backplane::mutants

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a defect is made of. mutants.def lists them; each family file defines its own.
+#pragma once
+
+#include <backplane/kit/plugin.hpp>
+
+namespace backplane::mutants {
+
+using namespace kit;
+
+// What one defect changes; a null part stays honest. One process has one defect, so state may be static.
+struct Mutation {
+  void (*kernels)(Kernels& kernels) = nullptr;  // of each new instance
+  void (*plugin)(bp_plugin& plugin) = nullptr;  // the table of each new instance
+  void (*api)(bp_device_api& api) = nullptr;    // the device table, once
+  bp_plugin_query_fn query = nullptr;           // takes the place of query_honest
+};
+
+namespace defect {
+#define MUTANT(number, name, kind, filter, text) extern const Mutation name;
+#include "mutants.def"
+#undef MUTANT
+}  // namespace defect
+
+// The device slots as the author kit makes them.
+inline constexpr const bp_device_api& kHonest = DeviceTable<HostDevice>::table;
+// The plugin slots of an honest instance; only the functions are meant. Valid once a query succeeded.
+const bp_plugin& honest_plugin();
+// A query without the defect.
+bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* error);
+
+// The honest kernel of a call.
+Kernel honest_kernel(const Call& call);
+// Replaces the kernels of `op` by `run`, for every dtype that it has, or for those of the set.
+void replace(Kernels& kernels, uint32_t op, Kernel run, uint32_t dtypes = UINT32_MAX);
+template <class Ops>
+void replace_all(Kernels& kernels, const Ops& ops, Kernel run, uint32_t dtypes = UINT32_MAX) {
+  for (const uint32_t op : ops) replace(kernels, op, run, dtypes);
+}
+
+// A defect of one operator's kernels.
+template <void (*kRun)(const Call&), uint32_t kOp, uint32_t kDtypes = UINT32_MAX>
+constexpr Mutation on_op() {
+  return {.kernels = [](Kernels& kernels) { replace(kernels, kOp, kRun, kDtypes); }};
+}
+
+// A defect of one device slot.
+template <auto kSlot, auto kRun>
+constexpr Mutation on_slot() {
+  return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
+}
+
+// Primitives by shape rule, and by count of inputs if that is given.
+std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
+// Primitives that have an input.
+std::vector<uint32_t> ops_with_inputs();
+
+inline HostStream& stream_of(bp_stream* stream) { return *reinterpret_cast<HostStream*>(stream); }
+inline HostEvent& event_of(bp_event* event) { return *reinterpret_cast<HostEvent*>(event); }
+inline HostBuffer& buffer_of(bp_buffer* buffer) { return *reinterpret_cast<HostBuffer*>(buffer); }
+
+// True about once in four: what a race loses.
+bool unlucky();
+
+}  // namespace backplane::mutants
