@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,11 @@ bool write_all(int fd, const char* bytes, size_t count) {
 }
 
 }  // namespace
+
+uint64_t file_bytes(int fd) {
+  struct stat facts {};
+  return fstat(fd, &facts) == 0 ? static_cast<uint64_t>(facts.st_size) : 0;
+}
 
 bool send(int fd, const Message& message) {
   const std::string_view text = std::string_view(message.result.message).substr(0, most_text);

@@ -46,8 +46,17 @@ struct Work {
   uint32_t last;
 };
 
-// The child's side: does what `work_fd` names until it closes. Never returns to the caller's code.
+// Descriptors of a worker.
+struct WorkerEnds {
+  int work;    // ranges come from it until it closes
+  int report;  // messages go into it
+  int output;  // file behind its standard output and error
+};
+
+uint64_t file_bytes(int fd);
+
+// The child's side. Never returns to the caller's code.
 [[noreturn]] void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
-                       int work_fd, int report_fd);
+                       WorkerEnds ends);
 
 }  // namespace bp::conformance

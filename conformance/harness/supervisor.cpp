@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ namespace bp::conformance {
 
 namespace {
 
-constexpr uint32_t most_work = 32;  // cases at once: few enough that the workers end together
+constexpr uint64_t most_output = 64u << 20;  // in memory; a case that writes less is judged by its worker
+constexpr uint32_t most_work = 32;           // cases at once: few enough that the workers end together
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
@@ -53,6 +55,14 @@ uint64_t resident_bytes(pid_t pid) {
   uint64_t total = 0, resident = 0;
   file >> total >> resident;
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string last_output(int fd) {
+  const uint64_t bytes = file_bytes(fd);
+  std::string tail(std::min<uint64_t>(bytes, 1024), ' ');
+  const ssize_t count = pread(fd, tail.data(), tail.size(), static_cast<off_t>(bytes - tail.size()));
+  tail.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return tail;
 }
 
 std::string describe_end(int status) {
@@ -120,7 +130,9 @@ std::vector<Result> Supervisor::run() {
 bool Supervisor::finished() const { return workers_.empty() && queue_.empty(); }
 
 void Supervisor::start() {
-  Pipe work_pipe, report_pipe, output_pipe;
+  Pipe work_pipe, report_pipe;
+  const int output = Pipe::high(memfd_create("output", MFD_CLOEXEC));
+  fcntl(output, F_SETFL, O_APPEND);
   fflush(nullptr);
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
@@ -129,31 +141,27 @@ void Supervisor::start() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(work_pipe.write);
     close(report_pipe.read);
-    dup2(output_pipe.write, STDOUT_FILENO);
-    dup2(output_pipe.write, STDERR_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
-    close(output_pipe.read);
-    close(output_pipe.write);
     for (const Worker& other : workers_) {  // else they would not see their ends close
       close(other.work);
       close(other.report);
       close(other.output);
     }
-    work(catalogue_, selection_, options_, work_pipe.read, report_pipe.write);
+    work(catalogue_, selection_, options_, {work_pipe.read, report_pipe.write, output});
   }
   setpgid(pid, pid);
   close(work_pipe.read);
   close(report_pipe.write);
-  close(output_pipe.write);
-  fcntl(output_pipe.read, F_SETFL, O_NONBLOCK);
   fcntl(report_pipe.read, F_SETFL, O_NONBLOCK);
   Worker& worker = workers_.emplace_back();
   worker.pid = pid;
   worker.work = work_pipe.write;
   worker.report = report_pipe.read;
-  worker.output = output_pipe.read;
+  worker.output = output;
   worker.since = now_ns();
   give_work(worker);
 }
@@ -169,28 +177,11 @@ void Supervisor::give_work(Worker& worker) {
 
 void Supervisor::wait_for_news() {
   std::vector<pollfd> fds;
-  for (const Worker& worker : workers_) {
-    fds.push_back({worker.report, POLLIN, 0});
-    fds.push_back({worker.output, POLLIN, 0});
-  }
+  for (const Worker& worker : workers_) fds.push_back({worker.report, POLLIN, 0});
   if (poll(fds.data(), fds.size(), 100) <= 0) return;
   for (size_t index = 0; index < workers_.size(); ++index) {
-    Worker& worker = workers_[index];
-    if (fds[2 * index + 1].revents != 0) drain(worker);
-    if (fds[2 * index].revents != 0) listen(worker);
+    if (fds[index].revents != 0) listen(workers_[index]);
   }
-}
-
-void Supervisor::drain(Worker& worker) {
-  char bytes[1 << 14];
-  ssize_t count;
-  while (worker.output >= 0 && (count = read(worker.output, bytes, sizeof(bytes))) > 0) {
-    worker.output_bytes += static_cast<uint64_t>(count);
-    worker.tail.append(bytes, static_cast<size_t>(count));
-    if (worker.tail.size() > 2048) worker.tail.erase(0, worker.tail.size() - 1024);
-    if (worker.output_bytes > 16 * options_.limits.output_bytes) break;  // others want to be heard, too
-  }
-  if (worker.output >= 0 && count == 0) close_fd(worker.output);
 }
 
 void Supervisor::listen(Worker& worker) {
@@ -234,29 +225,22 @@ void Supervisor::take(Worker& worker, Message& message) {
 }
 
 void Supervisor::finish(Worker& worker, Message& message) {
-  drain(worker);
   Result& result = message.result;
-  if (!is_failure(result.outcome)) {
-    if (worker.foreign) {
-      result.outcome = Outcome::fail;
-      result.message = "a call returned in a second process: the plugin forked";
-    } else if (worker.output_bytes > options_.limits.output_bytes) {
-      result.outcome = Outcome::fail;
-      result.message = fmt::format(
-          "the plugin wrote {} bytes to standard output or error; the limit is {} a case. It has a log slot",
-          worker.output_bytes, options_.limits.output_bytes);
-    }
+  const bool leaves = is_failure(result.outcome);  // after a failure the worker ends by itself
+  if (worker.foreign) {
+    result.outcome = Outcome::fail;
+    result.message = "a call returned in a second process: the plugin forked";
   }
   worker.running = false;
   worker.rest.first = worker.index + 1;
   worker.last_index = worker.index;
   worker.any_finished = true;
   worker.since = now_ns();
-  worker.output_bytes = 0;
-  worker.tail.clear();
   const bool failed = is_failure(result.outcome);
   settle(worker.index, std::move(result));
-  if (failed || worker.rest.first < worker.rest.last) return;
+  if (leaves) return;
+  if (failed) return end(worker);
+  if (worker.rest.first < worker.rest.last) return;
   worker.has_rest = false;
   give_work(worker);
 }
@@ -299,6 +283,10 @@ void Supervisor::check_limits(Worker& worker) {
   }
   if (now_ns() - worker.measured < 100'000'000) return;
   worker.measured = now_ns();
+  if (const uint64_t bytes = file_bytes(worker.output); bytes > most_output) {
+    conclude(worker, Outcome::fail, fmt::format("the plugin wrote {} MiB to standard output or error", bytes >> 20));
+    return end(worker);
+  }
   const uint64_t resident = resident_bytes(worker.pid);
   if (resident > options_.limits.resident_bytes) {
     conclude(worker, Outcome::leak,
@@ -336,7 +324,6 @@ void Supervisor::look_for_end(Worker& worker) {
 void Supervisor::ended(Worker& worker, int status) {
   if (worker.reaped) status = worker.status;
   worker.reaped = true;
-  drain(worker);
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0 && (worker.closing || !worker.running);
   if (!well) conclude(worker, Outcome::crash, describe_end(status));
   end(worker);
@@ -344,7 +331,8 @@ void Supervisor::ended(Worker& worker, int status) {
 
 // The worker's case, or where none was running the last one, ended so.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
-  if (!worker.tail.empty()) message += "; its last output: " + worker.tail;
+  if (const std::string tail = last_output(worker.output); worker.running && !tail.empty())
+    message += "; its last output: " + tail;
   if (worker.running) {
     worker.running = false;
     worker.rest.first = worker.index + 1;

@@ -29,7 +29,8 @@ class Supervisor {
  private:
   struct Worker {
     pid_t pid = 0;  // 0: gone
-    int work = -1, report = -1, output = -1;
+    int work = -1, report = -1;
+    int output = -1;  // a file in memory with what the running case printed
     MessageReader reader{};
     Work rest{};  // what it was given and has not finished
     bool has_rest = false;
@@ -37,20 +38,18 @@ class Supervisor {
     bool any_finished = false;
     bool closing = false;
     bool foreign = false;  // a second process came back from the running case
-    bool reaped = false;    // with `status`
+    bool reaped = false;   // with `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;
     uint64_t since = 0;     // the latest sign of life
     uint64_t measured = 0;  // when its memory was
-    uint64_t output_bytes = 0;
-    std::string tail{};  // of its output
+    std::string tail{};     // of its output
   };
 
   bool finished() const;
   void start();
   void give_work(Worker& worker);
   void wait_for_news();
-  void drain(Worker& worker);
   void listen(Worker& worker);
   void take(Worker& worker, Message& message);
   void finish(Worker& worker, Message& message);

@@ -28,21 +28,15 @@ bool receive(int fd, Work& work) {
   }
 }
 
-// Whether this process has no children, or had them before. A new one is waited for shortly: if it is a second return of
-// the call, it says so on the channel and ends.
-class Children {
- public:
-  void look() {
-    siginfo_t info{};
-    if (known_ || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
-    for (int round = 0; round < 200 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0; ++round)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    known_ = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-  }
-
- private:
-  bool known_ = false;  // one lives on
-};
+// Whether a child process is left, dead or alive: a host that waits for its own children would meet it. One that is a second
+// return of the call is waited for shortly, for it says so on the channel before it ends.
+bool left_a_child() {
+  siginfo_t info{};
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  for (int round = 0; round < 200 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0; ++round)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return true;
+}
 
 }  // namespace
 
@@ -72,24 +66,31 @@ Result run_case(Session& session, const Case& which) {
   return result;
 }
 
-void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options, int work_fd,
-          int report_fd) {
+void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
+          WorkerEnds ends) {
   const pid_t self = getpid();
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
-    if (!send(report_fd, message)) _exit(3);
+    if (!send(ends.report, message)) _exit(3);
   };
   Work part;
-  Children children;
-  while (receive(work_fd, part)) {
+  while (receive(ends.work, part)) {
     for (uint32_t index = part.first; index < part.last; ++index) {
+      if (file_bytes(ends.output) != 0 && ftruncate(ends.output, 0) != 0) _exit(3);
       tell({Message::Kind::started, index});
-      const Result result = run_case(session, catalogue[selection[index]]);
+      Result result = run_case(session, catalogue[selection[index]]);
       if (getpid() != self) {
         tell({Message::Kind::foreign, index});
         _exit(0);
       }
-      children.look();
+      const uint64_t printed = file_bytes(ends.output);
+      if (!is_failure(result.outcome) && left_a_child()) {
+        result = {Outcome::fail, "a child process was left behind, which a host that waits for its own would meet"};
+      } else if (!is_failure(result.outcome) && printed > options.limits.output_bytes) {
+        result = {Outcome::fail, fmt::format("the plugin wrote {} bytes to standard output or error; the limit is {} a "
+                                             "case. There is a log slot",
+                                             printed, options.limits.output_bytes)};
+      }
       tell({Message::Kind::finished, index, result});
       if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
     }

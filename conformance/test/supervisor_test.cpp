@@ -32,7 +32,7 @@ Case named(std::string id, std::function<void(Context&)> body) {
 }
 
 // Runs `body` among cases that pass, and expects them to pass.
-Result among_others(std::function<void(Context&)> body, unsigned jobs = 1) {
+Result among_others(std::function<void(Context&)> body, unsigned jobs = 1, uint64_t case_ns = 30'000'000'000) {
   Catalogue catalogue;
   for (int index = 0; index < 40; ++index)
     catalogue.push_back(named("group.before.n" + std::to_string(index), nothing));
@@ -42,7 +42,7 @@ Result among_others(std::function<void(Context&)> body, unsigned jobs = 1) {
   for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
   RunOptions options;
   options.jobs = jobs;
-  options.limits.case_ns = 1'000'000'000;
+  options.limits.case_ns = case_ns;
   options.limits.resident_bytes = uint64_t{512} << 20;
   const std::vector<Result> results = run(catalogue, selection, options);
   for (size_t index = 0; index < results.size(); ++index) {
@@ -87,8 +87,8 @@ TEST(Supervisor, ExceptionsAreFailures) {
 }
 
 TEST(Supervisor, AHangEnds) {
-  EXPECT_OUTCOME(among_others([](Context&) { std::this_thread::sleep_for(std::chrono::hours(1)); }), hang,
-                 "within 1 s");
+  EXPECT_OUTCOME(among_others([](Context&) { std::this_thread::sleep_for(std::chrono::hours(1)); }, 1, 1'000'000'000),
+                 hang, "within 1 s");
 }
 
 TEST(Supervisor, HangsOfAGroupAreBounded) {
@@ -129,11 +129,18 @@ TEST(Supervisor, ProcessesLeftBehindAreEnded) {
     char byte;
     static_cast<void>(!read(ends[0], &byte, 1));
   });
-  EXPECT_EQ(name_of(result.outcome), "pass");
+  EXPECT_THAT(result.message, HasSubstr("left behind"));
   close(ends[1]);
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the stray process still holds the pipe";
   close(ends[0]);
+}
+
+TEST(Supervisor, AChildLeftBehindIsAFailure) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   if (fork() == 0) execl("/bin/true", "true", nullptr);
+                 }),
+                 fail, "left behind");
 }
 
 TEST(Supervisor, ClosedDescriptorsAreACrashOfThatCase) {

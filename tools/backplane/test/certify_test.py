@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""backplane certify from outside: certify_test.py COMMAND REFERENCE_FOLDER MUTANT_LIBRARY.
+
+Wrong usage, files that are no plugin, a plugin that passes, one that is killed and resumed, plugins with defects whose repro
+lines are pasted into a shell, and hostile ones that must not harm the run."""
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "checks"))
+import tap
+
+command, reference, mutant = sys.argv[1:]
+library = os.path.join(reference, "libbackplane_reference.so")
+work = tempfile.mkdtemp(prefix="backplane-certify-")
+environment = {**os.environ, "BACKPLANE_PLUGIN_PATH": reference}
+
+
+def run(*arguments, **variables):
+    return subprocess.run([command, "certify", *arguments], env={**environment, **variables}, cwd=work, text=True,
+                          capture_output=True, timeout=300, check=False)
+
+
+def certificate(*arguments, **variables):
+    process = run(*arguments, "--json", "--quiet", **variables)
+    return json.loads(process.stdout), process
+
+
+def failures(document):
+    return [each for each in document["non_passes"] if each["outcome"] != "not_claimed"]
+
+
+def refused(name, words, *arguments):
+    process = run(*arguments)
+    tap.check(f"refused: {name}", process.returncode == 2 and all(word in process.stderr for word in words),
+              f"exit status {process.returncode}: {process.stderr}")
+
+
+# Wrong usage
+refused("no plugin named", ["name a plugin"])
+refused("a name that no plugin has", ["'acme'", "reference", "doctor"], "acme")
+refused("a path that is not there", ["cannot be opened"], "./nothing.so")
+refused("a folder", ["no file"], reference + "/")
+refused("an unknown profile", ["'gold'", "core, infer or train"], library, "--profile", "gold")
+refused("a filter that matches nothing", ["--list"], library, "--filter", "nothing.like.this")
+refused("two forms at once", ["exclude"], library, "--json", "--html")
+refused("a seed that is no number", ["seed"], library, "--seed", "x")
+refused("only what failed, of nothing", ["no certificate"], library, "--only-failed", "--output", work + "/empty")
+with open(work + "/file", "w", encoding="utf-8") as file:
+    file.write("not a library")
+refused("an output that is a file", ["file"], library, "--output", work + "/file/below")
+
+# No plugin
+document, process = certificate(work + "/file", "--filter", "abi")
+tap.check("a file that is no library: not certified, with the reason",
+          process.returncode == 1 and "not certified" in document["verdict"]["statement"] and
+          all(each["outcome"] == "not_run" for each in document["non_passes"]), process.stdout[:2000])
+document, process = certificate(library, "--device", "9", "--filter", "abi")
+tap.check("a device that is not there", "device 9" in document["verdict"]["statement"], document["verdict"]["statement"])
+
+# One that passes
+cases = ["--filter", "abi.library", "--filter", "numeric.add.f32"]
+process = run(library, *cases, "--seed", "7", "--output", "good")
+tap.check("a part that passes is a success", process.returncode == 0 and " pass" in process.stdout, process.stdout + process.stderr)
+tap.check("it leaves three forms", all(os.path.getsize(f"{work}/good/libbackplane_reference.{end}") for end in ("json", "xml", "html")))
+tap.check("and no journal", not os.path.exists(work + "/good/libbackplane_reference.journal"))
+by_name = run("reference", *cases, "--seed", "7", "--output", "good")
+tap.check("by name it is the same plugin", by_name.returncode == 0, by_name.stdout + by_name.stderr)
+inside, process = certificate(library, *cases, "--in-process", "--seed", "7")
+tap.check("in-process the same cases pass", process.returncode == 0 and not failures(inside), process.stdout[:2000])
+start = time.monotonic()
+listed = run("--list").stdout.split()
+tap.check(f"the list is there at once ({time.monotonic() - start:.2f} s)", len(listed) > 1000, f"{len(listed)} cases")
+tap.check("a filter by pattern", run("--list", "--filter", "*.add.f32.*").stdout.count(".add.f32.") > 1)
+
+# Killed and resumed
+arguments = [library, "--seed", "7", "--output", "killed", "--quiet", "--jobs", "2", "--filter", "numeric"]
+journal = work + "/killed/libbackplane_reference.journal"
+running = subprocess.Popen([command, "certify", *arguments], env=environment, cwd=work, stdout=subprocess.DEVNULL,
+                           start_new_session=True)
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline and (not os.path.exists(journal) or os.path.getsize(journal) < 20000):
+    time.sleep(0.01)
+running.send_signal(signal.SIGKILL)
+running.wait()
+with open(journal, encoding="utf-8") as file:
+    lines = len(file.readlines())
+time.sleep(0.2)
+tap.check("a killed run leaves no process", subprocess.run(["pgrep", "-s", str(running.pid)], check=False,
+                                                           capture_output=True).returncode != 0)
+other = run(*arguments[:1], "--seed", "8", *arguments[3:], "--resume")
+tap.check("a journal of another seed is refused", other.returncode == 2 and "seed 7" in other.stderr, other.stderr)
+resumed, process = certificate(*arguments, "--resume")
+tap.check(f"a killed run goes on where it was ({lines} results kept)",
+          process.returncode == 0 and resumed["run"]["resumed"] and resumed["verdict"]["counts"]["not_run"] == 0 and lines > 50,
+          process.stdout[:2000] + process.stderr)
+whole, _ = certificate(library, "--seed", "7", "--output", "whole", "--filter", "numeric")
+tap.check("and comes to the same verdict", resumed["verdict"] == {**whole["verdict"], "extensions": resumed["verdict"]["extensions"]},
+          json.dumps([resumed["verdict"], whole["verdict"]])[:3000])
+
+
+# Repro lines: a failure each of ten defects, pasted
+def repro(defect, *filters):
+    document, _ = certificate(mutant, "--fail-fast", "--jobs", "1", "--timeout", "5", "--seed", "11", "--output", "mutant",
+                              *[word for name in filters for word in ("--filter", name)], BACKPLANE_MUTANT=defect)
+    found = failures(document)
+    first = next((each for each in found if each["outcome"] != "not_run"), None)
+    if first is None:
+        return tap.check(f"{defect} fails a case", False, json.dumps(document["verdict"]))
+    words = shlex.split(first["repro"])
+    start = time.monotonic()
+    again = subprocess.run([command, *words[1:], "--timeout", "5", "--json", "--quiet", "--output", "again"], cwd=work, text=True,
+                           env={**environment, "BACKPLANE_MUTANT": defect}, capture_output=True, timeout=60, check=False)
+    seconds = time.monotonic() - start
+    repeated = failures(json.loads(again.stdout))
+    return tap.check(f"{defect}: the repro line repeats it ({seconds:.2f} s)",
+                     words[0] == "backplane" and again.returncode == 1 and
+                     [(each["id"], each["outcome"]) for each in repeated] == [(first["id"], first["outcome"])],
+                     f"{first}\n{again.stdout[-2000:]}\n{again.stderr}")
+
+
+repro("drop_tail", "numeric.add")
+repro("strides_ignored", "numeric.add")
+repro("offset_ignored", "numeric.add")
+repro("negative_stride_unsigned", "numeric.add")
+repro("stride_zero_as_one", "numeric.add")
+repro("batch_truncated", "numeric.matmul")
+repro("silent_tf32", "numeric.matmul")
+repro("k_zero_unwritten", "numeric.matmul")
+repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
+repro("transposed_pitch", "numeric.matmul")
+
+tap.done()
