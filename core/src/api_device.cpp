@@ -120,13 +120,12 @@ bp_status bph_device_get_interface(bph_device* device, const char* name, uint32_
     require_out(out_device, "bph_device_get_interface");
     Device& target = require<Device>(device, "bph_device_get_interface");
     if (name == nullptr) throw Error(BP_INVALID_ARGUMENT, "bph_device_get_interface: the name is null; pass one");
-    const void* table = target.plugin->get_interface(target.handle, name, version);
+    const void* table = target.plugin->own_interface(target.handle, name, version, out_device);
     if (table == nullptr) {
       throw Error(BP_UNSUPPORTED, "{}: the plugin has no interface \"{:.64}\" of version {}", target.name, name,
                   version);
     }
     *out_table = table;
-    *out_device = target.handle;
   });
 }
 

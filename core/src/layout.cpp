@@ -126,6 +126,18 @@ void make_dense(bp_tensor_desc& view) noexcept {
   }
 }
 
+uint64_t view_class(const bp_tensor_desc& view) noexcept {
+  uint64_t classes = is_dense(view) ? 1 : 0;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    const int64_t extent = view.shape[d];
+    const int64_t stride = extent <= 1 ? 0 : view.strides[d];
+    const uint64_t extent_class = extent > 1 ? 2 : static_cast<uint64_t>(extent);
+    const uint64_t stride_class = stride < 0 ? 3 : stride > 1 ? 2 : static_cast<uint64_t>(stride);
+    classes = classes << 4 | extent_class << 2 | stride_class;
+  }
+  return classes;
+}
+
 Answer self_overlap(const bp_tensor_desc& view) noexcept {
   // Sufficient and usual: by rising stride, each step is longer than all that the smaller ones span.
   struct Dim {

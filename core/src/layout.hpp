@@ -22,6 +22,10 @@ bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) no
 bool is_dense(const bp_tensor_desc& view) noexcept;
 void make_dense(bp_tensor_desc& view) noexcept;
 
+// What a plan of any size keeps of a view beside its dtype, rank and flags: whether it is dense, and per dimension the class of
+// the extent (0, 1, more) and of the stride (0, 1, more, negative; of an extent up to 1 it counts as 0).
+uint64_t view_class(const bp_tensor_desc& view) noexcept;
+
 enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed
 
 // Whether two elements of one view share an address.

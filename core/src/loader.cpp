@@ -185,7 +185,8 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
                 "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                 shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
-  if (table->shutdown != nullptr) plugin->instance = table;  // from here on whatever fails also shuts it down
+  if (table->shutdown != nullptr)
+    plugin->own = plugin->instance = table;  // from here on whatever fails also shuts it down
   check_tables(*table, library);
   plugin->name = read_name(*table, library);
   plugin->version = read_version(*table, library);

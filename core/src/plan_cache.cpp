@@ -18,21 +18,13 @@ uint64_t hash_words(const uint64_t* words, uint32_t count) noexcept {
   return XXH3_64bits(words, count * sizeof(uint64_t));
 }
 
-// The class of a descriptor: the head of its key, and of each view its denseness and the classes of extents and strides.
+// The class of a descriptor: the head of its key, and of each view its class.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   uint32_t count = 2 + (entry.row->attributes->bytes + 7) / 8;
   std::memcpy(out, entry.words, count * sizeof(uint64_t));
   const auto add = [&](const bp_tensor_desc& view, uint64_t head) {
     out[count++] = head;
-    uint64_t classes = is_dense(view) ? 1 : 0;
-    for (uint32_t d = 0; d < view.rank; ++d) {
-      const int64_t extent = view.shape[d];
-      const int64_t stride = extent <= 1 ? 0 : view.strides[d];
-      const uint64_t extent_class = extent > 1 ? 2 : static_cast<uint64_t>(extent);
-      const uint64_t stride_class = stride < 0 ? 3 : stride > 1 ? 2 : static_cast<uint64_t>(stride);
-      classes = classes << 4 | extent_class << 2 | stride_class;
-    }
-    out[count++] = classes;
+    out[count++] = view_class(view);
   };
   for (uint32_t i = 0; i < entry.desc.input_count; ++i) add(entry.desc.inputs[i], *entry.operands[i].key);
   for (uint32_t i = 0; i < entry.desc.output_count; ++i) {

@@ -7,7 +7,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "layers/layer.hpp"
 #include "registry.hpp"
+#include "table.hpp"
 
 namespace bp {
 
@@ -35,6 +37,15 @@ void call_slot(const Plugin& plugin, const char* slot, Call&& call) {
   if (status != BP_OK) throw Error::from_plugin(status, error, fmt::format("{}: {}", plugin.name, slot).c_str());
 }
 
+const void* ask_interface(const bp_plugin* table, bp_device* device, const char* name, uint32_t version) noexcept {
+  if (!BP_HAS_FIELD(table->struct_size, bp_plugin, get_interface) || table->get_interface == nullptr) return nullptr;
+  try {
+    return table->get_interface(table, device, name, version);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 Plugin::Plugin(Ref<Registry> owner, std::string library_path)
@@ -58,6 +69,12 @@ Plugin::~Plugin() {
   }
 }
 
+void Plugin::wrap(const bp_plugin* layer) noexcept {
+  instance = layer;
+  api = complete_table(*layer->device_api);
+  ++layer_count;
+}
+
 uint32_t Plugin::device_count() {
   uint32_t count = 0;
   known_devices.store(0, std::memory_order_relaxed);
@@ -78,13 +95,15 @@ bp_device_info Plugin::device_info(uint32_t index) {
 
 const void* Plugin::get_interface(bp_device* device, const char* interface_name,
                                   uint32_t interface_version) const noexcept {
-  if (!BP_HAS_FIELD(instance->struct_size, bp_plugin, get_interface) || instance->get_interface == nullptr)
-    return nullptr;
-  try {
-    return instance->get_interface(instance, device, interface_name, interface_version);
-  } catch (...) {
-    return nullptr;
-  }
+  return ask_interface(instance, device, interface_name, interface_version);
+}
+
+const void* Plugin::own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
+                                  bp_device** own_device) const noexcept {
+  bp_device* const inner = layers::inner_device(device, layer_count);
+  const void* table = ask_interface(own, inner, interface_name, interface_version);
+  *own_device = table != nullptr ? inner : nullptr;
+  return table;
 }
 
 }  // namespace bp

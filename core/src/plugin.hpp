@@ -26,8 +26,10 @@ class Plugin final : public Object {
   std::string name;  // until the plugin said it: its file's
   std::string version;
   std::string library;                  // path that was opened
-  const bp_plugin* instance = nullptr;  // shut down with the object
-  // Copied, optional slots stubbed, layers spliced in: the only table that core calls. Lives as long as the plugin.
+  const bp_plugin* own = nullptr;       // the plugin's, without layers
+  const bp_plugin* instance = nullptr;  // the outermost layer, or the plugin's own; shut down with the object
+  uint32_t layer_count = 0;             // how many stand before the plugin
+  // The instance's, copied, optional slots stubbed: the only table that core calls. Lives as long as the plugin.
   bp_device_api api = {};
   // Which optional slots the plugin itself has.
   bool has_copy_in = false;
@@ -35,9 +37,16 @@ class Plugin final : public Object {
   bp_host host = {};
   std::atomic<uint32_t> known_devices{0};  // as device_count last answered
 
+  // Puts a layer around the instance.
+  void wrap(const bp_plugin* layer) noexcept;
+
   uint32_t device_count();  // throws UNAVAILABLE with the plugin's reason
   bp_device_info device_info(uint32_t index);
   const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
+
+  // The same of the plugin itself, without layers, with its own handle of `device`: null if there is no such interface.
+  const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
+                            bp_device** own_device) const noexcept;
 
   ~Plugin() override;  // shuts the instance down; the library stays mapped
 

@@ -9,6 +9,9 @@ namespace bp {
 
 namespace {
 
+// What the views of temporaries state, and plans count on, whatever the device's own alignment is.
+constexpr uint64_t full_alignment = uint64_t{1} << BP_MAX_ALIGNMENT_LOG2;
+
 // A temporary in stream order: given back while the work on it is still pending.
 class Temporary {
  public:
@@ -20,7 +23,7 @@ class Temporary {
   }
   bp_operand allocate(Stream& stream, uint64_t bytes) {
     if (bytes == 0) return {nullptr, 0, 0};
-    span_ = stream.device->allocator.allocate(BP_MEMORY_DEVICE, bytes, 0, &stream);
+    span_ = stream.device->allocator.allocate(BP_MEMORY_DEVICE, bytes, full_alignment, &stream);
     allocator_ = &stream.device->allocator;
     return {span_.buffer, span_.offset, 0};
   }

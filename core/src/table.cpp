@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Required slots, stubs for the optional ones, the list of layers.
+// Required slots, and stubs for the optional ones.
 #include "table.hpp"
-
-#include <algorithm>
-#include <cstring>
-#include <string>
 
 #include "error.hpp"
 
@@ -33,15 +29,6 @@ bp_status no_copy_out(bp_device*, bp_stream*, void*, bp_buffer*, uint64_t, uint6
 bp_status no_plan_workspace(bp_device*, bp_plan*, const bp_op_desc*, uint64_t* out, bp_error* error) {
   *out = 0;
   return not_implemented(error, "plan_workspace");
-}
-
-// What both sides know of a table; slots that it is too short for are null.
-template <class T>
-T known_part(const T& table) noexcept {
-  T copy = {};
-  std::memcpy(&copy, &table, std::min<size_t>(table.struct_size, sizeof(T)));
-  copy.struct_size = sizeof(T);
-  return copy;
 }
 
 }  // namespace
@@ -88,27 +75,6 @@ bp_device_api complete_table(const bp_device_api& table) noexcept {
   if (copy.copy_out == nullptr) copy.copy_out = no_copy_out;
   if (copy.plan_workspace == nullptr) copy.plan_workspace = no_plan_workspace;
   return copy;
-}
-
-std::span<const Layer> known_layers() noexcept { return {}; }
-
-std::vector<Splice> parse_layers(std::string_view list) {
-  std::vector<Splice> layers;
-  while (!list.empty()) {
-    const std::string_view name = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(name.size() + 1, list.size()));
-    if (name.empty()) continue;
-    const std::span<const Layer> known = known_layers();
-    const auto found = std::find_if(known.begin(), known.end(), [&](const Layer& layer) { return layer.name == name; });
-    if (found == known.end()) {
-      std::string names;
-      for (const Layer& layer : known) names.append(names.empty() ? "" : ", ").append(layer.name);
-      throw Error(BP_INVALID_ARGUMENT, "bph_registry_create: no layer is named \"{:.64}\"; this library has: {}", name,
-                  names.empty() ? "none" : names);
-    }
-    layers.push_back(found->splice);
-  }
-  return layers;
 }
 
 }  // namespace bp

@@ -4,6 +4,8 @@
 
 #include <backplane/plugin.h>
 
+#include <algorithm>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,10 +18,19 @@ class Plugin;
 const char* missing_slot(const bp_plugin& table) noexcept;
 const char* missing_slot(const bp_device_api& table) noexcept;
 
+// What both sides know of a table; slots that it is too short for are null.
+template <class T>
+T known_part(const T& table) noexcept {
+  T copy = {};
+  std::memcpy(&copy, &table, std::min<size_t>(table.struct_size, sizeof(T)));
+  copy.struct_size = sizeof(T);
+  return copy;
+}
+
 // A copy with a stub in each empty optional slot, which answers UNSUPPORTED.
 bp_device_api complete_table(const bp_device_api& table) noexcept;
 
-// A layer wraps the plugin's `api` when it is loaded: it keeps the table that it finds and puts its own in place.
+// A layer wraps the plugin when it is loaded: it keeps the instance that it finds and puts its own in place.
 using Splice = void (*)(Plugin& plugin);
 struct Layer {
   std::string_view name;

@@ -8,7 +8,9 @@
 #include <memory>
 
 #include "buffer.hpp"
+#include "search.hpp"
 #include "stream.hpp"
+#include "table.hpp"
 
 struct bp_device {
   bp::test::FakeDevice* fake;
@@ -354,10 +356,19 @@ FakeDevice::~FakeDevice() { delete instance_; }
 
 bph_device* FakeDevice::open(const bph_device_desc* desc) {
   Ref<Plugin> plugin(adopt, new Plugin(Ref<Registry>(), "fake"));
-  plugin->instance = &instance_->table;
+  plugin->own = plugin->instance = &instance_->table;
   plugin->api = instance_->api;
   plugin->has_copy_in = options.copy_in;
   plugin->has_copy_out = options.copy_out;
+  plugin->host.context = this;
+  plugin->host.log = [](void* context, int32_t, const char* message) {
+    auto& self = *static_cast<FakeDevice*>(context);
+    const std::lock_guard lock(self.mutex_);
+    self.violations_.emplace_back(message);
+  };
+  if (const char* layers = trusted_environment("BACKPLANE_LAYERS")) {
+    for (const Splice splice : parse_layers(layers)) splice(*plugin);
+  }
   Ref<Device> device = Device::open(std::move(plugin), 0, desc);
   return reinterpret_cast<bph_device*>(device.detach()->public_handle);
 }

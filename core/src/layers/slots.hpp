@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots that can fail, by number and by name.
+#pragma once
+
+#include <backplane/base.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bp::layers {
+
+enum class Slot : uint8_t {
+#define BP_SLOT(owner, name, statuses) name,
+#include "layers/slots.def"
+#undef BP_SLOT
+  count
+};
+inline constexpr size_t slot_count = static_cast<size_t>(Slot::count);
+
+const char* slot_name(Slot slot) noexcept;
+// Whether the slot's comment states `status`, which is none that any slot may answer.
+bool states(Slot slot, bp_status status) noexcept;
+
+}  // namespace bp::layers

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every layer has: the plugin that it stands before, and slots of its own in the tables.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <cstring>
+
+#include "table.hpp"
+
+namespace bp::layers {
+
+// The head of a layer's device.
+struct WrappedDevice {
+  bp_device* inner;
+};
+
+// A layer's instance: `table` is what the host sees of it.
+struct WrappedPlugin {
+  WrappedPlugin(const bp_plugin* wrapped, const bp_host* given)
+      : inner(wrapped), host(given), has(known_part(*wrapped->device_api)), next(complete_table(has)) {
+    table = known_part(*wrapped);
+    table.device_api = &api;
+    api.struct_size = sizeof(api);
+  }
+  WrappedPlugin(const WrappedPlugin&) = delete;
+  WrappedPlugin& operator=(const WrappedPlugin&) = delete;
+
+  bp_plugin table;
+  bp_device_api api = {};
+  const bp_plugin* inner;
+  const bp_host* host;
+  const bp_device_api has;   // what the plugin has: null optional slots stay null in the layer's table too
+  const bp_device_api next;  // the same, complete: what the layer calls
+  bp_import_api import = {};
+
+  void log(const char* message) const { host->log(host->context, BP_LOG_ERROR, message); }
+  // The plugin's own bp.import, null if it has none.
+  const bp_import_api* inner_import(bp_device* device) const {
+    if (inner->get_interface == nullptr) return nullptr;
+    const auto* given = static_cast<const bp_import_api*>(inner->get_interface(inner, device, BP_INTERFACE_IMPORT, 1));
+    const bool usable = given != nullptr && BP_HAS_FIELD(given->struct_size, bp_import_api, import_host) &&
+                        given->import_host != nullptr;
+    return usable ? given : nullptr;
+  }
+};
+
+// Puts `mine` where the plugin has a slot.
+template <class Function>
+void splice_slot(Function& slot, Function has, Function mine) {
+  slot = has == nullptr ? nullptr : mine;
+}
+
+}  // namespace bp::layers

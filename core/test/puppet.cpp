@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The puppet's slots.
+#include "puppet.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+struct bp_device {
+  bp::test::Puppet* puppet;
+};
+struct bp_buffer {
+  uint32_t kind;
+  char* memory;
+  bool owned;
+};
+struct bp_stream {
+  int unused;
+};
+struct bp_event {
+  int unused;
+};
+struct bp_plan {
+  int unused;
+};
+
+namespace bp::test {
+
+namespace {
+
+Puppet& of(const bp_plugin* plugin) { return *reinterpret_cast<const Puppet::Instance*>(plugin)->puppet; }
+Puppet& of(bp_device* device) { return *device->puppet; }
+
+// Counts the call, and does what was asked of the next one. True if the slot is to succeed as usual.
+bool enter(Puppet& puppet, const char* slot, bp_error* error, Puppet::Answer* answer) {
+  ++puppet.calls[slot];
+  const auto found = puppet.next.find(slot);
+  if (found == puppet.next.end()) return true;
+  *answer = found->second;
+  puppet.next.erase(found);
+  if (answer->act) answer->act();
+  const bool silent = answer->status == BP_OK || answer->status == BP_NOT_READY || answer->status == BP_TIMEOUT;
+  if (error != nullptr && (silent ? answer->touch : answer->fill)) {
+    error->status = answer->status;
+    std::strcpy(error->message, "the puppet was told to");
+    error->message_length = static_cast<uint32_t>(std::strlen(error->message));
+  }
+  return answer->status == BP_OK;
+}
+
+bp_status simple(bp_device* device, const char* slot, bp_error* error) {
+  Puppet::Answer answer;
+  enter(*device->puppet, slot, error, &answer);
+  return answer.status;
+}
+
+template <class Handle, class Make>
+bp_status make(Puppet& puppet, const char* slot, Handle** out, bp_error* error, Make&& maker) {
+  static Handle* latest = nullptr;
+  Puppet::Answer answer;
+  const bool good = enter(puppet, slot, error, &answer);
+  if (!good) {
+    if (!answer.keep_out) *out = nullptr;
+    return answer.status;
+  }
+  if (answer.null) {
+    *out = nullptr;
+  } else if (answer.same) {
+    *out = latest;
+  } else {
+    *out = latest = maker();
+    ++puppet.alive;
+  }
+  return BP_OK;
+}
+
+template <class Handle>
+void end(bp_device* device, const char* slot, Handle* handle) {
+  Puppet::Answer answer;
+  enter(*device->puppet, slot, nullptr, &answer);
+  --device->puppet->alive;
+  delete handle;
+}
+
+bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
+  Puppet::Answer answer;
+  *out = enter(of(plugin), "device_count", error, &answer) ? 1 : 0;
+  return answer.status;
+}
+bp_status device_info(const bp_plugin* plugin, uint32_t, bp_device_info* out, bp_error* error) {
+  Puppet::Answer answer;
+  if (!enter(of(plugin), "device_info", error, &answer)) return answer.status;
+  out->alignment = 256;
+  out->max_buffer_bytes = 1 << 20;
+  out->memory_kinds = 7;
+  out->capabilities = of(plugin).capabilities;
+  return BP_OK;
+}
+bp_status device_open(const bp_plugin* plugin, uint32_t, const bp_device_desc*, bp_device** out, bp_error* error) {
+  return make(of(plugin), "device_open", out, error, [&] { return new bp_device{&of(plugin)}; });
+}
+const void* get_interface(const bp_plugin* plugin, bp_device*, const char* name, uint32_t version) {
+  ++of(plugin).calls["get_interface"];
+  return std::strcmp(name, BP_INTERFACE_IMPORT) == 0 && version == 1 ? &of(plugin).import : nullptr;
+}
+void shutdown(const bp_plugin* plugin) { of(plugin).ended = true; }
+
+void close(bp_device* device) {
+  ++of(device).calls["close"];
+  --of(device).alive;
+  delete device;
+}
+bp_status memory_info(bp_device* device, uint32_t, bp_memory_info* out, bp_error* error) {
+  *out = of(device).memory;
+  return simple(device, "memory_info", error);
+}
+bp_status buffer_create(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  return make(of(device), "buffer_create", out, error, [&] {
+    const uint64_t alignment = desc->alignment != 0 ? desc->alignment : 256;
+    void* memory = std::aligned_alloc(alignment, (desc->bytes + alignment - 1) / alignment * alignment);
+    return new bp_buffer{desc->kind, static_cast<char*>(memory), true};
+  });
+}
+void buffer_destroy(bp_device* device, bp_buffer* buffer) {
+  if (buffer->owned) std::free(buffer->memory);
+  end(device, "buffer_destroy", buffer);
+}
+bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
+  Puppet::Answer answer;
+  const bool good = enter(of(device), "buffer_map", error, &answer);
+  *out = good && !answer.null ? buffer->memory + of(device).map_shift : nullptr;
+  return answer.status;
+}
+bp_status stream_create(bp_device* device, const bp_stream_desc*, bp_stream** out, bp_error* error) {
+  return make(of(device), "stream_create", out, error, [] { return new bp_stream{}; });
+}
+void stream_destroy(bp_device* device, bp_stream* stream) { end(device, "stream_destroy", stream); }
+bp_status stream_wait(bp_device* device, bp_stream*, uint64_t, bp_error* error) {
+  return simple(device, "stream_wait", error);
+}
+bp_status event_create(bp_device* device, uint32_t, bp_event** out, bp_error* error) {
+  return make(of(device), "event_create", out, error, [] { return new bp_event{}; });
+}
+void event_destroy(bp_device* device, bp_event* event) { end(device, "event_destroy", event); }
+bp_status event_record(bp_device* device, bp_event*, bp_stream*, bp_error* error) {
+  return simple(device, "event_record", error);
+}
+bp_status stream_wait_event(bp_device* device, bp_stream*, bp_event*, bp_error* error) {
+  return simple(device, "stream_wait_event", error);
+}
+bp_status event_wait(bp_device* device, bp_event*, uint64_t, bp_error* error) {
+  return simple(device, "event_wait", error);
+}
+bp_status event_elapsed(bp_device* device, bp_event*, bp_event*, int64_t* out, bp_error* error) {
+  *out = 1;
+  return simple(device, "event_elapsed", error);
+}
+bp_status copy(bp_device* device, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t, uint64_t, bp_error* error) {
+  return simple(device, "copy", error);
+}
+bp_status copy_in(bp_device* device, bp_stream*, bp_buffer*, uint64_t, const void*, uint64_t, bp_error* error) {
+  return simple(device, "copy_in", error);
+}
+bp_status copy_out(bp_device* device, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t, bp_error* error) {
+  return simple(device, "copy_out", error);
+}
+bp_status plan_create(bp_device* device, const bp_op_desc*, bp_plan** out, bp_plan_info* info, bp_error* error) {
+  const uint32_t size = info->struct_size;
+  *info = of(device).plan_info;
+  info->struct_size = size;
+  if (out == nullptr) return simple(device, "plan_create", error);
+  return make(of(device), "plan_create", out, error, [] { return new bp_plan{}; });
+}
+void plan_destroy(bp_device* device, bp_plan* plan) { end(device, "plan_destroy", plan); }
+bp_status plan_execute(bp_device* device, bp_stream*, bp_plan*, const bp_execution*, bp_error* error) {
+  return simple(device, "plan_execute", error);
+}
+bp_status plan_workspace(bp_device* device, bp_plan*, const bp_op_desc*, uint64_t* out, bp_error* error) {
+  *out = of(device).workspace;
+  return simple(device, "plan_workspace", error);
+}
+bp_status import_host(bp_device* device, void* address, uint64_t, uint32_t* out_kind, bp_buffer** out,
+                      bp_error* error) {
+  *out_kind = of(device).import_kind;
+  return make(of(device), "import_host", out, error, [&] {
+    return new bp_buffer{BP_MEMORY_SHARED, static_cast<char*>(address), false};
+  });
+}
+
+}  // namespace
+
+Puppet::Puppet() {
+  instance.puppet = this;
+  instance.table = {.struct_size = sizeof(bp_plugin),
+                    .abi_version = BP_ABI_VERSION,
+                    .abi_version_min = BP_ABI_VERSION,
+                    .build_flags = 0,
+                    .name = "puppet",
+                    .version = "1",
+                    .device_api = &api,
+                    .device_count = device_count,
+                    .device_info = device_info,
+                    .device_open = device_open,
+                    .get_interface = get_interface,
+                    .shutdown = shutdown};
+  api = {.struct_size = sizeof(bp_device_api),
+         .reserved = 0,
+         .close = close,
+         .memory_info = memory_info,
+         .buffer_create = buffer_create,
+         .buffer_destroy = buffer_destroy,
+         .buffer_map = buffer_map,
+         .stream_create = stream_create,
+         .stream_destroy = stream_destroy,
+         .stream_wait = stream_wait,
+         .event_create = event_create,
+         .event_destroy = event_destroy,
+         .event_record = event_record,
+         .stream_wait_event = stream_wait_event,
+         .event_wait = event_wait,
+         .event_elapsed = event_elapsed,
+         .copy = copy,
+         .copy_in = copy_in,
+         .copy_out = copy_out,
+         .plan_create = plan_create,
+         .plan_destroy = plan_destroy,
+         .plan_execute = plan_execute,
+         .plan_workspace = plan_workspace};
+  import = {.struct_size = sizeof(bp_import_api), .reserved = 0, .import_host = import_host};
+  host = {.struct_size = sizeof(bp_host),
+          .abi_version = BP_ABI_VERSION,
+          .context = this,
+          .log = [](void* context, int32_t, const char* line) { static_cast<Puppet*>(context)->log.push_back(line); },
+          .get_interface = [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
+}
+
+}  // namespace bp::test

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Core's copy of a plugin's table: stubs in the empty slots, and layers only where they are named.
+#include "table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "error.hpp"
+#include "plugin.hpp"
+#include "registry.hpp"
+
+namespace {
+
+using testing::HasSubstr;
+
+std::string null_plugin() {
+  const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
+  return std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
+}
+
+bp::Ref<bp::Plugin> load(const char* layers) {
+  bph_registry_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+  desc.search_path = "";
+  desc.layers = layers;
+  return bp::Registry::create(&desc)->load(null_plugin().c_str());
+}
+
+TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
+  bp_device_api empty = {};
+  empty.struct_size = sizeof(empty);
+  const bp_device_api api = bp::complete_table(empty);
+  const auto expect = [](const char* slot, bp_status status, const bp_error& error) {
+    EXPECT_EQ(status, BP_UNSUPPORTED) << slot;
+    EXPECT_EQ(error.status, BP_UNSUPPORTED) << slot;
+    EXPECT_THAT(error.message, HasSubstr(std::string(slot) + ": not implemented by the plugin"));
+  };
+  bp_error error = bp::fresh_error();
+  void* address = &error;
+  expect("buffer_map", api.buffer_map(nullptr, nullptr, &address, &error), error);
+  EXPECT_EQ(address, nullptr);
+  int64_t ns = 1;
+  expect("event_elapsed", api.event_elapsed(nullptr, nullptr, nullptr, &ns, &error), error);
+  EXPECT_EQ(ns, 0);
+  expect("copy_in", api.copy_in(nullptr, nullptr, nullptr, 0, nullptr, 0, &error), error);
+  expect("copy_out", api.copy_out(nullptr, nullptr, nullptr, nullptr, 0, 0, &error), error);
+  uint64_t bytes = 1;
+  expect("plan_workspace", api.plan_workspace(nullptr, nullptr, nullptr, &bytes, &error), error);
+  EXPECT_EQ(bytes, 0u);
+}
+
+TEST(Table, AShortTableLacksWhatIsBehindItsEnd) {
+  const bp::Ref<bp::Plugin> plugin = load("");
+  bp_device_api cut = *plugin->own->device_api;
+  EXPECT_EQ(bp::missing_slot(cut), nullptr);
+  cut.struct_size = offsetof(bp_device_api, plan_execute);
+  EXPECT_STREQ(bp::missing_slot(cut), "plan_execute");
+}
+
+TEST(Layers, AreFreeWhenOff) {
+  const bp::Ref<bp::Plugin> plugin = load("");
+  EXPECT_EQ(plugin->instance, plugin->own);
+  EXPECT_EQ(plugin->layer_count, 0u);
+  const bp_device_api complete = bp::complete_table(*plugin->own->device_api);
+  EXPECT_EQ(std::memcmp(&plugin->api, &complete, sizeof(complete)), 0);
+}
+
+TEST(Layers, TakeEverySlotWhenOnAndLeaveEmptyOnesEmpty) {
+  const bp::Ref<bp::Plugin> plugin = load("validation");
+  EXPECT_EQ(plugin->layer_count, 1u);
+  const bp_device_api& own = *plugin->own->device_api;
+  const bp_device_api& layered = *plugin->instance->device_api;
+  ASSERT_NE(plugin->instance, plugin->own);
+#define BP_SPLICED(slot)                                            \
+  EXPECT_EQ(own.slot == nullptr, layered.slot == nullptr) << #slot; \
+  EXPECT_TRUE(own.slot == nullptr || own.slot != layered.slot) << #slot
+  BP_SPLICED(close);
+  BP_SPLICED(buffer_destroy);
+  BP_SPLICED(stream_destroy);
+  BP_SPLICED(event_destroy);
+  BP_SPLICED(plan_destroy);
+#define BP_SPLICED_device(slot) BP_SPLICED(slot)
+#define BP_SPLICED_plugin(slot)
+#define BP_SPLICED_import(slot)
+#define BP_SLOT(owner, name, statuses) BP_SPLICED_##owner(name);
+#include "layers/slots.def"
+#undef BP_SLOT
+  EXPECT_FALSE(plugin->has_copy_in);
+  EXPECT_STREQ(plugin->instance->name, plugin->own->name);
+}
+
+TEST(Layers, UnknownOnesAreNamedWithTheKnown) {
+  EXPECT_TRUE(bp::parse_layers(",").empty());
+  EXPECT_EQ(bp::parse_layers("validation,,validation").size(), 2u);
+  try {
+    bp::parse_layers("validation,nothing");
+    ADD_FAILURE() << "an unknown layer was taken";
+  } catch (const bp::Error& error) {
+    EXPECT_EQ(error.status(), BP_INVALID_ARGUMENT);
+    for (const bp::Layer& layer : bp::known_layers()) EXPECT_THAT(error.what(), HasSubstr(std::string(layer.name)));
+    EXPECT_THAT(error.what(), HasSubstr("no layer is named \"nothing\""));
+  }
+}
+
+}  // namespace

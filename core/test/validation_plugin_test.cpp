@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `validation`: what it sees a plugin do wrong.
+#include <stdexcept>
+
+#include "float_state.hpp"
+#include "layer_fixture.hpp"
+
+namespace {
+
+using namespace bp::test;
+namespace rule = bp::layers::rule;
+using testing::HasSubstr;
+
+class ValidationPluginTest : public LayerTest {
+ protected:
+  // What the next call of `slot` does.
+  Puppet::Answer& next(const std::string& slot, bp_status status = BP_OK) {
+    puppet.next[slot] = {};
+    puppet.next[slot].status = status;
+    return puppet.next[slot];
+  }
+  auto create_event() {
+    return [this](bp_error* e) { return api->event_create(device, 0, &made, e); };
+  }
+  bp_event* made = nullptr;
+};
+
+TEST_F(ValidationPluginTest, SuccessComesWithAResult) {
+  open();
+  next("event_create").null = true;
+  blamed(rule::success_null, create_event());
+  EXPECT_EQ(made, nullptr);
+  bp_buffer* mapped = buffer(BP_MEMORY_HOST);
+  void* address = nullptr;
+  next("buffer_map").null = true;
+  blamed(rule::success_null, [&](bp_error* e) { return api->buffer_map(device, mapped, &address, e); });
+  bp_device* opened = nullptr;
+  next("device_open").null = true;
+  blamed(rule::success_null, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
+}
+
+TEST_F(ValidationPluginTest, AFailureLeavesNull) {
+  open();
+  next("event_create", BP_OUT_OF_MEMORY).keep_out = true;
+  blamed(rule::failure_null, create_event());
+  EXPECT_EQ(made, nullptr);
+  bp_device* opened = nullptr;
+  next("device_open", BP_UNAVAILABLE).keep_out = true;
+  blamed(rule::failure_null, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
+  // An honest failure passes unchanged.
+  next("event_create", BP_OUT_OF_MEMORY);
+  error = bp::fresh_error();
+  EXPECT_EQ(create_event()(&error), BP_OUT_OF_MEMORY);
+  EXPECT_STREQ(error.message, "the puppet was told to");
+  EXPECT_EQ(error.status, BP_OUT_OF_MEMORY);
+}
+
+TEST_F(ValidationPluginTest, TheErrorRecordIsFilledOnFailureOnly) {
+  open();
+  bp_stream* s = stream();
+  next("event_create", BP_OUT_OF_MEMORY).fill = false;
+  blamed(rule::error_record, create_event());
+  next("stream_wait").touch = true;
+  blamed(rule::error_record, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  next("stream_wait", BP_TIMEOUT).touch = true;
+  blamed(rule::error_record, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+}
+
+TEST_F(ValidationPluginTest, StatusesAreKnownAndStated) {
+  open();
+  bp_stream* s = stream();
+  next("event_create", 99);
+  blamed(rule::known_status, create_event());
+  next("event_create", BP_TIMEOUT);
+  blamed(rule::stated_status, create_event());
+  bp_buffer* b = buffer();
+  next("copy", BP_UNSUPPORTED);
+  blamed(rule::stated_status, [&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 8, e); });
+  next("copy", BP_OUT_OF_MEMORY);
+  EXPECT_EQ(api->copy(device, s, b, 0, b, 512, 8, &error), BP_OUT_OF_MEMORY);
+}
+
+TEST_F(ValidationPluginTest, APlanIsAPromise) {
+  open();
+  bp_stream* s = stream();
+  Addition work(buffer(), buffer());
+  bp_plan* p = plan(work);
+  next("plan_execute", BP_UNSUPPORTED);
+  blamed(rule::truthful_plan, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+}
+
+TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
+  open();
+  bp_stream* s = stream();
+  bp_event* ev = event();
+  next("stream_wait", BP_TIMEOUT);
+  blamed(rule::endless_wait, [&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
+  next("event_wait", BP_TIMEOUT);
+  blamed(rule::endless_wait, [&](bp_error* e) { return api->event_wait(device, ev, BP_WAIT_FOREVER, e); });
+  next("event_wait", BP_TIMEOUT);
+  EXPECT_EQ(api->event_wait(device, ev, 1000, &error), BP_TIMEOUT);
+}
+
+TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
+  open();
+  const uint64_t control = bp::float_control();
+  if (control == 0) GTEST_SKIP() << "this architecture's control is not known";
+#if defined(__x86_64__)
+  constexpr uint64_t flush_to_zero = 0x8000;
+#else
+  constexpr uint64_t flush_to_zero = 1u << 24;
+#endif
+  next("event_create").act = [&] { bp::set_float_control(control ^ flush_to_zero); };
+  blamed(rule::float_control, create_event());
+  EXPECT_EQ(bp::float_control(), control);
+  EXPECT_EQ(made, nullptr);  // what it made was destroyed: TearDown counts
+}
+
+TEST_F(ValidationPluginTest, ExceptionsStopAtTheLayer) {
+  open();
+  next("event_create").act = [] { throw std::runtime_error("out"); };
+  blamed(rule::no_exception, create_event());
+}
+
+TEST_F(ValidationPluginTest, HandlesAreDistinct) {
+  open();
+  event();
+  next("event_create").same = true;
+  blamed(rule::distinct_handles, create_event());
+  EXPECT_EQ(made, nullptr);
+}
+
+TEST_F(ValidationPluginTest, FactsOfAPlanAreConsistent) {
+  open();
+  Addition work(buffer(), buffer());
+  bp_plan* none = nullptr;
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  const auto make_plan = [&](bp_error* e) { return api->plan_create(device, &work.desc, &none, &info, e); };
+  puppet.plan_info.stage_inputs = 4;
+  blamed(rule::plan_info, make_plan);
+  puppet.plan_info.stage_inputs = 0;
+  puppet.plan_info.stage_outputs = 2;
+  blamed(rule::plan_info, make_plan);
+  puppet.plan_info.stage_outputs = 0;
+  puppet.plan_info.flags = BP_PLAN_SIZED_WORKSPACE;
+  blamed(rule::plan_info, make_plan);
+  blamed(rule::plan_info, [&](bp_error* e) { return api->plan_create(device, &work.desc, nullptr, &info, e); });
+  puppet.plan_info.flags |= BP_PLAN_ANY_SIZE;
+  plan(work);
+}
+
+TEST_F(ValidationPluginTest, AFailedStreamStaysFailed) {
+  open();
+  bp_stream* s = stream();
+  bp_event* ev = event();
+  next("event_record", BP_EXECUTION_FAILED);
+  EXPECT_EQ(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED);
+  blamed(rule::sticky_failure, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  next("stream_wait", BP_TIMEOUT);
+  EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
+  next("stream_wait", BP_EXECUTION_FAILED);
+  EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED);
+}
+
+TEST_F(ValidationPluginTest, MemoryNumbersAddUp) {
+  open();
+  bp_memory_info info = {};
+  info.struct_size = sizeof(info);
+  const auto ask = [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_DEVICE, &info, e); };
+  works(ask);
+  puppet.memory.free_bytes = 1001;
+  blamed(rule::memory_numbers, ask);
+  puppet.memory.free_bytes = UINT64_MAX;
+  works(ask);
+}
+
+TEST_F(ValidationPluginTest, ABufferHasOneMapping) {
+  open();
+  bp_buffer* b = buffer(BP_MEMORY_HOST);
+  bp_buffer* unmapped = buffer();
+  void* address = nullptr;
+  works([&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  works([&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  blamed(rule::one_mapping, [&](bp_error* e) { return api->buffer_map(device, unmapped, &address, e); });
+  puppet.map_shift = 8;
+  blamed(rule::one_mapping, [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+}
+
+}  // namespace
