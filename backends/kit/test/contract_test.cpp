@@ -191,7 +191,7 @@ TEST_F(KitTest, DescriptorsAreChecked) {
   };
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in.pop_back(); }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = BP_F64; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].dtype = 31; }), BP_UNSUPPORTED);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].rank = 9; }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = 1; }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
@@ -201,9 +201,8 @@ TEST_F(KitTest, DescriptorsAreChecked) {
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.attributes = &op; }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
   const bp_reduce_attributes beyond{sizeof(beyond), 2}, kept{sizeof(kept), 0}, range{sizeof(range), 256};
-  for (const auto* attributes : {&beyond, &range}) {
-    EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = attributes; }), BP_INVALID_ARGUMENT);
-  }
+  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &beyond; }), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &range; }), BP_UNSUPPORTED) << "a later value";
   EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [&](Op& op) { op.desc.attributes = &kept; }), BP_UNSUPPORTED) << "no kernel";
 }
 

@@ -49,8 +49,13 @@ inline Status check_view(const OpInfo& op, const bp_tensor_desc& view, const cha
     return invalid_argument(op.name, ": ", role, " ", index, " has rank ", uint32_t{view.rank}, ", at most ",
                             BP_MAX_RANK, " is legal");
   }
-  if (dtype_bytes(view.dtype) == 0 && (view.dtype != 0 || op.kind == BP_KIND_PRIMITIVE)) {
-    return invalid_argument(op.name, ": ", role, " ", index, " has the unknown dtype ", view.dtype);
+  if (view.dtype == 0 && op.kind == BP_KIND_PRIMITIVE) {
+    return invalid_argument(op.name, ": ", role, " ", index,
+                            " has no dtype, which only a composite's optional ones may");
+  }
+  if (view.dtype != 0 && dtype_bytes(view.dtype) == 0) {
+    return unsupported(op.name, ": ", role, " ", index, " has the dtype ", view.dtype,
+                       ", which this plugin does not know: update the plugin");
   }
   if ((view.flags & ~(input ? BP_DESC_IMMEDIATE : 0)) != 0) {
     return unsupported(op.name, ": ", role, " ", index, " has the flags ", view.flags,

@@ -63,11 +63,12 @@ struct Attributes {
 };
 
 namespace detail {
+// A value outside is one that a newer host may know, so the answer is a no and not a reproach.
 template <class T>
 Status check_range(const char* stem, const char* field, T value, double lo, double hi) {
   const double number = static_cast<double>(value);
   if (number >= lo && number <= hi) return {};
-  return invalid_argument(stem, "_attributes.", field, " is ", value, ", legal is ", lo, " to ", hi);
+  return unsupported(stem, "_attributes.", field, " is ", value, ", this plugin knows ", lo, " to ", hi);
 }
 
 #define BP_ATTRS_BEGIN(stem)                                                         \
