@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dynamic symbols of a shared library, read from its file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bp::conformance {
+
+struct DynamicSymbols {
+  std::string error{};  // why the file could not be read; empty if it could
+  std::vector<std::string> defined{};
+  std::vector<std::string> wanted{};  // undefined, weak ones left out: they may stay so
+};
+DynamicSymbols read_dynamic_symbols(const std::string& path);
+
+}  // namespace bp::conformance

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each output struct at each size that a host of another version may give it.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "cases/abi/parts.hpp"
+#include "cases/support/guarded.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/well.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr unsigned char garbage = 0xA5;
+
+struct Role {
+  std::string name;
+  size_t minimum, current;
+  std::function<bp_status(Context&, void* bytes, bp_error* error)> call;
+};
+
+// `size` bytes of garbage with struct_size: what the callee reads is the size only.
+void run(Context& context, const Role& role, size_t size) {
+  const GuardedBytes bytes(std::max<size_t>(size, 4), garbage);
+  const auto stated = static_cast<uint32_t>(size);
+  std::memcpy(bytes.data(), &stated, sizeof(stated));
+  ErrorRecord error;
+  const bp_status status = role.call(context, bytes.data(), &error);
+  uint32_t after = 0;
+  std::memcpy(&after, bytes.data(), sizeof(after));
+  context.require(after == stated, "{} changed struct_size from {} to {}", role.name, stated, after);
+  context.require(bytes.slack_intact(), "{} wrote behind a struct of {} bytes", role.name, size);
+  const auto written = [&](unsigned char byte) { return byte != garbage; };
+  if (size < role.minimum) {
+    expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
+    context.require(std::none_of(bytes.data() + 4, bytes.data() + bytes.size(), written),
+                    "{} refused a struct of {} bytes and wrote to it", role.name, size);
+    return;
+  }
+  expect_status(status, error, role.name, {BP_OK});
+  // The same answer in today's struct, taken over other garbage: what differs was not written.
+  std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~garbage));
+  const auto plain_size = static_cast<uint32_t>(role.current);
+  std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
+  expect_status(role.call(context, plain.data(), &error), error, role.name, {BP_OK});
+  const size_t known = std::min(size, role.current);
+  for (size_t at = 4; at < known; ++at)
+    context.require(bytes.data()[at] == plain[at] || role.name.starts_with("memory_info"),
+                    "{} left byte {} of a struct of {} bytes as it was", role.name, at, size);
+  for (size_t at = role.current; at < size; ++at)
+    context.require(bytes.data()[at] == 0,
+                    "{} left byte {} of a struct of {} bytes at {:#x}; what the plugin does not "
+                    "know is zeroed",
+                    role.name, at, size, bytes.data()[at]);
+  require_well(context);
+}
+
+std::vector<Role> roles() {
+  std::vector<Role> all;
+  all.push_back({"device_info", BP_DEVICE_INFO_MIN_SIZE, sizeof(bp_device_info),
+                 [](Context& context, void* bytes, bp_error* error) {
+                   Plugin& plugin = context.plugin();
+                   return plugin->device_info(plugin.get(), context.device_index(), static_cast<bp_device_info*>(bytes),
+                                              error);
+                 }});
+  for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED})
+    all.push_back({fmt::format("memory_info_of_kind_{}", kind), BP_MEMORY_INFO_MIN_SIZE, sizeof(bp_memory_info),
+                   [kind](Context& context, void* bytes, bp_error* error) {
+                     Device& device = context.device();
+                     if (!device.offers(kind)) {
+                       expect_status(
+                           device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error),
+                           *static_cast<ErrorRecord*>(error), "memory_info", {BP_UNSUPPORTED});
+                       context.not_claimed("the device does not offer memory of kind {}", kind);
+                     }
+                     return device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error);
+                   }});
+  for (const uint32_t op : {uint32_t{BP_OP_ADD}, uint32_t{BP_OP_REDUCE_SUM}, uint32_t{BP_OP_MATMUL}})
+    for (const bool make : {true, false})
+      all.push_back({fmt::format("plan_info_of_{}{}", op_info(op).name, make ? "" : "_question"), BP_PLAN_INFO_MIN_SIZE,
+                     sizeof(bp_plan_info), [op, make](Context& context, void* bytes, bp_error* error) {
+                       Device& device = context.device();
+                       OpDesc desc = sample(op_info(op), BP_F32);
+                       bp_plan* plan = nullptr;
+                       const bp_status status = device->plan_create(device.get(), &desc.get(), make ? &plan : nullptr,
+                                                                    static_cast<bp_plan_info*>(bytes), error);
+                       if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
+                       return status;
+                     }});
+  return all;
+}
+
+}  // namespace
+
+void add_output_size_cases(Catalogue& catalogue) {
+  for (const Role& role : roles()) {
+    const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},
+                                                    {"size_4", 4},
+                                                    {"below_minimum", role.minimum - 1},
+                                                    {"minimum", role.minimum},
+                                                    {"current", role.current},
+                                                    {"longer_by_1", role.current + 1},
+                                                    {"longer_by_8", role.current + 8},
+                                                    {"longer_by_64", role.current + 64},
+                                                    {"longer_by_4096", role.current + 4096}};
+    for (const auto& [name, size] : sizes)
+      catalogue.push_back({.id = fmt::format("abi.output.{}.{}", role.name, name),
+                           .requirements = {"BP-SIZE-004", size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-005"},
+                           .run = [role, size = size](Context& context) { run(context, role, size); }});
+  }
+}
+
+}  // namespace bp::conformance

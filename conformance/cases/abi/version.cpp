@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Negotiation with hosts of other versions, and a bp_host of other lengths.
+#include <cstring>
+
+#include "cases/abi/parts.hpp"
+#include "cases/support/guarded.hpp"
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr uint32_t version_of(uint32_t major, uint32_t minor) { return major << 16 | minor; }
+
+// Queries with `host`, works with the instance, and shuts it down.
+void work_with(Context& context, const bp_host& host, std::initializer_list<bp_status> expected) {
+  const Library library(context.path());
+  const bp_plugin* instance = nullptr;
+  ErrorRecord error;
+  const bp_status status = library.query(&host, &instance, &error);
+  expect_status(status, error, BP_PLUGIN_QUERY_SYMBOL, expected);
+  if (status != BP_OK) {
+    context.require(instance == nullptr, "bp_plugin_query failed and gave an instance");
+    return;
+  }
+  context.require(instance != nullptr, "bp_plugin_query answered OK with a null instance");
+  context.require(instance->abi_version == context.plugin()->abi_version &&
+                      instance->abi_version_min == context.plugin()->abi_version_min,
+                  "the plugin's versions depend on the host's");
+  uint32_t count = 0;
+  expect_status(instance->device_count(instance, &count, &error), error, "device_count", {BP_OK});
+  bp_device* device = nullptr;
+  expect_status(instance->device_open(instance, context.device_index(), nullptr, &device, &error), error, "device_open",
+                {BP_OK});
+  instance->device_api->close(device);
+  instance->shutdown(instance);
+}
+
+struct Tail {
+  const char* name;
+  size_t bytes;
+  bool garbage;
+};
+constexpr Tail tails[] = {{"none", 0, false},          {"zero_8", 8, false},     {"zero_64", 64, false},
+                          {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
+                          {"garbage_4096", 4096, true}};
+
+// A host that grew: slots of tomorrow behind today's, which the plugin ignores.
+void with_tail(Context& context, uint32_t version, const Tail& tail) {
+  LogHost host(version);
+  const GuardedStruct<bp_host> table(sizeof(bp_host) + tail.bytes, host.table);
+  if (tail.garbage) std::memset(table.bytes() + sizeof(bp_host), 0xA5, tail.bytes);
+  work_with(context, *table.get(), {BP_OK});
+}
+
+void versions_are_stated(Context& context) {
+  const Plugin& plugin = context.plugin();
+  context.require(plugin->abi_version_min <= plugin->abi_version, "abi_version_min {:#x} is above abi_version {:#x}",
+                  plugin->abi_version_min, plugin->abi_version);
+  context.require(plugin->abi_version >> 16 == BP_ABI_VERSION_MAJOR,
+                  "built for ABI major {}; this suite measures major {}", plugin->abi_version >> 16,
+                  BP_ABI_VERSION_MAJOR);
+  context.require(plugin->abi_version_min <= BP_ABI_VERSION,
+                  "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
+}
+
+void tables_are_whole(Context& context) {
+  const Plugin& plugin = context.plugin();
+  context.require(plugin->struct_size >= BP_PLUGIN_MIN_SIZE && plugin->struct_size % sizeof(void*) == 0,
+                  "bp_plugin.struct_size is {}", plugin->struct_size);
+  context.require(
+      plugin.slots().struct_size >= BP_DEVICE_API_MIN_SIZE && plugin.slots().struct_size % sizeof(void*) == 0,
+      "bp_device_api.struct_size is {}", plugin.slots().struct_size);
+}
+
+void null_interface_slot(Context& context) {
+  LogHost host;
+  host.table.get_interface = nullptr;
+  const Library library(context.path());
+  work_with(context, host.table, {BP_OK});
+}
+
+}  // namespace
+
+void add_version_cases(Catalogue& catalogue) {
+  const auto add = [&](std::string id, std::vector<std::string_view> requirements, std::function<void(Context&)> run) {
+    catalogue.push_back(
+        {.id = "abi.version." + std::move(id), .requirements = std::move(requirements), .run = std::move(run)});
+  };
+  add("stated", {"BP-VER-003"}, versions_are_stated);
+  add("tables_are_whole", {"BP-VER-006"}, tables_are_whole);
+  add("host_without_get_interface", {"BP-VER-005"}, null_interface_slot);
+  for (const auto& [name, version] : {std::pair{"same", BP_ABI_VERSION}, std::pair{"next_minor", BP_ABI_VERSION + 1},
+                                      std::pair{"far_minor", BP_ABI_VERSION | 0xFFFFu}})
+    for (const Tail& tail : tails)
+      add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
+          [version = version, &tail](Context& context) { with_tail(context, version, tail); });
+  // A host of a later major reads the first fields and decides; the plugin may decide for it.
+  for (const uint32_t major : {1u, 2u, 0xFFFFu})
+    add(fmt::format("host_of_major_{}", major), {"BP-VER-001"}, [major](Context& context) {
+      const LogHost host(version_of(major, 0));
+      work_with(context, host.table, {BP_OK, BP_ABI_MISMATCH});
+    });
+}
+
+}  // namespace bp::conformance

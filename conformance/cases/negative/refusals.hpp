@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way to make a slot of a sound device say no that the contract documents: used by the negative cases, by those of
+// the error record, and by those that look for what a refusal leaves behind.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/context.hpp"
+
+namespace bp::conformance {
+
+struct Refusal {
+  std::string slot;
+  std::string what;
+  std::vector<bp_status> expected;
+  std::string_view requirement;
+  // The bad call. Checks that what it was to give stays null, and that nothing else was written.
+  std::function<bp_status(Context& context, bp_error* error)> call;
+};
+
+std::vector<Refusal> query_refusals();
+std::vector<Refusal> device_refusals();
+std::vector<Refusal> buffer_refusals();
+std::vector<Refusal> stream_refusals();
+std::vector<Refusal> plan_refusals();      // of plan_create, without those that each operator has
+std::vector<Refusal> operator_refusals();  // of plan_create, for each primitive
+std::vector<Refusal> all_refusals();       // all but those of each primitive
+
+// A value that the callee must overwrite with null.
+template <typename Handle>
+Handle* poisoned() {
+  return reinterpret_cast<Handle*>(static_cast<uintptr_t>(0x5A5A5A50));
+}
+template <typename Handle>
+bp_status require_null(Context& context, bp_status status, const Handle* out, std::string_view slot) {
+  context.require(status == BP_OK || out == nullptr, "{} failed and left *out at {}; a failure leaves it null", slot,
+                  static_cast<const void*>(out));
+  return status;
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes with a page behind them that nobody may touch: who reads or writes past a struct's end crashes there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace bp::conformance {
+
+class GuardedBytes {
+ public:
+  // `bytes` bytes that end at the guard page, filled with `fill`. A size that is no multiple of `alignment` leaves the
+  // start aligned and up to alignment - 1 bytes, zeroed, before the guard.
+  explicit GuardedBytes(size_t bytes, unsigned char fill = 0, size_t alignment = 8);
+  GuardedBytes(GuardedBytes&& other) noexcept
+      : mapping_(std::exchange(other.mapping_, nullptr)),
+        mapped_(other.mapped_),
+        data_(other.data_),
+        size_(other.size_),
+        slack_(other.slack_) {}
+  GuardedBytes& operator=(GuardedBytes&&) = delete;
+  ~GuardedBytes();
+
+  unsigned char* data() const { return data_; }
+  size_t size() const { return size_; }
+  // What was written behind the end and before the guard page.
+  bool slack_intact() const;
+
+ private:
+  unsigned char* mapping_;
+  size_t mapped_;
+  unsigned char* data_;
+  size_t size_;
+  size_t slack_;
+};
+
+// A struct of the ABI as a host of another version has it: `size` bytes, of which `value` fills as many as it has, the
+// rest zero. struct_size says `size`.
+template <typename T>
+class GuardedStruct {
+ public:
+  GuardedStruct(size_t size, const T& value) : bytes_(size < 4 ? 4 : size, 0, alignof(T)) {
+    const size_t known = bytes_.size() < sizeof(T) ? bytes_.size() : sizeof(T);
+    std::memcpy(bytes_.data(), &value, known);
+    const auto stated = static_cast<uint32_t>(size);
+    std::memcpy(bytes_.data(), &stated, sizeof(stated));
+  }
+  T* get() const { return reinterpret_cast<T*>(bytes_.data()); }
+  unsigned char* bytes() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  bool slack_intact() const { return bytes_.slack_intact(); }
+
+ private:
+  GuardedBytes bytes_;
+};
+
+}  // namespace bp::conformance

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors of operators with everything they point at, and executions of them over dense operands.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include <backplane/backplane.h>
+
+#include "harness/plugin.hpp"
+
+namespace bp::conformance {
+
+// Rows of the operator table, primitives only, in order of id.
+const std::vector<bph_op_info>& primitives();
+const bph_op_info& op_info(uint32_t op);
+// The dtypes of a set, in order of id.
+std::vector<uint32_t> dtypes_of(uint32_t set);
+// The dtype that the profile demands of the operator and that tells most: f32 where the operator has it.
+uint32_t usual_dtype(const bph_op_info& op);
+
+using Shape = std::vector<int64_t>;
+bp_tensor_desc dense_view(uint32_t dtype, const Shape& shape, uint8_t alignment_log2 = 0);
+uint64_t bytes_of(const bp_tensor_desc& dense);
+
+class OpDesc {
+ public:
+  explicit OpDesc(uint32_t op) { desc_.op = op; }
+  OpDesc& input(const bp_tensor_desc& view) { return inputs_.push_back(view), *this; }
+  OpDesc& output(const bp_tensor_desc& view) { return outputs_.push_back(view), *this; }
+  OpDesc& flags(uint64_t flags) { return desc_.flags = flags, *this; }
+  OpDesc& scalars(uint32_t count) { return desc_.scalar_count = count, *this; }
+  template <typename T>
+  OpDesc& attributes(T value) {
+    value.struct_size = sizeof(T);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
+    attributes_.assign(bytes, bytes + sizeof(T));
+    return *this;
+  }
+  OpDesc& attribute_bytes(std::vector<unsigned char> bytes) { return attributes_ = std::move(bytes), *this; }
+
+  // Points into this object, until it changes.
+  const bp_op_desc& get();
+  std::vector<bp_tensor_desc>& inputs() { return inputs_; }
+  std::vector<bp_tensor_desc>& outputs() { return outputs_; }
+  std::vector<unsigned char>& attribute_bytes() { return attributes_; }
+  uint32_t op() const { return desc_.op; }
+
+ private:
+  bp_op_desc desc_{};
+  std::vector<bp_tensor_desc> inputs_, outputs_;
+  std::vector<unsigned char> attributes_;
+};
+
+// A legal descriptor of a primitive whose T is `dtype`, over dense views of a few elements.
+OpDesc sample(const bph_op_info& op, uint32_t dtype);
+// One operand, elementwise, of one dtype: neg, add and their like over `count` elements.
+OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
+
+// A plan made ready to run, with a workspace of its own if it needs one.
+class Runner {
+ public:
+  Runner(Device& device, OpDesc desc);
+
+  struct At {
+    bp_buffer* buffer;
+    uint64_t offset = 0;
+  };
+  void enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
+               std::initializer_list<uint64_t> scalars = {});
+  // Any answer.
+  bp_status try_enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
+                        std::initializer_list<uint64_t> scalars, bp_error* error);
+
+  Plan& plan() { return plan_; }
+  OpDesc& desc() { return desc_; }
+  bp_buffer* workspace() const { return workspace_.get(); }
+
+ private:
+  OpDesc desc_;
+  Plan plan_;
+  Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
+};
+
+}  // namespace bp::conformance

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "well.hpp"
+
+#include <array>
+
+#include "op_desc.hpp"
+
+namespace bp::conformance {
+
+void require_well(Context& context) {
+  Device& device = context.device();
+  std::array<uint32_t, 8> data{};
+  for (uint32_t& word : data) word = static_cast<uint32_t>(context.random()());
+  Buffer from(device, sizeof(data)), to(device, sizeof(data));
+  Stream stream(device);
+  device.write(from.get(), 0, data.data(), sizeof(data), stream.get());
+  Runner add(device, elementwise(BP_OP_ADD, BP_U32, data.size()));
+  add.enqueue(stream.get(), {{from.get()}, {from.get()}}, {{to.get()}});
+  std::array<uint32_t, 8> got{};
+  device.read(to.get(), 0, got.data(), sizeof(got), stream.get());
+  for (size_t i = 0; i < data.size(); ++i)
+    context.require(got[i] == 2 * data[i], "afterwards the device computes wrongly: {} + {} gave {}", data[i], data[i],
+                    got[i]);
+}
+
+bool is_text(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x80) {
+      if ((lead < 0x20 && lead != '\n' && lead != '\t') || lead == 0x7F) return false;
+      ++i;
+      continue;
+    }
+    const size_t length = lead >= 0xF0 && lead < 0xF5   ? 4
+                          : lead >= 0xE0 && lead < 0xF0 ? 3
+                          : lead >= 0xC2 && lead < 0xE0 ? 2
+                                                        : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (size_t at = 1; at < length; ++at)
+      if ((static_cast<unsigned char>(text[i + at]) & 0xC0) != 0x80) return false;
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that many cases end with.
+#pragma once
+
+#include <string_view>
+
+#include "harness/context.hpp"
+
+namespace bp::conformance {
+
+// The device still allocates, copies and computes rightly: what a refusal must not have broken.
+void require_well(Context& context);
+// `text` is UTF-8 without control characters but line breaks.
+bool is_text(std::string_view text);
+
+}  // namespace bp::conformance
