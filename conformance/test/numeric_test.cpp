@@ -50,7 +50,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
   session.seed = 7;
   size_t index = 0, ran = 0;
   for (const Case& which : catalogue) {
-    if (!is_numeric(which) || index++ % 5 != 0) continue;
+    if (!is_numeric(which) || index++ % 29 != 0) continue;
     try {
       Context context(session, which);
       which.run(context);
@@ -60,7 +60,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
     }
   }
   session.close();
-  EXPECT_GT(ran, 0u);
+  EXPECT_GT(ran, 400u);
 }
 
 }  // namespace

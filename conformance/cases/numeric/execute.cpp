@@ -48,7 +48,6 @@ bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) {
 Execution::Execution(Context& context, Job& job, Layout layout)
     : context_(context),
       job_(job),
-      layout_(layout),
       arena_(context.random(), layout != Layout::own, std::max<uint64_t>(context.device().info().alignment, 1)) {
   oracle::Call& call = job.call;
   views_ = lay_out(layout, operands_of(call.inputs), operands_of(call.outputs), context.random()());
@@ -72,7 +71,7 @@ Execution::Execution(Context& context, Job& job, Layout layout)
     oracle::Tensor& tensor = call.inputs[i];
     if (views_[i].immediate) {
       for (int64_t k = 1; k < tensor.count(); ++k) oracle::store(tensor, k, oracle::load(tensor, 0));
-    } else if (views_[i].repeats() || views_[i].same_as >= 0) {
+    } else if (views_[i].repeats() || layout == Layout::same) {
       tensor = arena_.get(regions_[i]);
     }
   }
@@ -152,9 +151,12 @@ void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
 std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
   std::vector<bp_tensor_desc> views;
   for (size_t i = 0; i < views_.size(); ++i) views.push_back(describe(i, regions_[i], false));
-  if (given != nullptr && (given->plan.info.flags & BP_PLAN_ANY_SIZE) != 0 &&
-      std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), same_class)) {
-    return given;
+  if (given != nullptr) {
+    const bool any_size = (given->plan.info.flags & BP_PLAN_ANY_SIZE) != 0;
+    const auto serves = [&](const bp_tensor_desc& a, const bp_tensor_desc& b) {
+      return any_size ? same_class(a, b) : std::memcmp(&a, &b, sizeof(a)) == 0;
+    };
+    if (std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), serves)) return given;
   }
   const bp_op_desc desc = descriptor(views);
   try {

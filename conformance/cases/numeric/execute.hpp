@@ -21,7 +21,7 @@ class Execution {
 
   // Fills the outputs with what none of them may keep.
   void poison(const std::vector<oracle::Expected>& expected);
-  // The plan: `given` if it serves these views too, else a new one.
+  // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
@@ -39,7 +39,6 @@ class Execution {
 
   Context& context_;
   Job& job_;
-  Layout layout_;
   Arena arena_;
   std::vector<View> views_;
   std::vector<size_t> regions_;    // by operand

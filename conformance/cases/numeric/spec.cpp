@@ -47,6 +47,8 @@ std::string_view requirement_of(Mode mode) {
   switch (mode) {
     case Mode::twice:
       return "BP-NUM-030";
+    case Mode::again:
+      return "BP-NUM-034";
     case Mode::resized:
       return "BP-NUM-031";
     case Mode::device_scalars:
@@ -175,27 +177,59 @@ Spec grown(const Spec& spec) {
   return other;
 }
 
-std::shared_ptr<Prepared> run_once(Context& context, const Spec& spec, std::shared_ptr<Prepared> plan = nullptr) {
-  Job job = spec.make(spec, context.random());
-  if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
-  if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
-  Execution execution(context, job, spec.layout);
-  plan = execution.prepare(std::move(plan));
-  const std::vector<oracle::Expected> expected = oracle::evaluate(job.call);
-  execution.poison(expected);
-  Judge judge(context, spec, job, execution);
-  const std::vector<oracle::Tensor> first = execution.run(*plan);
-  judge(expected, first);
-  const int more = spec.mode == Mode::twice ? 1 : spec.mode == Mode::deterministic ? 2 : 0;
-  for (int i = 0; i < more; ++i) {
-    const std::vector<oracle::Tensor> again = execution.run(*plan);
-    judge(expected, again);
-    for (size_t o = 0; o < first.size() && spec.mode == Mode::deterministic; ++o) {
-      context.require(again[o].bytes == first[o].bytes, "{}: the deterministic plan gave other bits in run {}; {}",
-                      oracle::operator_of(spec.op)->name, i + 2, execution.text());
+// A job with all that its execution needs, its plan made.
+class Run {
+ public:
+  Run(Context& context, const Spec& spec, std::shared_ptr<Prepared> plan = nullptr)
+      : context_(context), spec_(spec), job_(made(context, spec)), execution_(context, job_, spec.layout) {
+    plan_ = execution_.prepare(std::move(plan));
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void operator()() {
+    const std::vector<oracle::Expected> expected = oracle::evaluate(job_.call);
+    execution_.poison(expected);
+    Judge judge(context_, spec_, job_, execution_);
+    const std::vector<oracle::Tensor> first = execution_.run(*plan_);
+    judge(expected, first);
+    const int more = spec_.mode == Mode::twice ? 1 : spec_.mode == Mode::deterministic ? 2 : 0;
+    for (int i = 0; i < more; ++i) {
+      const std::vector<oracle::Tensor> again = execution_.run(*plan_);
+      judge(expected, again);
+      for (size_t o = 0; o < first.size() && spec_.mode == Mode::deterministic; ++o) {
+        context_.require(again[o].bytes == first[o].bytes, "{}: the deterministic plan gave other bits in run {}; {}",
+                         oracle::operator_of(spec_.op)->name, i + 2, execution_.text());
+      }
     }
   }
-  return plan;
+  const std::shared_ptr<Prepared>& plan() const { return plan_; }
+
+ private:
+  static Job made(Context& context, const Spec& spec) {
+    Job job = spec.make(spec, context.random());
+    if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
+    if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
+    return job;
+  }
+
+  Context& context_;
+  const Spec spec_;
+  Job job_;
+  Execution execution_;
+  std::shared_ptr<Prepared> plan_;
+};
+
+void run_apart(Context& context, const std::vector<Spec>& specs) {
+  std::vector<std::unique_ptr<Run>> runs;
+  for (const Spec& spec : specs) {
+    try {
+      runs.push_back(std::make_unique<Run>(context, spec));
+    } catch (const CaseEnd& end) {
+      if (end.outcome != Outcome::not_claimed || runs.empty()) throw;
+    }
+  }
+  for (const std::unique_ptr<Run>& each : runs) (*each)();
 }
 
 }  // namespace
@@ -216,8 +250,9 @@ std::string Shape::text() const {
 
 std::vector<int64_t> Shape::list() const { return {extents.begin(), extents.begin() + rank}; }
 
-void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
-         std::initializer_list<std::string_view> requirements) {
+namespace {
+
+Case described(const Spec& spec, std::string_view more) {
   const oracle::Operator& row = *oracle::operator_of(spec.op);
   Case made;
   made.id.reserve(64);
@@ -231,18 +266,42 @@ void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
   made.extension = extension_of(spec);
   made.op = spec.op;
   made.dtype = spec.dtype;
-  made.requirements = {requirement_of(spec.op), row_of(spec.layout).requirement,
-                       requirement_of(spec.values, spec.dtype), "BP-NUM-011", "BP-NUM-012"};
+  made.requirements.reserve(8);
+  for (const std::string_view each : {requirement_of(spec.op), row_of(spec.layout).requirement,
+                                      requirement_of(spec.values, spec.dtype), std::string_view("BP-NUM-011")}) {
+    made.requirements.push_back(each);
+  }
+  if (spec.op != BP_OP_FILL && spec.op != BP_OP_IOTA && spec.op != BP_OP_PHILOX)
+    made.requirements.push_back("BP-NUM-012");
   if (spec.mode != Mode::once) made.requirements.push_back(requirement_of(spec.mode));
   if (spec.shape.count() == 0) made.requirements.push_back("BP-NUM-013");
+  if (spec.shape.rank == 0 || spec.shape.rank == BP_MAX_RANK) made.requirements.push_back("BP-NUM-014");
+  if (spec.shape.count() > 65535) made.requirements.push_back("BP-NUM-015");
+  return made;
+}
+
+}  // namespace
+
+void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
+         std::initializer_list<std::string_view> requirements) {
+  Case made = described(spec, more);
   made.requirements.insert(made.requirements.end(), requirements.begin(), requirements.end());
   made.run = [spec](Context& context) { run(context, spec); };
   catalogue.push_back(std::move(made));
 }
 
+void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more) {
+  Case made = described(specs.front(), more);
+  made.requirements.push_back("BP-NUM-035");
+  made.run = [specs](Context& context) { run_apart(context, specs); };
+  catalogue.push_back(std::move(made));
+}
+
 void run(Context& context, const Spec& spec) {
-  std::shared_ptr<Prepared> plan = run_once(context, spec);
-  if (spec.mode == Mode::resized) run_once(context, grown(spec), std::move(plan));
+  Run first(context, spec);
+  first();
+  if (spec.mode == Mode::resized) Run(context, grown(spec), first.plan())();
+  if (spec.mode == Mode::again) Run(context, spec, first.plan())();
 }
 
 }  // namespace bp::conformance::numeric

@@ -50,11 +50,12 @@ inline constexpr std::string_view values_names[] = {"tags",  "uniform", "bits", 
 enum class Mode : uint8_t {
   once,
   twice,           // the same plan again: nothing stale may show
+  again,           // then other data and scalars on the same plan
   resized,         // then another size of the same class, on the same plan if it serves any size
   device_scalars,  // scalars in device memory
   deterministic,   // with the flag, three times: the same bits
 };
-inline constexpr std::string_view mode_names[] = {"", "twice", "resized", "device_scalars", "deterministic"};
+inline constexpr std::string_view mode_names[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
 // The operator with its data: inputs filled, outputs with dtype and shape (and data where it reads them).
 struct Job {
@@ -78,10 +79,29 @@ struct Spec {
   Job (*make)(const Spec&, Random&) = nullptr;
 };
 
+// The operator's attribute struct, struct_size set.
+template <typename Attributes>
+void set_attributes(oracle::Call& call, const Attributes& attributes) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&attributes);
+  call.attributes.assign(bytes, bytes + sizeof(attributes));
+}
+
+// Each dtype of a set, by id.
+template <typename Visit>
+void for_dtypes(uint32_t set, Visit visit) {
+  for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
+    if ((set & BP_DTYPE_BIT(dtype)) != 0) visit(dtype);
+  }
+}
+
 // Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<values>[.<more>]`. Profile, extension and requirements follow
 // from the spec; `requirements` come on top.
 void add(Catalogue& catalogue, const Spec& spec, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
+
+// One case of several specs of one operator: all plans are made before the first is executed. Those that the device
+// does not support are left out; the first decides. Named by the first, with `more`.
+void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more);
 
 // Makes, lays out, executes and judges.
 void run(Context& context, const Spec& spec);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/design.hpp"
+
+#include <algorithm>
+
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+const std::vector<Shape>& all_shapes() {
+  static const std::vector<Shape> shapes = {
+      // One dimension: about the widths of vectors, waves, blocks and 16-bit counters.
+      {1},
+      {2},
+      {3},
+      {7},
+      {8},
+      {9},
+      {15},
+      {16},
+      {17},
+      {31},
+      {32},
+      {33},
+      {63},
+      {64},
+      {65},
+      {127},
+      {128},
+      {129},
+      {255},
+      {256},
+      {257},
+      {1023},
+      {1024},
+      {1025},
+      {4097},
+      // More, with tails and ones in every place.
+      {1, 1},
+      {1, 7},
+      {7, 1},
+      {3, 5},
+      {17, 33},
+      {65, 64},
+      {129, 3},
+      {2, 1025},
+      {1, 2, 1},
+      {2, 3, 5},
+      {5, 1, 7},
+      {16, 15, 17},
+      {3, 4, 5, 2},
+      {2, 1, 3, 9},
+      {2, 3, 1, 4, 3},
+      {2, 3, 2, 1, 2, 5},
+      {1, 2, 3, 1, 2, 2, 3},
+      {2, 1, 3, 2, 1, 2, 2, 3},
+      {2, 2, 2, 2, 2, 2, 2, 2},
+      // Nothing.
+      {},
+      {0},
+      {0, 3},
+      {3, 0},
+      {2, 0, 5}};
+  return shapes;
+}
+
+// More of a dimension than a grid of 16 bits has.
+const std::vector<Shape>& big_shapes() {
+  static const std::vector<Shape> shapes = {{65537}, {65537, 2}, {65535}, {2, 65537}, {65536}, {65537, 1, 1}};
+  return shapes;
+}
+
+const std::vector<Shape>& rich_shapes() {
+  static const std::vector<Shape> shapes = {{3, 5},       {17, 33},           {2, 3, 5},   {9, 1, 65},
+                                            {7, 130},     {3, 4, 5, 2},       {13, 8, 11}, {2, 3, 2, 3, 2},
+                                            {5, 3, 4, 7}, {2, 2, 3, 2, 2, 3}, {33, 2, 9},  {2, 3, 1, 2, 2, 1, 2, 3}};
+  return shapes;
+}
+
+namespace {
+
+uint64_t hash(std::initializer_list<uint64_t> words) {
+  uint64_t state = 0x9E3779B97F4A7C15u;
+  for (const uint64_t word : words) state = (state ^ word) * 0xBF58476D1CE4E5B9u ^ state >> 29;
+  return state ^ state >> 32;
+}
+
+// Layouts that say something on most shapes, for the walk over the shapes.
+constexpr Layout common_layouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
+                                     Layout::own,    Layout::step_2,  Layout::reversed,   Layout::immediate_last,
+                                     Layout::padded, Layout::outer_0, Layout::transposed, Layout::in_place_strided};
+
+}  // namespace
+
+Design::Design(Catalogue& catalogue, const Spec& base, std::vector<uint32_t> inputs, std::vector<Values> values)
+    : catalogue_(catalogue),
+      base_(base),
+      inputs_(std::move(inputs)),
+      values_(std::move(values)),
+      turn_(hash({base.op, base.dtype, base.second})),
+      first_(catalogue.size()) {}
+
+bool Design::applies_to(Layout layout, const Shape& shape) const {
+  std::vector<Operand> inputs;
+  for (const uint32_t dtype : inputs_) inputs.push_back({dtype, shape.list()});
+  const uint32_t output = base_.op == BP_OP_COMPARE ? uint32_t{BP_BOOL}
+                          : base_.second != 0       ? base_.second
+                                                    : base_.dtype;
+  return applies(layout, inputs, {{output, shape.list()}}, true);
+}
+
+void Design::one(const Shape& shape, Layout layout, Values values, Mode mode) {
+  if (shape.rank < least_rank_) return;
+  Spec spec = base_;
+  spec.shape = shape;
+  spec.layout = layout;
+  spec.values = values;
+  spec.mode = mode;
+  const std::string more = vary_ == nullptr ? std::string() : vary_(spec, turn_);
+  ++turn_;
+  const size_t before = catalogue_.size();
+  add(catalogue_, spec, more);
+  const std::string& id = catalogue_.back().id;
+  const auto same = [&](const Case& other) { return other.id == id; };
+  if (std::any_of(catalogue_.begin() + static_cast<ptrdiff_t>(first_),
+                  catalogue_.begin() + static_cast<ptrdiff_t>(before), same)) {
+    catalogue_.pop_back();
+  }
+}
+
+void Design::cover(size_t step) {
+  const std::vector<Shape>& rich = rich_shapes();
+  for (size_t i = 0; i < static_cast<size_t>(Layout::count); ++i) {
+    const auto layout = static_cast<Layout>(i);
+    for (size_t attempt = 0; attempt < rich.size(); ++attempt) {
+      const Shape& shape = rich[(turn_ + attempt) % rich.size()];
+      if (!applies_to(layout, shape)) continue;
+      one(shape, layout, Values::tags);
+      break;
+    }
+  }
+  const std::vector<Shape>& shapes = all_shapes();
+  for (size_t i = turn_ % step; i < shapes.size(); i += step) {
+    const Layout wanted = common_layouts[(turn_ / 7) % std::size(common_layouts)];
+    one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, values_[turn_ % values_.size()]);
+    turn_ += 2;
+  }
+  const std::vector<Shape>& big = big_shapes();
+  for (size_t i = 0; i < 2; ++i) {
+    const Shape& shape = big[turn_ % big.size()];
+    one(shape, turn_ % 3 == 0 ? Layout::mixed : Layout::dense, Values::tags);
+  }
+}
+
+void Design::cover_values() {
+  for (const Values values : values_) {
+    for (const Shape& shape : {Shape{257}, Shape{31, 33}}) {
+      one(shape, turn_ % 2 == 0 ? Layout::dense : Layout::sliced, values);
+    }
+  }
+}
+
+void Design::cover_modes() {
+  one({1025}, Layout::dense, Values::uniform, Mode::twice);
+  one({1025}, Layout::dense, Values::uniform, Mode::again);
+  one({127}, Layout::dense, Values::tags, Mode::resized);
+  one({5, 7, 9}, Layout::transposed, Values::tags, Mode::resized);
+  if (applies_to(Layout::in_place, {33, 9})) one({33, 9}, Layout::in_place, Values::tags, Mode::twice);
+  if (applies_to(Layout::flipped, {33, 9})) one({33, 9}, Layout::flipped, Values::tags, Mode::resized);
+}
+
+}  // namespace bp::conformance::numeric
