@@ -4,6 +4,9 @@
 
 namespace bp::conformance {
 
-void add_numeric_cases(Catalogue& catalogue) { numeric::add_elementwise(catalogue); }
+void add_numeric_cases(Catalogue& catalogue) {
+  numeric::add_movement(catalogue);
+  numeric::add_elementwise(catalogue);
+}
 
 }  // namespace bp::conformance
