@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "digest.hpp"
+#include "names.hpp"
 #include "suite_digest.h"
 
 namespace bp::conformance {
@@ -13,30 +14,6 @@ namespace bp::conformance {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string op_name(uint32_t op) {
-  switch (op) {
-#define BP_OP_ROW(id, symbol, name, ...) \
-  case id:                               \
-    return name;
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-    default:
-      return fmt::format("operator {}", op);
-  }
-}
-
-std::string dtype_name(uint32_t dtype) {
-  switch (dtype) {
-#define BP_DTYPE_ROW(id, symbol, name, ...) \
-  case id:                                  \
-    return name;
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
-    default:
-      return "";
-  }
-}
 
 Json counts_of(const Tally& tally) {
   Json counts = Json::object();
@@ -54,34 +31,32 @@ Json tally_of(const Tally& tally) {
 }
 
 Json plugin_of(const Facts& facts, const RunFacts& run) {
-  const auto version = [](uint32_t abi) { return fmt::format("{}.{}", abi >> 16, abi & 0xffff); };
-  return {{"name", facts.plugin},
-          {"version", facts.version},
-          {"file", std::filesystem::path(run.target.path).filename().string()},
-          {"sha256", sha256_of_file(run.target.path)},
-          {"abi", {{"built_for", version(facts.abi_version)}, {"oldest_host", version(facts.abi_version_min)}}},
-          {"build_flags", facts.build_flags}};
+  return {
+      {"name", facts.plugin},
+      {"version", facts.version},
+      {"file", std::filesystem::path(run.target.path).filename().string()},
+      {"sha256", sha256_of_file(run.target.path)},
+      {"abi", {{"built_for", version_text(facts.abi_version)}, {"oldest_host", version_text(facts.abi_version_min)}}},
+      {"build_flags", build_flag_names(facts.build_flags)}};
 }
 
 Json device_of(const Facts& facts, const RunFacts& run) {
   return {{"index", run.target.device_index},
           {"name", facts.device},
           {"driver", facts.driver},
-          {"type", facts.device_type},
+          {"type", device_type_name(facts.device_type)},
           {"alignment", facts.alignment},
           {"max_buffer_bytes", facts.max_buffer_bytes},
-          {"memory_kinds", facts.memory_kinds},
-          {"capabilities", facts.capabilities}};
+          {"memory_kinds", memory_kind_names(facts.memory_kinds)},
+          {"capabilities", capability_names(facts.capabilities)}};
 }
 
 Json verdict_of(const Verdict& verdict) {
   Json profiles = Json::object();
   for (const auto& [profile, state] : verdict.profiles) {
-    profiles[std::string(profile_name(profile))] = {{"reached", state.reached},
-                                                    {"mandatory", state.mandatory},
-                                                    {"mandatory_not_claimed", state.absent},
-                                                    {"failures", state.failures},
-                                                    {"complete", state.complete}};
+    profiles[std::string(profile_name(profile))] = {
+        {"reached", state.reached},   {"mandatory", state.mandatory}, {"mandatory_not_claimed", state.absent},
+        {"failures", state.failures}, {"complete", state.complete},   {"reasons", state.reasons}};
   }
   Json extensions = Json::object();
   for (const auto& [name, tally] : verdict.extensions) extensions[name] = tally_of(tally);
@@ -110,7 +85,7 @@ std::string repro_line(const Target& target, uint64_t seed, std::string_view id,
 std::string digest_of(const Json& certificate) {
   Json rest = certificate;
   rest.erase("digest");
-  return sha256(rest.dump(-1, ' ', true, Json::error_handler_t::replace));
+  return sha256(rest.dump(-1, ' ', true, Json::error_handler_t::replace));  // keys in order, no spaces, ASCII
 }
 
 Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selection,
@@ -144,6 +119,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"run",
        {{"profile", profile_name(run.selection.profile)},
         {"filters", run.selection.filters},
+        {"error", facts.error},
         {"seed", run.seed},
         {"cases", selection.size()},
         {"jobs", run.jobs},
@@ -154,9 +130,11 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
+  // Through text once: bytes that are no UTF-8, which a plugin may have written into a message, are replaced, and every
+  // number is as a reader will find it.
+  certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
   certificate["digest"] = digest_of(certificate);
-  // Bytes that are no UTF-8, which a plugin may have written into a message, were replaced in the digest: so here.
-  return Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return certificate;
 }
 
 }  // namespace bp::conformance

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -21,12 +22,14 @@ class Digest {
       throw std::runtime_error("the digest library offers no SHA-256");
   }
   void add(const void* bytes, size_t count) { EVP_DigestUpdate(context_.get(), bytes, count); }
+  std::array<unsigned char, 32> end() {
+    std::array<unsigned char, 32> bytes{};
+    EVP_DigestFinal_ex(context_.get(), bytes.data(), nullptr);
+    return bytes;
+  }
   std::string text() {
-    unsigned char bytes[EVP_MAX_MD_SIZE];
-    unsigned count = 0;
-    EVP_DigestFinal_ex(context_.get(), bytes, &count);
     std::string result;
-    for (unsigned index = 0; index < count; ++index) result += fmt::format("{:02x}", bytes[index]);
+    for (const unsigned char byte : end()) result += fmt::format("{:02x}", byte);
     return result;
   }
 
@@ -40,6 +43,15 @@ std::string sha256(std::string_view bytes) {
   Digest digest;
   digest.add(bytes.data(), bytes.size());
   return digest.text();
+}
+
+std::string sha256_base64(std::string_view bytes) {
+  Digest digest;
+  digest.add(bytes.data(), bytes.size());
+  const auto value = digest.end();
+  unsigned char text[48];  // 4 characters for each 3 bytes begun, and a zero
+  const int length = EVP_EncodeBlock(text, value.data(), static_cast<int>(value.size()));
+  return std::string(text, text + length);
 }
 
 std::string sha256_of_file(const std::string& path) {

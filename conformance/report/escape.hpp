@@ -9,7 +9,8 @@ namespace bp::conformance {
 
 inline std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
     switch (c) {
       case '&':
         result += "&amp;";
@@ -26,6 +27,13 @@ inline std::string escaped(std::string_view text) {
       case '\'':
         result += "&#39;";
         break;
+      case '\xef':  // U+FFFE and U+FFFF are no characters of XML
+        if (text.substr(at + 1, 2) == "\xbf\xbe" || text.substr(at + 1, 2) == "\xbf\xbf") {
+          result += "\xef\xbf\xbd";
+          at += 2;
+          break;
+        }
+        [[fallthrough]];
       default:
         // Control characters are no XML, however they are written.
         result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;

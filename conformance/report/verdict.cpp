@@ -41,26 +41,53 @@ std::string_view Tally::state() const {
 
 namespace {
 
-// The second profile asks for storage and matmul in one of the 16-bit floats.
-bool has_half(const Verdict& verdict) {
-  const auto all_of = [&](uint32_t dtype) {
-    for (const uint32_t op : {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL}) {
-      const auto cell = verdict.matrix.find({op, dtype});
-      if (cell == verdict.matrix.end() || cell->second.state() != "pass") return false;
+// The second profile asks for storage and matmul in one of the 16-bit floats: whatever the extension of that name asks of
+// these operators passes. What further extensions ask of them, such as other accumulators, does not count here.
+class HalfRule {
+ public:
+  void add(const Case& which, Outcome outcome) {
+    for (size_t half = 0; half < dtypes.size(); ++half) {
+      for (size_t op = 0; op < ops.size(); ++op) {
+        if (which.dtype != dtypes[half] || which.op != ops[op] || which.extension != names[half]) continue;
+        ++(outcome == Outcome::pass ? passed_ : rest_)[half][op];
+      }
     }
-    return true;
-  };
-  return all_of(BP_F16) || all_of(BP_BF16);
+  }
+  bool holds() const {
+    for (size_t half = 0; half < dtypes.size(); ++half) {
+      bool all = true;
+      for (size_t op = 0; op < ops.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
+      if (all) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::array<uint32_t, 2> dtypes = {BP_F16, BP_BF16};
+  static constexpr std::array<std::string_view, 2> names = {"f16", "bf16"};
+  static constexpr std::array<uint32_t, 3> ops = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
+  std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
+};
+
+std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile, uint32_t level, bool half,
+                                    const std::string& error) {
+  std::vector<std::string> reasons;
+  if (!error.empty()) return {"nothing could be run"};
+  if (!state.complete) reasons.push_back("the run was of a part only");
+  if (state.failures != 0) reasons.push_back(fmt::format("{} of its cases failed", state.failures));
+  if (state.absent != 0)
+    reasons.push_back(fmt::format("{} of its {} mandatory cases are not claimed", state.absent, state.mandatory));
+  if (state.mandatory == 0) reasons.push_back("no mandatory case was asked");
+  if (profile >= BP_PROFILE_INFER && !half)
+    reasons.push_back("neither f16 nor bf16 passes everywhere in copy, cast and matmul");
+  if (reasons.empty() && level + 1 < profile)
+    reasons.push_back(fmt::format("{} is not reached", profile_name(profile - 1)));
+  return reasons;
 }
 
-std::string why_not(const Verdict& verdict, uint32_t profile) {
-  const ProfileState& state = verdict.profiles.at(profile);
-  std::vector<std::string> reasons;
-  if (state.failures != 0) reasons.push_back(fmt::format("{} failed", state.failures));
-  if (state.absent != 0) reasons.push_back(fmt::format("{} mandatory cases are not claimed", state.absent));
-  if (!state.complete) reasons.push_back("the run was of a part only");
-  if (reasons.empty()) reasons.push_back("neither f16 nor bf16 is there for copy, cast and matmul");
-  return fmt::format("{}", fmt::join(reasons, ", "));
+// 100 % is all, and nothing less.
+std::string percent(double fraction) {
+  return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
 
 // How many operators have a dtype that passes whatever was asked of it.
@@ -86,13 +113,13 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, uint32_t as
   if (!facts.error.empty()) return fmt::format("not certified: {}", facts.error);
   const std::string who = fmt::format("{} {} on {}", facts.plugin, facts.version, facts.device);
   const size_t operators = passing_operators(verdict);
-  const std::string claims = fmt::format("it supports {:.1f} % of what was asked", 100 * verdict.supported_fraction);
+  const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
   if (verdict.level == asked) return fmt::format("{} is certified at {}; {}", who, upper(profile_name(asked)), claims);
   const std::string reached =
       verdict.level == 0 ? "" : fmt::format("certified at {}, and ", upper(profile_name(verdict.level)));
   return fmt::format("{} is {}not certified at {}: {}; {}, {} operator{} pass{}", who, reached,
-                     upper(profile_name(asked)), why_not(verdict, asked), claims, operators, operators == 1 ? "" : "s",
-                     operators == 1 ? "es" : "");
+                     upper(profile_name(asked)), fmt::join(verdict.profiles.at(asked).reasons, ", "), claims, operators,
+                     operators == 1 ? "" : "s", operators == 1 ? "es" : "");
 }
 
 }  // namespace
@@ -100,11 +127,13 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, uint32_t as
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
               const Selection& asked, const Facts& facts) {
   Verdict verdict;
+  HalfRule half;
   for (uint32_t profile = BP_PROFILE_CORE; profile <= asked.profile; ++profile) verdict.profiles[profile] = {};
   for (size_t index = 0; index < selection.size(); ++index) {
     const Case& which = catalogue[selection[index]];
     const Result& result = results[index];
     verdict.all.add(result);
+    half.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
     if (!which.extension.empty()) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
@@ -118,11 +147,11 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
   }
   const uint64_t total = verdict.all.total();
   verdict.supported_fraction =
-      total == 0 ? 0 : 1 - static_cast<double>(verdict.all.of(Outcome::not_claimed)) / static_cast<double>(total);
+      total == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(total);
   for (auto& [profile, state] : verdict.profiles) {
     state.complete = asked.filters.empty() && facts.error.empty();
-    state.reached = state.complete && state.mandatory != 0 && state.absent == 0 && state.failures == 0 &&
-                    (profile < BP_PROFILE_INFER || has_half(verdict)) && verdict.level + 1 == profile;
+    state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);
+    state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }
   verdict.statement = statement_of(verdict, facts, asked.profile);

@@ -34,13 +34,14 @@ struct ProfileState {
   uint64_t failures = 0;   // of all that was run within the profile, claimed extensions with it
   bool complete = false;   // every case of the profile was run
   bool reached = false;
+  std::vector<std::string> reasons{};  // why not; empty if it is reached
 };
 
 struct Verdict {
   uint32_t level = 0;  // BP_PROFILE_*: the highest reached; 0: none
   std::string statement{};
   Tally all{};
-  double supported_fraction = 0;  // what the plugin claims, of what was asked
+  double supported_fraction = 0;  // what passed, of what was asked: a claim that fails supports nothing
   std::map<uint32_t, ProfileState> profiles{};
   std::map<std::string, Tally, std::less<>> extensions{};
   std::map<std::string, Tally, std::less<>> groups{};

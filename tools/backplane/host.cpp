@@ -29,34 +29,6 @@ std::vector<bph_op_info> operators() {
   }
 }
 
-const char* device_type_name(uint32_t type) {
-  switch (type) {
-    case BP_DEVICE_CPU:
-      return "cpu";
-    case BP_DEVICE_GPU:
-      return "gpu";
-    case BP_DEVICE_NPU:
-      return "npu";
-    default:
-      return "other";
-  }
-}
-
-const char* memory_kind_name(uint32_t kind) {
-  static constexpr const char* names[BP_MEMORY_KINDS] = {"device", "host", "shared"};
-  return kind < BP_MEMORY_KINDS ? names[kind] : "unknown";
-}
-
-std::vector<std::string> capability_names(uint64_t capabilities) {
-  static constexpr const char* names[] = {"synchronous",   "host_operands", "ftz_f32",
-                                          "deterministic", "timing",        "unified_memory"};
-  std::vector<std::string> set;
-  for (size_t i = 0; i < 64; ++i) {
-    if ((capabilities >> i & 1) != 0) set.push_back(i < std::size(names) ? names[i] : fmt::format("bit {}", i));
-  }
-  return set;
-}
-
 std::string uuid_text(const uint8_t (&uuid)[16]) {
   if (std::all_of(std::begin(uuid), std::end(uuid), [](uint8_t byte) { return byte == 0; })) return "";
   std::string text;
@@ -66,8 +38,6 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
   }
   return text;
 }
-
-std::string version_text(uint32_t abi_version) { return fmt::format("{}.{}", abi_version >> 16, abi_version & 0xFFFF); }
 
 std::string bytes_text(uint64_t bytes) {
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

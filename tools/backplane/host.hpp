@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "report/names.hpp"
 #include "session.hpp"
 
 namespace tool {
@@ -41,12 +42,11 @@ std::vector<bph_candidate> candidates(const Registry& registry);
 // Every operator, in order of id.
 std::vector<bph_op_info> operators();
 
-const char* device_type_name(uint32_t type);
-const char* memory_kind_name(uint32_t kind);
-// Of a mask of BP_CAP_*.
-std::vector<std::string> capability_names(uint64_t capabilities);
+using bp::conformance::capability_names;
+using bp::conformance::device_type_name;
+using bp::conformance::memory_kind_name;
+using bp::conformance::version_text;
 std::string uuid_text(const uint8_t (&uuid)[16]);
-std::string version_text(uint32_t abi_version);
 std::string bytes_text(uint64_t bytes);
 
 }  // namespace tool

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the certificate's page, each from the certificate alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace bp::conformance::page {
+
+using Json = nlohmann::json;
+
+std::string_view style();
+std::string_view script();
+
+std::string head(const Json& certificate);      // verdict, supported fraction, counts
+std::string facts(const Json& certificate);     // plugin, device, suite, run
+std::string profiles(const Json& certificate);  // and extensions
+std::string failures(const Json& certificate);
+std::string matrix(const Json& certificate);
+std::string errors(const Json& certificate);
+std::string groups(const Json& certificate);
+std::string absences(const Json& certificate);  // what is not claimed
+
+// ---- what the parts share
+
+// Text of the certificate, safe in content and in attributes.
+std::string text(const Json& value);
+std::string number(uint64_t value);    // 12 345, with narrow spaces that do not break
+std::string share(double share);       // 0.61 of a bound
+std::string seconds(double value);     // 1.2 s
+std::string percent(double fraction);  // 99.9 %: 100 % is all, and nothing less
+std::string plural(uint64_t count, std::string_view noun);
+std::string_view symbol(std::string_view state);
+std::string_view words(std::string_view state);  // "not claimed"
+// Symbol and words of a state in its colour.
+std::string mark(std::string_view state);
+uint64_t failures_of(const Json& counts);
+uint64_t total_of(const Json& counts);
+// "48 pass, 2 fail": what is not zero.
+std::string counts_text(const Json& counts);
+
+}  // namespace bp::conformance::page

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's lists of cases: failures with the line that repeats each, and what is not claimed. Both are cut, so that the
+// page stays quick however much failed; the JSON holds every case.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "html.hpp"
+
+namespace bp::conformance::page {
+
+namespace {
+
+constexpr size_t most_per_group = 25;
+constexpr size_t most_failures = 600;
+constexpr size_t most_absences = 1500;
+constexpr size_t open_groups = 4;     // shown unfolded
+constexpr size_t most_reason = 4000;  // bytes of one
+
+struct Group {
+  std::string name{};
+  std::vector<const Json*> cases{};
+  std::map<std::string, uint64_t> outcomes{};
+};
+
+std::vector<Group> groups_of(const Json& non_passes, bool absent) {
+  std::vector<Group> groups;
+  std::map<std::string, size_t> places;
+  for (const Json& each : non_passes) {
+    if ((each["outcome"] == "not_claimed") != absent) continue;
+    const std::string& id = each["id"].get_ref<const std::string&>();
+    const std::string name = id.substr(0, id.find('.', id.find('.') + 1));
+    const auto [place, fresh] = places.try_emplace(name, groups.size());
+    if (fresh) groups.push_back({name});
+    Group& group = groups[place->second];
+    group.cases.push_back(&each);
+    ++group.outcomes[each["outcome"].get<std::string>()];
+  }
+  return groups;
+}
+
+std::string reason_of(const Json& each) {
+  const std::string& whole = each["reason"].get_ref<const std::string&>();
+  if (whole.size() <= most_reason) return text(each["reason"]);
+  size_t cut = most_reason;
+  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
+  return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
+}
+
+std::string failure(const Json& each) {
+  return fmt::format(
+      "<article><h4><span class=\"mark fail\"><b aria-hidden=\"true\">✕</b> {}</span> <code>{}</code></h4>"
+      "<p class=\"reason t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
+      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason_of(each), text(each["repro"]));
+}
+
+std::string absence(const Json& each) {
+  return fmt::format("<li><code>{}</code> <span class=\"t\">{}</span></li>\n", text(each["id"]), reason_of(each));
+}
+
+std::string outcomes_text(const Group& group) {
+  std::string result;
+  for (const auto& [outcome, count] : group.outcomes)
+    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", number(count), words(outcome));
+  return result;
+}
+
+std::string more(size_t hidden, std::string_view noun) {
+  return hidden == 0 ? "" : fmt::format("<p class=\"more\">{} more in the JSON.</p>\n", plural(hidden, noun));
+}
+
+}  // namespace
+
+std::string failures(const Json& certificate) {
+  const std::vector<Group> groups = groups_of(certificate["non_passes"], false);
+  if (groups.empty()) return "";
+  std::string parts;
+  size_t total = 0, shown = 0, place = 0;
+  for (const Group& group : groups) {
+    total += group.cases.size();
+    const size_t here = std::min({group.cases.size(), most_per_group, most_failures - shown});
+    std::string articles;
+    for (size_t index = 0; index < here; ++index) articles += failure(*group.cases[index]);
+    shown += here;
+    parts += fmt::format("<details{}><summary><strong>{}</strong> <span>{}</span></summary>\n{}{}</details>\n",
+                         place++ < open_groups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,
+                         more(group.cases.size() - here, "failure"));
+  }
+  return fmt::format(
+      "<section id=\"failures\"><h2>Failures <span class=\"count\">{}</span></h2>\n"
+      "<p class=\"small\">Each line repeats one case alone, with the same data.{}</p>\n{}</section>\n",
+      number(total),
+      shown < total ? fmt::format(" {} of {} are shown; all are in the JSON.", number(shown), number(total)) : "",
+      parts);
+}
+
+std::string absences(const Json& certificate) {
+  const std::vector<Group> groups = groups_of(certificate["non_passes"], true);
+  if (groups.empty()) return "";
+  std::string parts;
+  size_t total = 0, shown = 0;
+  for (const Group& group : groups) {
+    total += group.cases.size();
+    const size_t here = std::min({group.cases.size(), most_per_group, most_absences - shown});
+    std::string rows;
+    for (size_t index = 0; index < here; ++index) rows += absence(*group.cases[index]);
+    shown += here;
+    parts +=
+        fmt::format("<h3>{} <span class=\"small\">{}</span></h3>\n<ul class=\"absent\">{}</ul>{}",
+                    text(Json(group.name)), number(group.cases.size()), rows, more(group.cases.size() - here, "case"));
+  }
+  return fmt::format(
+      "<section id=\"absent\"><h2>Not claimed <span class=\"count\">{}</span></h2>\n"
+      "<p class=\"small\">The plugin says that it does not have these, and the suite saw that it says so cleanly: no "
+      "error "
+      "of another kind, no side effect. It is no failure. It is no pass either.</p>\n"
+      "<details><summary>Show {}</summary>\n{}</details></section>\n",
+      number(total), plural(total, "case"), parts);
+}
+
+std::string groups(const Json& certificate) {
+  std::string rows;
+  for (const auto& [name, tally] : certificate["groups"].items()) {
+    const Json& counts = tally["counts"];
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td class=\"n\">{}</td></tr>\n",
+        text(Json(name)), mark(tally["state"].get<std::string>()), number(counts["pass"]), number(failures_of(counts)),
+        number(counts["not_claimed"]), seconds(tally["seconds"]));
+  }
+  return fmt::format(
+      "<section id=\"groups\"><h2>Groups of cases</h2>\n<div class=\"wide\"><table class=\"plain\"><thead><tr>"
+      "<th scope=\"col\">group</th><th scope=\"col\">state</th><th scope=\"col\" class=\"n\">pass</th>"
+      "<th scope=\"col\" class=\"n\">failed</th><th scope=\"col\" class=\"n\">not claimed</th>"
+      "<th scope=\"col\" class=\"n\">time</th></tr></thead>\n<tbody>{}</tbody></table></div></section>\n",
+      rows);
+}
+
+}  // namespace bp::conformance::page

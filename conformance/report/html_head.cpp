@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The upper part of the page: the verdict and what it is about.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "html.hpp"
+
+namespace bp::conformance::page {
+
+namespace {
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+// A bar of shares with its legend: what passed, failed and is not claimed.
+std::string bar(const Json& counts) {
+  const uint64_t total = std::max<uint64_t>(total_of(counts), 1);
+  const std::pair<std::string_view, uint64_t> parts[] = {{"pass", counts["pass"].get<uint64_t>()},
+                                                         {"fail", failures_of(counts)},
+                                                         {"not_claimed", counts["not_claimed"].get<uint64_t>()}};
+  std::string pieces, legend;
+  for (const auto& [state, count] : parts) {
+    if (count == 0) continue;
+    pieces += fmt::format("<i class=\"{}\" style=\"flex:{}\"></i>", state, count);
+    legend += fmt::format("<li>{} {} · {}</li>", mark(state), number(count),
+                          percent(static_cast<double>(count) / static_cast<double>(total)));
+  }
+  return fmt::format("<div class=\"bar\" aria-hidden=\"true\">{}</div><ul class=\"legend\">{}</ul>", pieces, legend);
+}
+
+// The facts in one line; all of them are at the end of the page.
+std::string brief(const Json& certificate) {
+  const Json &device = certificate["device"], &run = certificate["run"];
+  return fmt::format("{}{}{} · suite {} · seed {} · {}", upper(text(device["type"])),
+                     device["driver"] == "" ? "" : " · ", text(device["driver"]), text(certificate["suite"]["version"]),
+                     run["seed"].get<uint64_t>(), text(run["started"]).substr(0, 10));
+}
+
+std::string row(std::string_view name, const std::string& value, bool mono = false) {
+  return fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>", name, mono ? " class=\"mono\"" : "",
+                     value.empty() ? "none" : value);
+}
+
+std::string list(const Json& names) {
+  std::string result;
+  for (const Json& name : names) result += (result.empty() ? "" : ", ") + text(name);
+  return result;
+}
+
+std::string bytes(uint64_t count) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  const auto unit = count < 1024 ? size_t{0} : static_cast<size_t>(std::log2(static_cast<double>(count)) / 10);
+  return fmt::format("{:.{}f} {}", static_cast<double>(count) / std::pow(1024.0, static_cast<double>(unit)),
+                     unit == 0 ? 0 : 1, units[std::min(unit, std::size(units) - 1)]);
+}
+
+}  // namespace
+
+std::string head(const Json& certificate) {
+  const Json& verdict = certificate["verdict"];
+  const auto level = verdict["level"].get<std::string>();
+  const auto asked = certificate["run"]["profile"].get<std::string>();
+  const double fraction = verdict["supported_fraction"];
+  const bool reached = level == asked;
+  const std::string title = level == "none" ? "Not certified" : "Certified at " + upper(level);
+  return fmt::format(
+      "<header>\n<p class=\"kind\">Backplane conformance certificate</p>\n<div class=\"verdict {}\">\n"
+      "<div><h1><b aria-hidden=\"true\">{}</b> {}</h1>\n<p class=\"who t\">{} {} <span>on</span> {}</p>\n"
+      "<p class=\"small t\">{}</p></div>\n"
+      "<div class=\"fraction\"><strong>{}</strong><span>supported: {} of {} cases pass</span></div>\n</div>\n"
+      "{}\n<p class=\"statement t\">{}.</p>\n</header>\n",
+      level == "none" ? "fail"
+      : reached       ? "pass"
+                      : "partial",
+      level == "none" ? symbol("fail")
+      : reached       ? symbol("pass")
+                      : symbol("partial"),
+      title, text(certificate["plugin"]["name"]), text(certificate["plugin"]["version"]),
+      text(certificate["device"]["name"]), brief(certificate), percent(fraction), number(verdict["counts"]["pass"]),
+      number(total_of(verdict["counts"])), bar(verdict["counts"]), text(verdict["statement"]));
+}
+
+std::string profiles(const Json& certificate) {
+  const Json& verdict = certificate["verdict"];
+  std::string cards, chips;
+  for (const char* name : {"core", "infer", "train"}) {
+    if (!verdict["profiles"].contains(name)) continue;
+    const Json& state = verdict["profiles"][name];
+    std::string reasons;
+    for (const Json& reason : state["reasons"]) reasons += fmt::format("<li>{}</li>", text(reason));
+    const bool reached = state["reached"];
+    cards += fmt::format(
+        "<div class=\"card\"><h3>{}</h3><p><span class=\"mark {}\"><b aria-hidden=\"true\">{}</b> {}</span></p>"
+        "<p class=\"small\">{}</p>{}</div>\n",
+        upper(name), reached ? "pass" : "fail", symbol(reached ? "pass" : "fail"), reached ? "reached" : "not reached",
+        plural(state["mandatory"], "mandatory case"), reached ? "" : "<ul class=\"t\">" + reasons + "</ul>");
+  }
+  for (const auto& [name, tally] : verdict["extensions"].items()) {
+    chips += fmt::format("<li><strong>{}</strong> {} <span class=\"small\">{}</span></li>", upper(text(Json(name))),
+                         mark(tally["state"].get<std::string>()), counts_text(tally["counts"]));
+  }
+  if (!chips.empty()) chips = "<h3>Extensions</h3>\n<ul class=\"chips\">" + chips + "</ul>\n";
+  return fmt::format("<section id=\"profiles\"><h2>Profiles</h2>\n<div class=\"cards\">{}</div>\n{}</section>\n", cards,
+                     chips);
+}
+
+std::string facts(const Json& certificate) {
+  const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
+             &run = certificate["run"];
+  std::string filters = list(run["filters"]);
+  return fmt::format(
+      "<section id=\"facts\"><h2>What was measured, and with what</h2>\n<div class=\"facts t\">\n"
+      "<dl><dt>Plugin</dt>{}{}{}{}{}</dl>\n<dl><dt>Device</dt>{}{}{}{}{}{}</dl>\n<dl><dt>Suite</dt>{}{}{}</dl>\n"
+      "<dl><dt>Run</dt>{}{}{}{}{}{}</dl>\n</div>\n"
+      "<p>Anyone can check this: the file of the certificate, the plugin's file, and</p>\n"
+      "<div class=\"line\"><code>backplane verify CERTIFICATE.json {}</code></div>\n"
+      "<p class=\"small\">Times are information. They are no part of the verdict, and certificates are never "
+      "ranked.</p>\n"
+      "</section>\n",
+      row("name", text(plugin["name"]) + " " + text(plugin["version"])), row("file", text(plugin["file"])),
+      row("SHA-256", text(plugin["sha256"]), true),
+      row("ABI", fmt::format("built for {}, oldest host {}", text(plugin["abi"]["built_for"]),
+                             text(plugin["abi"]["oldest_host"]))),
+      row("build", list(plugin["build_flags"])), row("name", text(device["name"])),
+      row("index, type", fmt::format("{}, {}", device["index"].get<uint64_t>(), text(device["type"]))),
+      row("driver", text(device["driver"])), row("capabilities", list(device["capabilities"])),
+      row("memory", list(device["memory_kinds"])),
+      row("alignment, largest buffer",
+          fmt::format("{} B, {}", device["alignment"].get<uint64_t>(), bytes(device["max_buffer_bytes"]))),
+      row("version", text(suite["version"])), row("digest", text(suite["digest"]), true),
+      row("cases known", number(suite["cases"])), row("profile", upper(run["profile"].get<std::string>())),
+      row("cases", number(run["cases"]) + (filters.empty() ? "" : ", of " + filters)),
+      row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
+      row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
+      row("processes", number(run["jobs"])), text(plugin["file"]));
+}
+
+}  // namespace bp::conformance::page

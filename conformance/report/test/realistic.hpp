@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as a real plugin would give them: every operator and dtype of the tables, made without running anything.
+#pragma once
+
+#include "report/certificate.hpp"
+
+namespace bp::conformance {
+
+enum class Kind {
+  passing,  // everything mandatory passes, some extensions are not claimed
+  failing,  // some operators fail in every way there is, with bytes that attack the forms
+  broken,   // 20 000 cases fail
+  silent,   // the plugin does not load
+};
+
+struct Run {
+  Catalogue catalogue{};
+  std::vector<size_t> selection{};
+  std::vector<Result> results{};
+  Facts facts{};
+  RunFacts run{};
+  Verdict verdict{};
+  nlohmann::json certificate{};
+};
+
+// `library` is any file: its digest is the plugin's.
+Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
+
+}  // namespace bp::conformance
