@@ -170,7 +170,7 @@ void check_promise(const Manifest& manifest, const Plugin& plugin) {
 }
 
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
-                        const std::vector<Splice>& layers) {
+                        const std::vector<Layer>& layers) {
   const auto begin = std::chrono::steady_clock::now();
   if (manifest != nullptr) check_manifest(*manifest, library);
   const Registry& log = *registry;
@@ -196,7 +196,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
       BP_HAS_FIELD(table->device_api->struct_size, bp_device_api, copy_in) && table->device_api->copy_in;
   plugin->has_copy_out =
       BP_HAS_FIELD(table->device_api->struct_size, bp_device_api, copy_out) && table->device_api->copy_out;
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) (*layer)(*plugin);
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) layer->splice(*plugin);
 
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();

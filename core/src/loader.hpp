@@ -14,7 +14,7 @@ namespace bp {
 // Opens, queries, negotiates, checks and completes. `manifest` is null for a bare library. Throws Fault with the rule;
 // an instance that the plugin gave until then is shut down.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
-                        const std::vector<Splice>& layers);
+                        const std::vector<Layer>& layers);
 
 // What a manifest says about this machine and this host. Throws Fault "abi.range", "manifest.architecture".
 void check_manifest(const Manifest& manifest, const std::string& path);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 
@@ -54,8 +55,7 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
   State& state = *registry->state_;
   state.log = desc.log;
   state.log_context = desc.log_context;
-  const char* layers = desc.layers != nullptr ? desc.layers : trusted_environment("BACKPLANE_LAYERS");
-  if (layers != nullptr) state.layers = parse_layers(layers);
+  registry->read_layers(desc);
   state.config = read_config(desc.config_file);
   state.places = search_places(desc.search_path, (desc.flags & BPH_REGISTRY_NO_DEFAULT_PATHS) == 0);
   if (runs_privileged()) {
@@ -65,6 +65,29 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
   registry->search();
   return registry;
 }
+
+void Registry::read_layers(const bph_registry_desc& desc) {
+  const char* names = desc.layers != nullptr ? desc.layers : trusted_environment("BACKPLANE_LAYERS");
+  if (names != nullptr) state_->layers = parse_layers(names);
+  const bool wanted = std::any_of(state_->layers.begin(), state_->layers.end(),
+                                  [](const Layer& layer) { return layer.name == "fault"; });
+  const char* source = desc.faults != nullptr ? "bph_registry_desc.faults" : "BACKPLANE_FAULT";
+  const char* text = desc.faults != nullptr ? desc.faults : trusted_environment("BACKPLANE_FAULT");
+  if (text != nullptr) {
+    auto plan = std::make_shared<const layers::FaultPlan>(layers::parse_faults(text, source));
+    if (wanted) state_->faults = std::move(plan);
+  }
+  if (wanted == (text != nullptr)) return;
+  if (wanted) {
+    throw Error(BP_INVALID_ARGUMENT,
+                "bph_registry_create: the layer fault is named and not told what to do; set BACKPLANE_FAULT, as \"fail "
+                "copy 3 OUT_OF_MEMORY\"");
+  }
+  log(BP_LOG_WARNING,
+      Error(BP_OK, "{} is given and the layer fault is not named; name it in BACKPLANE_LAYERS", source).what());
+}
+
+std::shared_ptr<const layers::FaultPlan> Registry::faults() const { return state_->faults; }
 
 void Registry::search() {
   for (const Place& place : state_->places) {

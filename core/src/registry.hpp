@@ -13,6 +13,10 @@
 
 namespace bp {
 
+namespace layers {
+struct FaultPlan;
+}
+
 class Registry final : public Object {
  public:
   static constexpr HandleType handle_type = HandleType::registry;
@@ -31,6 +35,8 @@ class Registry final : public Object {
     uint32_t index;
   };
   Choice choose_device(const char* name);
+  // What the layer `fault` makes go wrong; null without it.
+  std::shared_ptr<const layers::FaultPlan> faults() const;
   // Called once, when the host lets go of its handle: plugins now live only as long as what uses them, and what a
   // living device still loads (its fallback) belongs to it alone.
   void close() noexcept;
@@ -44,6 +50,7 @@ class Registry final : public Object {
   struct Candidate;
   struct State;
 
+  void read_layers(const bph_registry_desc& desc);
   void search();
   Candidate& add_manifest(const std::string& path, const char* origin);
   Candidate& candidate_by_path(const std::string& path);

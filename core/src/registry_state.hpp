@@ -11,6 +11,7 @@
 
 #include "config.hpp"
 #include "fault.hpp"
+#include "layers/fault_plan.hpp"
 #include "manifest.hpp"
 #include "registry.hpp"
 #include "search.hpp"
@@ -44,7 +45,8 @@ struct LibraryState {
 struct Registry::State {
   void (*log)(void* context, int32_t level, const char* message) = nullptr;
   void* log_context = nullptr;
-  std::vector<Splice> layers;
+  std::vector<Layer> layers;
+  std::shared_ptr<const layers::FaultPlan> faults;  // of the layer `fault`, null without it
   Config config;
   std::vector<Place> places;
 

@@ -39,6 +39,6 @@ struct Layer {
 // Every layer that this library has.
 std::span<const Layer> known_layers() noexcept;
 // The layers of a list "a,b", the first outermost. Throws INVALID_ARGUMENT naming the unknown one.
-std::vector<Splice> parse_layers(std::string_view list);
+std::vector<Layer> parse_layers(std::string_view list);
 
 }  // namespace bp

@@ -367,7 +367,7 @@ bph_device* FakeDevice::open(const bph_device_desc* desc) {
     self.violations_.emplace_back(message);
   };
   if (const char* layers = trusted_environment("BACKPLANE_LAYERS")) {
-    for (const Splice splice : parse_layers(layers)) splice(*plugin);
+    for (const Layer& layer : parse_layers(layers)) layer.splice(*plugin);
   }
   Ref<Device> device = Device::open(std::move(plugin), 0, desc);
   return reinterpret_cast<bph_device*>(device.detach()->public_handle);

@@ -92,10 +92,11 @@ typedef struct bph_registry_desc {
   const char* config_file; /* null: $XDG_CONFIG_HOME/backplane/config.json if it exists */
   void (*log)(void* context, int32_t level, const char* message); /* null: warnings and errors go to stderr */
   void* log_context;
+  const char* faults; /* what the layer `fault` does (docs/layers.md); null: BACKPLANE_FAULT */
 } bph_registry_desc;
 
 /* Searches and reads manifests; opens no library. A bad manifest is a candidate with its reason, never an error here.
- * Errors: INVALID_ARGUMENT (flags, unknown layer, a malformed config file), OUT_OF_MEMORY. */
+ * Errors: INVALID_ARGUMENT (flags, unknown layer, malformed faults or config file), OUT_OF_MEMORY. */
 BPH_API bp_status bph_registry_create(const bph_registry_desc* desc, bph_registry** out, bp_error* error);
 BPH_API void bph_registry_release(bph_registry* registry);
 

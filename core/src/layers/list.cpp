@@ -7,6 +7,7 @@
 #include "error.hpp"
 #include "layers/layer.hpp"
 #include "plugin.hpp"
+#include "registry.hpp"
 #include "table.hpp"
 
 namespace bp {
@@ -15,14 +16,18 @@ namespace {
 
 void splice_validation(Plugin& plugin) { plugin.wrap(layers::validation(plugin.instance, &plugin.host)); }
 
-constexpr std::array known = {Layer{"validation", splice_validation}};
+void splice_fault(Plugin& plugin) {
+  plugin.wrap(layers::fault(plugin.instance, &plugin.host, plugin.registry->faults()));
+}
+
+constexpr std::array known = {Layer{"fault", splice_fault}, Layer{"validation", splice_validation}};
 
 }  // namespace
 
 std::span<const Layer> known_layers() noexcept { return known; }
 
-std::vector<Splice> parse_layers(std::string_view list) {
-  std::vector<Splice> layers;
+std::vector<Layer> parse_layers(std::string_view list) {
+  std::vector<Layer> layers;
   while (!list.empty()) {
     const std::string_view name = list.substr(0, list.find(','));
     list.remove_prefix(std::min(name.size() + 1, list.size()));
@@ -34,7 +39,7 @@ std::vector<Splice> parse_layers(std::string_view list) {
       throw Error(BP_INVALID_ARGUMENT, "bph_registry_create: no layer is named \"{:.64}\"; this library has: {}", name,
                   names);
     }
-    layers.push_back(found->splice);
+    layers.push_back(*found);
   }
   return layers;
 }

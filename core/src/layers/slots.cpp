@@ -8,9 +8,16 @@ namespace bp::layers {
 
 namespace {
 
-constexpr uint32_t NONE = 0, UNSUPPORTED = 1u << BP_UNSUPPORTED, OUT_OF_MEMORY = 1u << BP_OUT_OF_MEMORY,
-                   NOT_READY = 1u << BP_NOT_READY, TIMEOUT = 1u << BP_TIMEOUT, UNAVAILABLE = 1u << BP_UNAVAILABLE,
-                   EXECUTION_FAILED = 1u << BP_EXECUTION_FAILED;
+// The words of slots.def.
+enum StatusBit : uint32_t {
+  NONE = 0,
+  UNSUPPORTED = 1u << BP_UNSUPPORTED,
+  OUT_OF_MEMORY = 1u << BP_OUT_OF_MEMORY,
+  NOT_READY = 1u << BP_NOT_READY,
+  TIMEOUT = 1u << BP_TIMEOUT,
+  UNAVAILABLE = 1u << BP_UNAVAILABLE,
+  EXECUTION_FAILED = 1u << BP_EXECUTION_FAILED
+};
 constexpr uint32_t any_slot = 1u << BP_OK | 1u << BP_INVALID_ARGUMENT | 1u << BP_DEVICE_LOST | 1u << BP_INTERNAL;
 
 struct SlotRow {

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`: its grammar, each fault, and core before a plugin that fails.
+#include <backplane/backplane.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "layer_fixture.hpp"
+#include "layers/fault_plan.hpp"
+#include "layers/slots.hpp"
+
+namespace {
+
+using namespace bp::test;
+using bp::layers::parse_faults;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string complaint(const std::string& text) {
+  try {
+    parse_faults(text, "FAULTS");
+  } catch (const bp::Error& error) {
+    EXPECT_EQ(error.status(), BP_INVALID_ARGUMENT);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(FaultGrammar, RulesAreRead) {
+  const auto plan = parse_faults(
+      " fail copy 3 OUT_OF_MEMORY;;fail stream_wait 2+ DEVICE_LOST ; delay work 5ms;lose 7; lose plan_create 1", "");
+  ASSERT_EQ(plan.rules.size(), 8u);
+  EXPECT_EQ(plan.rules[0].slot, bp::layers::Slot::copy);
+  EXPECT_EQ(plan.rules[0].call, 3u);
+  EXPECT_FALSE(plan.rules[0].onward);
+  EXPECT_EQ(plan.rules[0].status, BP_OUT_OF_MEMORY);
+  EXPECT_TRUE(plan.rules[1].onward);
+  EXPECT_EQ(plan.rules[2].time, std::chrono::milliseconds(5));
+  EXPECT_EQ(plan.rules[6].slot, std::nullopt);
+  EXPECT_EQ(plan.rules[7].slot, bp::layers::Slot::plan_create);
+  EXPECT_TRUE(parse_faults("", "").rules.empty());
+}
+
+TEST(FaultGrammar, WhatIsWrongIsSaidWithThePlaceAndWhatIsLegal) {
+  EXPECT_THAT(complaint("break copy"),
+              HasSubstr("FAULTS, character 1: \"break\" is no rule; write fail SLOT N[+] STATUS"));
+  EXPECT_THAT(complaint("fail cpoy 1 INTERNAL"),
+              HasSubstr("character 6: \"cpoy\" is no slot that can fail; these are: device_count"));
+  EXPECT_THAT(complaint("fail cpoy 1 INTERNAL"), HasSubstr("plan_workspace import_host"));
+  EXPECT_THAT(complaint("fail close 1 INTERNAL"), HasSubstr("\"close\" is no slot that can fail"));
+  EXPECT_THAT(complaint("fail copy 0 INTERNAL"), HasSubstr("character 11: \"0\" is no call; write 1 to"));
+  EXPECT_THAT(complaint("fail copy x+ INTERNAL"), HasSubstr("with a + behind"));
+  EXPECT_THAT(complaint("fail copy 1 OK"),
+              HasSubstr("character 13: \"OK\" is no status of a failure; these are: INVALID_ARGUMENT"));
+  EXPECT_THAT(complaint("fail copy 1"), HasSubstr("character 12: \"\" is no status"));
+  EXPECT_THAT(complaint("lose 1; delay copy 5"),
+              HasSubstr("character 20: \"5\" is no time; write a whole number with ns, us, ms or s"));
+  EXPECT_THAT(complaint("delay copy 61s"), HasSubstr("at most 60s"));
+  EXPECT_THAT(complaint("lose copy"), HasSubstr("is no call"));
+  EXPECT_THAT(complaint("lose 3 4"), HasSubstr("character 8: \"4\" is too much; end the rule with ';'"));
+}
+
+class FaultTest : public LayerTest {
+ protected:
+  void open(const std::string& faults) {
+    layer = bp::layers::fault(&puppet.instance.table, &puppet.host,
+                              std::make_shared<const bp::layers::FaultPlan>(parse_faults(faults, "FAULTS")));
+    api = layer->device_api;
+    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
+  }
+  template <class Call>
+  void fails(bp_status status, const char* words, Call&& call) {
+    error = bp::fresh_error();
+    EXPECT_EQ(call(&error), status) << error.message;
+    EXPECT_EQ(error.status, status);
+    EXPECT_THAT(error.message, HasSubstr(words));
+  }
+};
+
+TEST_F(FaultTest, ACallFailsOnceAndIsNotPassedOn) {
+  open("fail event_create 2 OUT_OF_MEMORY");
+  event();
+  auto* made = reinterpret_cast<bp_event*>(this);
+  fails(BP_OUT_OF_MEMORY, "fault: puppet: event_create: answers OUT_OF_MEMORY: the layer was told so of call 2",
+        [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(puppet.calls["event_create"], 1);
+  event();
+}
+
+TEST_F(FaultTest, ACallFailsFromThenOn) {
+  open("fail event_create 2+ UNSUPPORTED");
+  event();
+  bp_event* made = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    fails(BP_UNSUPPORTED, "event_create", [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+  }
+}
+
+TEST_F(FaultTest, EverySlotCanFail) {
+  std::string faults;
+  for (size_t i = 0; i < bp::layers::slot_count; ++i) {
+    faults += std::string("fail ") + bp::layers::slot_name(static_cast<bp::layers::Slot>(i)) + " 2 INTERNAL;";
+  }
+  open(faults);
+  bp_stream* s = stream();
+  bp_event* ev = event(BP_EVENT_TIMING);
+  bp_buffer* b = buffer(BP_MEMORY_SHARED);
+  Addition work(b, b);
+  bp_plan* p = plan(work);
+  uint32_t count = 0;
+  bp_device_info about = {};
+  about.struct_size = sizeof(about);
+  bp_device* opened = nullptr;
+  bp_memory_info info = {};
+  info.struct_size = sizeof(info);
+  bp_buffer_desc buffer_desc = {sizeof(buffer_desc), 0, 8, 0};
+  bp_stream_desc stream_desc = {sizeof(stream_desc), 0};
+  bp_buffer* no_buffer = nullptr;
+  bp_stream* no_stream = nullptr;
+  bp_event* no_event = nullptr;
+  bp_plan* no_plan = nullptr;
+  bp_plan_info facts = {};
+  facts.struct_size = sizeof(facts);
+  void* address = nullptr;
+  int64_t ns = 0;
+  uint64_t bytes = 0;
+  char memory[8] = {};
+  const auto* table = static_cast<const bp_import_api*>(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 1));
+  // Slots that the fixture called once fail at once, the others at their second call.
+  const auto second = [&](const char* slot, auto&& call, bool called_before = false) {
+    SCOPED_TRACE(slot);
+    if (!called_before) works(call);
+    const int before = puppet.calls[slot];
+    fails(BP_INTERNAL, slot, call);
+    EXPECT_EQ(puppet.calls[slot], before + (std::string(slot) == "stream_wait" ? 1 : 0))
+        << "a wait ends the work first";
+  };
+  second("device_count", [&](bp_error* e) { return layer->device_count(layer, &count, e); });
+  second("device_info", [&](bp_error* e) { return layer->device_info(layer, 0, &about, e); });
+  second(
+      "device_open", [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); }, true);
+  second("memory_info", [&](bp_error* e) { return api->memory_info(device, 0, &info, e); });
+  second(
+      "buffer_create", [&](bp_error* e) { return api->buffer_create(device, &buffer_desc, &no_buffer, e); }, true);
+  second("buffer_map", [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  second(
+      "stream_create", [&](bp_error* e) { return api->stream_create(device, &stream_desc, &no_stream, e); }, true);
+  second("stream_wait", [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  second(
+      "event_create", [&](bp_error* e) { return api->event_create(device, 0, &no_event, e); }, true);
+  second("event_record", [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  second("stream_wait_event", [&](bp_error* e) { return api->stream_wait_event(device, s, ev, e); });
+  second("event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  second("event_elapsed", [&](bp_error* e) { return api->event_elapsed(device, ev, ev, &ns, e); });
+  second("copy", [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); });
+  second("copy_in", [&](bp_error* e) { return api->copy_in(device, s, b, 0, memory, 8, e); });
+  second("copy_out", [&](bp_error* e) { return api->copy_out(device, s, memory, b, 0, 8, e); });
+  second(
+      "plan_create", [&](bp_error* e) { return api->plan_create(device, &work.desc, &no_plan, &facts, e); }, true);
+  second("plan_execute", [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  second("plan_workspace", [&](bp_error* e) { return api->plan_workspace(device, p, &work.desc, &bytes, e); });
+  bp_buffer* imported = nullptr;
+  works([&](bp_error* e) { return table->import_host(device, memory, 8, &count, &imported, e); });
+  buffers.push_back(imported);
+  fails(BP_INTERNAL, "import_host",
+        [&](bp_error* e) { return table->import_host(device, memory, 8, &count, &no_buffer, e); });
+  EXPECT_EQ(no_buffer, nullptr);
+}
+
+TEST_F(FaultTest, WorkIsDelayed) {
+  open("delay work 20ms; delay copy 10ms");
+  bp_stream* s = stream();
+  bp_buffer* b = buffer();
+  auto begin = std::chrono::steady_clock::now();
+  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); });
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
+  Addition work(b, b);
+  bp_plan* p = plan(work);
+  begin = std::chrono::steady_clock::now();
+  works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
+  EXPECT_EQ(puppet.calls["plan_execute"], 1);
+}
+
+TEST_F(FaultTest, AStreamThatFailsStaysFailedAndItsWaitEndsItsWork) {
+  open("fail copy 2 EXECUTION_FAILED");
+  bp_stream* s = stream();
+  bp_stream* other = stream();
+  bp_event* ev = event();
+  bp_buffer* b = buffer();
+  const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
+  works(copy);
+  fails(BP_EXECUTION_FAILED, "copy", copy);
+  fails(BP_EXECUTION_FAILED, "the layer made the stream fail", copy);
+  fails(BP_EXECUTION_FAILED, "event_record", [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  EXPECT_EQ(puppet.calls["copy"], 1);
+  puppet.next["stream_wait"].status = BP_TIMEOUT;
+  EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
+  fails(BP_EXECUTION_FAILED, "stream_wait", [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  EXPECT_EQ(puppet.calls["stream_wait"], 2);
+  works([&](bp_error* e) { return api->event_record(device, ev, other, e); });
+}
+
+TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
+  open("lose copy 2");
+  bp_stream* s = stream();
+  bp_event* ev = event();
+  bp_buffer* b = buffer();
+  const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
+  works(copy);
+  works(copy);
+  EXPECT_EQ(puppet.calls["stream_wait"], 1) << "its work ends first";
+  fails(BP_DEVICE_LOST, "the layer has lost the device", copy);
+  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  void* address = this;
+  fails(BP_DEVICE_LOST, "buffer_map", [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  EXPECT_EQ(address, nullptr);
+  EXPECT_EQ(puppet.calls["event_wait"], 0);
+  // Another open of it works, and counts on.
+  bp_device* second = nullptr;
+  works([&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &second, e); });
+  works([&](bp_error* e) { return api->event_create(second, 0, &ev, e); });
+  api->event_destroy(second, ev);
+  api->close(second);
+}
+
+TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
+  open("lose 2");
+  bp_event* ev = event();
+  event();
+  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  TearDown();
+
+  layer = nullptr;
+  events.clear();
+  puppet.ended = false;
+  open("fail event_wait 1 DEVICE_LOST");
+  ev = event();
+  fails(BP_DEVICE_LOST, "told so of call 1", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  fails(BP_DEVICE_LOST, "has lost the device", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+}
+
+// Through the host API, with the validation outermost: what core then does breaks no rule.
+class FaultyHost : public testing::Test {
+ protected:
+  bp_status create(const char* layers, const char* faults) {
+    bph_registry_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    desc.search_path = "";
+    desc.layers = layers;
+    desc.faults = faults;
+    desc.log = [](void* context, int32_t, const char* line) {
+      static_cast<std::vector<std::string>*>(context)->push_back(line);
+    };
+    desc.log_context = &log;
+    return bph_registry_create(&desc, &registry, &error);
+  }
+  void open(const char* faults) {
+    ASSERT_EQ(create("validation,fault", faults), BP_OK) << error.message;
+    const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
+    const std::string path = std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
+    bph_plugin* plugin = nullptr;
+    ASSERT_EQ(bph_plugin_load(registry, path.c_str(), &plugin, &error), BP_OK) << error.message;
+    ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+    bph_plugin_release(plugin);
+  }
+  void TearDown() override {
+    bph_device_release(device);
+    bph_registry_release(registry);
+    EXPECT_THAT(log, IsEmpty());
+  }
+  bp_error error = bp::fresh_error();
+  bph_registry* registry = nullptr;
+  bph_device* device = nullptr;
+  std::vector<std::string> log;
+};
+
+TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
+  open("fail buffer_create 1 OUT_OF_MEMORY");
+  bph_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.bytes = 64;
+  bph_buffer* buffer = nullptr;
+  const bp_status first = bph_buffer_create(device, &desc, &buffer, &error);
+  if (first == BP_OUT_OF_MEMORY) {
+    EXPECT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
+  } else {
+    EXPECT_EQ(first, BP_OK) << error.message;
+  }
+  bph_buffer_release(buffer);
+}
+
+TEST_F(FaultyHost, ALostDeviceIsAnsweredAndReleased) {
+  open("lose copy 1");
+  bph_stream* stream = nullptr;
+  ASSERT_EQ(bph_stream_create(device, 0, &stream, &error), BP_OK) << error.message;
+  bph_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.bytes = 4096;
+  desc.stream = stream;
+  bph_buffer* buffer = nullptr;
+  ASSERT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
+  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, &error), BP_OK) << error.message;
+  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, &error), BP_DEVICE_LOST) << error.message;
+  EXPECT_EQ(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST) << error.message;
+  bph_buffer_release(buffer);
+  bph_stream_release(stream);
+}
+
+TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
+  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("set BACKPLANE_FAULT"));
+  EXPECT_EQ(create("fault", "lose"), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("bph_registry_desc.faults, character 5"));
+  EXPECT_EQ(create("", "lose 1"), BP_OK);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_THAT(log.front(), HasSubstr("the layer fault is not named"));
+  log.clear();
+  bph_registry_release(registry);
+  setenv("BACKPLANE_FAULT", "lose x", 1);
+  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("BACKPLANE_FAULT, character 6: \"x\" is no slot"));
+  setenv("BACKPLANE_FAULT", "lose 1", 1);
+  EXPECT_EQ(create("fault", nullptr), BP_OK) << error.message;
+  unsetenv("BACKPLANE_FAULT");
+}
+
+}  // namespace
