@@ -83,8 +83,9 @@ Comparison compare(const Expected& expected, const Tensor& got, const Tensor* po
     const uint64_t bits = load(got, i);
     Judgement judgement = judge(expected, index, got.dtype, bits);
     if (!judgement.ok && flushes) judgement.ok = may_flush(element, got.dtype, bits);
-    // A NaN is never "any payload" of the very poison.
-    if (poison != nullptr && is_nan(got.dtype, bits) && element.rule != Rule::bits && bits == load(*poison, i)) {
+    // A NaN is never "any payload" of the very poison, unless that is what the data ask for.
+    if (poison != nullptr && is_nan(got.dtype, bits) && element.rule != Rule::bits && bits != element.bits &&
+        bits == load(*poison, i)) {
       judgement.ok = false;
     }
     worst = std::max(worst, judgement.share);
