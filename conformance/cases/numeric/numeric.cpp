@@ -7,6 +7,11 @@ namespace bp::conformance {
 void add_numeric_cases(Catalogue& catalogue) {
   numeric::add_movement(catalogue);
   numeric::add_elementwise(catalogue);
+  numeric::add_index(catalogue);
+  numeric::add_reduce(catalogue);
+  numeric::add_scan(catalogue);
+  numeric::add_matmul(catalogue);
+  numeric::add_philox(catalogue);
 }
 
 }  // namespace bp::conformance

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of gather and scatter.
+#include "cases/numeric/data.hpp"
+#include "cases/numeric/families.hpp"
+#include "cases/numeric/values.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// Spec: `shape` is the index's, `second` its dtype where it is not i32; scatter's mode is where spec.cpp looks for it.
+enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
+
+// Which elements the indices choose.
+enum class Chosen : int32_t {
+  random,   // any, so that some are chosen often and some never
+  once,     // each at most once
+  reverse,  // in falling order
+  one,      // all the same
+  outside,  // half of them beyond either end, at it and far away
+  none,     // all outside
+  count,
+};
+constexpr std::string_view chosen_names[] = {"random", "once", "reverse", "one", "outside", "none"};
+static_assert(std::size(chosen_names) == static_cast<size_t>(Chosen::count));
+
+// Indices that a narrowing, a wrap-around or a clamp would bring inside.
+int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
+  const int64_t narrow[] = {-1, extent, -extent, extent + 1, INT32_MAX, INT32_MIN, -extent - 1, 2 * extent};
+  const int64_t wide[] = {int64_t{1} << 32, (int64_t{1} << 32) - 1, -(int64_t{1} << 32), INT64_MIN, INT64_MAX};
+  if (dtype == BP_I64 && draw % 3 == 0) return wide[draw / 3 % std::size(wide)];
+  const int64_t index = narrow[draw / 3 % std::size(narrow)];
+  return index == 0 ? -1 : index;
+}
+
+void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t axis, Random& random) {
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < index.shape.size(); ++d) inner *= index.shape[d];
+  const int64_t length = index.shape[axis];
+  const auto any = [&] {
+    return extent == 0 ? int64_t{0} : static_cast<int64_t>(random() % static_cast<uint64_t>(extent));
+  };
+  const int64_t only = any(), shift = any();
+  for (int64_t n = 0; n < index.count(); ++n) {
+    const int64_t i = n / inner % length;
+    int64_t value = 0;
+    switch (chosen) {
+      case Chosen::once:
+        // 7 and the extent have no common factor but where the extent is a multiple of 7.
+        value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
+        break;
+      case Chosen::reverse:
+        value = extent - 1 - i;
+        break;
+      case Chosen::one:
+        value = only;
+        break;
+      case Chosen::outside:
+        value = random() % 2 == 0 ? any() : outside(index.dtype, extent, random());
+        break;
+      case Chosen::none:
+        value = outside(index.dtype, extent, random());
+        break;
+      default:
+        value = any();
+    }
+    oracle::store(index, n, oracle::encode_integer(index.dtype, value));
+  }
+}
+
+std::vector<int64_t> with_extent(std::vector<int64_t> shape, size_t axis, int64_t extent) {
+  shape[axis] = extent;
+  return shape;
+}
+
+void fill_bits(oracle::Tensor& tensor, Random& random) {
+  for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(tensor.dtype, random));
+}
+
+Job make_gather(const Spec& spec, Random& random) {
+  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
+  const int64_t extent = spec.parameters[extent_parameter];
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_axis_attributes{0, axis});
+  const std::vector<int64_t> shape = spec.shape.list();
+  job.call.inputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
+  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
+  job.call.outputs.push_back({spec.dtype, shape, {}});
+  fill_bits(job.call.inputs[0], random);
+  fill_indices(job.call.inputs[1], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
+  return job;
+}
+
+Job make_scatter(const Spec& spec, Random& random) {
+  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
+  const auto mode = static_cast<uint32_t>(spec.parameters[mode_parameter]);
+  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
+  const int64_t extent = spec.parameters[extent_parameter];
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_scatter_attributes{0, axis, mode, 0});
+  const std::vector<int64_t> shape = spec.shape.list();
+  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
+  job.call.inputs.push_back(make_tensor(spec.dtype, shape));
+  job.call.outputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
+  fill_indices(job.call.inputs[0], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
+  for (oracle::Tensor* tensor : {&job.call.inputs[1], &job.call.outputs[0]}) {
+    if (mode == BP_SCATTER_SET) {
+      fill_bits(*tensor, random);
+    } else {
+      fill(*tensor, data, shape[axis] + 1, random);
+    }
+  }
+  return job;
+}
+
+Job make(const Spec& spec, Random& random) {
+  return spec.op == BP_OP_GATHER ? make_gather(spec, random) : make_scatter(spec, random);
+}
+
+class Adder {
+ public:
+  Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t index, uint32_t mode = 0)
+      : catalogue_(catalogue), op_(op), dtype_(dtype), index_(index), mode_(static_cast<int32_t>(mode)) {}
+
+  void operator()(const Shape& shape, int32_t axis, int32_t extent, Chosen chosen, Data data = Data::integers,
+                  Layout layout = Layout::dense, Mode mode = Mode::once) {
+    constexpr std::string_view modes[] = {"set", "add", "max", "min"};
+    Spec spec{.op = op_,
+              .dtype = dtype_,
+              .second = index_ == BP_I32 ? 0 : index_,
+              .shape = shape,
+              .layout = layout,
+              .values = data == Data::special ? Values::special : Values::family,
+              .mode = mode,
+              .make = make};
+    spec.parameters = {axis, mode_, extent, static_cast<int32_t>(chosen), number_of(data)};
+    std::string more;
+    if (op_ == BP_OP_SCATTER) more.append(modes[static_cast<size_t>(mode_)]).append(".");
+    more.append("axis_").append(std::to_string(axis)).append("_of_").append(std::to_string(extent)).append(".");
+    more.append(chosen_names[static_cast<size_t>(chosen)]);
+    if (data != Data::integers) more.append(".").append(name_of(data));
+    add(catalogue_, spec, more);
+  }
+
+  void shapes(bool all) {
+    for (const int32_t n : all ? std::span<const int32_t>(tile_lengths) : std::span<const int32_t>(few_lengths)) {
+      (*this)({n}, 0, 19, Chosen::random);
+      (*this)({n}, 0, n, Chosen::once);
+      (*this)({n, 5}, 0, 6, Chosen::outside);
+      (*this)({3, n}, 1, 33, Chosen::outside);
+      (*this)({3, n}, 1, n, Chosen::reverse);
+    }
+    for (const int32_t extent : {1, 2, 64, 1025}) {
+      for (const Chosen chosen : {Chosen::random, Chosen::one, Chosen::none}) (*this)({4, 7, 9}, 1, extent, chosen);
+    }
+    (*this)({4, 7, 9}, 0, 5, Chosen::outside);
+    (*this)({4, 7, 9}, 2, 17, Chosen::outside);
+    (*this)({2, 1, 3, 2, 2, 1, 5, 2}, 6, 4, Chosen::outside);
+    (*this)({2, 0, 3}, 0, 4, Chosen::random);
+    (*this)({2, 3}, 0, 0, Chosen::none);  // nothing to choose from
+    if (op_ == BP_OP_GATHER) (*this)({2, 3}, 0, 0, Chosen::one);
+  }
+
+  void layouts() {
+    for (const int32_t axis : {0, 1, 2}) {
+      const std::vector<int64_t> shape = {4, 5, 11}, other = with_extent(shape, static_cast<size_t>(axis), 7);
+      const bool gathers = op_ == BP_OP_GATHER;
+      const Operand data{dtype_, other}, index{index_, shape}, values{dtype_, shape};
+      for (const Layout layout :
+           gathers ? layouts_for({data, index}, {values}) : layouts_for({index, values}, {data})) {
+        if (layout != Layout::dense && layout != Layout::same)
+          (*this)({4, 5, 11}, axis, 7, Chosen::outside, Data::integers, layout);
+      }
+    }
+    for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
+      (*this)({5, 67}, 1, 40, Chosen::outside, Data::integers, Layout::dense, mode);
+      (*this)({67, 5}, 0, 40, Chosen::random, Data::integers, Layout::dense, mode);
+    }
+  }
+
+ private:
+  Catalogue& catalogue_;
+  uint32_t op_, dtype_, index_;
+  int32_t mode_;
+};
+
+bool is_main(uint32_t dtype) { return dtype == BP_F32 || dtype == BP_I32 || dtype == BP_U8; }
+
+void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t index) {
+  Adder adder(catalogue, BP_OP_SCATTER, dtype, index, mode);
+  adder.shapes(is_main(dtype) && index == BP_I32 && mode <= BP_SCATTER_ADD);
+  adder.layouts();
+  for (const int32_t n : {257, 1025, 4097, 65537}) {
+    adder({n}, 0, 3, Chosen::one);
+    adder({n}, 0, 3, Chosen::random);
+  }
+  // Updates of one cell by everything at once: none may be lost.
+  if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, Data::integers, Layout::dense, Mode::twice);
+  if (mode == BP_SCATTER_SET || index != BP_I32) return;
+  if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, Data::special);
+  for (const Data data : {Data::zero_mean, Data::spikes, Data::tenth, Data::one_nan, Data::two_infs, Data::special}) {
+    adder({3, 257}, 1, 9, Chosen::random, data);
+    adder({257, 3}, 0, 300, Chosen::once, data);
+    adder({1025}, 0, 2, Chosen::one, data);
+  }
+}
+
+}  // namespace
+
+void add_index(Catalogue& catalogue) {
+  for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
+    if ((BP_SET_ALL & BP_DTYPE_BIT(dtype)) == 0) continue;
+    for (const uint32_t index : {uint32_t{BP_I32}, uint32_t{BP_I64}}) {
+      Adder gathers(catalogue, BP_OP_GATHER, dtype, index);
+      gathers.shapes(is_main(dtype) && index == BP_I32);
+      gathers.layouts();
+      for (const uint32_t mode : {BP_SCATTER_SET, BP_SCATTER_ADD, BP_SCATTER_MAX, BP_SCATTER_MIN}) {
+        if (dtype == BP_BOOL && mode != BP_SCATTER_SET) continue;
+        if (index == BP_I64 && !is_main(dtype)) continue;
+        add_scatter(catalogue, dtype, mode, index);
+      }
+    }
+  }
+}
+
+}  // namespace bp::conformance::numeric

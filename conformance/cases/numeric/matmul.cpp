@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of matmul.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "cases/numeric/data.hpp"
+#include "cases/numeric/families.hpp"
+#include "cases/numeric/matmul_statistics.hpp"
+#include "cases/numeric/values.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// Spec: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
+enum Parameter { depth_parameter, precision_parameter, kind_parameter };
+
+enum class Kind : int32_t {
+  integers,      // exact under any order
+  one_hot,       // b picks one element of each row of a, whose tags tell which
+  significands,  // 12 bits times powers of two: exact, and beyond 11 bits
+  partial,       // exact, with partial sums beyond 11 bits
+  zero_mean,     // with its root mean square
+  spikes,        // likewise
+  positive,      // hard bound only
+  tenth,
+  cancel,    // pairs that cancel each other but for little
+  overflow,  // products near the greatest number
+  one_inf,   // one infinity in a: its row alone changes, and 0 times it is NaN
+  one_nan,
+  extremes,  // integers: the ends of the range, in pairs that saturate 16 bits
+  count,
+};
+constexpr std::string_view kind_names[] = {"integers", "one_hot",  "significands", "partial", "zero_mean",
+                                           "spikes",   "positive", "tenth",        "cancel",  "overflow",
+                                           "one_inf",  "one_nan",  "extremes"};
+static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
+
+struct Sides {
+  oracle::Tensor &a, &b;
+  int64_t rows, depth, cols, batches;
+  void set_a(int64_t batch, int64_t m, int64_t k, long double value) const {
+    oracle::store(a, (batch * rows + m) * depth + k, oracle::encode(a.dtype, value));
+  }
+  void set_b(int64_t batch, int64_t k, int64_t n, long double value) const {
+    oracle::store(b, (batch * depth + k) * cols + n, oracle::encode(b.dtype, value));
+  }
+  template <typename Value>
+  void each_a(Value value) const {
+    for (int64_t i = 0; i < a.count(); ++i) set_a(0, 0, i, value(i / depth, i % depth));
+  }
+  template <typename Value>
+  void each_b(Value value) const {
+    for (int64_t i = 0; i < b.count(); ++i) set_b(0, 0, i, value(i / cols % depth, i % cols));
+  }
+};
+
+// |a| |b| K below 2^24, and sums that the output still tells apart.
+void fill_exact(const Sides& sides, uint32_t out, Random& random) {
+  const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
+  const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
+  const double limit = std::sqrt(std::min(0x1p24 / terms, shown));
+  const auto most =
+      std::clamp<int64_t>(static_cast<int64_t>(limit), 1, std::min<int64_t>(whole_limit(sides.a.dtype), 1000));
+  fill_integers(sides.a, most, random);
+  fill_integers(sides.b, most, random);
+}
+
+void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
+  const int64_t limit = std::min(whole_limit(sides.a.dtype), whole_limit(out)) - 1;
+  const bool integer = !oracle::is_float(sides.a.dtype);
+  sides.each_a([&](int64_t row, int64_t k) {
+    return static_cast<long double>((row * sides.depth + k) % (integer ? 127 : limit) + 1);
+  });
+  sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
+}
+
+// 12 significant bits on one side, powers of two on the other, turned about from row to row and column to column.
+void fill_significands(const Sides& sides, uint32_t out, Random& random) {
+  const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
+  const bool narrow = out != BP_F32 && out != BP_F64;
+  const auto wide = [&] {
+    const auto odd = static_cast<long double>((random() | (uint64_t{1} << (bits - 1)) | 1) % (uint64_t{1} << bits));
+    return random() % 2 == 0 ? odd : -odd;
+  };
+  const auto power = [&] {
+    return std::ldexp(random() % 2 == 0 ? 1.0L : -1.0L, static_cast<int>(random() % (narrow ? 1 : 3)));
+  };
+  if (sides.depth == 1) {  // products of both: 24 bits
+    sides.each_a([&](int64_t, int64_t) { return wide(); });
+    sides.each_b([&](int64_t, int64_t) { return narrow ? power() : wide(); });
+    return;
+  }
+  const auto scale = [narrow](int64_t line) { return narrow ? 0 : static_cast<int>(line % 9) * 3 - 12; };
+  sides.each_a([&](int64_t row, int64_t) { return std::ldexp(wide(), scale(row)); });
+  sides.each_b([&](int64_t, int64_t n) { return std::ldexp(power(), scale(n)); });
+}
+
+void fill_partial(const Sides& sides, Random& random) {
+  const int64_t half = sides.depth / 2;
+  const int64_t odd = whole_limit(sides.a.dtype) / 2 - 1;
+  const auto step = static_cast<long double>(odd);
+  sides.each_a([&](int64_t, int64_t k) { return k < half ? step : k < 2 * half ? -step : 1; });
+  sides.each_b([&](int64_t k, int64_t) { return k < 2 * half ? 1.0L : static_cast<long double>(random() % 3); });
+}
+
+void fill_extremes(const Sides& sides, Random& random) {
+  const auto least = oracle::least_integer(sides.a.dtype), greatest = oracle::greatest_integer(sides.a.dtype);
+  sides.each_a([&](int64_t row, int64_t) {
+    return row % 3 == 0 ? greatest : row % 3 == 1 ? least : static_cast<long double>(random() % 100);
+  });
+  sides.each_b([&](int64_t, int64_t n) {
+    return n % 3 == 0 ? 127.0L : n % 3 == 1 ? -128.0L : static_cast<long double>(random() % 100);
+  });
+}
+
+void fill_cancelling(const Sides& sides, Random& random) {
+  fill(sides.a, Data::zero_mean, sides.depth, random);
+  sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
+  // k and its partner: equal products of either sign, one of them a little off.
+  for (int64_t row = 0; row < sides.batches * sides.rows; ++row) {
+    for (int64_t k = 1; k < sides.depth; k += 2) {
+      const long double before = oracle::value_at(sides.a, row * sides.depth + k - 1);
+      sides.set_a(0, row, k, -before * (1 + unit(random) * 1e-3L));
+    }
+  }
+  for (int64_t batch = 0; batch < sides.batches; ++batch) {
+    for (int64_t k = 1; k < sides.depth; k += 2) {
+      for (int64_t n = 0; n < sides.cols; ++n) {
+        sides.set_b(batch, k, n, oracle::value_at(sides.b, (batch * sides.depth + k - 1) * sides.cols + n));
+      }
+    }
+  }
+}
+
+void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
+  const auto both = [&](Data data) {
+    fill(sides.a, data, sides.depth, random);
+    fill(sides.b, data, sides.depth, random);
+  };
+  switch (kind) {
+    case Kind::integers:
+      return oracle::is_float(sides.a.dtype) ? fill_exact(sides, out, random) : both(Data::integers);
+    case Kind::one_hot:
+      return fill_one_hot(sides, out, random);
+    case Kind::significands:
+      return fill_significands(sides, out, random);
+    case Kind::partial:
+      return fill_partial(sides, random);
+    case Kind::spikes:
+      fill(sides.a, Data::spikes, sides.depth, random);
+      return fill(sides.b, Data::zero_mean, sides.depth, random);
+    case Kind::positive:
+      return both(Data::positive);
+    case Kind::tenth:
+      return both(Data::tenth);
+    case Kind::cancel:
+      return fill_cancelling(sides, random);
+    case Kind::overflow:
+      fill(sides.a, Data::overflow, sides.depth, random);
+      return sides.each_b([&](int64_t, int64_t n) { return n % 3 == 0 ? 0.5L : n % 3 == 1 ? 1.5L : 0x1p-12L; });
+    case Kind::one_inf:
+    case Kind::one_nan:
+      fill(sides.a, kind == Kind::one_inf ? Data::one_inf : Data::one_nan, sides.depth, random);
+      return fill_integers(sides.b, 1, random);  // a third of them 0
+    case Kind::extremes:
+      return fill_extremes(sides, random);
+    default:
+      return both(Data::zero_mean);
+  }
+}
+
+Job make(const Spec& spec, Random& random) {
+  const int64_t depth = spec.parameters[depth_parameter];
+  const auto precision = static_cast<uint32_t>(spec.parameters[precision_parameter]);
+  const auto kind = static_cast<Kind>(spec.parameters[kind_parameter]);
+  std::vector<int64_t> shape = spec.shape.list(), left = shape, right = shape;
+  const size_t rank = shape.size();
+  const int64_t rows = shape[rank - 2], cols = shape[rank - 1];
+  left[rank - 1] = right[rank - 2] = depth;
+  const bool integer = !oracle::is_float(spec.dtype);
+  const uint32_t out = integer ? uint32_t{BP_I32} : spec.second != 0 ? spec.second : spec.dtype;
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_matmul_attributes{0, precision});
+  job.call.inputs.push_back(make_tensor(spec.dtype, left));
+  job.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : spec.dtype, right));
+  job.call.outputs.push_back({out, shape, {}});
+  int64_t batches = 1;
+  for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
+  if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
+  if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
+  if (kind == Kind::zero_mean || kind == Kind::spikes) job.judge_whole = judge_root_mean_square;
+  return job;
+}
+
+class Adder {
+ public:
+  Adder(Catalogue& catalogue, uint32_t dtype, uint32_t second)
+      : catalogue_(catalogue), dtype_(dtype), second_(second) {}
+
+  void operator()(const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense, Mode mode = Mode::once,
+                  uint32_t precision = BP_PRECISION_FULL) {
+    constexpr std::string_view precisions[] = {"", "RELAXED_TF32", "RELAXED_BF16X3", "RELAXED_F16ACC"};
+    constexpr std::string_view words[] = {"", ".tf32", ".bf16x3", ".f16acc"};
+    const Values values = kind == Kind::overflow   ? Values::bounds
+                          : kind == Kind::integers ? Values::tags
+                                                   : Values::family;
+    Spec spec{.op = BP_OP_MATMUL,
+              .dtype = dtype_,
+              .second = second_,
+              .shape = shape,
+              .layout = layout,
+              .values = values,
+              .mode = mode,
+              .make = make};
+    spec.parameters = {depth, static_cast<int32_t>(precision), static_cast<int32_t>(kind)};
+    std::string more("k");
+    more.append(std::to_string(depth))
+        .append(".")
+        .append(kind_names[static_cast<size_t>(kind)])
+        .append(words[precision]);
+    add(catalogue_, spec, more);
+    if (precision != BP_PRECISION_FULL) catalogue_.back().extension = precisions[precision];
+  }
+
+  // Every extent meets many others, without all products.
+  void extents(std::span<const int32_t> list) {
+    const auto count = static_cast<int32_t>(list.size());
+    for (int32_t i = 0; i < count; ++i) {
+      const auto at = [&](int32_t step) { return list[static_cast<size_t>((i * step + step) % count)]; };
+      const int32_t here = list[static_cast<size_t>(i)];
+      for (const auto& [rows, cols, depth] : {std::array{here, at(5), at(3)}, {at(3), at(2), here}, {1, at(5), here}}) {
+        once({rows, cols}, depth, Kind::integers);
+      }
+      once({at(7), here}, at(2), Kind::one_hot);
+      once({at(3), 1}, here, Kind::one_hot);
+    }
+  }
+
+  // Some of them meet twice.
+  void once(const Shape& shape, int32_t depth, Kind kind) {
+    const std::tuple key(shape.extents[0], shape.extents[1], depth, kind);
+    if (std::find(done_.begin(), done_.end(), key) != done_.end()) return;
+    done_.push_back(key);
+    (*this)(shape, depth, kind);
+  }
+
+  void batches() {
+    (*this)({70001, 1, 2}, 1, Kind::integers);
+    (*this)({70001, 2, 1}, 2, Kind::one_hot);
+    for (const Kind kind : {Kind::integers, Kind::one_hot}) {
+      (*this)({3, 5, 7}, 9, kind);
+      (*this)({2, 3, 9, 17}, 5, kind);
+      (*this)({1, 2, 1, 3, 4, 5}, 6, kind);
+      (*this)({2, 1, 2, 1, 2, 3, 4, 3}, 5, kind);
+      (*this)({33, 17, 9}, 65, kind);
+    }
+    (*this)({0, 3, 4}, 5, Kind::integers);
+    (*this)({3, 0, 4}, 5, Kind::integers);
+    (*this)({3, 4, 5}, 0, Kind::integers);  // no products: 0
+    (*this)({70, 129}, 0, Kind::integers);
+  }
+
+  void layouts(uint32_t out) {
+    const uint32_t right = oracle::is_float(dtype_) ? dtype_ : uint32_t{BP_I8};
+    for (const Layout layout : layouts_for({{dtype_, {9, 13}}, {right, {13, 11}}}, {{out, {9, 11}}})) {
+      if (layout == Layout::dense) continue;
+      (*this)({9, 11}, 13, Kind::one_hot, layout);
+      (*this)({9, 11}, 13, Kind::integers, layout);
+      (*this)({65, 34}, 33, Kind::integers, layout);
+    }
+    for (const Layout layout : layouts_for({{dtype_, {3, 5, 7}}, {right, {3, 7, 6}}}, {{out, {3, 5, 6}}})) {
+      if (layout != Layout::dense) (*this)({3, 5, 6}, 7, Kind::integers, layout);
+    }
+    if (right == dtype_) (*this)({8, 8}, 8, Kind::integers, Layout::same);
+    for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
+      (*this)({33, 18}, 40, Kind::integers, Layout::dense, mode);
+      (*this)({4, 17, 5}, 70, Kind::integers, Layout::transposed, mode);
+    }
+  }
+
+  void bounds() {
+    for (const Kind kind : {Kind::zero_mean, Kind::spikes, Kind::positive, Kind::tenth, Kind::cancel}) {
+      for (const int32_t depth : {1, 16, 256}) (*this)({33, 32}, depth, kind);
+      if (kind == Kind::zero_mean || kind == Kind::spikes) (*this)({16, 64}, 4096, kind);
+      (*this)({1, 1024}, 64, kind);
+      (*this)({1024, 1}, 64, kind);
+    }
+    for (const Kind kind : {Kind::one_inf, Kind::one_nan, Kind::overflow}) {
+      for (const int32_t depth : {1, 7, 16, 65, 300})
+        (*this)({17, 19}, depth, kind), (*this)({1, 5}, depth, kind), (*this)({5, 1}, depth, kind);
+    }
+    for (const int32_t depth : {1, 2, 8, 17, 64, 500}) (*this)({19, 21}, depth, Kind::significands);
+  }
+
+ private:
+  Catalogue& catalogue_;
+  uint32_t dtype_, second_;
+  std::vector<std::tuple<int32_t, int32_t, int32_t, Kind>> done_{};
+};
+
+constexpr int32_t main_extents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
+constexpr int32_t few_extents[] = {1, 3, 8, 17, 33, 64, 65};
+
+void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
+  Adder adder(catalogue, dtype, second);
+  if (dtype == BP_F32) adder.extents(main_extents);
+  adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(few_extents));
+  adder.batches();
+  adder.layouts(second != 0 ? second : dtype);
+  adder.bounds();
+  if (dtype == BP_F16 || dtype == BP_BF16) {
+    for (const int32_t depth : {4, 16, 64, 65, 512})
+      adder({17, 9}, depth, Kind::partial), adder({1, 40}, depth, Kind::partial);
+  }
+  if (dtype != BP_F32) return;
+  for (const int32_t extent : {255, 256, 257}) {
+    adder({extent, 19}, 33, Kind::integers);
+    adder({19, extent}, 33, Kind::integers);
+    adder({19, 17}, extent, Kind::integers);
+  }
+  adder({257, 258}, 255, Kind::integers);
+  adder({32, 32}, 65536, Kind::zero_mean);
+  adder({2, 3}, 65536, Kind::integers);
+  adder({2, 3}, 65537, Kind::tenth);
+  adder({1, 1}, 1000003, Kind::positive);
+  for (const uint32_t relaxed : {BP_PRECISION_RELAXED_TF32, BP_PRECISION_RELAXED_BF16X3, BP_PRECISION_RELAXED_F16ACC}) {
+    for (const int32_t depth : {16, 256, 4096}) {
+      adder({33, 32}, depth, Kind::zero_mean, Layout::dense, Mode::once, relaxed);
+      adder({33, 32}, depth, Kind::positive, Layout::dense, Mode::once, relaxed);
+    }
+    adder({9, 8}, 7, Kind::one_nan, Layout::transposed, Mode::once, relaxed);
+  }
+}
+
+// u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.
+void add_integers(Catalogue& catalogue, uint32_t dtype) {
+  Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
+  adder.extents(few_extents);
+  adder.batches();
+  adder.layouts(BP_I32);
+  for (const int32_t depth : {1, 2, 3, 4, 15, 16, 31, 32, 64, 100, 1024}) {
+    adder({7, 10}, depth, Kind::extremes);
+    adder({33, 3}, depth, Kind::extremes);
+  }
+  adder({3, 3}, 140000, Kind::extremes);  // beyond 2^31: wraps
+  adder({16, 17}, 5000, Kind::integers);
+}
+
+}  // namespace
+
+void add_matmul(Catalogue& catalogue) {
+  add_floats(catalogue, BP_F32, 0);
+  add_floats(catalogue, BP_F64, 0);
+  for (const uint32_t half : {uint32_t{BP_F16}, uint32_t{BP_BF16}}) {
+    add_floats(catalogue, half, 0);
+    add_floats(catalogue, half, BP_F32);
+  }
+  add_integers(catalogue, BP_I8);
+  add_integers(catalogue, BP_U8);
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/matmul_statistics.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "oracle/dot.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+std::string judge_root_mean_square(const Job& job, const std::vector<oracle::Expected>& expected,
+                                   const std::vector<oracle::Tensor>& got) {
+  constexpr int64_t least_outputs = 1000;
+  const int64_t depth = job.call.inputs[0].shape.back();
+  const uint32_t dtype = got[0].dtype;
+  const long double share = 2 + 0.3L * std::sqrt(static_cast<long double>(depth));
+  long double squares = 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i < got[0].count(); ++i) {
+    const oracle::Element& element = expected[0].elements[static_cast<size_t>(i)];
+    if (element.rule != oracle::Rule::bound) continue;
+    const long double half_ulp = oracle::ulp(dtype, element.value) / 2;
+    // The hard bound is 2 (K + 2) u S + ulp / 2.
+    const long double magnitude = (element.bound - half_ulp) / oracle::dot_factor(depth);
+    const long double error = oracle::value_at(got[0], i) - element.value;
+    if (!std::isfinite(error)) continue;
+    const long double ratio = error / (magnitude * share + half_ulp);
+    squares += ratio * ratio;
+    ++count;
+  }
+  if (count < least_outputs) return {};
+  const long double mean = std::sqrt(squares / static_cast<long double>(count));
+  if (mean <= 1) return {};
+  return fmt::format("the root mean square of {} errors is {:.3g} of its bound, u S (2 + .3 root {}) + ulp / 2", count,
+                     static_cast<double>(mean), depth);
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all outputs of a matmul together have to keep: class D's statistical bound.
+#pragma once
+
+#include "cases/numeric/spec.hpp"
+
+namespace bp::conformance::numeric {
+
+// For data of zero mean: the root mean square of e / (u S (2 + .3 root K) + ulp / 2) is at most 1. Needs 1000 outputs.
+std::string judge_root_mean_square(const Job& job, const std::vector<oracle::Expected>& expected,
+                                   const std::vector<oracle::Tensor>& got);
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of philox: published answers, odd sizes, and counters that carry.
+#include "cases/numeric/data.hpp"
+#include "cases/numeric/families.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+struct Start {
+  std::string_view name;
+  uint64_t key, low, high;
+};
+constexpr uint64_t all = ~uint64_t{0};
+// The first three are Random123's known answers.
+constexpr Start starts[] = {
+    {"zero", 0, 0, 0},
+    {"ones", all, all, all},
+    {"pi", 0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e},
+    {"carry_32", 0x0123456789abcdef, 0xfffffffe, 5},
+    {"carry_64", 0xfedcba9876543210, all - 1, 0xffffffff},
+    {"carry_96", 7, all - 1, (uint64_t{1} << 32) - 1},
+    {"carry_128", 0x8000000000000000, all - 2, all},
+    {"key_high", uint64_t{1} << 32, 1, 0},
+    {"counter_high", 1, 0, uint64_t{1} << 63},
+};
+
+Job make(const Spec& spec, Random&) {
+  const Start& start = starts[spec.parameters[0]];
+  Job job;
+  job.call.op = spec.op;
+  job.call.outputs.push_back({BP_U32, spec.shape.list(), {}});
+  job.call.scalars = {start.key, start.low, start.high};
+  return job;
+}
+
+void add_one(Catalogue& catalogue, const Shape& shape, size_t start, Layout layout = Layout::dense,
+             Mode mode = Mode::once) {
+  Spec spec{.op = BP_OP_PHILOX,
+            .dtype = BP_U32,
+            .shape = shape,
+            .layout = layout,
+            .values = Values::family,
+            .mode = mode,
+            .make = make};
+  spec.parameters = {static_cast<int32_t>(start)};
+  add(catalogue, spec, starts[start].name);
+}
+
+}  // namespace
+
+void add_philox(Catalogue& catalogue) {
+  for (size_t start = 0; start < std::size(starts); ++start) {
+    for (const int32_t n : tile_lengths) add_one(catalogue, {n}, start);
+    for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{7, 1, 3}, Shape{2, 3, 1, 2, 1, 3, 1, 5}, Shape{65537}}) {
+      add_one(catalogue, shape, start);
+    }
+    const std::vector<int64_t> shape = {6, 5, 7};
+    for (const Layout layout : layouts_for({}, {{BP_U32, shape}})) {
+      if (layout != Layout::dense) add_one(catalogue, {6, 5, 7}, start, layout);
+    }
+    for (const Mode mode : {Mode::twice, Mode::resized, Mode::device_scalars, Mode::deterministic}) {
+      add_one(catalogue, {9, 13}, start, Layout::dense, mode);
+    }
+  }
+  add_one(catalogue, {1000003}, 4);
+}
+
+}  // namespace bp::conformance::numeric
