@@ -124,7 +124,7 @@ std::vector<Expected> binary(const Call& call) {
       expected.elements.push_back(exact_bits(a.dtype, of_integer(call.op, a.dtype, x, y)));
     }
   }
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 std::vector<Expected> compare(const Call& call) {
@@ -136,7 +136,7 @@ std::vector<Expected> compare(const Call& call) {
   for (int64_t i = 0; i < count; ++i) {
     expected.elements.push_back(exact_bits(BP_BOOL, holds(predicate, value_at(a, i), value_at(b, i)) ? 1 : 0));
   }
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 std::vector<Expected> select(const Call& call) {
@@ -147,7 +147,7 @@ std::vector<Expected> select(const Call& call) {
   for (int64_t i = 0; i < count; ++i) {
     expected.elements.push_back(exact_value(a.dtype, load(load(condition, i) != 0 ? a : b, i)));
   }
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 }  // namespace bp::conformance::oracle

@@ -12,9 +12,8 @@ struct Comparison {
   double worst_share = -1;  // greatest error over its bound, of the elements that have one; negative: none has
 };
 
-// `poison`: what the elements held before, so that one left as it was never passes for a NaN; null: they were inputs too.
 // `flushes`: the device declared BP_CAP_FTZ_F32 and the operator is arithmetic.
-Comparison compare(const Expected& expected, const Tensor& got, const Tensor* poison, bool flushes);
+Comparison compare(const Expected& expected, const Tensor& got, bool flushes);
 
 // "(1,2)".
 std::string index_text(const std::vector<int64_t>& shape, int64_t flat);

@@ -56,7 +56,7 @@ std::vector<Expected> cast(const Call& call) {
   const int64_t count = x.count();
   expected.elements.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) expected.elements.push_back(converted(x.dtype, to, load(x, i)));
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 std::vector<Expected> copy(const Call& call) {
@@ -65,14 +65,14 @@ std::vector<Expected> copy(const Call& call) {
   const int64_t count = x.count();
   expected.elements.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) expected.elements.push_back(exact_bits(x.dtype, load(x, i)));
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 std::vector<Expected> fill(const Call& call) {
   const Tensor& out = call.outputs[0];
   Expected expected;
   expected.elements.assign(static_cast<size_t>(out.count()), exact_bits(out.dtype, call.scalars[0]));
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 std::vector<Expected> iota(const Call& call) {
@@ -87,7 +87,7 @@ std::vector<Expected> iota(const Call& call) {
                                 : exact_bits(out.dtype, (start + static_cast<uint64_t>(i) * step) & mask_of(out.dtype));
     lanes.each([&](int64_t o, int64_t j) { expected.elements[static_cast<size_t>(lanes.at(o, i, j))] = element; });
   }
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 }  // namespace bp::conformance::oracle

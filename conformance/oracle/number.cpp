@@ -4,36 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace bp::conformance::oracle {
 
 namespace {
-
-struct FloatShape {
-  uint32_t dtype;
-  int precision;
-  int greatest_exponent;
-};
-constexpr FloatShape float_shapes[] = {{BP_F16, 11, 15}, {BP_BF16, 8, 127}, {BP_F32, 24, 127}, {BP_F64, 53, 1023}};
-
-std::array<Format, BP_DTYPE_LIMIT> make_formats() {
-  std::array<Format, BP_DTYPE_LIMIT> formats{};
-#define BP_DTYPE_ROW(id, symbol, text, width, kind_of, is_core) \
-  formats[id] = {.name = text, .kind = Kind::kind_of, .core = is_core != 0, .bytes = width};
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
-  for (const FloatShape& shape : float_shapes) {
-    formats[shape.dtype].precision = shape.precision;
-    formats[shape.dtype].greatest_exponent = shape.greatest_exponent;
-    formats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
-  }
-  return formats;
-}
 
 // The bits of 2^exponent's significand field, below the sign and the exponent.
 uint64_t fraction_mask(const Format& format) { return (uint64_t{1} << (format.precision - 1)) - 1; }
@@ -67,30 +44,16 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
   exponent = std::max(exponent - 1, format.least_exponent);
   if (exponent > format.greatest_exponent) return sign | infinity;
-  // In units of the last place; nearbyint rounds to even. The hidden bit carries into the exponent field by itself.
-  const long double units = std::nearbyint(std::ldexp(magnitude, format.precision - 1 - exponent));
+  // In units of the last place, to nearest even. The hidden bit carries into the exponent field by itself.
+  const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
+  auto units = static_cast<uint64_t>(scaled);
+  const long double rest = scaled - static_cast<long double>(units);
+  if (rest > 0.5L || (rest == 0.5L && (units & 1) != 0)) ++units;
   const uint64_t field = static_cast<uint64_t>(exponent - format.least_exponent) << (format.precision - 1);
-  return sign | std::min(infinity, field + static_cast<uint64_t>(units));
+  return sign | std::min(infinity, field + units);
 }
 
 }  // namespace
-
-const Format& format_of(uint32_t dtype) {
-  static const std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
-  return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0];
-}
-
-uint64_t load(const Tensor& tensor, int64_t index) {
-  const size_t bytes = bytes_of(tensor.dtype);
-  uint64_t bits = 0;
-  std::memcpy(&bits, tensor.bytes.data() + static_cast<size_t>(index) * bytes, bytes);
-  return bits;
-}
-
-void store(Tensor& tensor, int64_t index, uint64_t bits) {
-  const size_t bytes = bytes_of(tensor.dtype);
-  std::memcpy(tensor.bytes.data() + static_cast<size_t>(index) * bytes, &bits, bytes);
-}
 
 int64_t decode_integer(uint32_t dtype, uint64_t bits) {
   const Format& format = format_of(dtype);

@@ -2,7 +2,9 @@
 // Numbers of every dtype: bits to long double and back with one rounding, ulps, neighbours.
 #pragma once
 
+#include <array>
 #include <cfloat>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -24,8 +26,30 @@ struct Format {
   int least_exponent = 0;  // floats: of the least normal number, which is 2^least_exponent
   int greatest_exponent = 0;
 };
+
+constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
+  std::array<Format, BP_DTYPE_LIMIT> formats{};
+#define BP_DTYPE_ROW(id, symbol, text, width, kind_of, is_core) \
+  formats[id] = {.name = text, .kind = Kind::kind_of, .core = is_core != 0, .bytes = width};
+#include <backplane/dtypes.def>
+#undef BP_DTYPE_ROW
+  struct FloatShape {
+    uint32_t dtype;
+    int precision;
+    int greatest_exponent;
+  };
+  for (const FloatShape& shape : {FloatShape{BP_F16, 11, 15}, FloatShape{BP_BF16, 8, 127}, FloatShape{BP_F32, 24, 127},
+                                  FloatShape{BP_F64, 53, 1023}}) {
+    formats[shape.dtype].precision = shape.precision;
+    formats[shape.dtype].greatest_exponent = shape.greatest_exponent;
+    formats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
+  }
+  return formats;
+}
+inline constexpr std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
+
 // kind `none` where there is no such dtype.
-const Format& format_of(uint32_t dtype);
+constexpr const Format& format_of(uint32_t dtype) { return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }
 inline bool is_signed(uint32_t dtype) { return format_of(dtype).kind == Kind::INT; }
@@ -34,8 +58,27 @@ inline bool is_integer(uint32_t dtype) {
 }
 
 // Element `index` of a dense tensor, its bits in the low bytes.
-uint64_t load(const Tensor& tensor, int64_t index);
-void store(Tensor& tensor, int64_t index, uint64_t bits);
+inline uint64_t load(const Tensor& tensor, int64_t index) {
+  const unsigned char* const at = tensor.bytes.data() + static_cast<size_t>(index) * bytes_of(tensor.dtype);
+  uint64_t bits = 0;
+  switch (bytes_of(tensor.dtype)) {
+    case 1:
+      return *at;
+    case 2:
+      std::memcpy(&bits, at, 2);
+      break;
+    case 4:
+      std::memcpy(&bits, at, 4);
+      break;
+    default:
+      std::memcpy(&bits, at, 8);
+  }
+  return bits;
+}
+inline void store(Tensor& tensor, int64_t index, uint64_t bits) {
+  const size_t bytes = bytes_of(tensor.dtype);
+  std::memcpy(tensor.bytes.data() + static_cast<size_t>(index) * bytes, &bits, bytes);
+}
 inline uint64_t mask_of(uint32_t dtype) { return ~uint64_t{0} >> (64 - 8 * bytes_of(dtype)); }
 
 // Exact for every dtype; any non-zero bool is 1; NaN for NaN.

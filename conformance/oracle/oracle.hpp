@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <backplane/plugin.h>
@@ -57,6 +58,13 @@ struct Expected {
   std::vector<Element> elements{};               // row-major
   std::vector<std::vector<uint64_t>> choices{};  // for Rule::one_of, by element; empty elsewhere
 };
+
+// Of an operator with one output. A list in braces would copy it.
+inline std::vector<Expected> only(Expected expected) {
+  std::vector<Expected> outputs;
+  outputs.push_back(std::move(expected));
+  return outputs;
+}
 
 // The outputs of `call`, one Expected each. Arguments are legal; the caller saw to that.
 std::vector<Expected> evaluate(const Call& call);

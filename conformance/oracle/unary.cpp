@@ -91,7 +91,7 @@ std::vector<Expected> unary(const Call& call) {
     expected.elements.push_back(is_float(x.dtype) ? of_float(call.op, ulps, x.dtype, bits)
                                                   : exact_bits(x.dtype, of_integer(call.op, x.dtype, bits)));
   }
-  return {std::move(expected)};
+  return only(std::move(expected));
 }
 
 }  // namespace bp::conformance::oracle

@@ -87,18 +87,14 @@ void Execution::poison(const std::vector<oracle::Expected>& expected) {
     poisoned.bytes.resize(expected[o].elements.size() * oracle::bytes_of(poisoned.dtype));
     const uint64_t nan = oracle::is_float(poisoned.dtype) ? oracle::signalling_nan_bits(poisoned.dtype) | 0x25 : 0;
     for (size_t i = 0; i < expected[o].elements.size(); ++i) {
-      const uint64_t never = ~expected[o].elements[i].bits & oracle::mask_of(poisoned.dtype);
-      oracle::store(poisoned, static_cast<int64_t>(i), nan != 0 ? nan : never);
+      const uint64_t bits = expected[o].elements[i].bits;
+      const bool opposite = nan == 0 || oracle::is_nan(poisoned.dtype, bits);
+      oracle::store(poisoned, static_cast<int64_t>(i), opposite ? ~bits & oracle::mask_of(poisoned.dtype) : nan);
     }
     const size_t operand = job_.call.inputs.size() + o;
     if (views_[operand].same_as < 0) arena_.put(regions_[operand], poisoned);
     poison_.push_back(std::move(poisoned));
   }
-}
-
-const oracle::Tensor* Execution::poison_of(size_t output) const {
-  const bool in_place = views_[job_.call.inputs.size() + output].same_as >= 0;
-  return output < poison_.size() && !in_place ? &poison_[output] : nullptr;
 }
 
 bp_tensor_desc Execution::describe(size_t operand, size_t index, bool staged) const {
@@ -200,8 +196,8 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
                                dense_view(tensor.shape), input);
     if (input || reads_outputs()) {
       arena.put(effective[i], tensor);
-    } else if (const oracle::Tensor* poisoned = poison_of(i - inputs)) {
-      arena.put(effective[i], *poisoned);
+    } else if (i - inputs < poison_.size()) {
+      arena.put(effective[i], poison_[i - inputs]);
     }
   }
   std::vector<bp_tensor_desc> views;

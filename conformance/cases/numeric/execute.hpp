@@ -19,14 +19,12 @@ class Execution {
   // Lays the job's operands out and makes its inputs what their views say: elements that share memory are equal.
   Execution(Context& context, Job& job, Layout layout);
 
-  // Fills the outputs with what none of them may keep.
+  // Fills the outputs with what none of them may keep: signalling NaN, or where NaN is right every bit turned round.
   void poison(const std::vector<oracle::Expected>& expected);
   // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
-  // What an output held before; null where the operator reads it.
-  const oracle::Tensor* poison_of(size_t output) const;
   // Operands, for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
   std::string text() const;
 
