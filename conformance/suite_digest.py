@@ -1,18 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A header with the version and the SHA-256 of the suite's sources: suite_digest.py VERSION OUT FILE...
+"""A header with the version and the SHA-256 of the suite: suite_digest.py VERSION OUT DEPFILE ROOT.
 
-The digest goes over the contents in the order of the file names, so that two builds of the same sources agree."""
+The digest goes over all that decides an outcome or a verdict: cases, harness, oracle, headers with them, the rules of the verdict
+and the operator tables. Contents, in the order of the file names, so that two builds of the same sources agree."""
 import hashlib
 import os
 import sys
 
-version, out, files = sys.argv[1], sys.argv[2], sys.argv[3:]
+folders = ("conformance/cases", "conformance/harness", "conformance/oracle", "abi/include/backplane")
+files = ("conformance/report/verdict.cpp", "conformance/report/verdict.hpp")
+
+version, out, depfile, root = sys.argv[1:]
+names = list(files)
+for folder in folders:
+    for place, _, found in os.walk(os.path.join(root, folder)):
+        names += [os.path.relpath(os.path.join(place, name), root) for name in found if name.endswith((".cpp", ".hpp", ".h", ".def"))]
 digest = hashlib.sha256()
-for path in sorted(files, key=lambda path: path.split("conformance" + os.sep)[-1]):
-    with open(path, "rb") as file:
+for name in sorted(name.replace(os.sep, "/") for name in names):
+    with open(os.path.join(root, name), "rb") as file:
         content = file.read()
-    digest.update(f"{os.path.basename(path)} {len(content)}\n".encode())
+    digest.update(f"{name} {len(content)}\n".encode())
     digest.update(content)
 with open(out, "w", encoding="utf-8") as file:
     file.write(f'#define BACKPLANE_SUITE_VERSION "{version}"\n#define BACKPLANE_SUITE_DIGEST "{digest.hexdigest()}"\n')
+with open(depfile, "w", encoding="utf-8") as file:
+    file.write(f"{out}: " + " ".join(os.path.join(root, name).replace(" ", "\\ ") for name in sorted(names)) + "\n")

@@ -10,12 +10,13 @@
 
 #include "html.hpp"
 #include "names.hpp"
+#include "verdict.hpp"
 
 namespace bp::conformance::page {
 
 namespace {
 
-constexpr size_t bin_count = 12;  // of Tally::share_bins: the last is over the bound
+constexpr size_t bin_count = share_bin_count;
 constexpr double bar_width = 15;  // in the picture's units
 constexpr double height = 46;     // of the highest bar
 constexpr double left = 4, top = 4;

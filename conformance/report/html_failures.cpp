@@ -13,7 +13,8 @@ namespace bp::conformance::page {
 
 namespace {
 
-constexpr size_t most_per_group = 25;
+constexpr size_t first_of_group = 10;  // shown where the group is unfolded
+constexpr size_t most_per_group = 100;
 constexpr size_t most_failures = 600;
 constexpr size_t most_absences = 1500;
 constexpr size_t open_groups = 4;     // shown unfolded
@@ -82,7 +83,12 @@ std::string failures(const Json& certificate) {
     total += group.cases.size();
     const size_t here = std::min({group.cases.size(), most_per_group, most_failures - shown});
     std::string articles;
-    for (size_t index = 0; index < here; ++index) articles += failure(*group.cases[index]);
+    for (size_t index = 0; index < here; ++index) {
+      if (index == first_of_group)
+        articles += fmt::format("<details><summary>{} more</summary>\n", number(here - first_of_group));
+      articles += failure(*group.cases[index]);
+    }
+    if (here > first_of_group) articles += "</details>\n";
     shown += here;
     parts += fmt::format("<details{}><summary><strong>{}</strong> <span>{}</span></summary>\n{}{}</details>\n",
                          place++ < open_groups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,

@@ -11,13 +11,22 @@
 
 namespace bp::conformance {
 
+constexpr double most_share = 1e12;
+
+size_t bin_of_share(double share) {
+  if (!(share <= 1)) return share_bin_count - 1;
+  const double power = share > 0 ? std::ceil(std::log2(share)) : -100;
+  return static_cast<size_t>(std::max(0.0, power + 10));
+}
+
 void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
-  if (result.error_share < 0) return;
-  worst_share = std::max(worst_share, result.error_share);
-  const int power = result.error_share > 0 ? static_cast<int>(std::ceil(std::log2(result.error_share))) : -100;
-  ++share_bins[static_cast<size_t>(std::clamp(power + 10, 0, 11))];
+  if (result.error_share < 0) return;  // none was measured
+  // An infinite error, or one that is no number, is over every bound, and no number of JSON.
+  const double share = result.error_share < most_share ? result.error_share : most_share;
+  worst_share = std::max(worst_share, share);
+  ++share_bins[bin_of_share(share)];
 }
 
 uint64_t Tally::failures() const {

@@ -15,11 +15,15 @@ namespace bp::conformance {
 
 using Counts = std::array<uint64_t, outcome_count>;  // by Outcome
 
+// Errors over their bounds: bin i holds (2^(i-11), 2^(i-10)], 0 all below, and 11 what is over the bound.
+inline constexpr size_t share_bin_count = 12;
+size_t bin_of_share(double share);
+
 struct Tally {
   Counts counts{};
   uint64_t nanoseconds = 0;
-  double worst_share = -1;                // greatest error over its bound
-  std::array<uint64_t, 12> share_bins{};  // error over bound: bin i holds (2^(i-11), 2^(i-10)], 0 all below, 11 above 1
+  double worst_share = -1;  // greatest error over its bound; negative: none was measured
+  std::array<uint64_t, share_bin_count> share_bins{};
   void add(const Result& result);
   uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
   uint64_t failures() const;

@@ -12,7 +12,7 @@
 
 #include "certify.hpp"
 #include "certify_progress.hpp"
-#include "host.hpp"
+#include "plugin_library.hpp"
 #include "report/certificate.hpp"
 #include "verbs.hpp"
 
@@ -22,27 +22,6 @@ namespace {
 namespace suite = bp::conformance;
 namespace fs = std::filesystem;
 using Certificate = nlohmann::json;
-
-// A library by path, or the plugin of that name that the library would load. Nothing is loaded here: a plugin may crash.
-std::string library_of(const Session& session, const std::string& plugin) {
-  if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) {
-    std::error_code error;
-    const fs::path path = fs::canonical(plugin, error);
-    if (error)
-      fail_usage("certify: {} cannot be opened: {}; name a plugin's library or a plugin", plugin, error.message());
-    if (!fs::is_regular_file(path)) fail_usage("certify: {} is no file; name a plugin's library", plugin);
-    return path.string();
-  }
-  const Registry registry = open_registry(session, false);
-  std::string names;
-  for (const bph_candidate& candidate : candidates(registry)) {
-    if (candidate.shadowed == 0 && plugin == candidate.name && candidate.library[0] != '\0')
-      return fs::canonical(candidate.library).string();
-    if (candidate.name[0] != '\0') names += fmt::format("{}{}", names.empty() ? "" : ", ", candidate.name);
-  }
-  fail_usage("certify: no plugin is named '{}'; found: {}; give the path of its library, or see: backplane doctor",
-             plugin, names.empty() ? "none" : names);
-}
 
 uint32_t profile_named(const std::string& name) {
   const uint32_t profile = suite::profile_of(name);
@@ -146,7 +125,7 @@ int certify(Session& session, const CertifyOptions& options) {
   if (options.plugin.empty()) fail_usage("certify: name a plugin, or the path of its library");
   if (session.json + options.junit + options.html > 1)
     fail_usage("certify: --json, --junit and --html exclude each other");
-  run.target = {library_of(session, options.plugin), options.device};
+  run.target = {library_of(session, "certify", options.plugin), options.device};
   run.seed = options.seed ? *options.seed : std::random_device()();
   run.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   run.limits.case_ns = static_cast<uint64_t>(options.timeout_s * 1e9);

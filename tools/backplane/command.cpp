@@ -20,6 +20,7 @@ constexpr const char* examples = R"(Examples:
   backplane doctor                       why a plugin is not there, and what to do
   backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
   backplane certify reference            measure a plugin and write its certificate
+  backplane verify FILE.json reference   whether a certificate is what this plugin gives
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
@@ -38,6 +39,11 @@ constexpr const char* certify_examples = R"(Examples:
   backplane certify --list --profile core
 Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 wrong usage.)";
 
+constexpr const char* verify_examples = R"(Examples:
+  backplane verify certificates/libbackplane_acme.json ./libbackplane_acme.so
+  backplane verify acme.json acme --sample 2000
+Exit status: 0 verified, 1 refused, with the part that is wrong, 2 wrong usage.)";
+
 struct Options {
   Session session;
   bool version = false;
@@ -48,6 +54,7 @@ struct Options {
   RunOptions run;
   BenchOptions bench;
   CertifyOptions certify;
+  VerifyOptions verify;
 };
 
 // An option that takes one value each time it is given.
@@ -111,6 +118,26 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
   });
 }
 
+void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
+  CLI::App* verb = app.add_subcommand("verify", "check a certificate: its parts, its plugin, and a sample run again");
+  VerifyOptions& verify_options = options.verify;
+  verb->add_option("CERTIFICATE", verify_options.certificate, "JSON file that certify wrote")->required();
+  verb->add_option("PLUGIN", verify_options.plugin, "path of the plugin's library, or the plugin's name")->required();
+  verb->add_option("--sample,-n", verify_options.sample, "cases that are run again")
+      ->capture_default_str()
+      ->check(CLI::Range(size_t{1}, size_t{1} << 32));
+  verb->add_option("--seed", verify_options.seed, "of the choice and its data; default: drawn anew, and told");
+  verb->add_option("--device,-d", verify_options.device, "index of the plugin's device; default: the certificate's");
+  verb->add_option("--jobs,-j", verify_options.jobs, "processes at once; default: one a processor")
+      ->check(CLI::Range(1u, 1024u));
+  verb->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86400.0));
+  verb->add_flag("--quiet,-q", verify_options.quiet, "no progress on standard error");
+  verb->footer(verify_examples);
+  verb->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
+}
+
 void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = app.add_subcommand("list", "plugins and devices found, and from where");
   verb->add_option("NAME", options.list.filter, "only this plugin or device");
@@ -127,6 +154,7 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
 
   add_run(app, options, chosen);
   add_certify(app, options, chosen);
+  add_verify(app, options, chosen);
 
   verb = app.add_subcommand("bench", "measurements");
   verb->require_subcommand(1);
@@ -187,7 +215,8 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     print_version(options.session);
     return exit_ok;
   }
-  if (!chosen) fail_usage("a verb is missing: list, info, doctor, run, certify or bench; see: backplane --help");
+  if (!chosen)
+    fail_usage("a verb is missing: list, info, doctor, run, certify, verify or bench; see: backplane --help");
   return chosen();
 }
 

@@ -61,4 +61,16 @@ struct CertifyOptions {
 };
 int certify(Session& session, const CertifyOptions& options);
 
+struct VerifyOptions {
+  std::string certificate;         // path of its JSON
+  std::string plugin;              // a library's path or a plugin's name
+  std::optional<uint32_t> device;  // none: the certificate's
+  size_t sample = 200;             // cases that are run again
+  std::optional<uint64_t> seed;    // of the choice and the data; none: drawn, and told
+  unsigned jobs = 0;               // 0: a processor each
+  double timeout_s = 30;           // of a case
+  bool quiet = false;
+};
+int verify(Session& session, const VerifyOptions& options);
+
 }  // namespace tool

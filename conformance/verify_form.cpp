@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The certificate as a document: its text, the fields that it must have, and how it differs from what it should be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "report/verdict.hpp"
+#include "verify.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Readers differ in which of two equal keys they take: a document with both says two things.
+class NoKeyTwice {
+ public:
+  bool operator()(int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) {
+      keys_.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys_.pop_back();
+    } else if (event == Json::parse_event_t::key && !keys_.back().insert(value.get<std::string>()).second) {
+      throw std::runtime_error(fmt::format("the key \"{}\" is there twice in one object", value.get<std::string>()));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_{};
+};
+
+enum class Type { text, natural, number, flag, object, texts, tallies, cells, cases };
+
+bool is_tally(const Json& json) {
+  if (!json.is_object() || !json.contains("state") || !json["state"].is_string() || !json.contains("seconds") ||
+      !json["seconds"].is_number() || !json.contains("counts") || !json["counts"].is_object())
+    return false;
+  for (int outcome = 0; outcome < outcome_count; ++outcome) {
+    const std::string name(name_of(static_cast<Outcome>(outcome)));
+    if (!json["counts"].contains(name) || !json["counts"][name].is_number_unsigned()) return false;
+  }
+  return true;
+}
+
+bool is(const Json& json, Type type) {
+  const auto all = [&](auto holds) { return std::all_of(json.begin(), json.end(), holds); };
+  switch (type) {
+    case Type::text:
+      return json.is_string();
+    case Type::natural:
+      return json.is_number_unsigned();
+    case Type::number:
+      return json.is_number();
+    case Type::flag:
+      return json.is_boolean();
+    case Type::object:
+      return json.is_object();
+    case Type::texts:
+      return json.is_array() && all([](const Json& each) { return each.is_string(); });
+    case Type::tallies:
+      return json.is_object() && all(is_tally);
+    case Type::cells:
+      return json.is_array() && all(is_tally);
+    case Type::cases:
+      return json.is_array() && all([](const Json& each) {
+               return each.is_object() && each.contains("id") && each["id"].is_string() && each.contains("outcome") &&
+                      each["outcome"].is_string() && each.contains("reason") && each["reason"].is_string();
+             });
+  }
+  return false;
+}
+
+// Where a value is free: what a run measures, and what it words.
+bool is_free(const std::string& key, const std::string& place) {
+  return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
+         key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));
+}
+
+std::string shown(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.size() <= 200 ? text : text.substr(0, 200) + " …";
+}
+
+}  // namespace
+
+Json read_certificate(const std::string& text) {
+  try {
+    return Json::parse(text, NoKeyTwice());
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(error.what());
+  }
+}
+
+std::string form_fault(const Json& certificate) {
+  if (!certificate.is_object() || !certificate.contains("schema") || certificate["schema"] != "backplane.certificate")
+    return "it is no certificate: \"schema\" is not \"backplane.certificate\"";
+  if (!certificate.contains("version") || certificate["version"] != 1)
+    return fmt::format("its version is {}, and this program reads version 1",
+                       certificate.contains("version") ? shown(certificate["version"]) : "missing");
+  constexpr std::pair<const char*, Type> fields[] = {{"/digest", Type::text},
+                                                     {"/suite/version", Type::text},
+                                                     {"/suite/digest", Type::text},
+                                                     {"/suite/cases", Type::natural},
+                                                     {"/plugin/name", Type::text},
+                                                     {"/plugin/version", Type::text},
+                                                     {"/plugin/file", Type::text},
+                                                     {"/plugin/sha256", Type::text},
+                                                     {"/plugin/abi", Type::object},
+                                                     {"/plugin/build_flags", Type::texts},
+                                                     {"/device/index", Type::natural},
+                                                     {"/device/name", Type::text},
+                                                     {"/device/driver", Type::text},
+                                                     {"/device/type", Type::text},
+                                                     {"/device/alignment", Type::natural},
+                                                     {"/device/max_buffer_bytes", Type::natural},
+                                                     {"/device/memory_kinds", Type::texts},
+                                                     {"/device/capabilities", Type::texts},
+                                                     {"/run/profile", Type::text},
+                                                     {"/run/filters", Type::texts},
+                                                     {"/run/error", Type::text},
+                                                     {"/run/seed", Type::natural},
+                                                     {"/run/cases", Type::natural},
+                                                     {"/run/jobs", Type::natural},
+                                                     {"/run/started", Type::text},
+                                                     {"/run/seconds", Type::number},
+                                                     {"/run/resumed", Type::flag},
+                                                     {"/verdict", Type::object},
+                                                     {"/verdict/level", Type::text},
+                                                     {"/verdict/statement", Type::text},
+                                                     {"/verdict/extensions", Type::tallies},
+                                                     {"/matrix", Type::cells},
+                                                     {"/groups", Type::tallies},
+                                                     {"/non_passes", Type::cases}};
+  for (const auto& [place, type] : fields) {
+    const Json::json_pointer pointer(place);
+    if (!certificate.contains(pointer)) return fmt::format("{} is missing", place);
+    if (!is(certificate[pointer], type))
+      return fmt::format("{} is {}, which is of another kind", place, shown(certificate[pointer]));
+  }
+  if (profile_of(certificate["run"]["profile"].get<std::string>()) == 0)
+    return fmt::format("/run/profile is {}, and there is no such profile", shown(certificate["run"]["profile"]));
+  return "";
+}
+
+std::string first_difference(const Json& derived, const Json& given, const std::string& place) {
+  if (derived.is_object() && given.is_object()) {
+    for (const auto& [key, value] : derived.items()) {
+      if (is_free(key, place)) continue;
+      if (!given.contains(key)) return fmt::format("{}/{} is missing", place, key);
+      if (std::string found = first_difference(value, given[key], place + "/" + key); !found.empty()) return found;
+    }
+    for (const auto& [key, value] : given.items()) {
+      if (!is_free(key, place) && !derived.contains(key)) return fmt::format("{}/{} does not belong there", place, key);
+    }
+    return "";
+  }
+  if (derived.is_array() && given.is_array() && derived.size() == given.size()) {
+    for (size_t index = 0; index < derived.size(); ++index) {
+      if (std::string found = first_difference(derived[index], given[index], fmt::format("{}/{}", place, index));
+          !found.empty())
+        return found;
+    }
+    return "";
+  }
+  return derived == given ? "" : fmt::format("{} is {}; what is listed gives {}", place, shown(given), shown(derived));
+}
+
+std::string error_fault(const Json& tally) {
+  if (!tally.contains("error")) return "";
+  const Json& error = tally["error"];
+  if (!error.is_object() || !error.contains("worst_share") || !error["worst_share"].is_number() ||
+      !error.contains("bins") || !error["bins"].is_array() || error["bins"].size() != share_bin_count)
+    return "is of another kind";
+  uint64_t measured = 0, total = 0, failures = 0;
+  size_t last = 0;
+  for (size_t bin = 0; bin < share_bin_count; ++bin) {
+    if (!error["bins"][bin].is_number_unsigned()) return "is of another kind";
+    const uint64_t count = error["bins"][bin];
+    measured += count;
+    if (count != 0) last = bin;
+  }
+  for (const auto& [name, count] : tally["counts"].items()) {
+    total += count.get<uint64_t>();
+    failures += name == "pass" || name == "not_claimed" ? 0 : count.get<uint64_t>();
+  }
+  if (measured == 0 || measured > total) return fmt::format("is of {} cases, and there are {}", measured, total);
+  const double worst = error["worst_share"];
+  if (bin_of_share(worst) != last) return fmt::format("has the worst share {}, which is not in its last bin", worst);
+  return worst > 1 && failures == 0 ? fmt::format("is {} of the bound, and nothing failed", worst) : "";
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify_sample.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <random>
+
+#include "harness/supervisor.hpp"
+#include "report/certificate.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr size_t most_failures = 40;
+constexpr size_t most_hangs = 1;
+
+class Again {
+ public:
+  Again(const Listed& listed, const Target& target, const VerifyOptions& options, size_t total)
+      : listed_(listed), target_(target), options_(options) {
+    progress_.total = total;
+  }
+  void run(const std::vector<size_t>& places, uint64_t seed);
+  std::vector<Difference> take() { return std::move(differences_); }
+
+ private:
+  void tell(const Case* latest, const Result* result);
+
+  const Listed& listed_;
+  const Target& target_;
+  const VerifyOptions& options_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Progress progress_{};
+  std::vector<Difference> differences_{};
+};
+
+void Again::tell(const Case* latest, const Result* result) {
+  progress_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  progress_.latest = latest;
+  progress_.result = result;
+  if (result != nullptr) {
+    ++progress_.done;
+    progress_.failures += is_failure(result->outcome) ? 1 : 0;
+    progress_.absent += result->outcome == Outcome::not_claimed ? 1 : 0;
+  }
+  if (progress_.done > 16)
+    progress_.seconds_left =
+        progress_.seconds * static_cast<double>(progress_.total - progress_.done) / static_cast<double>(progress_.done);
+  if (options_.progress) options_.progress(progress_);
+}
+
+void Again::run(const std::vector<size_t>& places, uint64_t seed) {
+  if (places.empty()) return;
+  std::vector<size_t> cases;
+  for (const size_t place : places) cases.push_back(listed_.selection[place]);
+  RunOptions run_options{target_, seed, options_.jobs, options_.limits};
+  run_options.progress = [&](size_t index, const Result& result) {
+    if (index == SIZE_MAX) return tell(nullptr, nullptr);
+    tell(&listed_.catalogue[cases[index]], &result);
+  };
+  std::vector<Result> results = conformance::run(listed_.catalogue, cases, run_options);
+  for (size_t index = 0; index < places.size(); ++index) {
+    const Outcome then = listed_.results[places[index]].outcome, now = results[index].outcome;
+    // How a defect shows may differ from run to run; that it shows may not.
+    if (then == now || (is_failure(then) && is_failure(now) && now != Outcome::not_run)) continue;
+    const std::string& id = listed_.catalogue[cases[index]].id;
+    differences_.push_back(
+        {id, std::string(name_of(then)), std::move(results[index]), repro_line(target_, seed, id, listed_.profile)});
+  }
+}
+
+}  // namespace
+
+std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::map<std::string, std::vector<size_t>> groups;
+  for (size_t place = 0; place < listed.results.size(); ++place) {
+    if (listed.results[place].outcome != Outcome::not_run)
+      groups[group_of(listed.catalogue[listed.selection[place]].id)].push_back(place);
+  }
+  // The first of each group, and behind them all others spread evenly over (0, 1).
+  std::vector<std::pair<double, size_t>> order;
+  for (auto& [name, places] : groups) {
+    std::shuffle(places.begin(), places.end(), random);
+    const double offset = static_cast<double>(random() >> 11) * 0x1p-53;
+    const auto size = static_cast<double>(places.size());
+    for (size_t rank = 0; rank < places.size(); ++rank)
+      order.emplace_back(rank == 0 ? offset - 1 : (static_cast<double>(rank) - offset) / size, places[rank]);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> chosen;
+  size_t failures = 0, hangs = 0;
+  for (const auto& [key, place] : order) {
+    if (chosen.size() == count) break;
+    const Outcome outcome = listed.results[place].outcome;
+    if (is_failure(outcome) && ++failures > most_failures) continue;
+    if (outcome == Outcome::hang && ++hangs > most_hangs) continue;
+    chosen.push_back(place);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
+                                   const VerifyOptions& options) {
+  std::vector<size_t> fresh, same;
+  for (const size_t place : places) (is_failure(listed.results[place].outcome) ? same : fresh).push_back(place);
+  Again again(listed, target, options, places.size());
+  again.run(fresh, options.seed);
+  again.run(same, listed.seed);
+  return again.take();
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane verify CERTIFICATE PLUGIN`: whether a certificate is what this plugin gives.
+#include "verify.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "certify_progress.hpp"
+#include "plugin_library.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+namespace suite = bp::conformance;
+using Document = nlohmann::json;
+
+constexpr size_t most_differences = 20;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad())
+    fail_usage("verify: {} cannot be read: {}; name the JSON file of a certificate", path, std::strerror(errno));
+  return text;
+}
+
+std::string refused_parts(const suite::Verification& verification) {
+  std::string names;
+  for (const suite::Part& part : verification.parts) {
+    if (part.state == suite::Part::State::refused) names += fmt::format("{}{}", names.empty() ? "" : ", ", part.name);
+  }
+  return names;
+}
+
+void print_document(Session& session, const VerifyOptions& options, const suite::VerifyOptions& run,
+                    const suite::Verification& verification) {
+  Document parts = Document::array(), differences = Document::array();
+  for (const suite::Part& part : verification.parts)
+    parts.push_back({{"name", part.name}, {"state", name_of(part.state)}, {"message", part.message}});
+  for (const suite::Difference& each : verification.differences)
+    differences.push_back({{"id", each.id},
+                           {"listed", each.listed},
+                           {"outcome", suite::name_of(each.now.outcome)},
+                           {"reason", each.now.message},
+                           {"repro", each.repro}});
+  const Document document = {
+      {"schema", "backplane.verify"},
+      {"version", 1},
+      {"certificate", options.certificate},
+      {"plugin", run.library},
+      {"verdict", verification.verified() ? "verified" : "refused"},
+      {"statement", verification.statement},
+      {"parts", parts},
+      {"sample",
+       {{"asked", run.sample}, {"compared", verification.compared}, {"seed", run.seed}, {"differences", differences}}}};
+  session.print("{}\n", document.dump(1, ' ', false, Document::error_handler_t::replace));
+}
+
+void print_text(Session& session, const suite::Verification& verification) {
+  constexpr const char* symbols[] = {"✓", "!", "✗", "-"};  // by Part::State
+  constexpr int colours[] = {32, 33, 31, 90};
+  for (const suite::Part& part : verification.parts) {
+    const auto state = static_cast<size_t>(part.state);
+    const std::string symbol =
+        session.colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[state], symbols[state]) : symbols[state];
+    session.print("{} {:<8} {}\n", symbol, part.name,
+                  part.state == suite::Part::State::unchecked ? "not checked" : part.message);
+  }
+  size_t shown = 0;
+  for (const suite::Difference& each : verification.differences) {
+    if (++shown > most_differences) break;
+    session.print("\n{}: was {}, is {}\n  {}\n  {}\n", each.id, each.listed, suite::name_of(each.now.outcome),
+                  each.now.message, each.repro);
+  }
+  if (verification.verified()) {
+    session.print("\nverified: {}\n", verification.statement);
+  } else {
+    session.print("\nrefused: {}\n", refused_parts(verification));
+  }
+}
+
+}  // namespace
+
+int verify(Session& session, const VerifyOptions& options) {
+  suite::VerifyOptions run;
+  run.certificate = read_file(options.certificate);
+  run.library = library_of(session, "verify", options.plugin);
+  run.device = options.device;
+  run.sample = options.sample;
+  run.seed = options.seed ? *options.seed : std::random_device()();
+  run.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  run.limits.case_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
+  CertifyProgress progress(!options.quiet);
+  run.progress = [&](const suite::Progress& now) { progress.show(now); };
+  const suite::Verification verification = suite::verify(run);
+  progress.end();
+  if (session.json) {
+    print_document(session, options, run, verification);
+  } else {
+    print_text(session, verification);
+  }
+  return verification.verified() ? exit_ok : exit_finding;
+}
+
+}  // namespace tool
