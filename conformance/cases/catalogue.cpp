@@ -7,6 +7,7 @@ Catalogue enumerate() {
   Catalogue catalogue;
   catalogue.reserve(1u << 15);
   add_abi_cases(catalogue);
+  add_runtime_cases(catalogue);
   add_negative_cases(catalogue);
   add_numeric_cases(catalogue);
   return catalogue;

@@ -15,6 +15,7 @@ namespace {
 Catalogue behaviour() {
   Catalogue all;
   add_abi_cases(all);
+  add_runtime_cases(all);
   add_negative_cases(all);
   return all;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real work that keeps a stream busy for about so long as is asked.
+// Real work that keeps a stream busy for about so long as is asked, and what can be told with it without trusting a clock.
 #pragma once
+
+#include <functional>
+#include <string_view>
 
 #include "harness/context.hpp"
 
@@ -8,18 +11,29 @@ namespace bp::conformance {
 
 class Delay {
  public:
-  // Measures how long a copy takes on this device.
+  // The first of a process measures how long a copy takes on the device.
   explicit Delay(Context& context);
-  // Enqueues copies that take about `microseconds` on an idle device; far fewer tasks than any queue holds.
+  // Enqueues copies that take about `microseconds` on an idle device, at most 200 of about a millisecond.
   void enqueue(Stream& stream, uint64_t microseconds);
-  // What one enqueued task takes, at least; the finest delay.
-  uint64_t step_ns() const { return copy_ns_; }
+  // What one copy takes, about.
+  uint64_t copy_ns() const { return copy_ns_; }
 
  private:
+  uint64_t copy_ns_;
   Buffer from_, to_;
-  uint64_t copy_ns_ = 0;
 };
 
 uint64_t now_ns();
+
+// What cannot be seen on a busy machine with milliseconds of work is tried again with more, up to a fifth of a second.
+constexpr unsigned delay_attempts = 10;
+uint64_t longer_delay(unsigned attempt);  // in microseconds
+
+// Whether work that was enqueued before `action` was still pending behind it, at least once in many tries. A device that
+// is synchronous has nothing pending: true.
+bool stays_pending(Context& context, const std::function<void(Stream& busy)>& action);
+// Ends the case as failed if `action` always returns with the device idle: it waited. A machine under load may hide that
+// it does not wait in a few tries, and never shows a wait that was not.
+void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
 }  // namespace bp::conformance

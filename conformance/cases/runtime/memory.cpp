@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory_info: bounds, and moving with what is allocated.
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/threads.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+bp_memory_info info_of(Device& device, uint32_t kind) {
+  bp_memory_info info = {};
+  info.struct_size = sizeof(info);
+  ErrorRecord error;
+  expect_status(device->memory_info(device.get(), kind, &info, &error), error, "memory_info", {BP_OK});
+  return info;
+}
+
+void bounds(Context& context, uint32_t kind) {
+  need_kind(context, kind);
+  Device fresh(context.plugin(), context.device_index());
+  for (int held = 0; held < 3; ++held) {
+    const bp_memory_info info = info_of(fresh, kind);
+    context.require(info.total_bytes != 0, "total_bytes of {} memory is 0", kind_name(kind));
+    context.require(info.free_bytes <= info.total_bytes || info.free_bytes == UINT64_MAX,
+                    "{} bytes of {} memory are free, of {}", info.free_bytes, kind_name(kind), info.total_bytes);
+    context.require(info.reserved == 0, "bp_memory_info.reserved is {}", info.reserved);
+  }
+}
+
+void total_is_stable(Context& context, uint32_t kind) {
+  need_kind(context, kind);
+  Device& device = context.device();
+  const uint64_t total = info_of(device, kind).total_bytes;
+  const Buffer held(device, 1u << 20, kind);
+  context.require(info_of(device, kind).total_bytes == total, "total_bytes moved with an allocation");
+}
+
+// Other processes and the driver's own caches move the figure too, so it is asked several times, and what is allocated is
+// large beside them.
+void moves(Context& context, uint32_t kind, uint64_t bytes) {
+  need_kind(context, kind);
+  Device& device = context.device();
+  if (info_of(device, kind).free_bytes == UINT64_MAX) return;  // the driver does not say
+  bool fell = false, rose = false;
+  for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {
+    const uint64_t before = info_of(device, kind).free_bytes;
+    Buffer held(device, bytes, kind);
+    const uint64_t during = info_of(device, kind).free_bytes;
+    held.reset();
+    const uint64_t after = info_of(device, kind).free_bytes;
+    fell = fell || (before >= during && before - during >= bytes);
+    rose = rose || (after >= during && after - during >= bytes);
+  }
+  context.require(fell, "free_bytes did not fall by the {} bytes that were allocated", bytes);
+  context.require(rose, "free_bytes did not rise by the {} bytes that were freed", bytes);
+}
+
+void many_are_all_given_back(Context& context, uint32_t kind) {
+  need_kind(context, kind);
+  Device& device = context.device();
+  if (info_of(device, kind).free_bytes == UINT64_MAX) return;
+  constexpr uint64_t bytes = 256u << 10;
+  uint64_t lost = UINT64_MAX;
+  for (int attempt = 0; attempt < 6 && lost >= bytes; ++attempt) {
+    const uint64_t before = info_of(device, kind).free_bytes;
+    for (int round = 0; round < 16; ++round) {
+      const Buffer first(device, bytes, kind), second(device, bytes, kind), third(device, 3, kind);
+    }
+    const uint64_t after = info_of(device, kind).free_bytes;
+    lost = after < before ? before - after : 0;
+  }
+  context.require(lost < bytes, "{} bytes are missing after 48 buffers were created and destroyed", lost);
+}
+
+void from_threads(Context& context) {
+  Device& device = context.device();
+  in_threads(context, 4, [&](unsigned) {
+    for (int i = 0; i < 50; ++i) {
+      const bp_memory_info info = info_of(device, BP_MEMORY_DEVICE);
+      context.require(info.free_bytes <= info.total_bytes || info.free_bytes == UINT64_MAX, "{} of {} bytes are free",
+                      info.free_bytes, info.total_bytes);
+      const Buffer buffer(device, 4096);
+    }
+  });
+}
+
+}  // namespace
+
+void add_memory_cases(Catalogue& catalogue) {
+  for (uint32_t kind = 0; kind < BP_MEMORY_KINDS; ++kind) {
+    const auto add = [&](std::string what, std::string_view requirement, std::function<void(Context&)> run) {
+      add_case(catalogue, fmt::format("runtime.memory_info.{}_{}", kind_name(kind), what), {requirement},
+               std::move(run), kind_extension(kind));
+    };
+    add("bounds", "BP-MEMI-001", [kind](Context& context) { bounds(context, kind); });
+    add("total_is_stable", "BP-MEMI-004", [kind](Context& context) { total_is_stable(context, kind); });
+    for (const uint64_t mebibytes : {4u, 16u, 64u})
+      add(fmt::format("moves_by_{}_mib", mebibytes), "BP-MEMI-003",
+          [kind, mebibytes](Context& context) { moves(context, kind, mebibytes << 20); });
+    add("all_given_back", "BP-MEMI-003", [kind](Context& context) { many_are_all_given_back(context, kind); });
+  }
+  add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, from_threads);
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order across streams, with delays of real work on the side that is waited for.
+#include <functional>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/delay.hpp"
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr uint64_t bytes = 4096;
+
+// A producer stream, consumers and the buffers between them.
+struct Scene {
+  explicit Scene(Context& given, unsigned consumer_count = 1)
+      : context(given),
+        device(given.device()),
+        delay(given),
+        producer(device),
+        from(device, bytes),
+        middle(device, bytes) {
+    for (unsigned i = 0; i < consumer_count; ++i) {
+      consumers.emplace_back(device);
+      results.emplace_back(device, bytes);
+    }
+  }
+  Bytes produce(uint64_t most_us) {
+    Bytes data = noise(context, bytes);
+    upload(from, data);
+    upload(middle, Bytes(bytes, 0));
+    delay.enqueue(producer, context.below(most_us));
+    producer.copy(middle.get(), 0, from.get(), 0, bytes);
+    return data;
+  }
+  void consume(unsigned index) { consumers[index].copy(results[index].get(), 0, middle.get(), 0, bytes); }
+  void check(unsigned index, const Bytes& data, std::string_view what) {
+    consumers[index].wait();
+    require_same(context, download<unsigned char>(results[index], bytes), data, what);
+  }
+  Context& context;
+  Device& device;
+  Delay delay;
+  Stream producer;
+  Buffer from, middle;
+  std::vector<Stream> consumers;
+  std::vector<Buffer> results;
+};
+
+void one_waits(Context& context, uint64_t most_us) {
+  Scene scene(context);
+  Event event(scene.device);
+  for (unsigned round = 0; round < 64; ++round) {
+    const Bytes data = scene.produce(most_us);
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    scene.consume(0);
+    scene.check(0, data, "work behind another stream's event");
+  }
+}
+
+void by_operator(Context& context) {
+  Scene scene(context);
+  Event event(scene.device);
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  for (unsigned round = 0; round < 48; ++round) {
+    Bytes data = scene.produce(1500);
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    invert.enqueue(scene.consumers[0].get(), {{scene.middle.get()}}, {{scene.results[0].get()}});
+    for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
+    scene.check(0, data, "an operator behind another stream's event");
+  }
+}
+
+void of_an_operator(Context& context) {
+  Scene scene(context);
+  Event event(scene.device);
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  for (unsigned round = 0; round < 48; ++round) {
+    Bytes data = noise(context, bytes);
+    upload(scene.from, data);
+    upload(scene.middle, Bytes(bytes, 0));
+    scene.delay.enqueue(scene.producer, context.below(1500));
+    invert.enqueue(scene.producer.get(), {{scene.from.get()}}, {{scene.middle.get()}});
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    scene.consume(0);
+    for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
+    scene.check(0, data, "work behind an operator of another stream");
+  }
+}
+
+void destroyed_at_once(Context& context) {
+  Scene scene(context);
+  for (unsigned round = 0; round < 48; ++round) {
+    const Bytes data = scene.produce(1500);
+    {
+      const Event event(scene.device);
+      scene.producer.record(event.get());
+      scene.consumers[0].wait_event(event.get());
+    }
+    const Event other(scene.device);
+    scene.consume(0);
+    scene.check(0, data, "work behind an event that was destroyed after the wait was enqueued");
+  }
+}
+
+// The wait keeps to the record that was there when it was enqueued, though the event is recorded again at once.
+void recorded_again(Context& context, bool elsewhere) {
+  Scene scene(context);
+  Event event(scene.device);
+  Stream idle(scene.device);
+  for (unsigned round = 0; round < 48; ++round) {
+    const Bytes data = scene.produce(1500);
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    (elsewhere ? idle : scene.producer).record(event.get());
+    scene.consume(0);
+    scene.check(0, data, "work behind a record that a later one replaced");
+    scene.producer.wait();
+  }
+}
+
+// The latest record counts when the wait is enqueued.
+void latest_record(Context& context) {
+  Scene scene(context);
+  Event event(scene.device);
+  Stream idle(scene.device);
+  for (unsigned round = 0; round < 48; ++round) {
+    idle.record(event.get());
+    scene.producer.record(event.get());
+    const Bytes data = scene.produce(1500);
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    scene.consume(0);
+    scene.check(0, data, "work behind the latest record");
+  }
+}
+
+// The stream's wait is not for what is enqueued behind the record: it ends while that is still pending.
+void later_work_is_not_waited_for(Context& context) {
+  Scene scene(context);
+  if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
+  Event event(scene.device);
+  for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
+    const Bytes data = scene.produce(500);
+    scene.producer.record(event.get());
+    scene.consumers[0].wait_event(event.get());
+    scene.consume(0);
+    scene.delay.enqueue(scene.producer, longer_delay(attempt));
+    scene.producer.record(event.get());
+    scene.check(0, data, "work behind the first record");
+    const bool pending = scene.producer.wait_for(0) == BP_TIMEOUT;
+    scene.producer.wait();
+    if (pending) return;
+  }
+  context.not_claimed("a stream's wait never ended before what was enqueued behind the record: streams take turns");
+}
+
+void fan_out(Context& context, unsigned count) {
+  Scene scene(context, count);
+  Event event(scene.device);
+  for (unsigned round = 0; round < 24; ++round) {
+    const Bytes data = scene.produce(1000);
+    scene.producer.record(event.get());
+    for (unsigned i = 0; i < count; ++i) {
+      scene.consumers[i].wait_event(event.get());
+      scene.consume(i);
+    }
+    for (unsigned i = count; i-- > 0;) scene.check(i, data, "one of several streams behind an event");
+  }
+}
+
+// Each stream adds its part behind the one before.
+void ring(Context& context, unsigned count) {
+  Scene scene(context, count);
+  Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, bytes / 4));
+  Buffer one(scene.device, bytes);
+  upload(one, Words(bytes / 4, 1));
+  std::vector<Event> events;
+  for (unsigned i = 0; i < count; ++i) events.emplace_back(scene.device);
+  for (unsigned round = 0; round < 12; ++round) {
+    upload(scene.results[0], Words(bytes / 4, round));
+    unsigned steps = 0;
+    for (unsigned lap = 0; lap < 3; ++lap) {
+      for (unsigned i = 0; i < count; ++i, ++steps) {
+        Stream& stream = scene.consumers[i];
+        if (steps != 0) stream.wait_event(events[(i + count - 1) % count].get());
+        scene.delay.enqueue(stream, context.below(400));
+        add.enqueue(stream.get(), {{scene.results[i].get()}, {one.get()}}, {{scene.results[(i + 1) % count].get()}});
+        stream.record(events[i].get());
+      }
+    }
+    for (Stream& stream : scene.consumers) stream.wait();
+    require_same(context, download<uint32_t>(scene.results[0], bytes / 4), Words(bytes / 4, round + steps),
+                 "a ring of streams");
+  }
+}
+
+// The consumer's read must also end before the producer writes anew.
+void there_and_back(Context& context) {
+  Scene scene(context);
+  Event full(scene.device), empty(scene.device);
+  constexpr unsigned rounds = 32;
+  std::vector<Buffer> sources, results;
+  std::vector<Bytes> data;
+  for (unsigned i = 0; i < rounds; ++i) {
+    data.push_back(noise(context, bytes));
+    sources.emplace_back(scene.device, bytes);
+    results.emplace_back(scene.device, bytes);
+    upload(sources.back(), data.back());
+  }
+  Stream& consumer = scene.consumers[0];
+  for (unsigned i = 0; i < rounds; ++i) {
+    scene.producer.wait_event(empty.get());
+    if (i % 3 == 0) scene.delay.enqueue(scene.producer, context.below(600));
+    scene.producer.copy(scene.middle.get(), 0, sources[i].get(), 0, bytes);
+    scene.producer.record(full.get());
+    consumer.wait_event(full.get());
+    if (i % 3 == 1) scene.delay.enqueue(consumer, context.below(600));
+    consumer.copy(results[i].get(), 0, scene.middle.get(), 0, bytes);
+    consumer.record(empty.get());
+  }
+  consumer.wait();
+  for (unsigned i = 0; i < rounds; ++i)
+    require_same(context, download<unsigned char>(results[i], bytes), data[i], "a buffer handed there and back");
+}
+
+void own_event(Context& context) {
+  Scene scene(context);
+  Event event(scene.device);
+  for (unsigned round = 0; round < 16; ++round) {
+    const Bytes data = scene.produce(500);
+    scene.producer.record(event.get());
+    scene.producer.wait_event(event.get());
+    scene.producer.copy(scene.results[0].get(), 0, scene.middle.get(), 0, bytes);
+    scene.producer.wait();
+    require_same(context, download<unsigned char>(scene.results[0], bytes), data,
+                 "a stream that waits on its own event");
+  }
+}
+
+// The producer stream is ended while the consumer's wait may still be pending in the driver's eyes.
+void producer_ends(Context& context) {
+  Scene scene(context);
+  for (unsigned round = 0; round < 16; ++round) {
+    const Bytes data = noise(context, bytes);
+    upload(scene.from, data);
+    upload(scene.middle, Bytes(bytes, 0));
+    Event event(scene.device);
+    {
+      Stream producer(scene.device);
+      scene.delay.enqueue(producer, context.below(800));
+      producer.copy(scene.middle.get(), 0, scene.from.get(), 0, bytes);
+      producer.record(event.get());
+      scene.consumers[0].wait_event(event.get());
+      scene.consume(0);
+      producer.wait();
+    }
+    event.reset();
+    scene.check(0, data, "work behind an event of a stream that has ended");
+  }
+}
+
+}  // namespace
+
+void add_order_cases(Catalogue& catalogue) {
+  const auto add = [&](std::string what, std::vector<std::string_view> requirements,
+                       std::function<void(Context&)> run) {
+    requirements.push_back("BP-EVT-003");
+    add_case(catalogue, "runtime.order." + std::move(what), std::move(requirements), std::move(run));
+  };
+  for (const uint64_t most_us : {1u, 300u, 1000u, 3000u})
+    add(fmt::format("one_waits.delays_up_to_{}_us", most_us), {},
+        [most_us](Context& context) { one_waits(context, most_us); });
+  add("one_waits.by_operator", {}, by_operator);
+  add("one_waits.of_an_operator", {}, of_an_operator);
+  add("event.destroyed_at_once", {"BP-EVT-005"}, destroyed_at_once);
+  add("event.recorded_again", {"BP-EVT-004"}, [](Context& context) { recorded_again(context, false); });
+  add("event.recorded_again_elsewhere", {"BP-EVT-004"}, [](Context& context) { recorded_again(context, true); });
+  add("event.latest_record", {"BP-EVT-004"}, latest_record);
+  add("event.own", {}, own_event);
+  add("event.producer_ends", {"BP-EVT-006"}, producer_ends);
+  add_case(catalogue, "runtime.order.event.later_work_is_not_waited_for", {"BP-EVT-004"}, later_work_is_not_waited_for,
+           "CONCURRENT_STREAMS");
+  for (const unsigned count : {2u, 4u, 8u})
+    add(fmt::format("fan_out.to_{}", count), {"BP-STR-005"}, [count](Context& context) { fan_out(context, count); });
+  for (const unsigned count : {2u, 3u, 5u})
+    add(fmt::format("ring.of_{}", count), {}, [count](Context& context) { ring(context, count); });
+  add("there_and_back.on_two_streams", {}, there_and_back);
+}
+
+}  // namespace bp::conformance

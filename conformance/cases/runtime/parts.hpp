@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the runtime cases, and how they are added.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/catalogue.hpp"
+#include "harness/context.hpp"
+
+namespace bp::conformance {
+
+void add_memory_cases(Catalogue& catalogue);
+void add_buffer_cases(Catalogue& catalogue);
+void add_copy_cases(Catalogue& catalogue);
+void add_pageable_cases(Catalogue& catalogue);
+void add_stream_cases(Catalogue& catalogue);
+void add_event_cases(Catalogue& catalogue);
+void add_order_cases(Catalogue& catalogue);
+void add_wait_cases(Catalogue& catalogue);
+void add_timing_cases(Catalogue& catalogue);
+void add_plan_cases(Catalogue& catalogue);
+void add_plan_life_cases(Catalogue& catalogue);
+void add_execution_cases(Catalogue& catalogue);
+void add_concurrency_cases(Catalogue& catalogue);
+void add_leak_cases(Catalogue& catalogue);
+void add_process_cases(Catalogue& catalogue);
+void add_import_cases(Catalogue& catalogue);
+
+// What most cases need to say.
+inline void add_case(Catalogue& catalogue, std::string id, std::vector<std::string_view> requirements,
+                     std::function<void(Context&)> run, std::string_view extension = "") {
+  catalogue.push_back(
+      {.id = std::move(id), .extension = extension, .requirements = std::move(requirements), .run = std::move(run)});
+}
+
+}  // namespace bp::conformance

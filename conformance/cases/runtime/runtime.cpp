@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/runtime/parts.hpp"
+
+namespace bp::conformance {
+
+void add_runtime_cases(Catalogue& catalogue) {
+  add_memory_cases(catalogue);
+  add_buffer_cases(catalogue);
+  add_copy_cases(catalogue);
+  add_pageable_cases(catalogue);
+  add_stream_cases(catalogue);
+  add_event_cases(catalogue);
+  add_order_cases(catalogue);
+  add_wait_cases(catalogue);
+  add_timing_cases(catalogue);
+}
+
+}  // namespace bp::conformance
