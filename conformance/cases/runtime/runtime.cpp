@@ -13,6 +13,8 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_order_cases(catalogue);
   add_wait_cases(catalogue);
   add_timing_cases(catalogue);
+  add_plan_cases(catalogue);
+  add_execution_cases(catalogue);
 }
 
 }  // namespace bp::conformance

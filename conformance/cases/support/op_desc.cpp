@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op_desc.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -137,8 +138,23 @@ OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count) {
   return made;
 }
 
+void state_alignment(const Device& device, OpDesc& desc) {
+  uint8_t log2 = 0;
+  while (log2 < BP_MAX_ALIGNMENT_LOG2 && (uint64_t{2} << log2) <= device.info().alignment) ++log2;
+  const auto raise = [log2](bp_tensor_desc& view) { view.alignment_log2 = std::max(view.alignment_log2, log2); };
+  std::for_each(desc.inputs().begin(), desc.inputs().end(), raise);
+  std::for_each(desc.outputs().begin(), desc.outputs().end(), raise);
+}
+
+namespace {
+OpDesc aligned(const Device& device, OpDesc desc) {
+  state_alignment(device, desc);
+  return desc;
+}
+}  // namespace
+
 Runner::Runner(Device& device, OpDesc desc)
-    : desc_(std::move(desc)), plan_(device, desc_.get()), workspace_(device, nullptr) {
+    : desc_(aligned(device, std::move(desc))), plan_(device, desc_.get()), workspace_(device, nullptr) {
   if (plan_.info.workspace_bytes != 0)
     workspace_ =
         Owner<bp_buffer, &bp_device_api::buffer_destroy>(device, Buffer(device, plan_.info.workspace_bytes).release());

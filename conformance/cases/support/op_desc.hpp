@@ -58,6 +58,9 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype);
 // One operand, elementwise, of one dtype: neg, add and their like over `count` elements.
 OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 
+// Says of every view that it begins where the device's own alignment puts it, as buffers do.
+void state_alignment(const Device& device, OpDesc& desc);
+
 // A plan made ready to run, with a workspace of its own if it needs one.
 class Runner {
  public:
@@ -78,7 +81,7 @@ class Runner {
   bp_buffer* workspace() const { return workspace_.get(); }
 
  private:
-  OpDesc desc_;
+  OpDesc desc_;  // states the device's alignment: operands begin at buffers' starts, or at multiples of it
   Plan plan_;
   Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
 };

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan_create: which operators there are, facts, questions, classes.
+#include <cstring>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/threads.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_info& info, ErrorRecord& error) {
+  std::memset(&info, 0x5A, sizeof(info));
+  info.struct_size = sizeof(info);
+  return device->plan_create(device.get(), &desc, out, &info, &error);
+}
+
+bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+
+std::string_view extension_of(const bph_op_info&, uint32_t dtype) {
+  switch (dtype) {
+    case BP_BOOL:
+    case BP_U8:
+    case BP_I32:
+    case BP_U32:
+    case BP_F32:
+      return "";  // what dtypes.def marks as core
+    default:
+      return bph_dtype_name(dtype);
+  }
+}
+
+// The operator is there for the dtype, and says sound facts.
+void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
+  Device& device = context.device();
+  OpDesc desc = sample(op, dtype);
+  const Plan plan(device, desc.get());
+  const bp_plan_info& info = plan.info;
+  constexpr uint32_t known = BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC | BP_PLAN_SIZED_WORKSPACE;
+  context.require((info.flags & ~known) == 0, "bp_plan_info.flags {:#x} holds unknown bits", info.flags);
+  const auto beyond = [](uint32_t mask, size_t count) { return count < 32 && (mask >> count) != 0; };
+  context.require(!beyond(info.stage_inputs, desc.inputs().size()), "stage_inputs {:#x} names operands beyond {}",
+                  info.stage_inputs, desc.inputs().size());
+  context.require(!beyond(info.stage_outputs, desc.outputs().size()), "stage_outputs {:#x} names operands beyond {}",
+                  info.stage_outputs, desc.outputs().size());
+  context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || (info.flags & BP_PLAN_ANY_SIZE) != 0,
+                  "a plan has BP_PLAN_SIZED_WORKSPACE without BP_PLAN_ANY_SIZE");
+  const bool has_slot =
+      BP_HAS_FIELD(device->struct_size, bp_device_api, plan_workspace) && device->plan_workspace != nullptr;
+  context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || has_slot,
+                  "a plan has BP_PLAN_SIZED_WORKSPACE and there is no plan_workspace");
+  context.require(op.op != BP_OP_COPY || (info.stage_inputs == 0 && info.stage_outputs == 0),
+                  "copy asks for staging, which is done by copy");
+}
+
+// Without a place for the plan: the same answer and facts; and twice the same.
+void question(Context& context, const bph_op_info& op, uint32_t dtype) {
+  Device& device = context.device();
+  OpDesc desc = sample(op, dtype);
+  bp_plan_info made = {}, asked = {}, again = {};
+  ErrorRecord error;
+  bp_plan* plan = nullptr;
+  const bp_status status = create(device, desc.get(), &plan, made, error);
+  if (plan != nullptr) device->plan_destroy(device.get(), plan);
+  expect_status(status, error, "plan_create", {BP_OK, BP_UNSUPPORTED});
+  ErrorRecord of_question, of_second;
+  const bp_status answer = create(device, desc.get(), nullptr, asked, of_question);
+  context.require(answer == status, "with a place for the plan plan_create answered {}, without one {}",
+                  status_name(status), status_name(answer));
+  create(device, desc.get(), nullptr, again, of_second);
+  if (status != BP_OK) context.not_claimed("{}", error.message);
+  context.require(same_facts(made, asked), "plan_create fills other facts when it is only asked");
+  context.require(same_facts(asked, again), "plan_create fills other facts for an equal descriptor");
+}
+
+void of_two_devices(Context& context, const bph_op_info& op) {
+  Device other(context.plugin(), context.device_index());
+  OpDesc desc = sample(op, usual_dtype(op));
+  const Plan here(context.device(), desc.get()), there(other, desc.get());
+  context.require(same_facts(here.info, there.info), "two opens of a device make different plans of one descriptor");
+}
+
+// Facts hold for the class: another size, and the same facts. Workspace may say that it differs.
+void class_has_one_answer(Context& context, const bph_op_info& op) {
+  Device& device = context.device();
+  OpDesc small = sample(op, usual_dtype(op));
+  const Plan plan(device, small.get());
+  if ((plan.info.flags & BP_PLAN_ANY_SIZE) == 0) return;
+  OpDesc large = sample(op, usual_dtype(op));
+  const auto grow = [](bp_tensor_desc& view) {  // every extent but 1 grows sevenfold and two more
+    int64_t stride = 1;
+    for (uint32_t axis = view.rank; axis-- > 0;) {
+      if (view.shape[axis] > 1) view.shape[axis] = view.shape[axis] * 7 + 2;
+      view.strides[axis] = stride;
+      stride *= view.shape[axis];
+    }
+  };
+  for (bp_tensor_desc& view : large.inputs()) grow(view);
+  for (bp_tensor_desc& view : large.outputs()) grow(view);
+  const Plan other(device, large.get());
+  context.require(other.info.flags == plan.info.flags && other.info.stage_inputs == plan.info.stage_inputs &&
+                      other.info.stage_outputs == plan.info.stage_outputs,
+                  "two descriptors of one class of an any-size plan have different facts");
+  if ((plan.info.flags & BP_PLAN_SIZED_WORKSPACE) == 0) {
+    context.require(other.info.workspace_bytes == plan.info.workspace_bytes,
+                    "an any-size plan without BP_PLAN_SIZED_WORKSPACE wants {} bytes for one size and {} for another",
+                    plan.info.workspace_bytes, other.info.workspace_bytes);
+    return;
+  }
+  ErrorRecord error;
+  uint64_t told = 0;
+  expect_status(device->plan_workspace(device.get(), plan.get(), &large.get(), &told, &error), error, "plan_workspace",
+                {BP_OK});
+  context.require(told == other.info.workspace_bytes, "plan_workspace told {} bytes, plan_create {}", told,
+                  other.info.workspace_bytes);
+  OpDesc foreign = elementwise(op.op == BP_OP_NEG ? BP_OP_ABS : BP_OP_NEG, BP_F32, 8);
+  uint64_t none = 0;
+  ErrorRecord refused;
+  expect_status(device->plan_workspace(device.get(), plan.get(), &foreign.get(), &none, &refused), refused,
+                "plan_workspace of another operator", {BP_INVALID_ARGUMENT});
+}
+
+void by_threads(Context& context) {
+  Device& device = context.device();
+  const std::vector<bph_op_info>& all = primitives();
+  in_threads(context, 8, [&](unsigned index) {
+    for (size_t i = 0; i < all.size() * 2; ++i) {
+      const bph_op_info& op = all[(i * 7 + index * 5) % all.size()];
+      OpDesc desc = sample(op, usual_dtype(op));
+      bp_plan_info info = {};
+      ErrorRecord error;
+      bp_plan* plan = nullptr;
+      const bp_status status = create(device, desc.get(), &plan, info, error);
+      context.require(status == BP_OK || status == BP_UNSUPPORTED, "plan_create of {} answered {}", op.name,
+                      error.text(status));
+      if (plan != nullptr) device->plan_destroy(device.get(), plan);
+    }
+  });
+}
+
+// Flags that a plugin knows: TUNE changes nothing that can be seen, DEVICE_SCALARS is taken or refused.
+void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::initializer_list<bp_status> expected) {
+  Device& device = context.device();
+  OpDesc desc = sample(op, usual_dtype(op));
+  const Plan plain(device, desc.get());
+  desc.flags(flag);
+  bp_plan_info info = {};
+  ErrorRecord error;
+  bp_plan* plan = nullptr;
+  const bp_status status = create(device, desc.get(), &plan, info, error);
+  if (plan != nullptr) device->plan_destroy(device.get(), plan);
+  expect_status(status, error, "plan_create", expected);
+}
+
+// An operator of no elements, of rank 0, of rank 8: asked like any other.
+void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
+  Device& device = context.device();
+  OpDesc desc(op.op);
+  const Shape shape(rank, rank > 4 ? 1 : 2);
+  for (uint32_t i = 0; i < op.inputs_min; ++i)
+    desc.input(dense_view(sample(op, usual_dtype(op)).inputs()[i].dtype, shape));
+  desc.output(dense_view(sample(op, usual_dtype(op)).outputs()[0].dtype, shape));
+  desc.scalars(op.scalars);
+  const Plan plan(device, desc.get());
+}
+
+}  // namespace
+
+void add_plan_cases(Catalogue& catalogue) {
+  for (const bph_op_info& op : primitives()) {
+    const auto add = [&](std::string what, std::vector<std::string_view> requirements, uint32_t dtype,
+                         std::function<void(Context&)> run) {
+      catalogue.push_back({.id = fmt::format("runtime.plan.{}.{}", op.name, what),
+                           .profile = op.profile,
+                           .extension = extension_of(op, dtype),
+                           .op = op.op,
+                           .dtype = dtype,
+                           .requirements = std::move(requirements),
+                           .run = std::move(run)});
+    };
+    for (const uint32_t dtype : dtypes_of(op.dtypes)) {
+      add(fmt::format("of_{}", bph_dtype_name(dtype)), {"BP-PLAN-001", "BP-PLAN-013"}, dtype,
+          [op, dtype](Context& context) { is_there(context, op, dtype); });
+      add(fmt::format("question_of_{}", bph_dtype_name(dtype)), {"BP-PLAN-008", "BP-PLAN-012"}, dtype,
+          [op, dtype](Context& context) { question(context, op, dtype); });
+    }
+    const uint32_t usual = usual_dtype(op);
+    add("of_two_devices", {"BP-PLAN-012", "BP-DEV-008"}, usual,
+        [op](Context& context) { of_two_devices(context, op); });
+    add("class_has_one_answer", {"BP-PLAN-016", "BP-PLAN-017"}, usual,
+        [op](Context& context) { class_has_one_answer(context, op); });
+    add("with_flag_tune", {"BP-PLAN-004"}, usual,
+        [op](Context& context) { known_flag(context, op, BP_OP_FLAG_TUNE, {BP_OK}); });
+    add("with_flag_device_scalars", {"BP-PLAN-004"}, usual, [op](Context& context) {
+      known_flag(context, op, BP_OP_FLAG_DEVICE_SCALARS, {BP_OK, BP_UNSUPPORTED});
+    });
+    if (op.shape_rule == BP_SHAPE_ELEMENTWISE && op.attribute_bytes == 0)
+      for (const uint32_t rank : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u})
+        add(fmt::format("of_rank_{}", rank), {"BP-PLAN-001"}, usual,
+            [op, rank](Context& context) { shape_of_rank(context, op, rank); });
+  }
+  add_case(catalogue, "runtime.plan.all.by_threads", {"BP-PLAN-018", "BP-THR-002"}, by_threads);
+}
+
+}  // namespace bp::conformance
