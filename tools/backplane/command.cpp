@@ -21,6 +21,7 @@ constexpr const char* examples = R"(Examples:
   backplane run matmul --shape 64x32 --shape 32x16 --device reference:0
   backplane certify reference            measure a plugin and write its certificate
   backplane verify FILE.json reference   whether a certificate is what this plugin gives
+  backplane new acme                     start a plugin of your own
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
@@ -55,6 +56,7 @@ struct Options {
   BenchOptions bench;
   CertifyOptions certify;
   VerifyOptions verify;
+  NewOptions new_plugin;
 };
 
 // An option that takes one value each time it is given.
@@ -156,6 +158,12 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   add_certify(app, options, chosen);
   add_verify(app, options, chosen);
 
+  verb = app.add_subcommand("new", "write a plugin project that builds against this SDK and certifies itself");
+  verb->add_option("NAME", options.new_plugin.name, "of the plugin: 1 to 63 of a-z, 0-9 and _")->required();
+  verb->add_option("--dir", options.new_plugin.directory,
+                   "directory of the project, which must not exist; default NAME");
+  verb->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
+
   verb = app.add_subcommand("bench", "measurements");
   verb->require_subcommand(1);
   verb->fallthrough();
@@ -216,7 +224,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     return exit_ok;
   }
   if (!chosen)
-    fail_usage("a verb is missing: list, info, doctor, run, certify, verify or bench; see: backplane --help");
+    fail_usage("a verb is missing: list, info, doctor, run, certify, verify, new or bench; see: backplane --help");
   return chosen();
 }
 

@@ -73,4 +73,10 @@ struct VerifyOptions {
 };
 int verify(Session& session, const VerifyOptions& options);
 
+struct NewOptions {
+  std::string name;
+  std::string directory;  // of the project; empty: the name, here
+};
+int new_plugin(Session& session, const NewOptions& options);
+
 }  // namespace tool

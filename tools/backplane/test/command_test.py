@@ -6,7 +6,10 @@ Every verb, with --json against its published schema, with the reference plugin 
 on the path; what does not exist must be named. Each run gets an environment of its own, so nothing installed is found."""
 import json
 import os
+import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,7 +112,7 @@ def bad_plugins(folder):
 
 def general():
     says("--help shows examples", ["Examples:", "backplane list", "doctor", "bench"], "--help")
-    for verb in (["list"], ["info"], ["doctor"], ["run"], ["bench", "dispatch"]):
+    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"]):
         says(f"{' '.join(verb)} --help", ["Usage:", verb[-1]], *verb, "--help")
     says("--version", ["backplane ", "plugin ABI " + abi], "--version")
     document("--version as JSON", "version", "--version")
@@ -268,8 +271,63 @@ def bench():
     refused("bench with a null plugin that is not there", ["/nowhere.so"], 1, "bench", "dispatch", "--null-plugin", "/nowhere.so", **where)
 
 
+def contents(folder):
+    return {name: open(os.path.join(folder, name), encoding="utf-8").read() for name in sorted(os.listdir(folder))}
+
+
+def new():
+    skeleton = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../samples/skeleton_plugin")
+    folder = work + "/new/skeleton"
+    os.mkdir(work + "/new")
+    text = says("new", ["plugin.cpp", "meson.build", "README.md", "manifest.json.in", "cd ", "meson setup build", "meson test -C build"],
+                "new", "skeleton", "--dir", folder)
+    tap.check("samples/skeleton_plugin is what new writes", contents(folder) == contents(skeleton), text)
+    lines = sum(text.count("\n") for text in contents(folder).values())
+    source = contents(folder)["plugin.cpp"]
+    functions = [line for line in source.splitlines() if re.match(r"[^/]*\)( :.*| const| override)* \{$", line) and not re.match(r"\s*(if|for|while|switch)\b", line)]
+    tap.check("a project of new has at most 200 lines and 12 functions", lines <= 200 and 3 <= len(functions) <= 12, f"{lines} {functions}")
+    value = document("new --json", "new", "new", "acme_1", "--dir", work + "/new/other place")
+    made = contents(work + "/new/other place")
+    tap.check("new --json names every file", {one["name"]: one["lines"] for one in value.get("files", [])} ==
+              {name: text.count("\n") for name, text in made.items()} and value["directory"] == work + "/new/other place", value)
+    tap.check("a project of new bears its name alone", not any("skeleton" in text for text in made.values()) and
+              '"name": "acme_1"' in made["manifest.json.in"] and "libbackplane_acme_1.so" in made["manifest.json.in"], made)
+    tap.check("the commands that new shows suit a shell", value.get("next", [""])[0] == f"cd '{work}/new/other place'", value)
+    before = contents(folder)
+    refused("new never overwrites", ["exists already", "--dir"], 2, "new", "acme", "--dir", folder)
+    os.mkdir(work + "/new/empty")
+    refused("new takes no directory that is there", ["exists already"], 2, "new", "acme", "--dir", work + "/new/empty")
+    tap.check("what was there is as it was", contents(folder) == before and not os.listdir(work + "/new/empty"))
+    refused("new without a name", ["NAME"], 2, "new")
+    for bad in ("Acme", "a-b", "a/b", "../a", "a" * 64, "é", "a b", ""):
+        refused(f"new of the bad name '{bad[:8]}'", ["no plugin's name", "a-z"], 2, "new", bad, "--dir", work + "/new/bad")
+    refused("new of a plugin that is there", ["'reference'", "already", "reference.json"], 2, "new", "reference",
+            "--dir", work + "/new/bad", path=reference)
+    refused("new below a directory that is not there", ["No such file", "--dir"], 1, "new", "acme", "--dir", work + "/none/acme")
+    refused("new in a place that is a file", ["Not a directory"], 1, "new", "acme", "--dir", f"{folder}/README.md/acme")
+    if os.geteuid() != 0:  # root may write everywhere
+        os.mkdir(work + "/new/read_only", mode=0o555)
+        refused("new in a place that cannot be written", ["Permission denied"], 1, "new", "acme", "--dir", work + "/new/read_only/acme")
+    tap.check("a refusal leaves nothing", not os.path.exists(work + "/new/bad") and not os.path.exists(work + "/none"))
+
+
+def new_on_a_full_disk():
+    """A limit on the size of files stands for the disk: the write of a file that is longer fails the same way."""
+    place = work + "/new/full"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    process = subprocess.run([command, "new", "acme", "--dir", place], preexec_fn=limit, capture_output=True, text=True, check=False)
+    tap.check("new on a full disk names the file, and leaves nothing",
+              process.returncode == 1 and place in process.stderr and "too large" in process.stderr and not os.path.exists(place),
+              shown(process))
+
+
 try:
-    for part in (general, without_plugin, with_reference, operators_run, run_refuses, with_bad_plugins, shadowing, golden, bench):
+    for part in (general, without_plugin, with_reference, operators_run, run_refuses, with_bad_plugins, shadowing, golden, bench,
+                 new, new_on_a_full_disk):
         part()
 finally:
     shutil.rmtree(work)

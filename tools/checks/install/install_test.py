@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the SDK, moves it, and builds a consumer of each kind against it: install_test.py MESON BUILD WORK PREFIX PLUGIN.
+"""Installs the SDK, moves it, and builds a consumer of each kind against it: install_test.py MESON BUILD WORK PREFIX PLUGIN
+PROJECT...
 
-The consumers run without any environment of ours: the plugin must come from the moved SDK's own directory."""
+The consumers run without any environment of ours: the plugin must come from the moved SDK's own directory. PROJECTs are a
+vendor's: folders that build and certify a plugin."""
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +16,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, ".."))
 import tap
 
-meson, build, work, prefix, plugin = sys.argv[1:]
+meson, build, work, prefix, plugin, *projects = sys.argv[1:]
 sdk = os.path.join(work, "moved", "sdk")
 environment = {name: value for name, value in os.environ.items() if not name.startswith(("BACKPLANE", "LD_LIBRARY", "DESTDIR"))}
 
@@ -42,9 +45,33 @@ def tiny(kind, pattern):
     tap.check(f"{kind}: an outside plugin exports one symbol", found and names == ["bp_plugin_query"], symbols)
 
 
+def certified(name, folder, output):
+    """What a vendor's `meson test` must have shown and left."""
+    try:
+        with open(os.path.join(folder, f"build/certificate/libbackplane_{name}.json"), encoding="utf-8") as file:
+            verdict = json.load(file)["verdict"]
+    except (OSError, ValueError) as failure:
+        return tap.check(f"{name}: a certificate", False, f"{failure}\n{output}")
+    bad = {outcome: count for outcome, count in verdict["counts"].items() if count and outcome not in ("pass", "not_claimed")}
+    tap.check(f"{name}: nothing fails", not bad and verdict["counts"]["pass"], bad)
+    return tap.check(f"{name}: the test shows the certificate's statement", verdict["statement"] in output and
+                     f"{name} 0.1.0 on {name}" in verdict["statement"], f"{verdict['statement']}\n{output}")
+
+
+def new_project(name, bin_folder):
+    """`backplane new`, and the commands that it says come next, as a shell takes them."""
+    parent = os.path.join(work, "new project")
+    os.makedirs(parent)
+    written = run("backplane new", os.path.join(bin_folder, "backplane"), "--json", "new", name, cwd=parent)
+    output = run(f"{name}: the commands that new shows", "sh", "-e", "-c", "\n".join(json.loads(written or "{}").get("next", ["false"])),
+                 cwd=parent, PATH=os.path.dirname(meson) + ":" + os.environ["PATH"])
+    certified(name, os.path.join(parent, name), output or "")
+
+
 shutil.rmtree(work, ignore_errors=True)
 stage = os.path.join(work, "stage")
 run("meson install", meson, "install", "--quiet", "--no-rebuild", "-C", build, "--destdir", stage)
+new_project("acme", os.path.join(stage + prefix, "bin"))
 os.makedirs(os.path.dirname(sdk))
 shutil.move(stage + prefix, sdk)
 
@@ -87,4 +114,13 @@ run("meson: configures", meson, "setup", os.path.join(out, "build"), out, **pack
 run("meson: builds", "ninja", "-C", os.path.join(out, "build"))
 consumer("meson", os.path.join(out, "build", "consumer"))
 tiny("meson", os.path.join(out, "build", "libtiny.so"))
+
+for project in projects:
+    name = os.path.basename(project).removesuffix("_plugin")
+    out = os.path.join(work, name)
+    shutil.copytree(project, out)
+    run(f"{name}: configures", meson, "setup", "build", cwd=out, **packages)
+    certified(name, out, run(f"{name}: builds and certifies", meson, "test", "-C", "build", cwd=out) or "")
+    run(f"{name}: installs", meson, "install", "-C", "build", cwd=out)
+    run(f"{name}: runs from where it is installed", os.path.join(sdk, "bin", "backplane"), "run", "add", "--device", f"{name}:0")
 tap.done()

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies its first operator.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "host.hpp"
+#include "skeleton.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
+  throw Failure(exit_finding, "UNAVAILABLE",
+                fmt::format("new: {} cannot be {}: {}; choose another place with --dir", path.string(), what,
+                            std::strerror(error)));
+}
+
+void check_name(const Session& session, const std::string& name) {
+  const bool legal = !name.empty() && name.size() <= 63 &&
+                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+  if (!legal) fail_usage("new: '{:.80}' is no plugin's name; use 1 to 63 of a-z, 0-9 and _", name);
+  const Registry registry = open_registry(session, false);
+  for (const bph_candidate& candidate : candidates(registry)) {
+    if (name == candidate.name)
+      fail_usage("new: a plugin is named '{}' already: {}; choose another name", name, candidate.manifest);
+  }
+}
+
+std::string named(std::string_view text, const std::string& name) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t found = std::min(text.find(skeleton_name, at), text.size());
+    out += text.substr(at, found - at);
+    if (found == text.size()) break;
+    out += name;
+    at = found + skeleton_name.size();
+  }
+  return out;
+}
+
+// A project's directory while it is written: it did not exist before, and unless it is kept it and its files go again.
+class Project {
+ public:
+  explicit Project(const std::string& directory) : directory_(directory) {
+    if (mkdir(directory.c_str(), 0777) == 0) return;
+    if (errno == EEXIST)
+      fail_usage("new: {} exists already, and nothing is overwritten; choose another --dir, or remove it", directory);
+    fail_writing(directory_, "made", errno);
+  }
+  Project(const Project&) = delete;
+  Project& operator=(const Project&) = delete;
+  ~Project() {
+    if (kept_) return;
+    std::error_code ignored;
+    for (const fs::path& path : written_) fs::remove(path, ignored);
+    fs::remove(directory_, ignored);
+  }
+
+  void write(std::string_view name, const std::string& text) {
+    const fs::path path = directory_ / name;
+    written_.push_back(path);
+    errno = 0;
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) fail_writing(path, "written", errno);
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path directory_;
+  std::vector<fs::path> written_;
+  bool kept_ = false;
+};
+
+// As a shell takes it.
+std::string quoted(const std::string& word) {
+  const bool plain = word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") ==
+                     std::string::npos;
+  if (plain && !word.empty()) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Tells Meson where the SDK is, if this command belongs to one in a place of its own.
+std::string setup_command() {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path packages = fs::weakly_canonical(binary / BACKPLANE_PKGCONFIG_FROM_BINDIR, error);
+  const bool usual = binary == "/usr/bin" || binary == "/usr/local/bin";
+  if (error || usual || !fs::exists(packages / "backplane-plugin.pc", error)) return "meson setup build";
+  return "meson setup build --pkg-config-path=" + quoted(packages.string());
+}
+
+}  // namespace
+
+int new_plugin(Session& session, const NewOptions& options) {
+  check_name(session, options.name);
+  const std::string directory = options.directory.empty() ? options.name : options.directory;
+  Project project(directory);
+  Json files = Json::array();
+  std::string listing;
+  int64_t total = 0;
+  for (const SkeletonFile& file : skeleton_files()) {
+    const std::string text = named(file.text, options.name);
+    project.write(file.name, text);
+    const int64_t lines = std::count(text.begin(), text.end(), '\n');
+    total += lines;
+    files.push_back(Json::object({{"name", file.name}, {"lines", lines}}));
+    listing += fmt::format("  {:<18} {:>3} lines\n", file.name, lines);
+  }
+  const std::string next[] = {"cd " + quoted(directory), setup_command(), "meson test -C build"};
+  if (session.json) {
+    Json document = Session::document("backplane.new");
+    document["name"] = options.name;
+    document["directory"] = fs::absolute(directory).lexically_normal().string();
+    document["files"] = files;
+    document["next"] = Json::array();
+    for (const std::string& command : next) document["next"].push_back(command);
+    session.print(document);
+  } else {
+    session.print("A plugin named '{}' is in {}, {} lines:\n{}Build it and certify its first operator:\n", options.name,
+                  directory, total, listing);
+    for (const std::string& command : next) session.print("  {}\n", command);
+  }
+  project.keep();
+  return exit_ok;
+}
+
+}  // namespace tool
