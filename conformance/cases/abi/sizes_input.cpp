@@ -79,11 +79,14 @@ void run(Context& context, const Role& role, const Variant& variant) {
   require_well(context);
 }
 
+// `claim` ends the case as not claimed where the plugin lacks what it needs.
 template <typename T>
-Role of_create(std::string name, size_t minimum, T value,
-               std::function<bp_status(Context&, const T*, bp_error*)> call) {
+Role of_create(
+    std::string name, size_t minimum, T value, std::function<bp_status(Context&, const T*, bp_error*)> call,
+    void (*claim)(Context&) = [](Context&) {}) {
   value.struct_size = sizeof(T);
-  return {std::move(name), minimum, sizeof(T), [value, call = std::move(call)](Context& context) {
+  return {std::move(name), minimum, sizeof(T), [value, call = std::move(call), claim](Context& context) {
+            claim(context);
             return Trial{bytes_of(value), [&context, call](void* bytes, bp_error* error) {
                            return call(context, static_cast<const T*>(bytes), error);
                          }};
@@ -172,7 +175,8 @@ std::vector<Role> plan_roles() {
           info.struct_size = sizeof(info);
           return ended(device, device->plan_create(device.get(), desc, make ? &made : nullptr, &info, error), made,
                        device->plan_destroy);
-        }));
+        },
+        [](Context& context) { const Plan claimed(context.device(), neg().get()); }));
   roles.push_back({"plan_execute", BP_EXECUTION_MIN_SIZE, sizeof(bp_execution), [](Context& context) {
                      auto made = std::make_shared<Execution>(context.device());
                      return Trial{bytes_of(made->known), [made](void* bytes, bp_error* error) {
@@ -205,6 +209,7 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
 // Attributes of each operator that has them, at plan_create.
 Role attribute_role(const bph_op_info& op) {
   return {fmt::format("attributes_of_{}", op.name), op.attribute_bytes, op.attribute_bytes, [op](Context& context) {
+            const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
             return Trial{sample(op, usual_dtype(op)).attribute_bytes(), [&context, op](void* bytes, bp_error* error) {
                            Device& device = context.device();
                            OpDesc desc = sample(op, usual_dtype(op));

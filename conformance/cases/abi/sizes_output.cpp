@@ -83,6 +83,7 @@ std::vector<Role> roles() {
                      sizeof(bp_plan_info), [op, make](Context& context, void* bytes, bp_error* error) {
                        Device& device = context.device();
                        OpDesc desc = sample(op_info(op), BP_F32);
+                       const Plan claimed(device, desc.get());
                        bp_plan* plan = nullptr;
                        const bp_status status = device->plan_create(device.get(), &desc.get(), make ? &plan : nullptr,
                                                                     static_cast<bp_plan_info*>(bytes), error);

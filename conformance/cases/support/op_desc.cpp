@@ -153,6 +153,15 @@ OpDesc aligned(const Device& device, OpDesc desc) {
 }
 }  // namespace
 
+bool claims(Device& device, OpDesc desc) {
+  ErrorRecord error;
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  const bp_status status = device->plan_create(device.get(), &desc.get(), nullptr, &info, &error);
+  expect_status(status, error, "plan_create", {BP_OK, BP_UNSUPPORTED});
+  return status == BP_OK;
+}
+
 Runner::Runner(Device& device, OpDesc desc)
     : desc_(aligned(device, std::move(desc))), plan_(device, desc_.get()), workspace_(device, nullptr) {
   if (plan_.info.workspace_bytes != 0)

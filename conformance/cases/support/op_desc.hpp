@@ -61,6 +61,9 @@ OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 // Says of every view that it begins where the device's own alignment puts it, as buffers do.
 void state_alignment(const Device& device, OpDesc& desc);
 
+// Whether the plugin says that it can; any other answer than yes and no fails the case.
+bool claims(Device& device, OpDesc desc);
+
 // A plan made ready to run, with a workspace of its own if it needs one.
 class Runner {
  public:

@@ -8,7 +8,7 @@
 
 namespace bp::conformance {
 
-// The device still allocates, copies and computes rightly: what a refusal must not have broken.
+// The device still allocates and copies rightly, and computes if it has u32: what a refusal must not have broken.
 void require_well(Context& context);
 // `text` is UTF-8 without control characters but line breaks.
 bool is_text(std::string_view text);
