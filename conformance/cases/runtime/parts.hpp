@@ -21,12 +21,13 @@ void add_order_cases(Catalogue& catalogue);
 void add_wait_cases(Catalogue& catalogue);
 void add_timing_cases(Catalogue& catalogue);
 void add_plan_cases(Catalogue& catalogue);
-void add_plan_life_cases(Catalogue& catalogue);
 void add_execution_cases(Catalogue& catalogue);
 void add_concurrency_cases(Catalogue& catalogue);
 void add_leak_cases(Catalogue& catalogue);
 void add_process_cases(Catalogue& catalogue);
 void add_import_cases(Catalogue& catalogue);
+void add_stale_cases(Catalogue& catalogue);
+void add_thread_state_cases(Catalogue& catalogue);
 
 // What most cases need to say.
 inline void add_case(Catalogue& catalogue, std::string id, std::vector<std::string_view> requirements,

@@ -15,6 +15,10 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_timing_cases(catalogue);
   add_plan_cases(catalogue);
   add_execution_cases(catalogue);
+  add_stale_cases(catalogue);
+  add_concurrency_cases(catalogue);
+  add_leak_cases(catalogue);
+  add_import_cases(catalogue);
 }
 
 }  // namespace bp::conformance

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "exact.hpp"
+
 namespace bp::conformance {
 
 namespace {
@@ -57,6 +59,7 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
         std::memcpy(bytes.data() + i2 * 4, &row, 4);
       }
     upload(inputs_.back(), bytes);
+    input_bytes_.push_back(std::move(bytes));
     input_operands_.push_back({inputs_.back().get(), 0, 0});
   }
   for (const bp_tensor_desc& view : desc.outputs()) {
@@ -101,6 +104,12 @@ std::vector<Bytes> Operands::results() const {
   std::vector<Bytes> all;
   for (const Buffer& output : outputs_) all.push_back(download<unsigned char>(output, output.bytes));
   return all;
+}
+
+std::vector<Bytes> Operands::expected(OpDesc& desc) const {
+  std::vector<uint64_t> scalars;
+  for (const bp_operand& scalar : scalar_operands_) scalars.push_back(scalar.immediate);
+  return exact_results(desc, input_bytes_, first_outputs_, scalars);
 }
 
 }  // namespace bp::conformance

@@ -23,6 +23,8 @@ class Operands {
   bp_status try_enqueue(bp_stream* stream, bp_plan* plan, const bp_op_desc& desc, bp_buffer* workspace,
                         uint64_t workspace_offset, uint64_t workspace_bytes, bp_error* error);
   std::vector<Bytes> results() const;
+  // What they should be, by the oracle; exact operators only.
+  std::vector<Bytes> expected(OpDesc& desc) const;
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
   std::vector<Buffer>& inputs() { return inputs_; }
@@ -31,7 +33,7 @@ class Operands {
  private:
   Device& device_;
   std::vector<Buffer> inputs_, outputs_;
-  std::vector<Bytes> first_outputs_;
+  std::vector<Bytes> input_bytes_, first_outputs_;
   std::vector<bp_operand> input_operands_, output_operands_, scalar_operands_;
 };
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads: one plan for all of them, streams of their own, everything created and ended meanwhile.
+#include <atomic>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/samples.hpp"
+#include "cases/support/threads.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr unsigned thread_count = 8;
+
+// One plan; each thread with a stream, operands and workspace of its own.
+void one_plan(Context& context, const bph_op_info& op) {
+  Device& device = context.device();
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
+  Runner runner(device, desc);
+  const uint64_t bytes = runner.plan().info.workspace_bytes;
+  std::vector<std::unique_ptr<Operands>> operands;
+  std::vector<std::vector<Bytes>> expected;
+  std::vector<Stream> streams;
+  std::vector<Buffer> workspaces;
+  for (unsigned i = 0; i < thread_count; ++i) {
+    operands.push_back(std::make_unique<Operands>(context, op, desc));
+    streams.emplace_back(device);
+    workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
+    operands[i]->enqueue(streams[i], runner);  // alone
+    streams[i].wait();
+    expected.push_back(operands[i]->results());
+    operands[i]->reset_outputs();
+  }
+  const bp_op_desc& shared = runner.desc().get();
+  in_threads(context, thread_count, [&](unsigned index) {
+    for (int i = 0; i < (op.shape_rule == BP_SHAPE_SCATTER ? 1 : 12); ++i) {
+      ErrorRecord error;
+      expect_ok(operands[index]->try_enqueue(streams[index].get(), runner.plan().get(), shared,
+                                             bytes == 0 ? nullptr : workspaces[index].get(), 0, bytes, &error),
+                error, "plan_execute");
+    }
+    streams[index].wait();
+  });
+  for (unsigned i = 0; i < thread_count; ++i) {
+    const std::vector<Bytes> got = operands[i]->results();
+    for (size_t output = 0; output < got.size(); ++output)
+      require_same(context, got[output], expected[i][output], "one plan executed by eight threads at once");
+  }
+}
+
+// Everything that may be called at once, by all.
+void everything_at_once(Context& context) {
+  Device& device = context.device();
+  constexpr int64_t count = 2048;
+  in_threads(context, thread_count, [&](unsigned index) {
+    Stream stream(device), other(device);
+    Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
+    Words start(count, index * 1000);
+    device.write(a.get(), 0, start.data(), count * 4, stream.get());
+    const Words ones(count, 1);
+    device.write(one.get(), 0, ones.data(), count * 4, stream.get());
+    for (unsigned round = 0; round < 20; ++round) {
+      Runner add(device, elementwise(BP_OP_ADD, BP_U32, count));
+      Event event(device);
+      add.enqueue(stream.get(), {{a.get()}, {one.get()}}, {{b.get()}});
+      stream.record(event.get());
+      other.wait_event(event.get());
+      other.copy(a.get(), 0, b.get(), 0, count * 4);
+      other.record(event.get());
+      stream.wait_event(event.get());
+      const Buffer passing(device, 100 + round);
+      if (round % 4 == 0) event.wait();
+      stream.wait();
+    }
+    Words got(count);
+    device.read(a.get(), 0, got.data(), count * 4, stream.get());
+    require_same(context, got, Words(count, index * 1000 + 20), "a thread's own work among that of seven others");
+  });
+}
+
+// A thread a stream, one plan each, ten thousand operators in all.
+void many_small_operators(Context& context) {
+  Device& device = context.device();
+  constexpr int64_t count = 64;
+  in_threads(context, thread_count, [&](unsigned index) {
+    Stream stream(device);
+    Runner add(device, elementwise(BP_OP_ADD, BP_U32, count));
+    Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
+    const Words zeros(count, index), ones(count, 1);
+    device.write(a.get(), 0, zeros.data(), count * 4, stream.get());
+    device.write(one.get(), 0, ones.data(), count * 4, stream.get());
+    for (unsigned i = 0; i < 1250; ++i)
+      add.enqueue(stream.get(), {{i % 2 == 0 ? a.get() : b.get()}, {one.get()}}, {{i % 2 == 0 ? b.get() : a.get()}});
+    Words got(count);
+    device.read(a.get(), 0, got.data(), count * 4, stream.get());
+    require_same(context, got, Words(count, index + 1250), "1250 operators of one thread of eight");
+  });
+}
+
+// Streams come and go beside ones that work.
+void streams_come_and_go(Context& context) {
+  Device& device = context.device();
+  std::atomic<bool> stop{false};
+  in_threads(context, 4, [&](unsigned index) {
+    if (index != 0) {
+      while (!stop) {
+        Stream stream(device);
+        const Event event(device);
+        stream.record(event.get());
+        stream.wait();
+      }
+      return;
+    }
+    try {
+      constexpr int64_t count = 4096;
+      Stream stream(device);
+      Runner add(device, elementwise(BP_OP_ADD, BP_U32, count));
+      Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
+      const Words zeros(count, 0), ones(count, 1);
+      device.write(a.get(), 0, zeros.data(), count * 4, stream.get());
+      device.write(one.get(), 0, ones.data(), count * 4, stream.get());
+      for (unsigned i = 0; i < 400; ++i)
+        add.enqueue(stream.get(), {{i % 2 == 0 ? a.get() : b.get()}, {one.get()}}, {{i % 2 == 0 ? b.get() : a.get()}});
+      Words got(count);
+      device.read(a.get(), 0, got.data(), count * 4, stream.get());
+      require_same(context, got, Words(count, 400), "400 operators while other streams come and go");
+    } catch (...) {
+      stop = true;
+      throw;
+    }
+    stop = true;
+  });
+}
+
+}  // namespace
+
+void add_concurrency_cases(Catalogue& catalogue) {
+  for (const bph_op_info& op : primitives())
+    catalogue.push_back({.id = fmt::format("runtime.threads.one_plan_{}", op.name),
+                         .profile = op.profile,
+                         .op = op.op,
+                         .requirements = {"BP-PLAN-011", "BP-THR-002"},
+                         .run = [op](Context& context) { one_plan(context, op); }});
+  add_case(catalogue, "runtime.threads.everything_at_once", {"BP-THR-002", "BP-EVT-003"}, everything_at_once);
+  add_case(catalogue, "runtime.threads.many_small_operators", {"BP-THR-002", "BP-EXE-007"}, many_small_operators);
+  add_case(catalogue, "runtime.threads.streams_come_and_go", {"BP-THR-002", "BP-STR-010"}, streams_come_and_go);
+}
+
+}  // namespace bp::conformance

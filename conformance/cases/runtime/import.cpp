@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// bp.import: buffers over the host's own memory.
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/leak.hpp"
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+// Pages of the host's: who frees them as if they were malloc's crashes.
+class Pages {
+ public:
+  explicit Pages(uint64_t bytes)
+      : bytes_(bytes), address_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (address_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() { munmap(address_, bytes_); }
+  unsigned char* data() const { return static_cast<unsigned char*>(address_); }
+
+ private:
+  uint64_t bytes_;
+  void* address_;
+};
+
+const bp_import_api& interface_of(Context& context) {
+  Plugin& plugin = context.plugin();
+  const auto* table = plugin->get_interface == nullptr
+                          ? nullptr
+                          : static_cast<const bp_import_api*>(
+                                plugin->get_interface(plugin.get(), context.device().get(), BP_INTERFACE_IMPORT, 1));
+  if (table == nullptr) context.not_claimed("the device has no bp.import");
+  context.require(table->struct_size >= BP_IMPORT_API_MIN_SIZE && table->import_host != nullptr,
+                  "the table of bp.import is incomplete");
+  return *table;
+}
+
+struct Imported {
+  Imported(Context& context, void* address, uint64_t bytes) : buffer(context.device(), nullptr) {
+    ErrorRecord error;
+    bp_buffer* made = nullptr;
+    kind = UINT32_MAX;
+    const bp_status status =
+        interface_of(context).import_host(context.device().get(), address, bytes, &kind, &made, &error);
+    expect_status(status, error, "import_host", {BP_OK, BP_UNSUPPORTED});
+    context.require((status == BP_OK) == (made != nullptr), "import_host answered {} and gave {}", status_name(status),
+                    static_cast<const void*>(made));
+    buffer = Owner<bp_buffer, &bp_device_api::buffer_destroy>(context.device(), made);
+    if (made != nullptr)
+      context.require(kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED, "import_host gave memory of kind {}", kind);
+  }
+  explicit operator bool() const { return buffer.get() != nullptr; }
+  Owner<bp_buffer, &bp_device_api::buffer_destroy> buffer;
+  uint32_t kind = 0;
+};
+
+void need_import_of_pages(Context& context, const Imported& imported) {
+  if (!imported) context.fail("import_host refuses whole pages of ordinary memory: what would it take?");
+}
+
+// Both see one memory, as it changes.
+void is_one_memory(Context& context, uint64_t bytes) {
+  Device& device = context.device();
+  const Pages pages(bytes);
+  const Imported imported(context, pages.data(), bytes);
+  need_import_of_pages(context, imported);
+  Buffer device_side(device, bytes);
+  Stream stream(device);
+  for (int round = 0; round < 3; ++round) {
+    const Bytes data = noise(context, bytes), back = noise(context, bytes);
+    std::memcpy(pages.data(), data.data(), bytes);
+    stream.copy(device_side.get(), 0, imported.buffer.get(), 0, bytes);
+    stream.wait();
+    require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory, read by the device");
+    upload(device_side, back);
+    stream.copy(imported.buffer.get(), 0, device_side.get(), 0, bytes);
+    stream.wait();
+    require_same(context, Bytes(pages.data(), pages.data() + bytes), back, "imported memory, written by the device");
+  }
+}
+
+void maps_to_itself(Context& context) {
+  Device& device = context.device();
+  const Pages pages(1u << 16);
+  const Imported imported(context, pages.data(), 1u << 16);
+  need_import_of_pages(context, imported);
+  void* address = nullptr;
+  ErrorRecord error;
+  expect_status(device->buffer_map(device.get(), imported.buffer.get(), &address, &error), error, "buffer_map",
+                {BP_OK});
+  context.require(address == pages.data(), "an imported buffer maps to {}, its memory lies at {}", address,
+                  static_cast<const void*>(pages.data()));
+}
+
+void is_an_operand(Context& context) {
+  Device& device = context.device();
+  const Pages pages(1u << 16);
+  const Imported imported(context, pages.data(), 1u << 16);
+  need_import_of_pages(context, imported);
+  if (imported.kind != BP_MEMORY_SHARED && !device.has(BP_CAP_HOST_OPERANDS))
+    context.not_claimed("imported memory is HOST memory, which is no operand here");
+  auto* const words = reinterpret_cast<uint32_t*>(pages.data());
+  for (uint32_t i = 0; i < 1024; ++i) words[i] = i;
+  Runner add(device, elementwise(BP_OP_ADD, BP_U32, 1024));
+  Stream stream(device);
+  add.enqueue(stream.get(), {{imported.buffer.get()}, {imported.buffer.get()}}, {{imported.buffer.get(), 4096}});
+  stream.wait();
+  for (uint32_t i = 0; i < 1024; ++i)
+    context.require(words[1024 + i] == 2 * i, "on imported memory {} + {} gave {}", i, i, words[1024 + i]);
+}
+
+void destroy_leaves_it_alone(Context& context) {
+  const Pages pages(1u << 16);
+  const Bytes data = noise(context, 1u << 16);
+  for (int round = 0; round < 8; ++round) {
+    std::memcpy(pages.data(), data.data(), data.size());
+    { const Imported imported(context, pages.data(), 1u << 16); }
+    require_same(context, Bytes(pages.data(), pages.data() + data.size()), data, "memory whose import was destroyed");
+    std::memset(pages.data(), round, 1u << 16);
+  }
+}
+
+void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
+  Device& device = context.device();
+  const Pages pages(1u << 16);
+  const Imported imported(context, pages.data() + offset, bytes);
+  if (!imported) return;  // cleanly refused
+  const Bytes data = noise(context, bytes);
+  std::memcpy(pages.data() + offset, data.data(), bytes);
+  Buffer device_side(device, bytes);
+  Stream stream(device);
+  stream.copy(device_side.get(), 0, imported.buffer.get(), 0, bytes);
+  stream.wait();
+  require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
+}
+
+void leaves_nothing(Context& context) {
+  const Pages pages(1u << 16);
+  interface_of(context);
+  expect_no_leak(context, "importing and destroying", 256,
+                 [&] { const Imported imported(context, pages.data(), 1u << 16); });
+}
+
+}  // namespace
+
+void add_import_cases(Catalogue& catalogue) {
+  const auto add = [&](std::string what, std::function<void(Context&)> run) {
+    add_case(catalogue, "runtime.import." + std::move(what), {"BP-BUF-015"}, std::move(run), "IMPORT");
+  };
+  for (const uint64_t bytes : {4096u, 65536u, 1048576u})
+    add(fmt::format("is_one_memory.of_{}_bytes", bytes), [bytes](Context& context) { is_one_memory(context, bytes); });
+  add("maps_to_itself", maps_to_itself);
+  add("is_an_operand", is_an_operand);
+  add("destroy_leaves_it_alone", destroy_leaves_it_alone);
+  for (const uint64_t offset : {0u, 1u, 2u, 8u, 64u, 100u})
+    add(fmt::format("of_odd_memory.at_offset_{}", offset),
+        [offset](Context& context) { of_odd_memory(context, offset, 4000 + offset); });
+  add("leaves_nothing", leaves_nothing);
+}
+
+}  // namespace bp::conformance
