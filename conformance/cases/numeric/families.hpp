@@ -13,5 +13,6 @@ void add_reduce(Catalogue& catalogue);       // reduce_sum, reduce_prod, reduce_
 void add_scan(Catalogue& catalogue);         // argmax, argmin, cumsum, sort
 void add_matmul(Catalogue& catalogue);
 void add_philox(Catalogue& catalogue);
+void add_large(Catalogue& catalogue);  // far apart elements, of any operator
 
 }  // namespace bp::conformance::numeric

@@ -12,6 +12,7 @@ void add_numeric_cases(Catalogue& catalogue) {
   numeric::add_scan(catalogue);
   numeric::add_matmul(catalogue);
   numeric::add_philox(catalogue);
+  numeric::add_large(catalogue);
 }
 
 }  // namespace bp::conformance

@@ -167,6 +167,34 @@ class Judge {
   std::vector<oracle::Expected> other_{};
 };
 
+// Whether data of these classes, laid out so, must give more than one value. bool has too few to tell.
+bool must_vary(const Spec& spec, const Job& job) {
+  switch (spec.layout) {
+    case Layout::outer_0:
+    case Layout::inner_0:
+    case Layout::all_0:
+    case Layout::immediate:
+    case Layout::immediate_last:
+    case Layout::same:
+      return false;
+    default:
+      break;
+  }
+  const oracle::Operator& row = *oracle::operator_of(spec.op);
+  return row.shape_rule == BP_SHAPE_ELEMENTWISE && job.call.outputs[0].dtype != BP_BOOL && spec.dtype != BP_BOOL &&
+         (spec.values == Values::tags || spec.values == Values::uniform || spec.values == Values::bits) &&
+         job.call.outputs[0].count() >= 64;
+}
+
+void require_variety(Context& context, const Spec& spec, const Job& job, const oracle::Expected& expected) {
+  if (!must_vary(spec, job)) return;
+  const auto& elements = expected.elements;
+  const auto differs = [&](const oracle::Element& element) { return element.bits != elements.front().bits; };
+  if (std::any_of(elements.begin(), elements.end(), differs)) return;
+  context.suspect("every one of {} expected elements is {}", elements.size(),
+                  oracle::text(job.call.outputs[0].dtype, elements.front().bits));
+}
+
 // Another size of the same class: every extent above 1 grows.
 Spec grown(const Spec& spec) {
   Spec other = spec;
@@ -189,6 +217,7 @@ class Run {
 
   void operator()() {
     const std::vector<oracle::Expected> expected = oracle::evaluate(job_.call);
+    require_variety(context_, spec_, job_, expected.front());
     execution_.poison(expected);
     Judge judge(context_, spec_, job_, execution_);
     const std::vector<oracle::Tensor> first = execution_.run(*plan_);

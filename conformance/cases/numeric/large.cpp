@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views that reach past 2^31 elements or bytes. Only the few elements and their neighbourhood are written and read back.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "cases/numeric/families.hpp"
+#include "cases/numeric/values.hpp"
+#include "oracle/compare.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+constexpr uint64_t guard_bytes = 64;
+constexpr int64_t rows = 2, columns = 3;
+constexpr int64_t near_stride = columns + 2 * static_cast<int64_t>(guard_bytes);  // so that guards do not overlap
+
+struct Reach {
+  uint32_t op;
+  uint32_t dtype;
+  int64_t stride;  // of the rows, in elements
+  bool output;     // the output reaches far, else the inputs do
+};
+
+Buffer make_buffer(Context& context, uint64_t bytes) {
+  const uint64_t most = context.device().info().max_buffer_bytes;
+  if (bytes > most)
+    context.not_claimed("the case needs a buffer of {} bytes, the device makes them up to {}", bytes, most);
+  bp_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.kind = BP_MEMORY_DEVICE;
+  desc.bytes = bytes;
+  ErrorRecord error;
+  bp_buffer* handle = nullptr;
+  Device& device = context.device();
+  const bp_status status = device->buffer_create(device.get(), &desc, &handle, &error);
+  if (status == BP_OUT_OF_MEMORY) context.not_claimed("no room for a buffer of {} bytes", bytes);
+  expect_ok(status, error, "buffer_create");
+  device->buffer_destroy(device.get(), handle);
+  return Buffer(device, bytes);
+}
+
+// A view of rows, `stride` elements apart, in a buffer of its own with guards about each row.
+class FarTensor {
+ public:
+  FarTensor(Context& context, uint32_t dtype, int64_t stride)
+      : device_(context.device()),
+        dtype_(dtype),
+        size_(oracle::bytes_of(dtype)),
+        stride_(stride),
+        buffer_(
+            make_buffer(context, 2 * guard_bytes + (static_cast<uint64_t>((rows - 1) * stride + columns)) * size_)) {}
+
+  void write(const oracle::Tensor& dense, Random& random) {
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<unsigned char>& window = windows_[row];
+      window.resize(2 * guard_bytes + row_bytes());
+      for (unsigned char& byte : window) byte = static_cast<unsigned char>(random());
+      std::memcpy(window.data() + guard_bytes, dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(),
+                  row_bytes());
+      device_.write(buffer_.get(), window_at(row), window.data(), window.size());
+    }
+  }
+  // The elements; throws if a byte about them changed.
+  oracle::Tensor read(Context& context, std::string_view label) {
+    oracle::Tensor dense = make_tensor(dtype_, {rows, columns});
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<unsigned char> got(windows_[row].size());
+      device_.read(buffer_.get(), window_at(row), got.data(), got.size());
+      std::memcpy(dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(), got.data() + guard_bytes, row_bytes());
+      std::memcpy(got.data() + guard_bytes, windows_[row].data() + guard_bytes, row_bytes());
+      context.require(got == windows_[row], "a byte beside row {} of {} changed, {} elements from the start", row,
+                      label, row * stride_);
+    }
+    return dense;
+  }
+  bp_tensor_desc view() const {
+    bp_tensor_desc view = {};
+    view.dtype = static_cast<uint16_t>(dtype_);
+    view.rank = 2;
+    view.shape[0] = rows;
+    view.shape[1] = columns;
+    view.strides[0] = stride_;
+    view.strides[1] = 1;
+    return view;
+  }
+  bp_operand operand() const { return {buffer_.get(), guard_bytes, 0}; }
+
+ private:
+  uint64_t row_bytes() const { return columns * size_; }
+  uint64_t window_at(int64_t row) const { return static_cast<uint64_t>(row * stride_) * size_; }
+
+  Device& device_;
+  uint32_t dtype_;
+  uint64_t size_;
+  int64_t stride_;
+  Buffer buffer_;
+  std::vector<unsigned char> windows_[rows];
+};
+
+void reach_far(Context& context, const Reach& reach) {
+  const Spec spec{.op = reach.op, .dtype = reach.dtype};
+  oracle::Call call;
+  call.op = reach.op;
+  for (uint32_t i = 0; i < oracle::operator_of(reach.op)->inputs_max; ++i) {
+    call.inputs.push_back(make_tensor(reach.dtype, {rows, columns}));
+  }
+  fill_inputs(call.inputs, spec, reach.dtype, context.random());
+  call.outputs.push_back({reach.dtype, {rows, columns}, {}});
+  const oracle::Expected expected = std::move(oracle::evaluate(call).front());
+
+  std::vector<FarTensor> inputs;
+  inputs.reserve(call.inputs.size());
+  std::vector<bp_tensor_desc> views;
+  std::vector<bp_operand> operands;
+  for (const oracle::Tensor& tensor : call.inputs) {
+    // One input reaches far, so that memory lasts.
+    inputs.emplace_back(context, reach.dtype, !reach.output && inputs.empty() ? reach.stride : near_stride);
+    inputs.back().write(tensor, context.random());
+    views.push_back(inputs.back().view());
+    operands.push_back(inputs.back().operand());
+  }
+  FarTensor output(context, reach.dtype, reach.output ? reach.stride : near_stride);
+  oracle::Tensor poison = make_tensor(reach.dtype, {rows, columns});
+  for (int64_t i = 0; i < poison.count(); ++i) {
+    oracle::store(poison, i, ~expected.elements[static_cast<size_t>(i)].bits & oracle::mask_of(reach.dtype));
+  }
+  output.write(poison, context.random());
+  views.push_back(output.view());
+  operands.push_back(output.operand());
+
+  bp_op_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.op = reach.op;
+  desc.inputs = views.data();
+  desc.outputs = &views.back();
+  desc.input_count = static_cast<uint32_t>(inputs.size());
+  desc.output_count = 1;
+  Plan plan(context.device(), desc);
+  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan asks for staged operands");
+  bp_execution execution = {};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &desc;
+  execution.inputs = operands.data();
+  execution.outputs = &operands.back();
+  Buffer workspace(context.device(), std::max<uint64_t>(plan.info.workspace_bytes, 1));
+  if (plan.info.workspace_bytes != 0) {
+    execution.workspace = workspace.get();
+    execution.workspace_bytes = plan.info.workspace_bytes;
+  }
+  plan.execute(context.device().stream(), execution);
+  ErrorRecord error;
+  Device& device = context.device();
+  expect_ok(device->stream_wait(device.get(), device.stream(), BP_WAIT_FOREVER, &error), error, "stream_wait");
+
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const oracle::Tensor after = inputs[i].read(context, fmt::format("input {}", i));
+    context.require(after.bytes == call.inputs[i].bytes, "input {} changed", i);
+  }
+  const oracle::Tensor got = output.read(context, "the output");
+  const oracle::Comparison result = oracle::compare(expected, got, false);
+  context.require(result.bad == 0, "{}: element {}: {}; rows are {} elements apart",
+                  oracle::operator_of(reach.op)->name, oracle::index_text(got.shape, result.first),
+                  result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
+}
+
+std::string_view requirement_of(uint32_t op) { return op == BP_OP_COPY ? "BP-OPR-002" : "BP-OPR-020"; }
+
+}  // namespace
+
+void add_large(Catalogue& catalogue) {
+  struct Stride {
+    uint32_t dtype;
+    int64_t stride;
+    std::string_view text;
+  };
+  // Past 2^31 elements; past 2^31 and 2^32 bytes, with fewer elements.
+  constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
+                                {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
+                                {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};
+  for (const uint32_t op : {uint32_t{BP_OP_COPY}, uint32_t{BP_OP_ADD}}) {
+    for (const Stride& each : strides) {
+      for (const bool output : {false, true}) {
+        const Reach reach{op, each.dtype, each.stride, output};
+        catalogue.push_back(
+            {.id = fmt::format("numeric.{}.{}.2x3.far.{}.{}", oracle::operator_of(op)->name,
+                               oracle::format_of(each.dtype).name, output ? "output" : "input", each.text),
+             .profile = BP_PROFILE_CORE,
+             .extension = "LARGE",
+             .op = op,
+             .dtype = each.dtype,
+             .requirements = {requirement_of(op), "BP-NUM-016"},
+             .run = [reach](Context& context) { reach_far(context, reach); }});
+      }
+    }
+  }
+}
+
+}  // namespace bp::conformance::numeric
