@@ -37,6 +37,11 @@ class Arena {
   uint64_t alignment() const { return alignment_; }
   std::vector<std::vector<unsigned char>>& images() { return images_; }
 
+  // The first byte of a region in images like these.
+  unsigned char* bytes_of(std::vector<std::vector<unsigned char>>& images, size_t region) const {
+    return images[regions_[region].image].data() + regions_[region].begin;
+  }
+
   void put(size_t region, const oracle::Tensor& dense) { put(images_, region, dense); }
   oracle::Tensor get(size_t region) const { return get(images_, region); }
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;

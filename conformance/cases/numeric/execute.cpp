@@ -216,6 +216,10 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
   const bp_op_desc desc = descriptor(views);
   const uint64_t workspace_bytes = workspace_of(prepared, desc);
   const size_t workspace = workspace_bytes == 0 ? 0 : arena.place_bytes("the workspace", workspace_bytes);
+  // The next execution on the stream gets the same bytes.
+  if (workspace_bytes != 0 && left_in_workspace_.size() == workspace_bytes) {
+    std::copy(left_in_workspace_.begin(), left_in_workspace_.end(), arena.bytes_of(arena.images(), workspace));
+  }
   const bool on_device = (job_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
   std::vector<size_t> scalars;
   for (size_t i = 0; on_device && i < job_.call.scalars.size(); ++i) {
@@ -270,6 +274,10 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
 
   std::vector<std::vector<unsigned char>> got = arena.images();
   for (size_t i = 0; i < got.size(); ++i) device.read(buffers[i].get(), 0, got[i].data(), got[i].size());
+  if (workspace_bytes != 0) {
+    const unsigned char* const left = arena.bytes_of(got, workspace);
+    left_in_workspace_.assign(left, left + workspace_bytes);
+  }
   const std::vector<size_t> written(effective.begin() + static_cast<ptrdiff_t>(inputs), effective.end());
   const std::string stray = arena.stray_write(got, written);
   context_.require(stray.empty(), "{}: {}; {}", oracle::operator_of(job_.call.op)->name, stray, text());

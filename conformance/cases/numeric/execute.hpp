@@ -42,6 +42,7 @@ class Execution {
   std::vector<size_t> regions_;    // by operand
   std::vector<size_t> effective_;  // staged ones replaced, after `stage`
   std::vector<oracle::Tensor> poison_;
+  std::vector<unsigned char> left_in_workspace_;  // by the run before
 };
 
 }  // namespace bp::conformance::numeric

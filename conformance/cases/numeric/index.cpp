@@ -176,6 +176,10 @@ class Adder {
           (*this)({4, 5, 11}, axis, 7, Chosen::outside, Data::integers, layout);
       }
     }
+    for (const Layout layout : {Layout::in_place, Layout::in_place_strided}) {
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 2, 11, Chosen::reverse, Data::integers, layout);
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 1, 5, Chosen::outside, Data::integers, layout);
+    }
     for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
       (*this)({5, 67}, 1, 40, Chosen::outside, Data::integers, Layout::dense, mode);
       (*this)({67, 5}, 0, 40, Chosen::random, Data::integers, Layout::dense, mode);

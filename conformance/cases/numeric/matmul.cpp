@@ -26,16 +26,17 @@ enum class Kind : int32_t {
   spikes,        // likewise
   positive,      // hard bound only
   tenth,
-  cancel,    // pairs that cancel each other but for little
-  overflow,  // products near the greatest number
-  one_inf,   // one infinity in a: its row alone changes, and 0 times it is NaN
+  cancel,     // pairs that cancel each other but for little
+  overflow,   // products near the greatest number
+  one_inf,    // one infinity in a: its row alone changes, and 0 times it is NaN
+  right_inf,  // likewise in b: 0 of a times it is NaN
   one_nan,
   extremes,  // integers: the ends of the range, in pairs that saturate 16 bits
   count,
 };
-constexpr std::string_view kind_names[] = {"integers", "one_hot",  "significands", "partial", "zero_mean",
-                                           "spikes",   "positive", "tenth",        "cancel",  "overflow",
-                                           "one_inf",  "one_nan",  "extremes"};
+constexpr std::string_view kind_names[] = {"integers", "one_hot",   "significands", "partial", "zero_mean",
+                                           "spikes",   "positive",  "tenth",        "cancel",  "overflow",
+                                           "one_inf",  "right_inf", "one_nan",      "extremes"};
 static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
 
 struct Sides {
@@ -165,6 +166,9 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
     case Kind::one_nan:
       fill(sides.a, kind == Kind::one_inf ? Data::one_inf : Data::one_nan, sides.depth, random);
       return fill_integers(sides.b, 1, random);  // a third of them 0
+    case Kind::right_inf:
+      fill(sides.b, Data::one_inf, sides.depth, random);
+      return fill_integers(sides.a, 1, random);
     case Kind::extremes:
       return fill_extremes(sides, random);
     default:
@@ -276,6 +280,10 @@ class Adder {
       if (layout != Layout::dense) (*this)({3, 5, 6}, 7, Kind::integers, layout);
     }
     if (right == dtype_) (*this)({8, 8}, 8, Kind::integers, Layout::same);
+    if (right == dtype_ && out == dtype_) {
+      (*this)({9, 9}, 9, Kind::integers, Layout::in_place);
+      (*this)({9, 9}, 9, Kind::integers, Layout::in_place_second);
+    }
     for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
       (*this)({33, 18}, 40, Kind::integers, Layout::dense, mode);
       (*this)({4, 17, 5}, 70, Kind::integers, Layout::transposed, mode);
@@ -289,7 +297,7 @@ class Adder {
       (*this)({1, 1024}, 64, kind);
       (*this)({1024, 1}, 64, kind);
     }
-    for (const Kind kind : {Kind::one_inf, Kind::one_nan, Kind::overflow}) {
+    for (const Kind kind : {Kind::one_inf, Kind::right_inf, Kind::one_nan, Kind::overflow}) {
       for (const int32_t depth : {1, 7, 16, 65, 300})
         (*this)({17, 19}, depth, kind), (*this)({1, 5}, depth, kind), (*this)({5, 1}, depth, kind);
     }

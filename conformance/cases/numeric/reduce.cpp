@@ -139,6 +139,7 @@ void add_layouts(Adder& adder, uint32_t in, uint32_t out, Data data) {
       if (layout != Layout::dense) adder({5, 4, 11}, axes, data, layout);
     }
   }
+  if (in == out) adder({5, 1, 11}, 0b010, data, Layout::in_place);
   for (const Layout layout : {Layout::sliced, Layout::reversed, Layout::step_3, Layout::back_2})
     adder({1025}, 1, data, layout);
   for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {

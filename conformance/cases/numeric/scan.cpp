@@ -131,6 +131,10 @@ class Adder {
       if (layout == Layout::dense || layout == Layout::in_place) continue;
       for (const int32_t axis : {0, 1, 2}) (*this)({4, 5, 13}, axis, data, layout);
     }
+    if (op_ == BP_OP_SORT || op_ == BP_OP_CUMSUM) {
+      for (const int32_t axis : {0, 1, 2}) (*this)({4, 5, 13}, axis, data, Layout::in_place);
+      (*this)({4, 5, 13}, 1, data, Layout::in_place_strided);
+    }
     for (const Layout layout : {Layout::sliced, Layout::reversed, Layout::step_3}) (*this)({1025}, 0, data, layout);
     (*this)({2, 1, 3, 1, 2, 2, 5, 2}, 6, data);
     (*this)({2, 1, 3, 1, 2, 2, 1, 5}, 2, data);

@@ -182,7 +182,7 @@ bool must_vary(const Spec& spec, const Job& job) {
   }
   const oracle::Operator& row = *oracle::operator_of(spec.op);
   return row.shape_rule == BP_SHAPE_ELEMENTWISE && job.call.outputs[0].dtype != BP_BOOL && spec.dtype != BP_BOOL &&
-         (spec.values == Values::tags || spec.values == Values::uniform || spec.values == Values::bits) &&
+         (spec.values == Values::tags || (spec.values == Values::uniform && spec.op != BP_OP_CAST)) &&
          job.call.outputs[0].count() >= 64;
 }
 

@@ -247,9 +247,9 @@ bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vecto
     case Layout::in_place_strided:
       return rank >= 1 && elementwise && outputs.size() == 1 && in_place_input(layout, inputs, outputs[0]) >= 0;
     case Layout::immediate:
-      return elementwise && inputs.size() >= 2;
+      return inputs.size() >= 2;
     case Layout::immediate_last:
-      return elementwise && !inputs.empty();
+      return !inputs.empty();
     case Layout::same:
       return inputs.size() >= 2 && inputs.front().dtype == inputs.back().dtype &&
              inputs.front().shape == inputs.back().shape;
@@ -267,7 +267,7 @@ std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, con
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     views.push_back(of_operand(layout, outputs[i].shape, inputs.size() + i, inputs.size(), shifts));
-    if (is_in_place(layout)) views.back().same_as = in_place_input(layout, inputs, outputs[i]);
+    if (is_in_place(layout) && i == 0) views.back().same_as = in_place_input(layout, inputs, outputs[i]);
   }
   if (layout == Layout::same && inputs.size() >= 2) views[inputs.size() - 1].same_as = 0;
   return views;

@@ -63,7 +63,8 @@ struct Operand {
   std::vector<int64_t> shape;
 };
 
-// False where the layout says nothing new for these operands: it needs a rank, an input, an equal dtype.
+// False where the layout says nothing new for these operands: it needs a rank, an input, an equal dtype. In-place is
+// for elementwise operators; others are asked where their families say so.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
 // Inputs first, then outputs. `shifts` draws the offsets of `sliced`.
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
