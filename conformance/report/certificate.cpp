@@ -30,6 +30,24 @@ Json tally_of(const Tally& tally) {
   return json;
 }
 
+// The one text of a document: keys in order, no spaces, ASCII, and of each float the shortest that reads back the same.
+// Other programs write the same; Python's json.dumps(document, sort_keys=True, separators=(",", ":")) does.
+std::string canonical(const Json& json) {
+  std::string text;
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", Json(key).dump(-1, ' ', true), canonical(value));
+    return "{" + text + "}";
+  }
+  if (json.is_array()) {
+    for (const Json& value : json) text += (text.empty() ? "" : ",") + canonical(value);
+    return "[" + text + "]";
+  }
+  if (!json.is_number_float()) return json.dump(-1, ' ', true);
+  text = fmt::format("{}", json.get<double>());
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
 Json plugin_of(const Facts& facts, const RunFacts& run) {
   return {
       {"name", facts.plugin},
@@ -85,7 +103,7 @@ std::string repro_line(const Target& target, uint64_t seed, std::string_view id,
 std::string digest_of(const Json& certificate) {
   Json rest = certificate;
   rest.erase("digest");
-  return sha256(rest.dump(-1, ' ', true, Json::error_handler_t::replace));  // keys in order, no spaces, ASCII
+  return sha256(canonical(rest));
 }
 
 Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selection,

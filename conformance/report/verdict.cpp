@@ -15,8 +15,10 @@ constexpr double most_share = 1e12;
 
 size_t bin_of_share(double share) {
   if (!(share <= 1)) return share_bin_count - 1;
-  const double power = share > 0 ? std::ceil(std::log2(share)) : -100;
-  return static_cast<size_t>(std::max(0.0, power + 10));
+  int exponent = 0;  // share = part * 2^exponent with part in [1/2, 1)
+  const double part = std::frexp(share, &exponent);
+  const int power = share > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with share <= 2^power
+  return static_cast<size_t>(std::max(0, power + 10));
 }
 
 void Tally::add(const Result& result) {

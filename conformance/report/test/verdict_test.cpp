@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the verdict, on a catalogue of a few cases each.
+#include "report/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace bp::conformance {
+namespace {
+
+Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view extension = "", uint32_t op = 0,
+         uint32_t dtype = 0) {
+  Case made;
+  made.id = std::move(id);
+  made.profile = profile;
+  made.extension = extension;
+  made.op = op;
+  made.dtype = dtype;
+  made.requirements = {"BP-REF-001"};
+  return made;
+}
+
+// A mandatory case of each profile, f64 as an extension, and both 16-bit floats where the second profile looks.
+Catalogue small() {
+  Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
+                         one("numeric.add.f64", BP_PROFILE_CORE, "f64", BP_OP_ADD, BP_F64),
+                         one("numeric.sort.f32", BP_PROFILE_INFER, "", BP_OP_SORT, BP_F32),
+                         one("numeric.philox.u32", BP_PROFILE_TRAIN, "", BP_OP_PHILOX, BP_U32),
+                         one("numeric.gelu.f32", BP_PROFILE_COMPOSITE, "", BP_OP_GELU, BP_F32)};
+  for (const auto& [op, name] : {std::pair{BP_OP_COPY, "copy"}, {BP_OP_CAST, "cast"}, {BP_OP_MATMUL, "matmul"}}) {
+    catalogue.push_back(one(std::string("numeric.") + name + ".f16", BP_PROFILE_CORE, "f16", op, BP_F16));
+    catalogue.push_back(one(std::string("numeric.") + name + ".bf16", BP_PROFILE_CORE, "bf16", op, BP_BF16));
+  }
+  catalogue.push_back(one("numeric.matmul.f16.narrow", BP_PROFILE_CORE, "F16ACC", BP_OP_MATMUL, BP_F16));
+  return catalogue;
+}
+
+Facts facts() {
+  Facts made;
+  made.plugin = "acme";
+  made.version = "1.0";
+  made.device = "Acme 9000";
+  return made;
+}
+
+using Changes = std::vector<std::pair<std::string, Outcome>>;
+
+// Every case passes but those whose id begins so.
+Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
+  const Catalogue catalogue = small();
+  const std::vector<size_t> selection = select(catalogue, asked);
+  std::vector<Result> results;
+  for (const size_t index : selection) {
+    Result result{Outcome::pass};
+    for (const auto& [id, outcome] : changes) {
+      if (catalogue[index].id.starts_with(id)) result.outcome = outcome;
+    }
+    results.push_back(result);
+  }
+  return judge(catalogue, selection, results, asked, of);
+}
+
+TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
+  EXPECT_EQ(judged({}).level, BP_PROFILE_TRAIN);
+  EXPECT_EQ(judged({}, {BP_PROFILE_INFER, {}}).level, BP_PROFILE_INFER);
+  EXPECT_EQ(judged({}, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
+  EXPECT_EQ(judged({}).statement, "acme 1.0 on Acme 9000 is certified at TRAIN; it supports 100 % of what was asked");
+}
+
+TEST(Verdict, AMandatoryAbsenceEndsAtTheProfileBelow) {
+  const Verdict verdict = judged({{"numeric.philox", Outcome::not_claimed}});
+  EXPECT_EQ(verdict.level, BP_PROFILE_INFER);
+  EXPECT_EQ(verdict.profiles.at(BP_PROFILE_TRAIN).reasons,
+            std::vector<std::string>{"1 of its 3 mandatory cases are not claimed"});
+  EXPECT_TRUE(verdict.profiles.at(BP_PROFILE_INFER).reasons.empty());
+  EXPECT_EQ(judged({{"numeric.add.f32", Outcome::not_claimed}}).level, 0u);
+}
+
+TEST(Verdict, AFailureOfAnyProfileBelowKeepsAllAbove) {
+  const Verdict verdict = judged({{"numeric.sort", Outcome::fail}});
+  EXPECT_EQ(verdict.level, BP_PROFILE_CORE);
+  EXPECT_EQ(verdict.profiles.at(BP_PROFILE_TRAIN).failures, 1u);
+  EXPECT_NE(verdict.statement.find("certified at CORE, and not certified at TRAIN: 1 of its cases failed"),
+            std::string::npos)
+      << verdict.statement;
+}
+
+TEST(Verdict, EveryOutcomeButPassAndNotClaimedIsAFailure) {
+  for (const Outcome outcome :
+       {Outcome::fail, Outcome::crash, Outcome::hang, Outcome::leak, Outcome::suspect, Outcome::not_run})
+    EXPECT_EQ(judged({{"numeric.add.f32", outcome}}).level, 0u) << name_of(outcome);
+}
+
+TEST(Verdict, AnExtensionMayBeAbsentAndMayNotFail) {
+  EXPECT_EQ(judged({{"numeric.add.f64", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
+  const Verdict failed = judged({{"numeric.add.f64", Outcome::fail}});
+  EXPECT_EQ(failed.level, 0u);
+  EXPECT_EQ(failed.extensions.at("f64").state(), "fail");
+}
+
+TEST(Verdict, ACompositeThatIsNotNativeIsNoMandatoryAbsence) {
+  EXPECT_EQ(judged({{"numeric.gelu", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
+  EXPECT_EQ(judged({{"numeric.gelu", Outcome::fail}}).level, BP_PROFILE_CORE);
+}
+
+TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
+  EXPECT_EQ(judged({{"numeric.copy.f16", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
+  EXPECT_EQ(judged({{"numeric.matmul.bf16", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
+  const Verdict neither =
+      judged({{"numeric.cast.f16", Outcome::not_claimed}, {"numeric.matmul.bf16", Outcome::not_claimed}});
+  EXPECT_EQ(neither.level, BP_PROFILE_CORE);
+  EXPECT_EQ(neither.profiles.at(BP_PROFILE_INFER).reasons,
+            std::vector<std::string>{"neither f16 nor bf16 passes everywhere in copy, cast and matmul"});
+  // What a further extension asks of the same operator and dtype is its own matter.
+  EXPECT_EQ(
+      judged({{"numeric.matmul.f16.narrow", Outcome::not_claimed}, {"numeric.copy.bf16", Outcome::not_claimed}}).level,
+      BP_PROFILE_TRAIN);
+}
+
+TEST(Verdict, APartOfTheCasesCertifiesNothing) {
+  const Verdict verdict = judged({}, {BP_PROFILE_CORE, {"numeric.add"}});
+  EXPECT_EQ(verdict.level, 0u);
+  EXPECT_EQ(verdict.all.total(), 2u);
+  EXPECT_NE(verdict.statement.find("not certified at CORE: the run was of a part only"), std::string::npos)
+      << verdict.statement;
+  EXPECT_NE(verdict.statement.find("1 operator passes"), std::string::npos) << verdict.statement;
+}
+
+TEST(Verdict, APluginThatDoesNotLoadIsToldWhy) {
+  Facts broken;
+  broken.error = "it did not load";
+  const Verdict verdict = judged({{"numeric", Outcome::not_run}}, {BP_PROFILE_TRAIN, {}}, broken);
+  EXPECT_EQ(verdict.level, 0u);
+  EXPECT_EQ(verdict.statement, "not certified: it did not load");
+  EXPECT_EQ(verdict.supported_fraction, 0);
+  EXPECT_EQ(verdict.profiles.at(BP_PROFILE_CORE).reasons, std::vector<std::string>{"nothing could be run"});
+}
+
+TEST(Verdict, TheSupportedFractionCountsPassesAlone) {
+  const size_t all = small().size();
+  EXPECT_DOUBLE_EQ(judged({{"numeric.add.f64", Outcome::not_claimed}}).supported_fraction,
+                   static_cast<double>(all - 1) / static_cast<double>(all));
+  EXPECT_DOUBLE_EQ(judged({{"numeric.add.f64", Outcome::fail}}).supported_fraction,
+                   static_cast<double>(all - 1) / static_cast<double>(all))
+      << "a claim that fails supports nothing";
+}
+
+TEST(Tally, StateIsOfItsCounts) {
+  Tally tally;
+  tally.add({Outcome::not_claimed});
+  EXPECT_EQ(tally.state(), "not_claimed");
+  tally.add({Outcome::pass});
+  EXPECT_EQ(tally.state(), "partial");
+  tally.add({Outcome::suspect});
+  EXPECT_EQ(tally.state(), "fail");
+  EXPECT_EQ(tally.failures(), 1u);
+  EXPECT_EQ(tally.total(), 3u);
+  Tally passed;
+  passed.add({Outcome::pass});
+  EXPECT_EQ(passed.state(), "pass");
+}
+
+TEST(Tally, SharesFallIntoTheirBins) {
+  EXPECT_EQ(bin_of_share(0), 0u);
+  EXPECT_EQ(bin_of_share(0x1p-10), 0u);
+  EXPECT_EQ(bin_of_share(std::nextafter(0x1p-10, 1)), 1u);
+  EXPECT_EQ(bin_of_share(0.5), 9u);
+  EXPECT_EQ(bin_of_share(std::nextafter(0.5, 1)), 10u);
+  EXPECT_EQ(bin_of_share(1), 10u) << "at the bound is not over it";
+  EXPECT_EQ(bin_of_share(std::nextafter(1, 2)), 11u);
+  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::infinity()), 11u);
+  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::quiet_NaN()), 11u);
+}
+
+TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
+  for (const double share :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e300}) {
+    Tally tally;
+    tally.add({Outcome::fail, "", 0, share});
+    EXPECT_TRUE(std::isfinite(tally.worst_share)) << share;
+    EXPECT_GT(tally.worst_share, 1);
+    EXPECT_EQ(tally.share_bins[share_bin_count - 1], 1u);
+  }
+  Tally none;
+  none.add({Outcome::pass});
+  EXPECT_LT(none.worst_share, 0);
+}
+
+}  // namespace
+}  // namespace bp::conformance

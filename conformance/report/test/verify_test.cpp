@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// `verify` on certificates of the reference plugin: whole, edited, cut, of another plugin, and of outcomes that are not so.
+#include "verify.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <regex>
+#include <set>
+
+#include "harness/supervisor.hpp"
+#include "report/certificate.hpp"
+#include "verify_sample.hpp"
+
+namespace bp::conformance {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+std::string library() {
+  const char* path = std::getenv("BACKPLANE_TEST_PLUGIN");
+  return path == nullptr ? "" : path;
+}
+
+using Outcomes = std::map<std::string, Outcome>;
+
+// A certificate as if these cases had come out so and all others had passed.
+Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = library()) {
+  static const Catalogue catalogue = enumerate();
+  static const Facts facts = ask_facts({library(), 0});
+  RunFacts run{{path, 0}, {BP_PROFILE_CORE, {}}, 7, 2, "2026-01-31T12:00:00Z", 41.7, false};
+  const std::vector<size_t> selection = select(catalogue, run.selection);
+  std::vector<Result> results;
+  for (const size_t index : selection) {
+    const std::string& id = catalogue[index].id;
+    const auto found = outcomes.find(id);
+    Outcome outcome = found == outcomes.end() ? Outcome::pass : found->second;
+    if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;  // the one that the plugin has not
+    results.push_back({outcome, outcome == Outcome::pass ? "" : "so it was", 1000});
+  }
+  const Verdict verdict = judge(catalogue, selection, results, run.selection, facts);
+  return certificate_of(catalogue, selection, results, verdict, facts, run);
+}
+
+Verification verified(const std::string& text, const std::string& path = library(), size_t sample = 1,
+                      uint64_t seed = 1) {
+  VerifyOptions options;
+  options.certificate = text;
+  options.library = path;
+  options.sample = sample;
+  options.seed = seed;
+  return verify(options);
+}
+
+std::vector<std::string> refused(const Verification& verification) {
+  std::vector<std::string> names;
+  for (const Part& part : verification.parts) {
+    if (part.state == Part::State::refused) names.emplace_back(part.name);
+  }
+  return names;
+}
+
+std::string message_of(const Verification& verification, std::string_view name) {
+  for (const Part& part : verification.parts) {
+    if (part.name == name) return part.message;
+  }
+  return "";
+}
+
+Json sealed(Json certificate) {
+  certificate["digest"] = digest_of(certificate);
+  return certificate;
+}
+
+Json edited(const Json& value) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number_unsigned()) return value.get<uint64_t>() + 1;
+  if (value.is_number()) return value.get<double>() + 0.5;
+  return value.get<std::string>() + "x";
+}
+
+// Which part is refused where a field was edited and the digest made anew; "" where a run words or measures it freely.
+std::string part_of(const std::string& place) {
+  static const std::pair<std::regex, const char*> parts[] = {
+      {std::regex("/(schema|version)"), "form"},
+      {std::regex("/suite/.*"), "suite"},
+      {std::regex("/plugin/file"), ""},
+      {std::regex("/plugin/(name|version)"), "verdict"},  // the statement names them
+      {std::regex("/plugin/.*"), "plugin"},
+      {std::regex("/device/(driver|max_buffer_bytes)"), ""},
+      {std::regex("/device/index"), "verdict"},  // the lines that repeat failures name it
+      {std::regex("/device/name"), "verdict"},
+      {std::regex("/device/.*"), "device"},
+      {std::regex("/run/profile"), "form"},
+      {std::regex("/run/(cases|error)"), "run"},
+      {std::regex("/run/seed"), "verdict"},
+      {std::regex("/run/.*"), ""},
+      {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
+      {std::regex("/(verdict|matrix|groups|non_passes)/.*"), "verdict"}};
+  for (const auto& [pattern, part] : parts) {
+    if (std::regex_match(place, pattern)) return part;
+  }
+  return "unexpected";
+}
+
+// One place of each kind: the first of the groups, cells and cases stand for all.
+std::vector<std::string> places_of(const Json& certificate) {
+  std::vector<std::string> places;
+  const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
+  const std::string extension = "/verdict/extensions/" + certificate["verdict"]["extensions"].begin().key() + "/";
+  const Json flat = certificate.flatten();
+  for (const auto& [place, value] : flat.items()) {
+    const auto skip = [&](std::string_view list, std::string_view first) {
+      return place.starts_with(list) && !place.starts_with(first);
+    };
+    if (skip("/groups/", group) || skip("/matrix/", "/matrix/0/") || skip("/verdict/extensions/", extension) ||
+        value.is_null() || value.is_array() || place == "/digest")
+      continue;
+    places.push_back(place);
+  }
+  return places;
+}
+
+// Listed as a failure, it is refused by the sample alone.
+const std::string passing_case = "abi.library.loads_and_shuts_down";
+
+class VerifyTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_FALSE(library().empty()) << "BACKPLANE_TEST_PLUGIN names no library"; }
+};
+
+TEST_F(VerifyTest, AcceptsWhatIsSo) {
+  const Verification verification = verified(certificate_with().dump(1), library(), 40);
+  EXPECT_THAT(refused(verification), testing::IsEmpty())
+      << message_of(verification, refused(verification).empty() ? "" : refused(verification)[0]);
+  EXPECT_TRUE(verification.verified());
+  EXPECT_EQ(verification.compared, 40u);
+}
+
+TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
+  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const std::vector<std::string> places = places_of(certificate);
+  EXPECT_GT(places.size(), 80u);
+  for (const std::string& place : places) {
+    Json changed = certificate;
+    changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
+    if (!form_fault(changed).empty()) continue;  // the next test has it
+    EXPECT_NE(digest_of(changed), changed["digest"]) << place;
+  }
+  Json changed = certificate;
+  changed["run"]["started"] = "2027-01-31T12:00:00Z";
+  const Verification verification = verified(changed.dump(1));
+  EXPECT_EQ(refused(verification), std::vector<std::string>{"digest"});
+  EXPECT_EQ(verification.compared, 0u) << "nothing is run for a certificate that is refused";
+  changed = certificate;
+  changed["digest"] = std::string(64, '0');
+  EXPECT_EQ(refused(verified(changed.dump(1))), std::vector<std::string>{"digest"});
+}
+
+TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
+  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  for (const std::string& place : places_of(certificate)) {
+    const std::string part = part_of(place);
+    if (part.empty()) continue;
+    Json changed = certificate;
+    changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
+    // The sample refuses this certificate anyway, so that what is asked is which part is first.
+    const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
+    EXPECT_THAT(names, testing::Contains(part)) << place;
+  }
+}
+
+TEST_F(VerifyTest, AVerdictMustFollow) {
+  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  Json better = certificate;
+  better["non_passes"] = Json::array();
+  EXPECT_EQ(refused(verified(sealed(better).dump())), std::vector<std::string>{"verdict"})
+      << "a failure taken from the list";
+  better = certificate;
+  better["verdict"]["level"] = "core";
+  const Verification verification = verified(sealed(better).dump());
+  EXPECT_THAT(message_of(verification, "verdict"),
+              testing::HasSubstr("/verdict/level is \"core\"; what is listed gives \"none\""));
+  better = certificate;
+  better["non_passes"].push_back(better["non_passes"][0]);
+  EXPECT_THAT(message_of(verified(sealed(better).dump()), "verdict"), testing::HasSubstr("twice"));
+  better = certificate;
+  better["blessed"] = true;
+  EXPECT_THAT(message_of(verified(sealed(better).dump()), "verdict"),
+              testing::HasSubstr("/blessed does not belong there"));
+}
+
+TEST_F(VerifyTest, ACutFileIsRefused) {
+  const std::string whole = certificate_with().dump(1);
+  for (const size_t length : {size_t{0}, size_t{1}, whole.size() / 4, whole.size() / 2, whole.size() - 1})
+    EXPECT_EQ(refused(verified(whole.substr(0, length))), std::vector<std::string>{"file"}) << length;
+  EXPECT_EQ(refused(verified("[]")), std::vector<std::string>{"form"});
+  EXPECT_EQ(refused(verified("{\"schema\": \"backplane.info\", \"version\": 1}")), std::vector<std::string>{"form"});
+}
+
+TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
+  const std::string whole = certificate_with({{passing_case, Outcome::fail}}).dump();
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 25; ++round) {
+    std::string damaged = whole;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
+    EXPECT_FALSE(verified(damaged).verified());
+  }
+}
+
+TEST_F(VerifyTest, AnotherPluginIsRefused) {
+  const fs::path other = fs::temp_directory_path() / ("backplane-verify-" + std::to_string(getpid()) + ".so");
+  fs::copy_file(library(), other, fs::copy_options::overwrite_existing);
+  std::ofstream(other, std::ios::app) << "x";
+  const Verification verification = verified(certificate_with().dump(1), other.string());
+  fs::remove(other);
+  EXPECT_EQ(refused(verification), std::vector<std::string>{"plugin"});
+  EXPECT_THAT(message_of(verification, "plugin"), testing::HasSubstr("another file"));
+}
+
+TEST_F(VerifyTest, AnotherSuiteIsRefused) {
+  Json other = certificate_with();
+  other["suite"]["digest"] = std::string(64, '1');
+  const Verification verification = verified(sealed(other).dump(1));
+  EXPECT_EQ(refused(verification), std::vector<std::string>{"suite"});
+  EXPECT_EQ(message_of(verification, "verdict"), "") << "by other rules nothing can be derived";
+}
+
+TEST_F(VerifyTest, APartOfARunIsRefused) {
+  Json part = certificate_with();
+  part["run"]["filters"] = {"abi"};
+  EXPECT_THAT(refused(verified(sealed(part).dump(1))), testing::Contains("run"));
+}
+
+TEST_F(VerifyTest, AnotherDriverIsSaidAndAnotherDeviceRefused) {
+  Json other = certificate_with();
+  other["device"]["driver"] = "driver 9.9";
+  other["device"]["capabilities"].push_back("bit 60");
+  const Verification warned = verified(sealed(other).dump(1));
+  EXPECT_TRUE(warned.verified());
+  EXPECT_THAT(message_of(warned, "device"),
+              testing::AllOf(testing::HasSubstr("driver 9.9"), testing::HasSubstr("bit 60")));
+  other = certificate_with();
+  other["device"]["type"] = "gpu";
+  EXPECT_EQ(refused(verified(sealed(other).dump(1))), std::vector<std::string>{"device"});
+  VerifyOptions absent;
+  absent.certificate = certificate_with().dump();
+  absent.library = library();
+  absent.device = 99;
+  EXPECT_EQ(refused(verify(absent)), std::vector<std::string>{"device"});
+}
+
+uint64_t seed_that_chooses(const std::string& id, size_t sample) {
+  const Catalogue catalogue = enumerate();
+  const std::vector<size_t> selection = select(catalogue, {BP_PROFILE_CORE, {}});
+  const std::vector<Result> results(selection.size(), Result{Outcome::pass});
+  for (uint64_t seed = 1;; ++seed) {
+    for (const size_t place : choose_sample({catalogue, selection, results, BP_PROFILE_CORE, 7}, sample, seed)) {
+      if (catalogue[selection[place]].id == id) return seed;
+    }
+  }
+}
+
+// The outcome of one case is listed otherwise than it is: a seed that chooses this case shows it.
+TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
+  for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
+    const Verification verification = verified(certificate_with({{passing_case, outcome}}).dump(), library(), 60,
+                                               seed_that_chooses(passing_case, 60));
+    EXPECT_EQ(refused(verification), std::vector<std::string>{"sample"});
+    ASSERT_EQ(verification.differences.size(), 1u);
+    EXPECT_EQ(verification.differences[0].id, passing_case);
+    EXPECT_EQ(verification.differences[0].listed, name_of(outcome));
+    EXPECT_EQ(verification.differences[0].now.outcome, Outcome::pass);
+    EXPECT_THAT(verification.differences[0].repro, testing::EndsWith("--filter " + passing_case));
+  }
+}
+
+TEST(Sample, HasEveryGroupAndFewFailures) {
+  const Catalogue catalogue = enumerate();
+  const std::vector<size_t> selection = select(catalogue, {BP_PROFILE_CORE, {}});
+  std::vector<Result> results(selection.size(), Result{Outcome::pass});
+  std::map<std::string, size_t> sizes;
+  for (size_t place = 0; place < selection.size(); ++place) {
+    ++sizes[group_of(catalogue[selection[place]].id)];
+    results[place].outcome = place % 3 == 0 ? Outcome::fail : place % 3 == 1 ? Outcome::pass : Outcome::not_run;
+  }
+  const Listed listed{catalogue, selection, results, BP_PROFILE_CORE, 7};
+  const std::vector<size_t> chosen = choose_sample(listed, 300, 1);
+  EXPECT_EQ(chosen, choose_sample(listed, 300, 1));
+  EXPECT_NE(chosen, choose_sample(listed, 300, 2));
+  EXPECT_EQ(chosen.size(), std::min<size_t>(300, selection.size() / 3 + 40));
+  size_t failures = 0;
+  for (const size_t place : chosen) {
+    EXPECT_NE(results[place].outcome, Outcome::not_run);
+    failures += is_failure(results[place].outcome) ? 1 : 0;
+  }
+  EXPECT_LE(failures, 40u);
+  results.assign(selection.size(), Result{Outcome::pass});
+  std::set<std::string> groups;
+  for (const size_t place : choose_sample(listed, sizes.size(), 3))
+    groups.insert(group_of(catalogue[selection[place]].id));
+  EXPECT_EQ(groups.size(), sizes.size());
+}
+
+}  // namespace
+}  // namespace bp::conformance
