@@ -22,7 +22,7 @@ TEST(Certificate, ItsDigestSurvivesTextOfEveryForm) {
     for (const int indent : {-1, 1, 4}) {
       for (const bool ascii : {false, true}) {
         const Json again = Json::parse(certificate.dump(indent, ' ', ascii));
-        EXPECT_EQ(digest_of(again), certificate["digest"]) << indent << ascii;
+        EXPECT_EQ(certificate["digest"], digest_of(again)) << indent << ascii;
       }
     }
   }
@@ -33,7 +33,7 @@ TEST(Certificate, ItsDigestChangesWithEveryPart) {
   for (const auto& [key, value] : certificate.items()) {
     Json edited = certificate;
     edited[key] = "edited";
-    EXPECT_EQ(digest_of(edited) == certificate["digest"], key == "digest") << key;
+    EXPECT_EQ(certificate["digest"] == digest_of(edited), key == "digest") << key;
   }
 }
 
