@@ -21,8 +21,6 @@ std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
   return operands;
 }
 
-View dense_view(const std::vector<int64_t>& shape) { return lay_out(Layout::dense, {}, {{BP_U8, shape}}, 0).front(); }
-
 // The class that an any-size plan keeps: ops.h, BP_PLAN_ANY_SIZE.
 bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   if (a.dtype != b.dtype || a.rank != b.rank || a.alignment_log2 != b.alignment_log2 || a.flags != b.flags ||
@@ -163,127 +161,6 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
     if (end.outcome == Outcome::not_claimed) check_null_out(desc, nullptr);
     throw;
   }
-}
-
-uint64_t Execution::workspace_of(const Prepared& prepared, const bp_op_desc& desc) {
-  const bp_plan_info& info = prepared.plan.info;
-  if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0) return info.workspace_bytes;
-  Device& device = context_.device();
-  context_.require(device->plan_workspace != nullptr, "a plan has SIZED_WORKSPACE and the device no plan_workspace");
-  uint64_t bytes = 0;
-  ErrorRecord error;
-  expect_ok(device->plan_workspace(device.get(), prepared.plan.get(), &desc, &bytes, &error), error, "plan_workspace");
-  return bytes;
-}
-
-std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
-  const bp_plan_info& info = prepared.plan.info;
-  const size_t inputs = job_.call.inputs.size();
-  const bool must_not_stage = job_.call.op == BP_OP_COPY || job_.call.op == BP_OP_FILL;
-  context_.require(!must_not_stage || (info.stage_inputs | info.stage_outputs) == 0,
-                   "the plan asks to stage operands of {}, which must take any strides itself",
-                   oracle::operator_of(job_.call.op)->name);
-
-  Arena arena = arena_;  // with what this plan needs beside
-  std::vector<size_t> effective = regions_;
-  std::vector<bool> staged(views_.size());
-  for (size_t i = 0; i < views_.size(); ++i) {
-    const bool input = i < inputs;
-    staged[i] = ((input ? info.stage_inputs >> i : info.stage_outputs >> (i - inputs)) & 1) != 0;
-    if (!staged[i]) continue;
-    const oracle::Tensor& tensor = input ? job_.call.inputs[i] : job_.call.outputs[i - inputs];
-    effective[i] = arena.place(fmt::format("the staged {}", arena.region(regions_[i]).label), tensor.dtype,
-                               dense_view(tensor.shape), input);
-    if (input || reads_outputs()) {
-      arena.put(effective[i], tensor);
-    } else if (i - inputs < poison_.size()) {
-      arena.put(effective[i], poison_[i - inputs]);
-    }
-  }
-  std::vector<bp_tensor_desc> views;
-  for (size_t i = 0; i < views_.size(); ++i) {
-    const bool parted = views_[i].same_as >= 0 && staged[static_cast<size_t>(views_[i].same_as)];
-    bp_tensor_desc view = describe(i, regions_[i], staged[i] || parted);
-    if (staged[i]) {
-      const Region& region = arena.region(effective[i]);
-      view.flags = 0;
-      view.alignment_log2 =
-          static_cast<uint8_t>(std::min(std::countr_zero(arena.alignment() | region.element_0), BP_MAX_ALIGNMENT_LOG2));
-      std::copy(region.view.strides.begin(), region.view.strides.end(), view.strides);
-    }
-    views.push_back(view);
-  }
-  const bp_op_desc desc = descriptor(views);
-  const uint64_t workspace_bytes = workspace_of(prepared, desc);
-  const size_t workspace = workspace_bytes == 0 ? 0 : arena.place_bytes("the workspace", workspace_bytes);
-  // The next execution on the stream gets the same bytes.
-  if (workspace_bytes != 0 && left_in_workspace_.size() == workspace_bytes) {
-    std::copy(left_in_workspace_.begin(), left_in_workspace_.end(), arena.bytes_of(arena.images(), workspace));
-  }
-  const bool on_device = (job_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
-  std::vector<size_t> scalars;
-  for (size_t i = 0; on_device && i < job_.call.scalars.size(); ++i) {
-    scalars.push_back(arena.place(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
-    arena.put(scalars.back(), {BP_I64, {}, [&] {
-                                 std::vector<unsigned char> bytes(8);
-                                 std::memcpy(bytes.data(), &job_.call.scalars[i], 8);
-                                 return bytes;
-                               }()});
-  }
-
-  Device& device = context_.device();
-  std::vector<Buffer> buffers;
-  for (const std::vector<unsigned char>& image : arena.images()) {
-    if (image.size() > device.info().max_buffer_bytes) {
-      context_.not_claimed("the case needs a buffer of {} bytes, the device makes them up to {}", image.size(),
-                           device.info().max_buffer_bytes);
-    }
-    buffers.emplace_back(device, std::max<size_t>(image.size(), 1));
-    device.write(buffers.back().get(), 0, image.data(), image.size());
-  }
-  const auto operand_at = [&](size_t region) {
-    const Region& at = arena.region(region);
-    return at.none ? bp_operand{} : bp_operand{buffers[at.image].get(), at.element_0, 0};
-  };
-  std::vector<bp_operand> operands;
-  for (size_t i = 0; i < views_.size(); ++i) {
-    operands.push_back(operand_at(effective[i]));
-    if (arena.region(effective[i]).view.immediate && job_.call.inputs[i].count() > 0) {
-      operands.back().immediate = oracle::load(job_.call.inputs[i], 0);
-    }
-  }
-  std::vector<bp_operand> scalar_operands;
-  for (size_t i = 0; i < job_.call.scalars.size(); ++i) {
-    scalar_operands.push_back(on_device ? operand_at(scalars[i]) : bp_operand{nullptr, 0, job_.call.scalars[i]});
-  }
-  bp_execution execution = {};
-  execution.struct_size = sizeof(execution);
-  execution.desc = &desc;
-  execution.inputs = inputs == 0 ? nullptr : operands.data();
-  execution.outputs = operands.data() + inputs;
-  execution.scalars = scalar_operands.empty() ? nullptr : scalar_operands.data();
-  if (workspace_bytes != 0) {
-    const bp_operand at = operand_at(workspace);
-    execution.workspace = at.buffer;
-    execution.workspace_offset = at.offset;
-    execution.workspace_bytes = workspace_bytes;
-  }
-  prepared.plan.execute(device.stream(), execution);
-  ErrorRecord error;
-  expect_ok(device->stream_wait(device.get(), device.stream(), BP_WAIT_FOREVER, &error), error, "stream_wait");
-
-  std::vector<std::vector<unsigned char>> got = arena.images();
-  for (size_t i = 0; i < got.size(); ++i) device.read(buffers[i].get(), 0, got[i].data(), got[i].size());
-  if (workspace_bytes != 0) {
-    const unsigned char* const left = arena.bytes_of(got, workspace);
-    left_in_workspace_.assign(left, left + workspace_bytes);
-  }
-  const std::vector<size_t> written(effective.begin() + static_cast<ptrdiff_t>(inputs), effective.end());
-  const std::string stray = arena.stray_write(got, written);
-  context_.require(stray.empty(), "{}: {}; {}", oracle::operator_of(job_.call.op)->name, stray, text());
-  std::vector<oracle::Tensor> outputs;
-  for (const size_t region : written) outputs.push_back(arena.get(got, region));
-  return outputs;
 }
 
 std::string Execution::text() const {

@@ -33,7 +33,14 @@ class Execution {
   bp_tensor_desc describe(size_t operand, size_t region, bool staged) const;
   bp_op_desc descriptor(const std::vector<bp_tensor_desc>& views) const;
   void check_null_out(const bp_op_desc& desc, const Plan* plan);
-  uint64_t workspace_of(const Prepared& prepared, const bp_op_desc& desc);
+
+  // The parts of a run, in order.
+  struct Launch;
+  void stage(Launch& launch, const bp_plan_info& info) const;
+  void place_workspace(Launch& launch, const Prepared& prepared, const bp_op_desc& desc) const;
+  void upload(Launch& launch) const;
+  void execute(Launch& launch, Prepared& prepared, const bp_op_desc& desc) const;
+  std::vector<oracle::Tensor> download(Launch& launch);
 
   Context& context_;
   Job& job_;

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cases/numeric/execute.hpp"
-#include "oracle/compare.hpp"
+#include "cases/numeric/judge.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
@@ -74,98 +74,6 @@ uint32_t profile_of(const Spec& spec) {
       spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
   return adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
 }
-
-bool is_arithmetic(uint32_t op) {
-  switch (op) {
-    case BP_OP_FILL:
-    case BP_OP_COPY:
-    case BP_OP_CAST:
-    case BP_OP_GATHER:
-    case BP_OP_NEG:
-    case BP_OP_ABS:
-    case BP_OP_COMPARE:
-    case BP_OP_SELECT:
-    case BP_OP_MAX:
-    case BP_OP_MIN:
-      return false;
-    default:
-      return true;
-  }
-}
-
-// The inputs as a device that flushes may read them.
-oracle::Call flushed(const oracle::Call& call) {
-  oracle::Call other = call;
-  for (oracle::Tensor& input : other.inputs) {
-    if (input.dtype != BP_F32 && input.dtype != BP_BF16) continue;
-    for (int64_t i = 0; i < input.count(); ++i) {
-      const uint64_t bits = oracle::load(input, i);
-      if (oracle::is_subnormal(input.dtype, bits)) oracle::store(input, i, bits & oracle::sign_bit(input.dtype));
-    }
-  }
-  return other;
-}
-
-class Judge {
- public:
-  Judge(Context& context, const Spec& spec, const Job& job, const Execution& execution)
-      : context_(context), spec_(spec), job_(job), execution_(execution) {}
-
-  void operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
-    const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(spec_.op);
-    for (size_t o = 0; o < got.size(); ++o) {
-      oracle::Comparison result = oracle::compare(expected[o], got[o], flushes);
-      if (result.worst_share >= 0) context_.note_error(result.worst_share);
-      if (result.bad > 0 && flushes) forgive_flushed(result, expected[o], got[o], o);
-      if (result.bad == 0) continue;
-      context_.fail("{} {}: output {} element {} {}: {}; {} of {} elements are wrong; {}{}",
-                    oracle::operator_of(spec_.op)->name, oracle::format_of(spec_.dtype).name, o, result.first,
-                    oracle::index_text(got[o].shape, result.first),
-                    oracle::difference_text(expected[o], got[o], result.first), result.bad, got[o].count(),
-                    execution_.text(), inputs_text(got[o], result.first));
-    }
-    if (!job_.judge_whole) return;
-    const std::string fault = job_.judge_whole(job_, expected, got);
-    context_.require(fault.empty(), "{} {}: {}; {}", oracle::operator_of(spec_.op)->name,
-                     oracle::format_of(spec_.dtype).name, fault, execution_.text());
-  }
-
- private:
-  // Element by element, an input may have been read as flushed.
-  void forgive_flushed(oracle::Comparison& result, const oracle::Expected& expected, const oracle::Tensor& got,
-                       size_t output) {
-    if (other_.empty()) other_ = oracle::evaluate(flushed(job_.call));
-    oracle::Expected one, two;
-    oracle::Comparison left;
-    for (int64_t i = 0; i < got.count(); ++i) {
-      one.elements = {expected.elements[static_cast<size_t>(i)]};
-      two.elements = {other_[output].elements[static_cast<size_t>(i)]};
-      oracle::Tensor element{got.dtype, {}, std::vector<unsigned char>(oracle::bytes_of(got.dtype))};
-      oracle::store(element, 0, oracle::load(got, i));
-      if (oracle::compare(one, element, true).bad == 0) continue;
-      if (oracle::compare(two, element, true).bad == 0) continue;
-      if (left.bad++ == 0) left.first = i;
-    }
-    result.bad = left.bad;
-    result.first = left.first;
-  }
-
-  // "; of inputs 1 (0x..), 2 (0x..)", where the element has its own of each.
-  std::string inputs_text(const oracle::Tensor& got, int64_t index) const {
-    std::string text;
-    for (const oracle::Tensor& input : job_.call.inputs) {
-      if (input.shape != got.shape) return {};
-      text += fmt::format("{}{}", text.empty() ? "; of " : ", ", oracle::text(input.dtype, oracle::load(input, index)));
-    }
-    return text;
-  }
-
-  Context& context_;
-  const Spec& spec_;
-  const Job& job_;
-  const Execution& execution_;
-  std::vector<oracle::Expected> other_{};
-};
 
 // Whether data of these classes, laid out so, must give more than one value. bool has too few to tell.
 bool must_vary(const Spec& spec, const Job& job) {
@@ -303,6 +211,10 @@ Case described(const Spec& spec, std::string_view more) {
   if (spec.op != BP_OP_FILL && spec.op != BP_OP_IOTA && spec.op != BP_OP_PHILOX)
     made.requirements.push_back("BP-NUM-012");
   if (spec.mode != Mode::once) made.requirements.push_back(requirement_of(spec.mode));
+  const bool reaches_subnormals = spec.values == Values::bounds || spec.values == Values::special ||
+                                  spec.values == Values::exhaustive || spec.values == Values::bits;
+  if (reaches_subnormals && oracle::is_float(spec.dtype)) made.requirements.push_back("BP-NUM-024");
+  if (spec.values == Values::tags) made.requirements.push_back("BP-NUM-036");
   if (spec.shape.count() == 0) made.requirements.push_back("BP-NUM-013");
   if (spec.shape.rank == 0 || spec.shape.rank == BP_MAX_RANK) made.requirements.push_back("BP-NUM-014");
   if (spec.shape.count() > 65535) made.requirements.push_back("BP-NUM-015");

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/judge.hpp"
+
+#include <fmt/format.h>
+
+#include "oracle/compare.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// What may flush where the device declares to: all but moves of bits, sign changes and comparisons.
+bool is_arithmetic(uint32_t op) {
+  switch (op) {
+    case BP_OP_FILL:
+    case BP_OP_COPY:
+    case BP_OP_CAST:
+    case BP_OP_GATHER:
+    case BP_OP_NEG:
+    case BP_OP_ABS:
+    case BP_OP_COMPARE:
+    case BP_OP_SELECT:
+    case BP_OP_ARGMAX:
+    case BP_OP_ARGMIN:
+    case BP_OP_SORT:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// The call as a device sees it that flushes the inputs of `set`, a mask.
+oracle::Call flushed(const oracle::Call& call, size_t set) {
+  oracle::Call other = call;
+  for (size_t i = 0; i < other.inputs.size(); ++i) {
+    oracle::Tensor& input = other.inputs[i];
+    if ((set >> i & 1) == 0 || (input.dtype != BP_F32 && input.dtype != BP_BF16)) continue;
+    for (int64_t k = 0; k < input.count(); ++k) {
+      const uint64_t bits = oracle::load(input, k);
+      if (oracle::is_subnormal(input.dtype, bits)) oracle::store(input, k, bits & oracle::sign_bit(input.dtype));
+    }
+  }
+  return other;
+}
+
+bool element_allowed(const oracle::Expected& expected, const oracle::Tensor& got, int64_t index) {
+  const auto at = static_cast<size_t>(index);
+  oracle::Expected one;
+  one.elements = {expected.elements[at]};
+  if (at < expected.choices.size()) one.choices = {expected.choices[at]};
+  oracle::Tensor element{got.dtype, {}, std::vector<unsigned char>(oracle::bytes_of(got.dtype))};
+  oracle::store(element, 0, oracle::load(got, index));
+  return oracle::compare(one, element, true).bad == 0;
+}
+
+}  // namespace
+
+void Judge::operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
+  const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(spec_.op);
+  const std::string_view name = oracle::operator_of(spec_.op)->name, dtype = oracle::format_of(spec_.dtype).name;
+  for (size_t o = 0; o < got.size(); ++o) {
+    oracle::Comparison result = oracle::compare(expected[o], got[o], flushes);
+    if (result.bad > 0 && flushes) {
+      result.bad = 0;
+      for (int64_t i = 0; i < got[o].count(); ++i) {
+        if (!forgiven(expected[o], got[o], o, i) && result.bad++ == 0) result.first = i;
+      }
+    } else if (result.worst_share >= 0) {
+      context_.note_error(result.worst_share);
+    }
+    if (result.bad == 0) continue;
+    context_.fail("{} {}: output {} element {} {}: {}; {} of {} elements are wrong; {}{}", name, dtype, o, result.first,
+                  oracle::index_text(got[o].shape, result.first),
+                  oracle::difference_text(expected[o], got[o], result.first), result.bad, got[o].count(),
+                  execution_.text(), inputs_text(got[o], result.first));
+  }
+  if (!job_.judge_whole) return;
+  const std::string fault = job_.judge_whole(job_, expected, got);
+  context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
+}
+
+// Each input of an element may have been read as flushed, or not.
+bool Judge::forgiven(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index) {
+  if (element_allowed(expected, got, index)) return true;
+  const size_t sets = size_t{1} << job_.call.inputs.size();
+  for (size_t set = 1; set < sets && flushed_.size() + 1 < sets; ++set) {
+    flushed_.push_back(oracle::evaluate(flushed(job_.call, set)));
+  }
+  for (const std::vector<oracle::Expected>& other : flushed_) {
+    if (element_allowed(other[output], got, index)) return true;
+  }
+  return false;
+}
+
+// "; of 1 (0x..), 2 (0x..)", where the element has its own of each input.
+std::string Judge::inputs_text(const oracle::Tensor& got, int64_t index) const {
+  std::string text;
+  for (const oracle::Tensor& input : job_.call.inputs) {
+    if (input.shape != got.shape) return {};
+    text += fmt::format("{}{}", text.empty() ? "; of " : ", ", oracle::text(input.dtype, oracle::load(input, index)));
+  }
+  return text;
+}
+
+}  // namespace bp::conformance::numeric

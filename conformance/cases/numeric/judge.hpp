@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends a case as failed where its outputs are not what the oracle allows.
+#pragma once
+
+#include "cases/numeric/execute.hpp"
+
+namespace bp::conformance::numeric {
+
+class Judge {
+ public:
+  Judge(Context& context, const Spec& spec, const Job& job, const Execution& execution)
+      : context_(context), spec_(spec), job_(job), execution_(execution) {}
+
+  void operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got);
+
+ private:
+  bool forgiven(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index);
+  std::string inputs_text(const oracle::Tensor& got, int64_t index) const;
+
+  Context& context_;
+  const Spec& spec_;
+  const Job& job_;
+  const Execution& execution_;
+  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of inputs that were read as flushed
+};
+
+}  // namespace bp::conformance::numeric
