@@ -70,9 +70,10 @@ std::vector<Role> roles() {
                    [kind](Context& context, void* bytes, bp_error* error) {
                      Device& device = context.device();
                      if (!device.offers(kind)) {
-                       expect_status(
-                           device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error),
-                           *static_cast<ErrorRecord*>(error), "memory_info", {BP_UNSUPPORTED});
+                       bp_memory_info info = {};
+                       info.struct_size = sizeof(info);
+                       expect_status(device->memory_info(device.get(), kind, &info, error),
+                                     *static_cast<ErrorRecord*>(error), "memory_info", {BP_UNSUPPORTED});
                        context.not_claimed("the device does not offer memory of kind {}", kind);
                      }
                      return device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error);

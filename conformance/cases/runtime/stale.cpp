@@ -103,7 +103,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
     auto runner = std::make_unique<Runner>(device, variant.desc);
     all.push_back({std::move(variant), std::move(runner), std::move(operands), std::move(expected)});
   }
-  context.require(!all.empty(), "the operator is supported in no variant");
+  if (all.empty()) context.not_claimed("{} is supported in no variant", op.name);
   Stream stream(device);
   const auto run = [&](Made& each) {
     each.operands->reset_outputs();
