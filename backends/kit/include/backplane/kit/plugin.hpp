@@ -78,15 +78,18 @@ class HostDriver {
     return {};
   }
   // `options` is "key=value;key=value"; there are none by default.
-  Result<Device*> open(uint32_t, std::string_view options) const {
+  Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
+
+ protected:
+  // For a driver whose Device derives from HostDevice.
+  template <class Derived>
+  Result<Derived*> open_device(std::string_view options) const {
     if (!options.empty()) {
       return unsupported(identity_.name, ": the device option ", options.substr(0, options.find_first_of("=;")),
                          " is not known; there are no options");
     }
-    return new HostDevice(kernels_, memory_limit_);
+    return new Derived(kernels_, memory_limit_);
   }
-
- protected:
   Kernels& kernels() { return kernels_; }
   const Host& host() const { return host_; }
   void set_devices(uint32_t count) { devices_ = count; }
