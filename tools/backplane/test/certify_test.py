@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "checks"))
 import tap
 
-command, reference, mutant = sys.argv[1:]
+command, reference, mutant = map(os.path.abspath, sys.argv[1:])
 library = os.path.join(reference, "libbackplane_reference.so")
 work = tempfile.mkdtemp(prefix="backplane-certify-")
 environment = {**os.environ, "BACKPLANE_PLUGIN_PATH": reference}
