@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects of what a device says of itself.
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -66,8 +70,34 @@ void sum_varies(const Call& call) {
   });
 }
 
+// The host's own flushing of what is read and written, where it has that. Not for log, whose host function goes wrong then,
+// nor for max and min, which are comparisons.
+void flushing(const Call& call) {
+#if defined(__SSE2__)
+  constexpr unsigned kFlushBoth = 0x8040;
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kFlushBoth);
+  honest_kernel(call)(call);
+  _mm_setcsr(before);
+#else
+  honest_kernel(call)(call);
+#endif
+}
+void declares_flushing(bp_device_info& info) { info.capabilities |= BP_CAP_FTZ_F32; }
+
 }  // namespace
 
+const Mutation defect::flushes_as_declared{
+    .kernels =
+        [](Kernels& kernels) {
+          constexpr uint32_t kFlushed = BP_DTYPE_BIT(BP_F32) | BP_DTYPE_BIT(BP_BF16);
+          for (const uint32_t op : {BP_OP_SQRT, BP_OP_RSQRT, BP_OP_EXP, BP_OP_SIN, BP_OP_COS, BP_OP_TANH, BP_OP_ERF,
+                                    BP_OP_FLOOR, BP_OP_RINT, BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_IOTA,
+                                    BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_CUMSUM, BP_OP_MATMUL}) {
+            replace(kernels, op, flushing, kFlushed);
+          }
+        },
+    .plugin = says<declares_flushing>().plugin};
 const Mutation defect::synchronous_lie = says<synchronous>();
 const Mutation defect::alignment_no_power = says<no_alignment>();
 const Mutation defect::device_memory_denied = says<no_device_memory>();
