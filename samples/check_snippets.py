@@ -3,7 +3,7 @@
 """Every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py [--write] ROOT PAGE...
 
 A snippet's fence follows a line `<!-- FILE [REGION] -->`; in FILE the region stands between the comments [REGION] and
-[/REGION]. --write takes the samples' text into the pages instead of checking them."""
+[/REGION]. Without a region it is the file below its licence line. --write takes the samples' text into the pages instead of checking them."""
 import os
 import pathlib
 import re
@@ -13,15 +13,18 @@ import textwrap
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/checks"))
 import tap
 
-snippet = re.compile(r"(?:<!-- (?P<file>\S+) \[(?P<region>\w+)\] -->\n)?^```(?:c|cpp)\n(?P<text>.*?)^```$", re.M | re.S)
+snippet = re.compile(r"(?:<!-- (?P<file>\S+)(?: \[(?P<region>\w+)\])? -->\n)?^```(?:c|cpp)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
 def region(root, file, name):
     text = (root / file).read_text(encoding="utf-8")
+    if not name:
+        return text.split("\n", 1)[1]
     marked = re.search(rf"^[^\n]*\[{name}\][^\n]*\n(.*?)^[^\n]*\[/{name}\][^\n]*$", text, re.M | re.S)
     if not marked:
         raise KeyError(f"{file} has no region [{name}]")
-    return textwrap.dedent(marked[1]).strip("\n") + "\n"
+    unmarked = re.sub(r"^\s*(?://|/\*) \[/?\w+\].*\n", "", marked[1], flags=re.M)  # other regions within this one
+    return textwrap.dedent(unmarked).strip("\n") + "\n"
 
 
 def compare(root, text):
@@ -39,7 +42,7 @@ def compare(root, text):
             faults.append(f"line {line}: {error}")
             return match[0]
         if match["text"] != wanted:
-            faults.append(f"line {line}: differs from {match['file']} [{match['region']}]; mend with --write")
+            faults.append(f"line {line}: differs from {match['file']} [{match['region'] or 'all'}]; mend with --write")
         return text[match.start():match.start("text")] + wanted + "```"
 
     updated = snippet.sub(visit, text)

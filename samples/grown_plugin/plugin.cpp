@@ -90,8 +90,10 @@ class Driver : public HostDriver {
 
   explicit Driver(Host host) : HostDriver(host, {.name = "grown", .version = PLUGIN_VERSION}) {
     kernels().add(BP_OP_ADD, BP_F32, add_f32);
+    // [register]
     kernels().add(BP_OP_MUL, BP_F32, mul_f32);
     kernels().add(BP_OP_NEG, BP_F32, neg_f32);
+    // [/register]
     kernels().add(BP_OP_ARGMAX, BP_F32, argmax_f32);
     kernels().add(BP_OP_SQRT, BP_F32, {.run = sqrt_f32, .dense = true});
     add_max(kernels());
