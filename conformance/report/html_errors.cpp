@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "html.hpp"
-#include "names.hpp"
+#include "oracle/table.hpp"
 #include "verdict.hpp"
 
 namespace bp::conformance::page {
@@ -79,7 +79,7 @@ std::string errors(const Json& certificate) {
     }
   }
   std::string figures, exact;
-  for (const OpRow& row : op_rows()) {
+  for (const oracle::Operator& row : oracle::rows::all) {
     const std::string op(row.name);
     const auto found = operators.find(op);
     if (found == operators.end()) continue;

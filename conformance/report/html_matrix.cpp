@@ -8,6 +8,7 @@
 
 #include "html.hpp"
 #include "names.hpp"
+#include "oracle/table.hpp"
 
 namespace bp::conformance::page {
 
@@ -47,7 +48,7 @@ std::string row(const std::string& op, const std::vector<std::string>& dtypes, c
 
 std::string body(uint32_t kind, std::string_view title, const std::vector<std::string>& dtypes, const Cells& cells) {
   std::string rows;
-  for (const OpRow& each : op_rows()) {
+  for (const oracle::Operator& each : oracle::rows::all) {
     const std::string op(each.name);
     const auto first = cells.lower_bound({op, ""});
     if (each.kind == kind && first != cells.end() && first->first.first == op) rows += row(op, dtypes, cells);

@@ -6,6 +6,8 @@
 
 #include <span>
 
+#include "oracle/table.hpp"
+
 namespace bp::conformance {
 
 namespace {
@@ -22,17 +24,6 @@ constexpr const char* memory_kinds[BP_MEMORY_KINDS] = {"device", "host", "shared
 
 }  // namespace
 
-const std::vector<OpRow>& op_rows() {
-  static const std::vector<OpRow> rows = {
-#define BP_OP_ROW(id, symbol, name, kind, inputs_min, inputs_max, outputs_min, outputs_max, scalars, scalar_dtype, \
-                  attributes, shape_rule, dtype_rule, dtypes, accuracy, profile, doc)                              \
-  {id, name, BP_KIND_##kind, BP_SET_##dtypes, BP_PROFILE_##profile},
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-  };
-  return rows;
-}
-
 const std::vector<std::string_view>& dtype_names() {
   static const std::vector<std::string_view> names = {
 #define BP_DTYPE_ROW(id, symbol, name, ...) name,
@@ -43,7 +34,7 @@ const std::vector<std::string_view>& dtype_names() {
 }
 
 std::string op_name(uint32_t op) {
-  for (const OpRow& row : op_rows()) {
+  for (const oracle::Operator& row : oracle::rows::all) {
     if (row.id == op) return std::string(row.name);
   }
   return fmt::format("operator {}", op);

@@ -9,18 +9,9 @@
 
 namespace bp::conformance {
 
-std::string op_name(uint32_t op);        // "operator 77" for one that is not in the table
-std::string dtype_name(uint32_t dtype);  // "" for none
-// Every row of the tables, in their order.
-struct OpRow {
-  uint32_t id;
-  std::string_view name;
-  uint32_t kind;     // BP_KIND_*
-  uint32_t dtypes;   // mask of BP_DTYPE_BIT
-  uint32_t profile;  // BP_PROFILE_*
-};
-const std::vector<OpRow>& op_rows();
-const std::vector<std::string_view>& dtype_names();
+std::string op_name(uint32_t op);                    // "operator 77" for one that is not in the table
+std::string dtype_name(uint32_t dtype);              // "" for none
+const std::vector<std::string_view>& dtype_names();  // every row, in order
 
 const char* device_type_name(uint32_t type);
 const char* memory_kind_name(uint32_t kind);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "oracle/table.hpp"
 #include "report/names.hpp"
 
 namespace bp::conformance {
@@ -22,7 +23,7 @@ std::string_view extension_of(std::string_view dtype) {
 }
 
 void add_numeric(Catalogue& catalogue, size_t values) {
-  for (const OpRow& op : op_rows()) {
+  for (const oracle::Operator& op : oracle::rows::all) {
     for (uint32_t dtype = 0; dtype < 32; ++dtype) {
       const auto& names = dtype_names();
       const auto name = std::find(names.begin(), names.end(), dtype_name(dtype));
