@@ -32,7 +32,9 @@ std::string seconds(double value) {
 }
 
 std::string percent(double fraction) {
-  return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
+  if (fraction >= 1) return "100 %";
+  if (fraction > 0 && fraction < 0.001) return "below 0.1 %";
+  return fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
 
 std::string plural(uint64_t count, std::string_view noun) {

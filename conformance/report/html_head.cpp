@@ -100,8 +100,10 @@ std::string profiles(const Json& certificate) {
         plural(state["mandatory"], "mandatory case"), reached ? "" : "<ul class=\"t\">" + reasons + "</ul>");
   }
   for (const auto& [name, tally] : verdict["extensions"].items()) {
+    const bool mixed = tally["state"] == "fail" || tally["state"] == "partial";
+    const std::string claims = mixed ? counts_text(tally["counts"]) : plural(total_of(tally["counts"]), "case");
     chips += fmt::format("<li><strong>{}</strong> {} <span class=\"small\">{}</span></li>", upper(text(Json(name))),
-                         mark(tally["state"].get<std::string>()), counts_text(tally["counts"]));
+                         mark(tally["state"].get<std::string>()), claims);
   }
   if (!chips.empty()) chips = "<h3>Extensions</h3>\n<ul class=\"chips\">" + chips + "</ul>\n";
   return fmt::format("<section id=\"profiles\"><h2>Profiles</h2>\n<div class=\"cards\">{}</div>\n{}</section>\n", cards,

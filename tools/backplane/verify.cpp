@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "certify_progress.hpp"
@@ -24,10 +24,11 @@ constexpr size_t most_differences = 20;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad())
+  std::ostringstream text;
+  // A folder opens, and fails on the first read.
+  if (!file || (file.peek() != std::ifstream::traits_type::eof() && !(text << file.rdbuf())) || file.bad())
     fail_usage("verify: {} cannot be read: {}; name the JSON file of a certificate", path, std::strerror(errno));
-  return text;
+  return text.str();
 }
 
 std::string refused_parts(const suite::Verification& verification) {

@@ -325,6 +325,34 @@ def new_on_a_full_disk():
               shown(process))
 
 
+def certificates():
+    """The documents of certify and verify against their schemas; certify_test.py and verify_test.cpp say what they must hold."""
+    library, folder = os.path.join(reference, "libbackplane_reference.so"), work + "/certificates"
+    value = document("certify --list --json", "cases", "certify", "--list")
+    tap.check("certify --list --json has every case", len(value.get("cases", [])) > 20_000, len(value.get("cases", [])))
+    part = ["certify", library, "--filter", "abi.library", "--filter", "numeric.exp.f32", "--seed", "7", "--output", folder, "--quiet"]
+    value = document("certify --json", "certificate", *part)
+    cells = {(cell["op"], cell["dtype"]): cell for cell in value.get("matrix", [])}
+    tap.check("certify --json has errors against bounds", 0 < cells.get(("exp", "f32"), {}).get("error", {}).get("worst_share", 0) <= 1, cells)
+    made = os.path.join(folder, "libbackplane_reference.json")
+    value = document("verify --json", "verify", "verify", made, library, "--quiet", status=1)
+    states = {part["name"]: part["state"] for part in value.get("parts", [])}
+    tap.check("verify of a part is refused, and only for that", value.get("verdict") == "refused" and
+              [name for name, state in states.items() if state == "refused"] == ["run"] and states["sample"] == "unchecked", states)
+    says("verify for people", ["✓ digest", "✗ run", "refused: run"], "verify", made, library, "--quiet", status=1)
+    with open(made, encoding="utf-8") as file:
+        text = file.read()
+    with open(made, "w", encoding="utf-8") as file:
+        file.write(text[: len(text) // 2])
+    says("verify of half a file", ["✗ file", "refused: file"], "verify", made, library, "--quiet", status=1)
+    document("verify of half a file, as JSON", "verify", "verify", made, library, "--quiet", status=1)
+    refused("verify of a file that is not there", ["cannot be read"], 2, "verify", folder + "/nothing.json", library)
+    refused("verify of a folder", ["cannot be read"], 2, "verify", folder, library)
+    refused("verify with a plugin that is not there", ["verify: ", "nothing.so"], 2, "verify", made, "./nothing.so")
+    refused("verify without a plugin", ["PLUGIN"], 2, "verify", made)
+    refused("verify of no case", ["--sample"], 2, "verify", made, library, "--sample", "0")
+
+
 try:
     for part in (general, without_plugin, with_reference, operators_run, run_refuses, with_bad_plugins, shadowing, golden, bench,
                  new, new_on_a_full_disk):
