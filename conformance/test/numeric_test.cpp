@@ -61,7 +61,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
   session.seed = 7;
   size_t index = 0, ran = 0;
   for (const Case& which : catalogue) {
-    if (!is_numeric(which) || index++ % 61 != 0) continue;
+    if (!is_numeric(which) || which.extension == "LARGE" || index++ % 61 != 0) continue;
     try {
       Context context(session, which);
       which.run(context);
