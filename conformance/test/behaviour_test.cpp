@@ -7,6 +7,7 @@
 
 #include "cases/catalogue.hpp"
 #include "harness/context.hpp"
+#include "harness/probe.hpp"
 
 namespace bp::conformance {
 
@@ -73,3 +74,9 @@ TEST(BehaviourCatalogue, IdsAreUniqueAndCite) {
 }  // namespace
 
 }  // namespace bp::conformance
+
+int main(int argc, char** argv) {
+  bp::conformance::serve_probe(argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

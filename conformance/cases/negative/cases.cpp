@@ -17,6 +17,8 @@ void expect_refused(Context& context, const Refusal& refusal) {
     context.require(found, "{} answered {}; expected {}{}", refusal.slot, error.text(status),
                     status_name(refusal.expected[0]), refusal.expected.size() > 1 ? " or its like" : "");
     expect_status(status, error, refusal.slot, {status});
+    context.require(refusal.op == 0 || error.op == refusal.op,
+                    "{} refused operator {} and named operator {} in the record", refusal.slot, refusal.op, error.op);
     context.require(is_text(error.message), "the message of {} is no UTF-8 text", refusal.slot);
   }
   require_well(context);

@@ -18,6 +18,7 @@ struct Refusal {
   std::string_view requirement;
   // The bad call. Checks that what it was to give stays null, and that nothing else was written.
   std::function<bp_status(Context& context, bp_error* error)> call;
+  uint32_t op = 0;  // that the record must name
 };
 
 std::vector<Refusal> query_refusals();

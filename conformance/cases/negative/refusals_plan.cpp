@@ -29,12 +29,16 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
 
 Refusal of_op(const bph_op_info& op, std::string what, std::vector<bp_status> expected, std::string_view requirement,
               uint32_t dtype, Spoil spoil) {
-  return {"plan_create", fmt::format("{}.{}", op.name, what), std::move(expected), requirement,
+  return {"plan_create",
+          fmt::format("{}.{}", op.name, what),
+          std::move(expected),
+          requirement,
           [op, dtype, spoil = std::move(spoil)](Context& context, bp_error* error) {
             OpDesc desc = sample(op, dtype);
             spoil(desc);
             return create(context, desc.get(), error);
-          }};
+          },
+          op.op};
 }
 
 void set_view_flag(OpDesc& desc, uint16_t flag) {

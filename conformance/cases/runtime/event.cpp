@@ -127,7 +127,7 @@ void wait_keeps_its_record(Context& context) {
   Stream stream(device);
   Event event(device), last(device);
   for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
-    delay.enqueue(stream, 4000);
+    delay.enqueue(stream, longer_delay(attempt) / 2);
     stream.record(event.get());
     std::atomic<bool> begun{false}, behind{false};
     std::exception_ptr failure;

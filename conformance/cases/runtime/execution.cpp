@@ -145,49 +145,45 @@ void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   Delay delay(context);
   OpDesc kept = scene.desc;
   state_alignment(device, kept);
+  // What was lent stays mapped and is overwritten: who reads it later reads nonsense, and not by chance the same again.
+  const auto overwrite = [](OpDesc& lent, const GuardedStruct<bp_op_desc>& desc) {
+    std::fill(lent.inputs().begin(), lent.inputs().end(), bp_tensor_desc{});
+    std::fill(lent.outputs().begin(), lent.outputs().end(), bp_tensor_desc{});
+    std::fill(lent.attribute_bytes().begin(), lent.attribute_bytes().end(), static_cast<unsigned char>(0xEE));
+    std::memset(desc.bytes(), 0xEE, sizeof(bp_op_desc));
+  };
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   bp_plan* plan = nullptr;
   ErrorRecord error;
-  {
-    OpDesc passing = kept;
-    const GuardedStruct<bp_op_desc> desc(sizeof(bp_op_desc), passing.get());
-    expect_ok(device->plan_create(device.get(), desc.get(), &plan, &info, &error), error, "plan_create");
-    std::fill(passing.inputs().begin(), passing.inputs().end(), bp_tensor_desc{});
-    std::fill(passing.outputs().begin(), passing.outputs().end(), bp_tensor_desc{});
-    std::fill(passing.attribute_bytes().begin(), passing.attribute_bytes().end(), static_cast<unsigned char>(0xEE));
-    std::memset(desc.bytes(), 0xEE, sizeof(bp_op_desc));
-  }
+  OpDesc of_create = kept;
+  const GuardedStruct<bp_op_desc> create_desc(sizeof(bp_op_desc), of_create.get());
+  expect_ok(device->plan_create(device.get(), create_desc.get(), &plan, &info, &error), error, "plan_create");
+  overwrite(of_create, create_desc);
   const Owner<bp_plan, &bp_device_api::plan_destroy> owner(device, plan);
   const Buffer workspace(device, std::max<uint64_t>(info.workspace_bytes, 1));
   Stream stream(device);
   for (int round = 0; round < 3; ++round) {
     scene.operands.reset_outputs();
     delay.enqueue(stream, context.below(1200));
-    {
-      OpDesc passing = kept;
-      const GuardedStruct<bp_op_desc> desc(sizeof(bp_op_desc), passing.get());
-      std::vector<bp_operand> in, out, scalars = scene.operands.scalars();
-      for (const Buffer& buffer : scene.operands.inputs()) in.push_back({buffer.get(), 0, 0});
-      for (const Buffer& buffer : scene.operands.outputs()) out.push_back({buffer.get(), 0, 0});
-      bp_execution value = {};
-      value.desc = desc.get();
-      value.inputs = in.data();
-      value.outputs = out.data();
-      value.scalars = scalars.data();
-      value.workspace = info.workspace_bytes == 0 ? nullptr : workspace.get();
-      value.workspace_bytes = info.workspace_bytes;
-      const GuardedStruct<bp_execution> execution(sizeof(bp_execution), value);
-      expect_ok(device->plan_execute(device.get(), stream.get(), plan, execution.get(), &error), error, "plan_execute");
-      std::memset(execution.bytes(), 0xEE, sizeof(bp_execution));
-      std::memset(desc.bytes(), 0xEE, sizeof(bp_op_desc));
-      std::memset(in.data(), 0xEE, in.size() * sizeof(bp_operand));
-      std::memset(out.data(), 0xEE, out.size() * sizeof(bp_operand));
-      std::memset(scalars.data(), 0xEE, scalars.size() * sizeof(bp_operand));
-      std::fill(passing.inputs().begin(), passing.inputs().end(), bp_tensor_desc{});
-      std::fill(passing.outputs().begin(), passing.outputs().end(), bp_tensor_desc{});
-      std::fill(passing.attribute_bytes().begin(), passing.attribute_bytes().end(), static_cast<unsigned char>(0xEE));
-    }
+    OpDesc of_execute = kept;
+    const GuardedStruct<bp_op_desc> desc(sizeof(bp_op_desc), of_execute.get());
+    std::vector<bp_operand> in, out, scalars = scene.operands.scalars();
+    for (const Buffer& buffer : scene.operands.inputs()) in.push_back({buffer.get(), 0, 0});
+    for (const Buffer& buffer : scene.operands.outputs()) out.push_back({buffer.get(), 0, 0});
+    bp_execution value = {};
+    value.desc = desc.get();
+    value.inputs = in.data();
+    value.outputs = out.data();
+    value.scalars = scalars.data();
+    value.workspace = info.workspace_bytes == 0 ? nullptr : workspace.get();
+    value.workspace_bytes = info.workspace_bytes;
+    const GuardedStruct<bp_execution> execution(sizeof(bp_execution), value);
+    expect_ok(device->plan_execute(device.get(), stream.get(), plan, execution.get(), &error), error, "plan_execute");
+    overwrite(of_execute, desc);
+    std::memset(execution.bytes(), 0xEE, sizeof(bp_execution));
+    for (std::vector<bp_operand>* lent : {&in, &out, &scalars})
+      std::fill(lent->begin(), lent->end(), bp_operand{nullptr, UINT64_MAX, 0xEEEEEEEE});
     stream.wait();
     scene.check("an execution whose descriptor and operands were overwritten after the call");
   }

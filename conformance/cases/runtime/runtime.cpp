@@ -19,6 +19,8 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_concurrency_cases(catalogue);
   add_leak_cases(catalogue);
   add_import_cases(catalogue);
+  add_thread_state_cases(catalogue);
+  add_process_cases(catalogue);
 }
 
 }  // namespace bp::conformance

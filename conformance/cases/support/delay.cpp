@@ -12,10 +12,9 @@ constexpr uint64_t step_ns = 1'000'000;  // of a whole copy; shorter delays copy
 constexpr uint64_t least_bytes = 2u << 20, most_bytes = 256u << 20;
 constexpr uint64_t most_copies = 200;
 
-// What one more copy in a queue takes, whatever a submission and a wait take. The least of several tries: load on the
-// machine only lengthens them.
+// What one more copy in a queue takes, whatever a submission and a wait take. The least of many tries, each too short to be
+// interrupted for sure: load on the machine only lengthens them.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
-  constexpr unsigned many = 4;
   Stream stream(device);
   const auto timed = [&](unsigned count) {
     const uint64_t begin = now_ns();
@@ -24,12 +23,12 @@ uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
     return now_ns() - begin;
   };
   timed(1);  // touches the pages
-  uint64_t one = UINT64_MAX, all = UINT64_MAX;
-  for (int i = 0; i < 3; ++i) {
+  uint64_t one = UINT64_MAX, two = UINT64_MAX;
+  for (int i = 0; i < 12; ++i) {
     one = std::min(one, timed(1));
-    all = std::min(all, timed(many));
+    two = std::min(two, timed(2));
   }
-  return std::max<uint64_t>(all > one ? (all - one) / (many - 1) : 0, 1000);
+  return std::max<uint64_t>({two > one ? two - one : 0, one / 8, 1000});
 }
 
 struct Calibration {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe.hpp"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "probes.hpp"
+
+extern char** environ;
+
+namespace bp::conformance {
+
+namespace {
+constexpr const char* mark = "--conformance-probe";
+constexpr int64_t limit_ms = 20'000;
+
+std::string end_text(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+}  // namespace
+
+ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index) {
+  std::string index = std::to_string(device_index), name = probe, library = path, flag = mark;
+  char program[] = "/proc/self/exe";
+  char* const arguments[] = {program, flag.data(), name.data(), library.data(), index.data(), nullptr};
+  pid_t child = 0;
+  if (const int error = posix_spawn(&child, program, nullptr, nullptr, arguments, environ); error != 0)
+    return {false, fmt::format("no process could be started: {}", std::strerror(error))};
+  const auto begin = std::chrono::steady_clock::now();
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    if (passed > std::chrono::milliseconds(limit_ms)) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return {false, fmt::format("no end within {} seconds", limit_ms / 1000)};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {WIFEXITED(status) && WEXITSTATUS(status) == probe_ended_well, end_text(status)};
+}
+
+void serve_probe(int argc, char** argv) {
+  if (argc != 5 || std::string_view(argv[1]) != mark) return;
+  do_probe(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)));
+}
+
+}  // namespace bp::conformance
