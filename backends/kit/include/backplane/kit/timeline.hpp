@@ -20,14 +20,17 @@ inline void cpu_pause() {
 #endif
 }
 
-// Polls `done` for some tens of microseconds, then gives up. Yields, so that two cores are enough.
+// Polls `done` for some tens of microseconds, then gives up. Yields, so that two cores are enough; on a busy machine one
+// yield may take milliseconds, and it is the last.
 template <class Done>
 bool spin_until(const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
   for (int round = 0; round < 16; ++round) {
     for (int i = 0; i < 16; ++i) {
       if (done()) return true;
       cpu_pause();
     }
+    if (std::chrono::steady_clock::now() >= end) break;
     std::this_thread::yield();
   }
   return done();
