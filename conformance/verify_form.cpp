@@ -151,7 +151,8 @@ std::string first_difference(const Json& derived, const Json& given, const std::
     for (const auto& [key, value] : derived.items()) {
       if (is_free(key, place)) continue;
       if (!given.contains(key)) return fmt::format("{}/{} is missing", place, key);
-      if (std::string found = first_difference(value, given[key], place + "/" + key); !found.empty()) return found;
+      if (std::string found = first_difference(value, given[key], fmt::format("{}/{}", place, key)); !found.empty())
+        return found;
     }
     for (const auto& [key, value] : given.items()) {
       if (!is_free(key, place) && !derived.contains(key)) return fmt::format("{}/{} does not belong there", place, key);
