@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -66,7 +67,8 @@ class Context {
 
   // The greatest error over its bound that the case saw, for the distribution in the report: 1 is at the bound.
   void note_error(double share) {
-    if (share > error_share_) error_share_ = share;
+    constexpr double most = 1e300;  // the report knows no infinity
+    if (share > error_share_) error_share_ = std::min(share, most);
   }
   double error_share() const { return error_share_; }
 

@@ -43,7 +43,6 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   std::set<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.insert(line);
   for (const oracle::Operator& row : oracle::rows::all) {
-    if (row.kind != BP_KIND_PRIMITIVE) continue;
     std::string sentence;
     for (const char letter : row.doc) sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);
     const std::string line = fmt::format("| BP-OPR-{:03} | {}. | `conformance` |", row.id, sentence);
@@ -67,7 +66,8 @@ TEST(Numeric, TheReferencePluginPassesASample) {
       which.run(context);
       ++ran;
     } catch (const CaseEnd& end) {
-      ADD_FAILURE() << which.id << ": " << end.message;
+      const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && end.outcome == Outcome::not_claimed;
+      if (!decomposed) ADD_FAILURE() << which.id << ": " << end.message;
     }
   }
   session.close();

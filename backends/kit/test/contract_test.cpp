@@ -62,6 +62,20 @@ class Guarded {
   size_t size_;
 };
 
+TEST_F(KitTest, CompositesHaveDtypesOfTheirOwnAndOperandsThatAreAbsent) {
+  Op op;
+  op.in.assign(5, view({4}));
+  op.in[0].dtype = op.in[1].dtype = BP_I8;
+  op.in[3] = {};
+  const bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
+  op.desc.attributes = &attributes;
+  ASSERT_EQ(prepare(BP_OP_QUANTIZED_MATMUL, op), BP_OK) << error.message;
+  bp_buffer *in = buffer(), *out = buffer();
+  ASSERT_EQ(execute(a, op, {{in, 0, 0}, {in, 0, 0}, {in, 0, 0}, {}, {in, 0, 0}}, {out, 0, 0}), BP_OK) << error.message;
+  ASSERT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(map(out)[0], 4);
+}
+
 TEST_F(KitTest, InputStructsRejectWhatIsNotKnown) {
   for (const auto& [size, tail, expected] :
        {std::tuple{BP_BUFFER_DESC_MIN_SIZE - 4, 0, BP_INVALID_ARGUMENT}, std::tuple{BP_BUFFER_DESC_MIN_SIZE, 0, BP_OK},

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 #include <stdexcept>
@@ -44,6 +45,12 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_ADD, BP_F32, {.run = add, .dense = true, .workspace_bytes = 256});
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
+    });
+    // The number of operands that are there, in every element.
+    kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
+      const auto there =
+          std::count_if(call.inputs.begin(), call.inputs.end(), [](const View& in) { return in.dtype != 0; });
+      std::fill_n(call.out().as<float>(), call.out().elements(), static_cast<float>(there));
     });
     set_memory_limit(1 << 20);
   }

@@ -85,6 +85,23 @@ void fill_integer(oracle::Tensor& tensor, Data data, Random& random) {
 
 std::string_view name_of(Data data) { return names[static_cast<size_t>(data)]; }
 
+std::string_view requirement_of(Data data) {
+  switch (data) {
+    case Data::one_inf:
+    case Data::two_infs:
+    case Data::one_nan:
+      return "BP-NUM-043";
+    case Data::zero_mean:
+    case Data::spikes:
+    case Data::positive:
+    case Data::tenth:
+    case Data::cancel:
+      return "BP-NUM-041";
+    default:
+      return "BP-NUM-040";
+  }
+}
+
 int64_t whole_limit(uint32_t dtype) { return int64_t{1} << std::min(oracle::format_of(dtype).precision, 24); }
 
 void fill_integers(oracle::Tensor& tensor, int64_t limit, Random& random) {

@@ -28,6 +28,8 @@ enum class Data : int32_t {
   count,
 };
 std::string_view name_of(Data data);
+// What summing such data shows.
+std::string_view requirement_of(Data data);
 constexpr int32_t number_of(Data data) { return static_cast<int32_t>(data); }
 
 // Fills the tensor. `terms`: how many elements are summed at most; integers stay exact for that many.

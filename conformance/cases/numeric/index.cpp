@@ -94,6 +94,17 @@ Job make_gather(const Spec& spec, Random& random) {
   return job;
 }
 
+// Cells whose bits change where something is added to them or compared with them though no index chose them.
+void plant_fragile(oracle::Tensor& io, Random& random) {
+  constexpr int64_t few = 16;
+  if (!oracle::is_float(io.dtype)) return;
+  for (int64_t i = 0; i < io.count(); ++i) {
+    const uint64_t draw = random();
+    if (draw % 4 == 0) oracle::store(io, i, oracle::sign_bit(io.dtype));  // -0
+    if (draw % 32 == 1 && io.count() >= few) oracle::store(io, i, oracle::signalling_nan_bits(io.dtype));
+  }
+}
+
 Job make_scatter(const Spec& spec, Random& random) {
   const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
   const auto mode = static_cast<uint32_t>(spec.parameters[mode_parameter]);
@@ -114,6 +125,7 @@ Job make_scatter(const Spec& spec, Random& random) {
       fill(*tensor, data, shape[axis] + 1, random);
     }
   }
+  if (mode != BP_SCATTER_SET) plant_fragile(job.call.outputs[0], random);
   return job;
 }
 

@@ -200,6 +200,24 @@ Job make(const Spec& spec, Random& random) {
   return job;
 }
 
+std::string_view requirement_of(Kind kind, uint32_t precision) {
+  if (precision != BP_PRECISION_FULL) return "BP-NUM-044";
+  switch (kind) {
+    case Kind::one_inf:
+    case Kind::right_inf:
+    case Kind::one_nan:
+      return "BP-NUM-043";
+    case Kind::integers:
+    case Kind::one_hot:
+    case Kind::significands:
+    case Kind::partial:
+    case Kind::extremes:
+      return "BP-NUM-040";
+    default:
+      return "BP-NUM-042";
+  }
+}
+
 class Adder {
  public:
   Adder(Catalogue& catalogue, uint32_t dtype, uint32_t second)
@@ -226,7 +244,7 @@ class Adder {
         .append(".")
         .append(kind_names[static_cast<size_t>(kind)])
         .append(words[precision]);
-    add(catalogue_, spec, more);
+    add(catalogue_, spec, more, {requirement_of(kind, precision)});
     if (precision != BP_PRECISION_FULL) catalogue_.back().extension = precisions[precision];
   }
 

@@ -12,6 +12,13 @@ void add_numeric_cases(Catalogue& catalogue) {
   numeric::add_scan(catalogue);
   numeric::add_matmul(catalogue);
   numeric::add_philox(catalogue);
+  numeric::add_activations(catalogue);
+  numeric::add_softmax(catalogue);
+  numeric::add_norms(catalogue);
+  numeric::add_windows(catalogue);
+  numeric::add_attention(catalogue);
+  numeric::add_quantisation(catalogue);
+  numeric::add_lookups(catalogue);
   numeric::add_large(catalogue);
 }
 

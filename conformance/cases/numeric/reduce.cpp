@@ -94,7 +94,12 @@ class Adder {
     spec.parameters = {static_cast<int32_t>(axes), number_of(data)};
     std::string more("axes_");
     for (uint32_t d = 0; d < shape.rank; ++d) more += (axes >> d & 1) != 0 ? '1' : '0';
-    add(catalogue_, spec, more.append(".").append(name_of(data)));
+    more.append(".").append(name_of(data));
+    if (is_sum(op_) && oracle::is_float(dtype_)) {
+      add(catalogue_, spec, more, {requirement_of(data)});
+    } else {
+      add(catalogue_, spec, more);
+    }
   }
 
  private:

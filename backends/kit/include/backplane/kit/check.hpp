@@ -104,6 +104,10 @@ inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attri
   const auto wrong = [&](const char* what, uint32_t dtype, uint32_t legal) {
     return invalid_argument(op.name, ": ", what, " is ", dtype_name(dtype), ", legal is ", dtype_list(legal));
   };
+  if (op.rule == BP_RULE_COMPOSITE) {  // its own: quantized operands come before the float ones
+    out = {t, result(0)};
+    return {};
+  }
   if (!in_set(op.dtypes, t)) return wrong("its dtype", t, op.dtypes);
   const uint32_t only_t = BP_DTYPE_BIT(t);
   const auto first = [&](uint32_t legal) {

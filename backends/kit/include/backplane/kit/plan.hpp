@@ -51,7 +51,7 @@ inline Status bind_view(const OpInfo& op, const char* role, uint32_t index, cons
     int64_t& side = reach < 0 ? low : high;
     if (__builtin_add_overflow(side, reach, &side)) too_far = true;
   }
-  if (empty) {
+  if (empty || desc.dtype == 0) {  // nothing there, or an optional operand that is absent
     view.data = nullptr;
     return {};
   }

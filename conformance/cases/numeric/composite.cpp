@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/composite.hpp"
+
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// On the plugin's own version of the composite.
+void run_native(Context& context, const Spec& spec) {
+  try {
+    run(context, spec);
+  } catch (const CaseEnd& end) {
+    if (end.outcome != Outcome::not_claimed) throw;
+    context.not_claimed("{} runs by decomposition: {}", oracle::operator_of(spec.op)->name, end.message);
+  }
+}
+
+}  // namespace
+
+void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more) {
+  add(catalogue, spec, more);
+  catalogue.back().run = [spec](Context& context) { run_native(context, spec); };
+}
+
+oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random) {
+  oracle::Tensor tensor = make_tensor(dtype, shape);
+  fill(tensor, data, terms, random);
+  return tensor;
+}
+
+oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
+                      Random& random) {
+  oracle::Tensor tensor = make_tensor(dtype, shape);
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    oracle::store(tensor, i, oracle::encode(dtype, (2 * unit(random) - 1) * scale + offset));
+  }
+  return tensor;
+}
+
+Shape shape_of(const std::vector<int64_t>& extents) {
+  Shape shape;
+  for (const int64_t extent : extents) shape.extents[shape.rank++] = static_cast<int32_t>(extent);
+  return shape;
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the composites' cases share: a plugin may have the composite natively, and is measured then; else a host runs it by
+// its decomposition, and the case is not claimed.
+#pragma once
+
+#include "cases/numeric/data.hpp"
+#include "cases/numeric/values.hpp"
+
+namespace bp::conformance::numeric {
+
+inline constexpr uint32_t float_dtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
+// Beside dense, for operators that lay no stress on where operands lie.
+inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, Layout::transposed,
+                                            Layout::reversed, Layout::mixed,  Layout::own};
+
+// As `add`; how the composite is executed is decided in one place.
+void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more);
+
+oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random);
+// Scaled and moved: value * scale + offset.
+oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
+                      Random& random);
+// For the name of a case whose extents come from a table.
+Shape shape_of(const std::vector<int64_t>& extents);
+// An output, to be written.
+inline oracle::Tensor output(uint32_t dtype, const std::vector<int64_t>& shape) { return {dtype, shape, {}}; }
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of attention and rope.
+#include <cmath>
+#include <limits>
+
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/families.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+struct Setup {
+  std::string_view name;
+  int64_t batches, heads, groups, queries, keys, depth, width;
+};
+constexpr Setup setups[] = {
+    {"square", 2, 3, 3, 7, 7, 8, 8},  {"more_keys", 1, 2, 2, 4, 9, 16, 5}, {"more_queries", 1, 2, 2, 9, 4, 16, 5},
+    {"grouped", 1, 6, 2, 5, 6, 8, 4}, {"one_group", 2, 4, 1, 3, 8, 4, 4},  {"one_query", 2, 4, 2, 1, 33, 16, 16},
+    {"one_key", 1, 2, 1, 5, 1, 8, 3}, {"long", 1, 2, 1, 17, 129, 64, 33},
+};
+
+enum class Mask : int32_t { none, added, boolean, nothing };
+constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"};
+
+// Spec: parameters are the setup, causal, the mask, and whether the logarithm of the sum is asked for and data are sharp.
+Job make_attention(const Spec& spec, Random& random) {
+  const Setup& s = setups[spec.parameters[0]];
+  const auto mask = static_cast<Mask>(spec.parameters[2]);
+  Job job;
+  job.call.op = spec.op;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.depth)));
+  set_attributes(job, bp_attention_attributes{0, static_cast<uint32_t>(spec.parameters[1]), scale, BP_PRECISION_FULL});
+  const long double reach = spec.parameters[4] != 0 ? 30 : 1;
+  job.call.inputs = {scaled(spec.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
+                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
+                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.width}, 1, 0, random)};
+  const std::vector<int64_t> rows = {s.batches, s.heads, s.queries, s.keys};
+  if (mask == Mask::boolean) {
+    oracle::Tensor seen = make_tensor(BP_BOOL, rows);
+    for (int64_t i = 0; i < seen.count(); ++i) oracle::store(seen, i, random() % 3 == 0 ? 0 : 1);
+    job.call.inputs.push_back(seen);
+  } else if (mask != Mask::none) {
+    oracle::Tensor added = scaled(spec.dtype, rows, 1, 0, random);
+    for (int64_t i = 0; i < added.count(); ++i) {
+      const bool hidden = mask == Mask::nothing ? i / s.keys % 2 == 0 : random() % 4 == 0;
+      if (hidden) oracle::store(added, i, oracle::infinity_bits(spec.dtype, true));
+    }
+    job.call.inputs.push_back(added);
+  }
+  job.call.outputs = {output(spec.dtype, {s.batches, s.heads, s.queries, s.width})};
+  if (spec.parameters[3] != 0) job.call.outputs.push_back(output(spec.dtype, {s.batches, s.heads, s.queries}));
+  return job;
+}
+
+void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
+  const auto put = [&](size_t setup, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
+                       Layout layout = Layout::dense, Mode mode = Mode::once) {
+    Spec spec{
+        .op = BP_OP_ATTENTION,
+        .dtype = dtype,
+        .shape = shape_of({setups[setup].batches, setups[setup].heads, setups[setup].queries, setups[setup].width}),
+        .layout = layout,
+        .values = Values::family,
+        .mode = mode,
+        .make = make_attention};
+    spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp};
+    std::string more(setups[setup].name);
+    more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal != 0 ? ".causal" : ".all");
+    add_composite(catalogue, spec, more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : ""));
+  };
+  for (size_t setup = 0; setup < std::size(setups); ++setup) {
+    for (const int32_t causal : {0, 1}) {
+      for (const Mask mask : {Mask::none, Mask::added, Mask::boolean, Mask::nothing}) {
+        put(setup, causal, mask, 0, 0);
+        put(setup, causal, mask, 1, 1);
+      }
+    }
+  }
+  for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
+  put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+}
+
+// Spec: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.
+Job make_rope(const Spec& spec, Random& random) {
+  std::vector<int64_t> shape = spec.shape.list();
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_rope_attributes{0, static_cast<uint32_t>(spec.parameters[0]), 10000.0f,
+                                         static_cast<uint32_t>(spec.parameters[1])});
+  job.call.inputs = {scaled(spec.dtype, shape, 2, 0, random)};
+  job.call.outputs = {output(spec.dtype, shape)};
+  shape.pop_back();
+  oracle::Tensor position = make_tensor(BP_I32, shape);
+  for (int64_t i = 0; i < position.count(); ++i) {
+    const int64_t drawn =
+        i % 4 == 0 ? i / 4 : static_cast<int64_t>(random() % (static_cast<uint64_t>(spec.parameters[2]) + 1));
+    oracle::store(position, i, oracle::encode_integer(BP_I32, drawn));
+  }
+  job.call.inputs.push_back(position);
+  return job;
+}
+
+void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
+  const auto put = [&](const Shape& shape, int32_t interleaved, int32_t extent, int32_t furthest,
+                       Layout layout = Layout::dense) {
+    Spec spec{.op = BP_OP_ROPE,
+              .dtype = dtype,
+              .shape = shape,
+              .layout = layout,
+              .values = Values::family,
+              .make = make_rope};
+    spec.parameters = {interleaved, extent, furthest};
+    std::string more(interleaved != 0 ? "pairs" : "halves");
+    add_composite(catalogue, spec,
+                  more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
+  };
+  for (const int32_t interleaved : {0, 1}) {
+    for (const int32_t furthest : {0, 15, 4095, 131071}) {
+      put({2, 3, 5, 8}, interleaved, 0, furthest);
+      put({9, 64}, interleaved, 0, furthest);
+      put({4, 12}, interleaved, 8, furthest);
+    }
+    put({7, 2}, interleaved, 0, 100);
+    for (const Layout layout : common_layouts) put({2, 5, 8}, interleaved, 6, 100, layout);
+  }
+}
+
+}  // namespace
+
+void add_attention(Catalogue& catalogue) {
+  for (const uint32_t dtype : float_dtypes) {
+    add_attention_of(catalogue, dtype);
+    add_rope_of(catalogue, dtype);
+  }
+}
+
+}  // namespace bp::conformance::numeric

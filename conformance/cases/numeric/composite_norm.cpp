@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of layer_norm, rms_norm, group_norm, batch_norm and norm_bwd.
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/families.hpp"
+#include "oracle/norm.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+enum class Spread : int32_t {
+  usual,
+  offset,    // far from 0: the mean square less the squared mean cancels
+  small,     // a variance below epsilon: where epsilon is added shows
+  constant,  // no variance at all
+  spikes,
+  count,
+};
+constexpr std::string_view spread_names[] = {"usual", "offset", "small", "constant", "spikes"};
+static_assert(std::size(spread_names) == static_cast<size_t>(Spread::count));
+constexpr float epsilon = 1e-5f;
+
+oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spread spread, Random& random) {
+  switch (spread) {
+    case Spread::offset:
+      return scaled(dtype, shape, 1, 1000, random);
+    case Spread::small:
+      return scaled(dtype, shape, 1e-3L, 0, random);
+    case Spread::constant:
+      return scaled(dtype, shape, 0, 2.5L, random);
+    case Spread::spikes:
+      return filled(dtype, shape, Data::spikes, 1, random);
+    default:
+      return scaled(dtype, shape, 2, 0.5L, random);
+  }
+}
+
+// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: how many optional ones are there.
+enum Parameter { detail_parameter, spread_parameter, inputs_parameter, outputs_parameter, norm_parameter };
+
+std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
+  std::vector<int64_t> picked;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool inside = (axes >> d & 1) != 0;
+    if (reduced) picked.push_back(inside ? 1 : shape[d]);
+    if (!reduced && inside) picked.push_back(shape[d]);
+  }
+  return picked;
+}
+
+// Shapes of gamma, and of mean and rstd.
+struct Shapes {
+  std::vector<int64_t> parameter, statistic;
+};
+Shapes shapes_of(uint32_t norm, const std::vector<int64_t>& shape, int32_t detail) {
+  switch (norm) {
+    case BP_NORM_GROUP:
+      return {{shape[1]}, {shape[0], detail}};
+    case BP_NORM_BATCH:
+      return {{shape[1]}, {shape[1]}};
+    default:
+      return {along(shape, static_cast<uint32_t>(detail), false), along(shape, static_cast<uint32_t>(detail), true)};
+  }
+}
+
+uint32_t norm_of(uint32_t op) {
+  switch (op) {
+    case BP_OP_RMS_NORM:
+      return BP_NORM_RMS;
+    case BP_OP_GROUP_NORM:
+      return BP_NORM_GROUP;
+    case BP_OP_BATCH_NORM:
+      return BP_NORM_BATCH;
+    default:
+      return BP_NORM_LAYER;
+  }
+}
+
+Job make(const Spec& spec, Random& random) {
+  const std::vector<int64_t> shape = spec.shape.list();
+  const int32_t detail = spec.parameters[detail_parameter];
+  const Shapes shapes = shapes_of(norm_of(spec.op), shape, detail);
+  Job job;
+  job.call.op = spec.op;
+  job.call.inputs = {spread_of(spec.dtype, shape, static_cast<Spread>(spec.parameters[spread_parameter]), random)};
+  job.call.outputs = {output(spec.dtype, shape)};
+  const auto parameter = [&](long double middle) { return scaled(spec.dtype, shapes.parameter, 1, middle, random); };
+  if (spec.op == BP_OP_BATCH_NORM) {
+    set_attributes(job, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
+    job.call.inputs.insert(job.call.inputs.end(), {parameter(1), parameter(0), parameter(0), parameter(2)});
+  } else {
+    const auto number = static_cast<uint32_t>(detail);
+    if (spec.op == BP_OP_GROUP_NORM) {
+      set_attributes(job, bp_group_norm_attributes{0, number, epsilon, 0});
+    } else {
+      set_attributes(job, bp_norm_attributes{0, number, epsilon, 0});
+    }
+    for (int32_t i = 0; i < spec.parameters[inputs_parameter]; ++i)
+      job.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
+  }
+  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i)
+    job.call.outputs.push_back(output(spec.dtype, shapes.statistic));
+  return job;
+}
+
+Job make_backward(const Spec& spec, Random& random) {
+  const std::vector<int64_t> shape = spec.shape.list();
+  const auto norm = static_cast<uint32_t>(spec.parameters[norm_parameter]);
+  const int32_t detail = spec.parameters[detail_parameter], inputs = spec.parameters[inputs_parameter];
+  const bool by_axes = norm == BP_NORM_LAYER || norm == BP_NORM_RMS;
+  const Shapes shapes = shapes_of(norm, shape, detail);
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_norm_bwd_attributes{0, norm, by_axes ? static_cast<uint32_t>(detail) : 0,
+                                             norm == BP_NORM_GROUP ? static_cast<uint32_t>(detail) : 0, epsilon, 0});
+  job.call.inputs = {scaled(spec.dtype, shape, 1, 0, random),
+                     spread_of(spec.dtype, shape, static_cast<Spread>(spec.parameters[spread_parameter]), random)};
+  if (inputs > 0) job.call.inputs.push_back(scaled(spec.dtype, shapes.parameter, 1, 1, random));
+  if (inputs > 1) {  // what the forward gave
+    const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
+                                      : norm == BP_NORM_BATCH
+                                          ? oracle::group_batch(shape)
+                                          : oracle::group_axes(shape, static_cast<uint32_t>(detail));
+    oracle::Tensor mean = make_tensor(spec.dtype, shapes.statistic), rstd = mean;
+    for (size_t g = 0; g < grouping.members.size(); ++g) {
+      const oracle::Moments moments = oracle::moments_of(job.call.inputs[1], grouping.members[g]);
+      const long double square = moments.variance + (norm == BP_NORM_RMS ? moments.mean * moments.mean : 0);
+      oracle::store(mean, static_cast<int64_t>(g), oracle::encode(spec.dtype, moments.mean));
+      oracle::store(rstd, static_cast<int64_t>(g),
+                    oracle::encode(spec.dtype, 1 / std::sqrt(square + static_cast<long double>(epsilon))));
+    }
+    job.call.inputs.push_back(norm == BP_NORM_RMS ? oracle::Tensor{} : mean);  // rms has none
+    job.call.inputs.push_back(rstd);
+  }
+  job.call.outputs = {output(spec.dtype, shape)};
+  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i)
+    job.call.outputs.push_back(output(spec.dtype, shapes.parameter));
+  return job;
+}
+
+class Adder {
+ public:
+  Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype) : catalogue_(catalogue), op_(op), dtype_(dtype) {}
+
+  void operator()(const Shape& shape, int32_t detail, Spread spread, int32_t inputs, int32_t outputs,
+                  Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t norm = 0) {
+    constexpr std::string_view norms[] = {"layer.", "rms.", "group.", "batch."};
+    const bool backward = op_ == BP_OP_NORM_BWD;
+    Spec spec{.op = op_,
+              .dtype = dtype_,
+              .shape = shape,
+              .layout = layout,
+              .values = Values::family,
+              .mode = mode,
+              .make = backward ? make_backward : make};
+    spec.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm)};
+    std::string more(backward ? norms[norm] : std::string_view());
+    more.append(std::to_string(detail)).append(".").append(spread_names[static_cast<size_t>(spread)]);
+    more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
+    add_composite(catalogue_, spec, more);
+  }
+
+  // `inputs`, `outputs`: the most optional ones.
+  void rows(int32_t inputs, int32_t outputs) {
+    for (int32_t spread = 0; spread < static_cast<int32_t>(Spread::count); ++spread) {
+      for (const int32_t n : {1, 2, 3, 17, 64, 257, 1024})
+        (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
+      (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
+    }
+    (*this)({4097, 3}, 0b01, Spread::offset, inputs, outputs);
+    (*this)({3, 5, 4}, 0b101, Spread::usual, inputs, outputs);
+    for (int32_t in = 0; in <= inputs; ++in) {
+      for (int32_t out = 0; out < outputs; ++out) (*this)({4, 33}, 0b10, Spread::usual, in, out);
+    }
+    for (const Layout layout : common_layouts) (*this)({5, 4, 11}, 0b100, Spread::usual, inputs, outputs, layout);
+    for (const Mode mode : {Mode::twice, Mode::resized})
+      (*this)({5, 33}, 0b10, Spread::usual, inputs, outputs, Layout::dense, mode);
+  }
+
+  void images(std::initializer_list<int32_t> details, int32_t inputs, int32_t outputs, uint32_t norm = 0) {
+    for (const int32_t detail : details) {
+      for (int32_t spread = 0; spread < static_cast<int32_t>(Spread::count); ++spread) {
+        for (const Shape& shape : {Shape{2, 6, 5, 4}, Shape{1, 6, 3}, Shape{3, 6, 1, 2, 2}}) {
+          (*this)(shape, detail, static_cast<Spread>(spread), inputs, outputs, Layout::dense, Mode::once, norm);
+        }
+      }
+      for (const Layout layout : common_layouts)
+        (*this)({2, 6, 5, 4}, detail, Spread::usual, inputs, outputs, layout, Mode::once, norm);
+    }
+  }
+
+ private:
+  Catalogue& catalogue_;
+  uint32_t op_, dtype_;
+};
+
+}  // namespace
+
+void add_norms(Catalogue& catalogue) {
+  for (const uint32_t dtype : float_dtypes) {
+    Adder(catalogue, BP_OP_LAYER_NORM, dtype).rows(2, 2);
+    Adder(catalogue, BP_OP_RMS_NORM, dtype).rows(1, 1);
+    Adder group(catalogue, BP_OP_GROUP_NORM, dtype);
+    group.images({1, 2, 3, 6}, 2, 2);
+    group({2, 6, 5}, 2, Spread::usual, 0, 0);
+    group({2, 6, 5}, 2, Spread::usual, 1, 1);
+    Adder batch(catalogue, BP_OP_BATCH_NORM, dtype);
+    batch.images({0, 1}, 0, 4);
+    batch({3, 6, 5}, 0, Spread::usual, 0, 0);
+    batch({3, 6, 5}, 1, Spread::usual, 0, 0);
+    batch({64, 3}, 1, Spread::offset, 0, 2);
+    Adder backward(catalogue, BP_OP_NORM_BWD, dtype);
+    for (const int32_t inputs : {0, 1, 2}) {
+      const int32_t outputs = inputs == 0 ? 0 : 2;
+      for (const uint32_t norm : {BP_NORM_LAYER, BP_NORM_RMS}) {
+        for (const Spread spread : {Spread::usual, Spread::offset, Spread::small, Spread::constant}) {
+          for (const int32_t n : {1, 2, 17, 257})
+            backward({5, n}, 0b10, spread, inputs, outputs, Layout::dense, Mode::once, norm);
+        }
+        for (const Layout layout : common_layouts)
+          backward({5, 4, 11}, 0b110, Spread::usual, inputs, outputs, layout, Mode::once, norm);
+      }
+      backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
+      backward.images({0}, inputs, outputs, BP_NORM_BATCH);
+    }
+  }
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of quantize, dequantize and quantized_matmul.
+#include <cmath>
+
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/families.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// What shares a scale.
+enum class Sharing : int32_t { tensor, channel, block };
+constexpr std::string_view sharing_names[] = {"tensor", "channel", "block"};
+
+// Scales in [1/64, 1/2), or integers up to `zero`, one for every element of x, equal where they are shared.
+oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
+                      Random& random) {
+  oracle::Tensor tensor = make_tensor(dtype, shape);
+  const int64_t row = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
+  const uint64_t salt = random();
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const int64_t owner = sharing == Sharing::tensor ? 0 : sharing == Sharing::channel ? i / row : i / 4;
+    Random draw(salt + static_cast<uint64_t>(owner));
+    draw.discard(3);
+    const auto whole = static_cast<int64_t>(draw() % static_cast<uint64_t>(zero + 1));
+    oracle::store(tensor, i,
+                  zero > 0 ? oracle::encode_integer(dtype, whole) : oracle::encode(dtype, 1 / (2 + 62 * unit(draw))));
+  }
+  return tensor;
+}
+
+std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
+  if (bits == 4) shape.back() = (shape.back() + 1) / 2;
+  return shape;
+}
+
+// Spec: `second` is the quantized dtype, `shape` that of the floats; parameters are bits, sharing, whether there is a zero
+// point, and whether values lie beside ties.
+Job make_quantize(const Spec& spec, Random& random) {
+  const auto bits = static_cast<uint32_t>(spec.parameters[0]);
+  const auto sharing = static_cast<Sharing>(spec.parameters[1]);
+  const std::vector<int64_t> shape = spec.shape.list();
+  const bool forward = spec.op == BP_OP_QUANTIZE;
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_quantize_attributes{0, bits});
+  const oracle::Tensor scale = shared(spec.dtype, shape, sharing, 0, random);
+  if (forward) {
+    oracle::Tensor x = spec.values == Values::special ? make_tensor(spec.dtype, shape)
+                                                      : scaled(spec.dtype, shape, bits == 4 ? 4 : 40, 0, random);
+    for (int64_t i = 0; i < x.count(); ++i) {
+      const std::vector<uint64_t>& specials = special_bits(spec.dtype);
+      if (spec.values == Values::special) oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
+      // Steps and a half, which a product with the reciprocal misses.
+      if (spec.parameters[3] != 0) {
+        const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
+        oracle::store(x, i, oracle::encode(spec.dtype, steps * oracle::value_at(scale, i)));
+      }
+    }
+    job.call.inputs = {x, scale};
+    job.call.outputs = {output(spec.second, packed(shape, bits))};
+  } else {
+    oracle::Tensor q = make_tensor(spec.second, packed(shape, bits));
+    for (int64_t i = 0; i < q.count(); ++i) oracle::store(q, i, any_bits(spec.second, random));
+    job.call.inputs = {q, scale};
+    job.call.outputs = {output(spec.dtype, shape)};
+  }
+  if (spec.parameters[2] != 0)
+    job.call.inputs.push_back(shared(spec.second, shape, sharing, bits == 4 ? 15 : 100, random));
+  return job;
+}
+
+void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t quantized, uint32_t bits) {
+  const auto put = [&](const Shape& shape, Sharing sharing, int32_t zero, int32_t ties, Values values = Values::family,
+                       Layout layout = Layout::dense) {
+    Spec spec{.op = op,
+              .dtype = dtype,
+              .second = quantized,
+              .shape = shape,
+              .layout = layout,
+              .values = values,
+              .make = make_quantize};
+    spec.parameters = {static_cast<int32_t>(bits), static_cast<int32_t>(sharing), zero, ties};
+    std::string more(bits == 4 ? "four." : "eight.");
+    more.append(sharing_names[static_cast<size_t>(sharing)]).append(zero != 0 ? ".zero_point" : ".symmetric");
+    add_composite(catalogue, spec, more.append(ties != 0 ? ".ties" : ""));
+  };
+  for (const int32_t zero : {0, 1}) {
+    for (const Sharing sharing : {Sharing::tensor, Sharing::channel, Sharing::block}) {
+      for (const Shape& shape : {Shape{1}, Shape{300}, Shape{5, 32}, Shape{3, 2, 16}}) {
+        put(shape, sharing, zero, 0);
+        if (op == BP_OP_QUANTIZE) put(shape, sharing, zero, 1);
+      }
+    }
+    put({7, 9}, Sharing::channel, zero, 0);  // an odd row
+    put({0, 4}, Sharing::tensor, zero, 0);
+    if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, Values::special);
+    for (const Layout layout : common_layouts) put({5, 4, 10}, Sharing::channel, zero, 0, Values::family, layout);
+    if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, Values::family, Layout::all_0);
+  }
+}
+
+enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks };
+constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks"};
+constexpr int64_t block_extent = 8;
+
+// Spec: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, and a scale a row or for all.
+Job make_matmul(const Spec& spec, Random& random) {
+  const int64_t depth = spec.parameters[0];
+  const auto form = static_cast<Form>(spec.parameters[1]);
+  const bool zeros = spec.parameters[2] != 0, bias = spec.parameters[3] != 0, whole = form == Form::whole;
+  const bool four = form == Form::weights_4 || form == Form::weights_4_blocks;
+  const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
+  std::vector<int64_t> shape = spec.shape.list();
+  const int64_t cols = shape.back();
+  const std::vector<int64_t> y = shape;
+  shape.back() = depth;
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), 0});
+  const auto random_bits = [&](uint32_t dtype, const std::vector<int64_t>& of) {
+    oracle::Tensor tensor = make_tensor(dtype, of);
+    for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(dtype, random));
+    return tensor;
+  };
+  const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
+  const std::vector<int64_t> scales =
+      block != 0 ? std::vector<int64_t>{cols, (depth + block - 1) / block} : std::vector<int64_t>{cols};
+  const std::vector<int64_t> row_scales = {spec.parameters[4] != 0 ? rows : 1};
+  std::vector<oracle::Tensor>& inputs = job.call.inputs;
+  inputs.push_back(whole ? random_bits(spec.second, shape) : scaled(spec.dtype, shape, 1, 0, random));
+  inputs.push_back(random_bits(weight, packed({cols, depth}, four ? 4 : 8)));
+  inputs.push_back(shared(spec.dtype, scales, Sharing::block, 0, random));
+  const bool more = zeros || whole || bias;
+  if (more) inputs.push_back(zeros ? shared(weight, scales, Sharing::block, four ? 15 : 60, random) : oracle::Tensor{});
+  if (whole || bias)
+    inputs.push_back(whole ? shared(spec.dtype, row_scales, Sharing::block, 0, random) : oracle::Tensor{});
+  if ((whole && zeros) || bias)
+    inputs.push_back(whole && zeros ? shared(spec.second, row_scales, Sharing::block, 90, random) : oracle::Tensor{});
+  if (bias) inputs.push_back(scaled(spec.dtype, {cols}, 1, 0, random));
+  job.call.outputs = {output(spec.dtype, y)};
+  return job;
+}
+
+void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
+  const auto put = [&](const Shape& shape, int32_t depth, Form form, uint32_t a, int32_t zeros, int32_t bias,
+                       int32_t by_row, Layout layout = Layout::dense) {
+    Spec spec{.op = BP_OP_QUANTIZED_MATMUL,
+              .dtype = dtype,
+              .second = a,
+              .shape = shape,
+              .layout = layout,
+              .values = Values::family,
+              .make = make_matmul};
+    spec.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row};
+    std::string more("k");
+    more.append(std::to_string(depth)).append(".").append(form_names[static_cast<size_t>(form)]);
+    more.append(zeros != 0 ? ".zero_points" : ".symmetric")
+        .append(bias != 0 ? ".bias" : "")
+        .append(by_row != 0 ? ".by_row" : "");
+    add_composite(catalogue, spec, more);
+  };
+  for (const int32_t zeros : {0, 1}) {
+    for (const int32_t depth : {1, 16, 33, 256}) {
+      for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
+        // 8-bit weights are i8, which the name has to say.
+        const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
+        for (const int32_t bias : {0, 1}) put({3, 7}, depth, form, named, zeros, bias, 0);
+        put({2, 5, 4}, depth, form, named, zeros, 0, 0);
+      }
+      for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {
+        for (const int32_t by_row : {0, 1}) put({3, 7}, depth, Form::whole, a, zeros, by_row, by_row);
+      }
+    }
+    for (const Layout layout : common_layouts) put({2, 5, 4}, 24, Form::weights_4_blocks, 0, zeros, 0, 0, layout);
+  }
+}
+
+}  // namespace
+
+void add_quantisation(Catalogue& catalogue) {
+  for (const uint32_t dtype : float_dtypes) {
+    for (const uint32_t op : {BP_OP_QUANTIZE, BP_OP_DEQUANTIZE}) {
+      add_quantize_of(catalogue, op, dtype, BP_I8, 8);
+      add_quantize_of(catalogue, op, dtype, BP_U8, 8);
+      add_quantize_of(catalogue, op, dtype, BP_U8, 4);
+    }
+    add_matmul_of(catalogue, dtype);
+  }
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// The composites' oracles against closed forms, and against the decompositions of operators.md in plain f32: these meet
+// every bound, and the usual short cuts do not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "oracle_fixture.hpp"
+
+namespace bp::conformance::oracle {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats normals(size_t count, float scale = 1, float offset = 0, uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(offset, scale);
+  Floats values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+Tensor of(const Floats& values, std::vector<int64_t> shape) {
+  return tensor(BP_F32, std::move(shape), {values.begin(), values.end()});
+}
+Tensor of(const Floats& values) { return of(values, {static_cast<int64_t>(values.size())}); }
+
+// The greatest error over its bound; above 1 where a result is refused.
+double share(const Expected& expected, const Floats& got) {
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const Element& element = expected.elements[i];
+    if (element.rule == Rule::any) continue;
+    const auto value = static_cast<long double>(got[i]);
+    if (std::isnan(element.value) || std::isnan(value)) {
+      worst = std::isnan(element.value) && std::isnan(value) ? worst : HUGE_VAL;
+    } else if (element.rule == Rule::bound) {
+      worst = std::max(worst, static_cast<double>(std::fabs(value - element.value) / element.bound));
+    } else if (value != decode(BP_F32, element.bits)) {
+      worst = HUGE_VAL;
+    }
+  }
+  return worst;
+}
+
+template <typename Attributes>
+Expected first_of(uint32_t op, Attributes attributes, std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
+  return evaluate(call_of(op, attributes, std::move(inputs), std::move(outputs)))[0];
+}
+template <typename Function>
+Floats mapped(const Floats& x, Function function) {
+  Floats y;
+  for (const float value : x) y.push_back(function(value));
+  return y;
+}
+
+TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
+  const Floats x = normals(4000, 5);
+  const Tensor in = of(x);
+  const auto sigmoid_of = [](float v) { return 1 / (1 + std::exp(-v)); };
+  EXPECT_LE(share(first_of(BP_OP_SIGMOID, bp_no_attributes{}, {in}, {in}), mapped(x, sigmoid_of)), 1);
+  EXPECT_LE(share(first_of(BP_OP_SILU, bp_no_attributes{}, {in}, {in}),
+                  mapped(x, [&](float v) { return v * sigmoid_of(v); })),
+            1);
+  const auto gelu_of = [&](uint32_t form) { return first_of(BP_OP_GELU, bp_gelu_attributes{0, form}, {in}, {in}); };
+  const auto erf_form = [](float v) { return .5f * v * (1 + std::erf(v * .70710678f)); };
+  const auto tanh_form = [](float v) { return .5f * v * (1 + std::tanh(.79788456f * (v + .044715f * v * v * v))); };
+  EXPECT_LE(share(gelu_of(BP_GELU_ERF), mapped(x, erf_form)), 1);
+  EXPECT_LE(share(gelu_of(BP_GELU_TANH), mapped(x, tanh_form)), 1);
+  EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, tanh_form)), 1) << "one form is not the other";
+}
+
+TEST(OracleActivation, Corners) {
+  const Tensor in = row(BP_F32, {0, inf, -inf, nan_value});
+  const Expected silu_of = first_of(BP_OP_SILU, bp_no_attributes{}, {in}, {in});
+  EXPECT_EQ(silu_of.elements[1].value, inf);
+  EXPECT_EQ(silu_of.elements[2].rule, Rule::any);
+  EXPECT_TRUE(std::isnan(silu_of.elements[3].value));
+  const Expected sigmoid_of = first_of(BP_OP_SIGMOID, bp_no_attributes{}, {in}, {in});
+  EXPECT_EQ(sigmoid_of.elements[0].value, 0.5L);
+  EXPECT_EQ(sigmoid_of.elements[1].value, 1);
+  EXPECT_EQ(sigmoid_of.elements[2].value, 0);
+}
+
+TEST(OraclePow, FollowsTheLibrarysCorners) {
+  const Floats x = mapped(normals(2000), [](float v) { return std::fabs(v) + .01f; }), y = normals(2000, 3, 0, 2);
+  Floats got(x.size());
+  for (size_t i = 0; i < x.size(); ++i) got[i] = std::exp(y[i] * std::log(x[i]));
+  EXPECT_LE(share(first_of(BP_OP_POW, bp_no_attributes{}, {of(x), of(y)}, {of(x)}), got), 1);
+  const Expected out = first_of(BP_OP_POW, bp_no_attributes{},
+                                {row(BP_F32, {-2, -2, nan_value, 0, -2}), row(BP_F32, {3, .5L, 0, -1, inf})},
+                                {row(BP_F32, {0, 0, 0, 0, 0})});
+  EXPECT_EQ(out.elements[0].value, -8);
+  EXPECT_TRUE(std::isnan(out.elements[1].value));
+  EXPECT_EQ(out.elements[2].value, 1);
+  EXPECT_EQ(out.elements[3].value, inf);
+  EXPECT_EQ(out.elements[4].value, inf);
+}
+
+Floats softmax_in_f32(const Floats& x, bool subtract) {
+  float most = subtract ? *std::max_element(x.begin(), x.end()) : 0, sum = 0;
+  Floats y = mapped(x, [most](float v) { return std::exp(v - most); });
+  for (const float e : y) sum += e;
+  return mapped(y, [sum](float e) { return e / sum; });
+}
+
+TEST(OracleSoftmax, TheDecompositionIsWithinTheBoundAndTheMaximumIsNeeded) {
+  for (const auto& [scale, offset] : {std::pair{3.0f, 0.0f}, std::pair{40.0f, 60.0f}}) {
+    const Floats x = normals(1000, scale, offset);
+    const Expected out = first_of(BP_OP_SOFTMAX, bp_axis_attributes{}, {of(x)}, {of(x)});
+    EXPECT_LE(share(out, softmax_in_f32(x, true)), 1);
+    if (offset > 0) {
+      EXPECT_GT(share(out, softmax_in_f32(x, false)), 1);
+    }
+  }
+}
+
+TEST(OracleSoftmax, RowsThatAreOdd) {
+  const auto row_of = [](const std::vector<long double>& x) {
+    return values_of(first_of(BP_OP_SOFTMAX, bp_axis_attributes{}, {row(BP_F32, x)}, {row(BP_F32, x)}));
+  };
+  EXPECT_THAT(row_of({5, 5, 5, 5}), testing::Each(0.25L));
+  EXPECT_THAT(row_of({-inf, 3}), testing::ElementsAre(0, 1));
+  for (const auto& x : {std::vector<long double>{-inf, -inf}, {1, nan_value}, {1, inf}}) {
+    EXPECT_TRUE(std::isnan(row_of(x)[0]));
+  }
+}
+
+TEST(OracleSoftmax, LogarithmAndBackward) {
+  const Floats x = normals(300, 3), dy = normals(300, 1, 0, 2), y = softmax_in_f32(x, true);
+  const float most = *std::max_element(x.begin(), x.end());
+  float sum = 0, dot = 0;
+  for (const float v : x) sum += std::exp(v - most);
+  EXPECT_LE(share(first_of(BP_OP_LOG_SOFTMAX, bp_axis_attributes{}, {of(x)}, {of(x)}),
+                  mapped(x, [&](float v) { return v - most - std::log(sum); })),
+            1);
+  for (size_t i = 0; i < x.size(); ++i) dot += dy[i] * y[i];
+  Floats dx(x.size());
+  for (size_t i = 0; i < x.size(); ++i) dx[i] = y[i] * (dy[i] - dot);
+  EXPECT_LE(share(first_of(BP_OP_SOFTMAX_BWD, bp_softmax_bwd_attributes{}, {of(dy), of(y)}, {of(x)}), dx), 1);
+}
+
+struct NormShape {
+  bool one_pass, sample, epsilon_outside;
+};
+Floats layer_norm_in_f32(const Floats& x, float epsilon, NormShape how) {
+  const auto n = static_cast<float>(x.size());
+  float sum = 0, squares = 0;
+  for (const float v : x) sum += v;
+  const float mean = sum / n;
+  for (const float v : x) squares += how.one_pass ? v * v : (v - mean) * (v - mean);
+  const float variance = how.one_pass ? squares / n - mean * mean : squares / (how.sample ? n - 1 : n);
+  const float r = how.epsilon_outside ? 1 / (std::sqrt(variance) + epsilon) : 1 / std::sqrt(variance + epsilon);
+  return mapped(x, [&](float v) { return (v - mean) * r; });
+}
+
+TEST(OracleNorm, TwoPassesAreWithinTheBoundAndShortCutsAreNot) {
+  constexpr float epsilon = 1e-5f;
+  const auto judged = [](const Floats& x, NormShape how) {
+    const Tensor in = of(x, {1, static_cast<int64_t>(x.size())});
+    return share(first_of(BP_OP_LAYER_NORM, bp_norm_attributes{0, 2, epsilon, 0}, {in}, {in}),
+                 layer_norm_in_f32(x, epsilon, how));
+  };
+  for (const float offset : {0.0f, 10.0f, 1000.0f}) EXPECT_LE(judged(normals(512, 1, offset), {}), 1) << offset;
+  EXPECT_GT(judged(normals(512, 1, 1000), {.one_pass = true, .sample = false, .epsilon_outside = false}), 1);
+  EXPECT_GT(judged(normals(512), {.one_pass = false, .sample = true, .epsilon_outside = false}), 1);
+  EXPECT_GT(judged(normals(512, 1e-3f), {.one_pass = false, .sample = false, .epsilon_outside = true}), 1);
+}
+
+TEST(OracleNorm, StatisticsByGroup) {
+  const Tensor x = tensor(BP_F32, {1, 4, 2}, {1, 3, 5, 7, 0, 0, 2, 2});
+  const auto out = evaluate(call_of(BP_OP_GROUP_NORM, bp_group_norm_attributes{0, 2, 1e-5f, 0}, {x},
+                                    {x, tensor(BP_F32, {1, 2}), tensor(BP_F32, {1, 2})}));
+  EXPECT_THAT(values_of(out[1]), testing::ElementsAre(4, 1));
+  EXPECT_NEAR(static_cast<double>(out[2].elements[0].value), 1 / std::sqrt(5 + 1e-5), 1e-9);
+  const Tensor four = row(BP_F32, {1, 1, 1, 1}), zero = row(BP_F32, {0, 0, 0, 0});
+  const auto batch = evaluate(call_of(BP_OP_BATCH_NORM, bp_batch_norm_attributes{0, 1, 1e-5f, 0.25f},
+                                      {x, four, zero, zero, four}, {x, four, four, four, four}));
+  EXPECT_THAT(values_of(batch[1]), testing::ElementsAre(0.5L, 1.5L, 0, 0.5L)) << "a quarter of the batch's mean";
+  EXPECT_THAT(values_of(batch[2]), testing::ElementsAre(1, 1, 0.75L, 0.75L)) << "of its variance, which divides by n";
+}
+
+TEST(OracleNorm, TheGradientIsThatOfTheForward) {
+  // By differences of the oracle itself, which is good for half of its digits.
+  const Floats x = normals(7), dy = normals(7, 1, 0, 2);
+  const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
+    const Tensor in = tensor(BP_F64, {1, 7}, values);
+    const Expected out = first_of(op, bp_norm_attributes{0, 2, 1e-3f, 0}, {in}, {in});
+    long double sum = 0;
+    for (size_t i = 0; i < dy.size(); ++i) sum += out.elements[i].value * static_cast<long double>(dy[i]);
+    return sum;
+  };
+  for (const auto& [op, norm] : {std::pair{BP_OP_LAYER_NORM, BP_NORM_LAYER}, std::pair{BP_OP_RMS_NORM, BP_NORM_RMS}}) {
+    const Expected dx = first_of(BP_OP_NORM_BWD, bp_norm_bwd_attributes{0, static_cast<uint32_t>(norm), 2, 0, 1e-3f, 0},
+                                 {of(dy, {1, 7}), of(x, {1, 7})}, {of(x, {1, 7})});
+    for (size_t i = 0; i < x.size(); ++i) {
+      std::vector<long double> above(x.begin(), x.end()), below = above;
+      above[i] += 1e-5L, below[i] -= 1e-5L;
+      const long double slope = (loss(above, op) - loss(below, op)) / 2e-5L;
+      EXPECT_NEAR(static_cast<double>(slope), static_cast<double>(dx.elements[i].value), 1e-7) << i;
+    }
+  }
+}
+
+bp_conv_attributes conv_attributes(uint32_t rank, int64_t stride, int64_t dilation, int64_t begin, int64_t end) {
+  bp_conv_attributes attributes = {};
+  attributes.spatial_rank = rank;
+  attributes.groups = 1;
+  for (uint32_t d = 0; d < rank; ++d) {
+    attributes.stride[d] = stride, attributes.dilation[d] = dilation;
+    attributes.pad_begin[d] = begin, attributes.pad_end[d] = end;
+  }
+  return attributes;
+}
+
+TEST(OracleConv, SmallByHand) {
+  const Tensor x = tensor(BP_F32, {1, 1, 4}, {1, 2, 3, 4}), w = tensor(BP_F32, {1, 1, 2}, {10, 1});
+  const auto conv_of = [&](const bp_conv_attributes& attributes, int64_t extent) {
+    return values_of(first_of(BP_OP_CONV, attributes, {x, w}, {tensor(BP_F32, {1, 1, extent})}));
+  };
+  EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 0), 3), testing::ElementsAre(12, 23, 34)) << "not flipped";
+  EXPECT_THAT(conv_of(conv_attributes(1, 1, 2, 0, 0), 2), testing::ElementsAre(13, 24));
+  EXPECT_THAT(conv_of(conv_attributes(1, 2, 1, 1, 0), 2), testing::ElementsAre(1, 23));
+  EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 1), 4), testing::ElementsAre(12, 23, 34, 40));
+}
+
+// <conv(x, w), dy> is <x, bwd_input(dy, w)> and <w, bwd_weight(x, dy)>: the three are one bilinear form.
+TEST(OracleConv, GradientsAreAdjoint) {
+  bp_conv_attributes attributes = conv_attributes(2, 2, 1, 1, 0);
+  attributes.groups = 2;
+  attributes.dilation[1] = 2;
+  const std::vector<int64_t> image = {2, 4, 5, 7}, kernel = {6, 2, 2, 3}, result = {2, 6, 3, 2};
+  const Tensor x = of(normals(280), image), w = of(normals(72, 1, 0, 2), kernel), dy = of(normals(72, 1, 0, 3), result);
+  const auto inner = [](const Expected& a, const Tensor& b) {
+    long double sum = 0;
+    for (int64_t i = 0; i < b.count(); ++i) sum += a.elements[static_cast<size_t>(i)].value * value_at(b, i);
+    return static_cast<double>(sum);
+  };
+  const double forward = inner(first_of(BP_OP_CONV, attributes, {x, w}, {tensor(BP_F32, result)}), dy);
+  EXPECT_NEAR(inner(first_of(BP_OP_CONV_BWD_INPUT, attributes, {dy, w}, {tensor(BP_F32, image)}), x), forward, 1e-12);
+  EXPECT_NEAR(inner(first_of(BP_OP_CONV_BWD_WEIGHT, attributes, {x, dy}, {tensor(BP_F32, kernel)}), w), forward, 1e-12);
+  EXPECT_NEAR(inner(first_of(BP_OP_CONV_TRANSPOSE, attributes, {dy, w}, {tensor(BP_F32, image)}), x), forward, 1e-12);
+}
+
+TEST(OraclePool, PaddingIsNoElement) {
+  bp_pool_attributes attributes = {};
+  attributes.spatial_rank = 1;
+  attributes.kernel[0] = 3, attributes.stride[0] = 2, attributes.dilation[0] = 1;
+  attributes.pad_begin[0] = attributes.pad_end[0] = 1;
+  const Tensor x = tensor(BP_F32, {1, 1, 4}, {-3, -1, -1, -2}), y = tensor(BP_F32, {1, 1, 2});
+  const auto pooled = evaluate(call_of(BP_OP_MAX_POOL, attributes, {x}, {y, tensor(BP_I32, {1, 1, 2})}));
+  EXPECT_THAT(values_of(pooled[0]), testing::ElementsAre(-1, -1));
+  EXPECT_THAT(values_of(pooled[1]), testing::ElementsAre(1, 1)) << "the first of equals";
+  EXPECT_THAT(values_of(first_of(BP_OP_AVG_POOL, attributes, {x}, {y})), testing::ElementsAre(-2, -4.0L / 3));
+  attributes.count_padding = 1;
+  EXPECT_THAT(values_of(first_of(BP_OP_AVG_POOL, attributes, {x}, {y})), testing::ElementsAre(-4.0L / 3, -4.0L / 3));
+}
+
+Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_t causal, std::vector<int64_t> shape) {
+  return first_of(BP_OP_ATTENTION, bp_attention_attributes{0, causal, 1, 0}, {q, k, v},
+                  {tensor(BP_F32, std::move(shape))});
+}
+
+TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
+  // Equal scores: each query gives the mean of what it sees.
+  const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
+  EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
+              testing::ElementsAre(2, 2.5L));
+  const Tensor two = tensor(BP_F32, {1, 1, 2, 1}, {1, 2});
+  EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 3, 1}), tensor(BP_F32, {1, 1, 2, 1}), two, 1, {1, 1, 3, 1})),
+              testing::ElementsAre(0, 1, 1.5L))
+      << "the first query sees nothing";
+  const Tensor groups = tensor(BP_F32, {1, 2, 1, 1}, {7, 8});
+  EXPECT_THAT(
+      values_of(attention_of(tensor(BP_F32, {1, 4, 1, 1}), tensor(BP_F32, {1, 2, 1, 1}), groups, 0, {1, 4, 1, 1})),
+      testing::ElementsAre(7, 7, 8, 8));
+}
+
+TEST(OracleRope, TurnsHalvesAndPairs) {
+  const Tensor x = tensor(BP_F32, {1, 4}, {1, 2, 3, 4}), position = row(BP_I32, {1});
+  const auto rope_of = [&](uint32_t pairs) {
+    return values_of(first_of(BP_OP_ROPE, bp_rope_attributes{0, pairs, 10000, 0}, {x, position}, {x}));
+  };
+  const double c = std::cos(1.0), s = std::sin(1.0);
+  EXPECT_NEAR(static_cast<double>(rope_of(0)[0]), c - 3 * s, 1e-15);
+  EXPECT_NEAR(static_cast<double>(rope_of(0)[2]), 3 * c + s, 1e-15);
+  EXPECT_NEAR(static_cast<double>(rope_of(1)[1]), 2 * c + s, 1e-15);
+  EXPECT_NEAR(static_cast<double>(rope_of(1)[3]), 4 * std::cos(.01) + 3 * std::sin(.01), 1e-15);
+}
+
+TEST(OracleQuantize, RoundsToEvenSaturatesAndPacks) {
+  const Tensor x = row(BP_F32, {1.25L, -1.5L, 1000, nan_value, 0.3L}), scale = row(BP_F32, {.5L, 1, 1, 1, 1});
+  const auto out = first_of(BP_OP_QUANTIZE, bp_quantize_attributes{0, 8}, {x, scale}, {row(BP_I8, {0, 0, 0, 0, 0})});
+  EXPECT_THAT(values_of(out), testing::ElementsAre(2, -2, 127, 0, 0));
+  EXPECT_EQ(out.elements[0].rule, Rule::one_of) << "a tie may go either way";
+  EXPECT_EQ(out.elements[4].rule, Rule::bits);
+  const auto packed = first_of(BP_OP_QUANTIZE, bp_quantize_attributes{0, 4},
+                               {row(BP_F32, {3.1L, 20, -1}), row(BP_F32, {1, 1, 1})}, {row(BP_U8, {0, 0})});
+  EXPECT_THAT(values_of(packed), testing::ElementsAre(3 + 16 * 15, 0));
+  EXPECT_THAT(
+      values_of(first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 4},
+                         {row(BP_U8, {0xf3, 0x02}), row(BP_F32, {.5L}), row(BP_U8, {1})}, {row(BP_F32, {0, 0, 0})})),
+      testing::ElementsAre(1, 7, .5L));
+}
+
+TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
+  const Tensor a = tensor(BP_U8, {1, 2}, {10, 20}), w = tensor(BP_I8, {1, 2}, {-3, 5});
+  const auto out =
+      first_of(BP_OP_QUANTIZED_MATMUL, bp_quantized_matmul_attributes{0, 8, 0, 0},
+               {a, w, row(BP_F32, {.5L}), row(BP_I8, {1}), row(BP_F32, {.25L}), row(BP_U8, {8}), row(BP_F32, {100})},
+               {tensor(BP_F32, {1, 1})});
+  EXPECT_EQ(out.elements[0].value, ((10 - 8) * (-3 - 1) + (20 - 8) * (5 - 1)) * .125L + 100);
+}
+
+TEST(OracleLoss, MeanOverWhatCounts) {
+  const Tensor logits = tensor(BP_F32, {3, 2}, {0, 0, 5, 5, 1, 1});
+  const auto out = evaluate(call_of(BP_OP_CROSS_ENTROPY, bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0},
+                                    {logits, row(BP_I32, {0, -1, 1})}, {tensor(BP_F32, {}), logits}));
+  EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), std::log(2.0), 1e-15);
+  EXPECT_THAT(values_of(out[1]), testing::ElementsAre(-.25L, .25L, 0, 0, .25L, -.25L));
+}
+
+TEST(OracleAdamw, TheFirstStepIsTheRateBySign) {
+  Call call = call_of(BP_OP_ADAMW, bp_adamw_attributes{0, .5f, .75f, 0, .5f, 0}, {row(BP_F32, {2, -4})},
+                      {row(BP_F32, {1, 1}), row(BP_F32, {0, 0}), row(BP_F32, {0, 0})});
+  for (const long double scalar : {.125L, .5L, .25L}) call.scalars.push_back(encode(BP_F32, scalar));
+  const auto out = evaluate(call);
+  EXPECT_THAT(values_of(out[0]), testing::ElementsAre(1 - .0625L - .125L, 1 - .0625L + .125L));
+  EXPECT_THAT(values_of(out[1]), testing::ElementsAre(1, -2));
+  EXPECT_THAT(values_of(out[2]), testing::ElementsAre(1, 4));
+}
+
+TEST(OracleLookup, EmbeddingAndTopk) {
+  const Tensor table = tensor(BP_F32, {2, 2}, {1, 2, 3, 4});
+  EXPECT_THAT(
+      values_of(first_of(BP_OP_EMBEDDING, bp_no_attributes{}, {table, row(BP_I32, {1, 2})}, {tensor(BP_F32, {2, 2})})),
+      testing::ElementsAre(3, 4, 0, 0));
+  const auto top = evaluate(call_of(BP_OP_TOPK, bp_topk_attributes{}, {row(BP_I32, {4, 9, 4, 9})},
+                                    {row(BP_I32, {0, 0, 0}), row(BP_I32, {0, 0, 0})}));
+  EXPECT_THAT(values_of(top[0]), testing::ElementsAre(9, 9, 4));
+  EXPECT_THAT(values_of(top[1]), testing::ElementsAre(1, 3, 0));
+}
+
+}  // namespace
+}  // namespace bp::conformance::oracle
