@@ -139,6 +139,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
               const Selection& asked, const Facts& facts) {
   Verdict verdict;
   HalfRule half;
+  uint64_t asked_for = 0;
   for (uint32_t profile = BP_PROFILE_CORE; profile <= asked.profile; ++profile) verdict.profiles[profile] = {};
   for (size_t index = 0; index < selection.size(); ++index) {
     const Case& which = catalogue[selection[index]];
@@ -146,7 +147,10 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     verdict.all.add(result);
     half.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    if (!which.extension.empty()) verdict.extensions[std::string(which.extension)].add(result);
+    // A composite that is not native runs by decomposition: nothing is missing.
+    const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
+    asked_for += decomposed ? 0 : 1;
+    if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
     const bool mandatory = which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE;
     for (auto& [profile, state] : verdict.profiles) {
@@ -156,9 +160,8 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
       state.failures += is_failure(result.outcome) ? 1 : 0;
     }
   }
-  const uint64_t total = verdict.all.total();
   verdict.supported_fraction =
-      total == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(total);
+      asked_for == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(asked_for);
   for (auto& [profile, state] : verdict.profiles) {
     state.complete = asked.filters.empty() && facts.error.empty();
     state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);

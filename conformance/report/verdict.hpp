@@ -45,7 +45,8 @@ struct Verdict {
   uint32_t level = 0;  // BP_PROFILE_*: the highest reached; 0: none
   std::string statement{};
   Tally all{};
-  double supported_fraction = 0;  // what passed, of what was asked: a claim that fails supports nothing
+  // What passed, of what was asked: a claim that fails supports nothing. Composites that run by decomposition do not count.
+  double supported_fraction = 0;
   std::map<uint32_t, ProfileState> profiles{};
   std::map<std::string, Tally, std::less<>> extensions{};
   std::map<std::string, Tally, std::less<>> groups{};

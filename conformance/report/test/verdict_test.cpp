@@ -145,6 +145,8 @@ TEST(Verdict, TheSupportedFractionCountsPassesAlone) {
   EXPECT_DOUBLE_EQ(judged({{"numeric.add.f64", Outcome::fail}}).supported_fraction,
                    static_cast<double>(all - 1) / static_cast<double>(all))
       << "a claim that fails supports nothing";
+  EXPECT_DOUBLE_EQ(judged({{"numeric.gelu", Outcome::not_claimed}}).supported_fraction, 1)
+      << "it runs by decomposition";
 }
 
 TEST(Tally, StateIsOfItsCounts) {
