@@ -9,6 +9,7 @@ Catalogue enumerate() {
   add_abi_cases(catalogue);
   add_runtime_cases(catalogue);
   add_negative_cases(catalogue);
+  add_host_cases(catalogue);
   add_numeric_cases(catalogue);
   return catalogue;
 }

@@ -18,6 +18,7 @@ Catalogue behaviour() {
   add_abi_cases(all);
   add_runtime_cases(all);
   add_negative_cases(all);
+  add_host_cases(all);
   return all;
 }
 

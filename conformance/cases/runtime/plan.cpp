@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan_create: which operators there are, facts, questions, classes.
+#include <algorithm>
 #include <cstring>
 
 #include "cases/runtime/parts.hpp"
@@ -166,6 +167,33 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   const Plan plan(device, desc.get());
 }
 
+// copy is what staging is made of, so it takes what any operator may be given.
+struct Layout {
+  const char* name;
+  int64_t strides[2];  // of an input of 6 by 6
+};
+constexpr Layout layouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
+                              {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
+                              {"overlapping", {1, 1}}};
+
+void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
+  Device& device = context.device();
+  OpDesc desc(BP_OP_COPY);
+  bp_tensor_desc view = dense_view(dtype, {6, 6});
+  desc.output(view);
+  std::copy_n(layout.strides, 2, view.strides);
+  desc.input(view);
+  const Plan plan(device, desc.get());
+  context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
+                  "copy from a {} view asks for staging, which is done by copy", layout.name);
+  if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;  // no layout of an output
+  OpDesc back(BP_OP_COPY);
+  back.input(dense_view(dtype, {6, 6})).output(view);
+  const Plan other(device, back.get());
+  context.require(other.info.stage_inputs == 0 && other.info.stage_outputs == 0,
+                  "copy to a {} view asks for staging, which is done by copy", layout.name);
+}
+
 }  // namespace
 
 void add_plan_cases(Catalogue& catalogue) {
@@ -201,6 +229,10 @@ void add_plan_cases(Catalogue& catalogue) {
         add(fmt::format("of_rank_{}", rank), {"BP-PLAN-001"}, usual,
             [op, rank](Context& context) { shape_of_rank(context, op, rank); });
   }
+  for (const Layout& layout : layouts)
+    for (const uint32_t dtype : {BP_U8, BP_F32})
+      add_case(catalogue, fmt::format("runtime.plan.copy.of_{}_{}", layout.name, bph_dtype_name(dtype)),
+               {"BP-PLAN-019"}, [&layout, dtype](Context& context) { copy_takes(context, layout, dtype); });
   add_case(catalogue, "runtime.plan.all.by_threads", {"BP-PLAN-018", "BP-THR-002"}, by_threads);
 }
 

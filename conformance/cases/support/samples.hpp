@@ -27,6 +27,8 @@ class Operands {
   std::vector<Bytes> expected(OpDesc& desc) const;
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
+  const std::vector<Bytes>& input_bytes() const { return input_bytes_; }
+  const std::vector<Bytes>& first_outputs() const { return first_outputs_; }
   std::vector<Buffer>& inputs() { return inputs_; }
   std::vector<Buffer>& outputs() { return outputs_; }
 

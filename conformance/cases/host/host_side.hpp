@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin as a framework has it: through the host library, by its path.
+#pragma once
+
+#include <backplane/backplane.hpp>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+void add_host_life_cases(Catalogue& catalogue);
+void add_host_operator_cases(Catalogue& catalogue);
+void add_host_memory_cases(Catalogue& catalogue);
+void add_host_refusal_cases(Catalogue& catalogue);
+void add_host_order_cases(Catalogue& catalogue);
+void add_host_model_cases(Catalogue& catalogue);
+void add_host_training_cases(Catalogue& catalogue);
+
+// Collects what the library logs; lives longer than the registry.
+class HostLog {
+ public:
+  bph_registry_desc desc(const char* layers);
+  std::vector<std::string> lines();
+
+ private:
+  static void take(void* context, int32_t level, const char* message);
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+struct HostSide {
+  // `layers`: names with commas between; "" none, whatever the environment says.
+  explicit HostSide(Context& context, const char* layers = "", const bph_device_desc* desc = nullptr);
+  HostLog log;
+  backplane::Registry registry;
+  backplane::Plugin plugin;
+  backplane::Device device;
+  backplane::Stream stream;
+};
+
+// The operands of one call, in buffers of their own at the start.
+struct HostCall {
+  HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
+           std::vector<uint64_t> scalar_bits);
+  // Enqueues; any answer.
+  bp_status execute(HostSide& side, bp_error* error);
+  std::vector<Bytes> results(HostSide& side) const;
+
+  std::vector<backplane::Buffer> buffers;
+  std::vector<bph_tensor> inputs, outputs;
+  std::vector<uint64_t> scalars;
+  std::vector<uint64_t> output_bytes;
+  bph_call call{};
+  std::vector<unsigned char> attributes;
+};
+
+bph_tensor view_of(const bp_tensor_desc& desc, bph_buffer* buffer, uint64_t offset = 0);
+// Small whole numbers for each operand of the descriptor, as support/samples.hpp has them.
+struct HostData {
+  HostData(Context& context, const bph_op_info& op, OpDesc& desc);
+  std::vector<Bytes> inputs, outputs;
+  std::vector<uint64_t> scalars;
+};
+
+}  // namespace bp::conformance

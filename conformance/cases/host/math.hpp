@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same small vocabulary twice: on the device through the host library in f32, and here in double. A model is written
+// once, over either.
+#pragma once
+
+#include <backplane/backplane.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+// A dense, row-major array.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+};
+
+class HostMath {
+ public:
+  using Value = Array;
+  Value constant(const Array& array) { return array; }
+  Array read(const Value& value) { return value; }
+
+  Value matmul(const Value& a, const Value& b);  // rank 2, or 3 with equal batches
+  Value transpose(const Value& a);               // the last two dimensions
+  Value permute(const Value& a, const Shape& order);
+  Value reshape(const Value& a, const Shape& shape);
+  Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size]
+  Value gather_rows(const Value& table, const std::vector<int32_t>& rows);
+  Value sum(const Value& a, uint32_t axes);  // kept with extent 1
+  Value greatest(const Value& a, uint32_t axes);
+  Value cumsum(const Value& a, uint32_t axis);
+  // Shapes as they broadcast.
+  Value add(const Value& a, const Value& b);
+  Value sub(const Value& a, const Value& b);
+  Value mul(const Value& a, const Value& b);
+  Value div(const Value& a, const Value& b);
+  Value times(const Value& a, double factor);
+  Value plus(const Value& a, double summand);
+  Value exp(const Value& a);
+  Value log(const Value& a);
+  Value tanh(const Value& a);
+  Value erf(const Value& a);
+  Value sqrt(const Value& a);
+  Value rsqrt(const Value& a);
+  Value sin(const Value& a);
+  Value cos(const Value& a);
+  Value relu(const Value& a);
+  Value is_positive(const Value& a);  // 1 or 0
+  // `a` where the column is not behind the row, else `other`; the last two dimensions.
+  Value causal(const Value& a, double other);
+
+ private:
+  static Value each(const Value& a, double (*function)(double));
+  static Value both(const Value& a, const Value& b, double (*function)(double, double));
+  static Value fold(const Value& a, uint32_t axes, double start, double (*function)(double, double));
+};
+
+class DeviceMath {
+ public:
+  using Value = backplane::Tensor;
+  explicit DeviceMath(const backplane::Stream& stream) : stream_(stream) {}
+  Value constant(const Array& array);
+  Array read(const Value& value);
+
+  Value matmul(const Value& a, const Value& b);
+  Value transpose(const Value& a) { return a.transpose(); }
+  Value permute(const Value& a, const Shape& order);
+  Value reshape(const Value& a, const Shape& shape);
+  Value patches(const Value& x, int64_t size);
+  Value gather_rows(const Value& table, const std::vector<int32_t>& rows);
+  Value sum(const Value& a, uint32_t axes);
+  Value greatest(const Value& a, uint32_t axes);
+  Value cumsum(const Value& a, uint32_t axis);
+  Value add(const Value& a, const Value& b);
+  Value sub(const Value& a, const Value& b);
+  Value mul(const Value& a, const Value& b);
+  Value div(const Value& a, const Value& b);
+  Value times(const Value& a, double factor);
+  Value plus(const Value& a, double summand);
+  Value exp(const Value& a);
+  Value log(const Value& a);
+  Value tanh(const Value& a);
+  Value erf(const Value& a);
+  Value sqrt(const Value& a);
+  Value rsqrt(const Value& a);
+  Value sin(const Value& a);
+  Value cos(const Value& a);
+  Value relu(const Value& a);
+  Value is_positive(const Value& a);
+  Value causal(const Value& a, double other);
+
+ private:
+  Value empty(const backplane::Dims& shape, uint32_t dtype = BP_F32) const;
+  Value dense(const Value& a);
+  const backplane::Stream& stream_;
+};
+
+// What models are built of, over either.
+template <typename Math>
+typename Math::Value softmax(Math& math, const typename Math::Value& a, uint32_t axis) {
+  const auto raised = math.exp(math.sub(a, math.greatest(a, 1u << axis)));
+  return math.div(raised, math.sum(raised, 1u << axis));
+}
+// By rows of a matrix.
+template <typename Math>
+typename Math::Value normalized(Math& math, const typename Math::Value& a, double extent) {
+  const auto centred = math.sub(a, math.times(math.sum(a, 2), 1 / extent));
+  const auto variance = math.times(math.sum(math.mul(centred, centred), 2), 1 / extent);
+  return math.mul(centred, math.rsqrt(math.plus(variance, 1e-5)));
+}
+template <typename Math>
+typename Math::Value gelu(Math& math, const typename Math::Value& a) {
+  return math.times(math.mul(a, math.plus(math.erf(math.times(a, 0.70710678118654752)), 1)), 0.5);
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator through the host library: sizes that change from call to call, views of any strides, with and without the
+// validation layer in between.
+#include <cstring>
+
+#include "cases/host/host_side.hpp"
+#include "cases/support/exact.hpp"
+#include "cases/support/samples.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+void run_and_check(Context& context, HostSide& side, const bph_op_info& op, OpDesc& desc, std::string_view what) {
+  const HostData data(context, op, desc);
+  HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
+  ErrorRecord error;
+  const bp_status status = call.execute(side, &error);
+  if (status == BP_UNSUPPORTED) context.not_claimed("{}", error.message);
+  expect_ok(status, error, "bph_execute");
+  const std::vector<Bytes> got = call.results(side);
+  if (!is_exact_on_whole_numbers(op.op)) return;
+  const std::vector<Bytes> expected = exact_results(desc, data.inputs, data.outputs, data.scalars);
+  for (size_t i = 0; i < got.size(); ++i) require_same(context, got[i], expected[i], what);
+}
+
+void sizes_change(Context& context, const bph_op_info& op) {
+  HostSide side(context);
+  for (const int64_t rows : {1, 2, 3, 7, 16, 33, 100, 5, 64, 1, 250, 17}) {
+    OpDesc desc = sample_of_rows(op, usual_dtype(op), rows);
+    run_and_check(context, side, op, desc, fmt::format("{} of {} rows through the host library", op.name, rows));
+  }
+}
+
+void each_dtype(Context& context, const bph_op_info& op) {
+  HostSide side(context);
+  bool any = false;
+  for (const uint32_t dtype : dtypes_of(op.dtypes)) {
+    OpDesc desc = sample_of_rows(op, dtype, 20);
+    try {
+      run_and_check(context, side, op, desc,
+                    fmt::format("{} of {} through the host library", op.name, bph_dtype_name(dtype)));
+      any = true;
+    } catch (const CaseEnd& end) {
+      if (end.outcome != Outcome::not_claimed) throw;
+    }
+  }
+  context.require(any, "no dtype of {} is supported", op.name);
+}
+
+// With the layer between, whose own rules bind the plugin as well: what it finds is an error or a line that names a rule.
+void layered(Context& context, const bph_op_info& op) {
+  HostSide side(context, "validation");
+  for (const int64_t rows : {3, 40, 3}) {
+    OpDesc desc = sample_of_rows(op, usual_dtype(op), rows);
+    run_and_check(context, side, op, desc, fmt::format("{} through the validation layer", op.name));
+  }
+  for (const std::string& line : side.log.lines())
+    context.require(line.find("BP-VAL-") == std::string::npos, "the validation layer finds fault: {}", line);
+}
+
+enum class Turn { inputs, output, all };
+
+// Square operands seen transposed, through the host library, which stages what the plugin does not take.
+void transposed(Context& context, const bph_op_info& op, Turn turn) {
+  HostSide side(context);
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
+  const HostData data(context, op, desc);
+  const std::vector<Bytes> plain = exact_results(desc, data.inputs, data.outputs, data.scalars);
+  HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
+  if (turn != Turn::output)
+    for (bph_tensor& view : call.inputs) std::swap(view.strides[0], view.strides[1]);
+  if (turn != Turn::inputs) std::swap(call.outputs[0].strides[0], call.outputs[0].strides[1]);
+  ErrorRecord error;
+  expect_ok(call.execute(side, &error), error, "bph_execute");
+  const Bytes got = call.results(side)[0];
+  const uint64_t width = bph_dtype_bytes(desc.outputs()[0].dtype);
+  Bytes expected = plain[0];
+  if (turn != Turn::all)
+    for (uint64_t row = 0; row < 24; ++row)
+      for (uint64_t column = 0; column < 24; ++column)
+        std::memcpy(expected.data() + (column * 24 + row) * width, plain[0].data() + (row * 24 + column) * width,
+                    width);
+  require_same(context, got, expected, fmt::format("{} on transposed views", op.name));
+}
+
+// The first input is one row for all, and one immediate value for all.
+void broadcast(Context& context, const bph_op_info& op, bool immediate) {
+  HostSide side(context);
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
+  HostData data(context, op, desc);
+  const uint64_t width = bph_dtype_bytes(desc.inputs()[0].dtype), row_bytes = 24 * width;
+  Bytes& first = data.inputs[0];
+  for (uint64_t at = 0; at < first.size(); at += immediate ? width : row_bytes)
+    std::memcpy(first.data() + at, first.data(), immediate ? width : row_bytes);
+  const std::vector<Bytes> expected = exact_results(desc, data.inputs, data.outputs, data.scalars);
+  HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
+  if (immediate) {
+    call.inputs[0].buffer = nullptr;
+    call.inputs[0].flags = BPH_TENSOR_IMMEDIATE;
+    std::memcpy(&call.inputs[0].immediate, first.data(), width);
+  } else {
+    call.inputs[0].strides[0] = 0;
+  }
+  ErrorRecord error;
+  expect_ok(call.execute(side, &error), error, "bph_execute");
+  require_same(context, call.results(side)[0], expected[0],
+               fmt::format("{} with {}", op.name, immediate ? "an immediate" : "a row for all"));
+}
+
+void in_place(Context& context, const bph_op_info& op, size_t input) {
+  HostSide side(context);
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
+  const HostData data(context, op, desc);
+  const std::vector<Bytes> expected = exact_results(desc, data.inputs, data.outputs, data.scalars);
+  HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
+  call.outputs[0] = call.inputs[input];
+  ErrorRecord error;
+  expect_ok(call.execute(side, &error), error, "bph_execute");
+  require_same(context, call.results(side)[0], expected[0], fmt::format("{} over its input {}", op.name, input));
+}
+
+}  // namespace
+
+void add_host_operator_cases(Catalogue& catalogue) {
+  for (const bph_op_info& op : primitives()) {
+    const auto add = [&](std::string what, std::string_view requirement, std::function<void(Context&)> run) {
+      catalogue.push_back({.id = fmt::format("host.operator.{}.{}", op.name, what),
+                           .profile = op.profile,
+                           .op = op.op,
+                           .dtype = usual_dtype(op),
+                           .requirements = {requirement},
+                           .run = std::move(run)});
+    };
+    add("sizes_change", "BP-USE-004", [op](Context& context) { sizes_change(context, op); });
+    add("each_dtype", "BP-USE-004", [op](Context& context) { each_dtype(context, op); });
+    add("layered", "BP-LAYER-002", [op](Context& context) { layered(context, op); });
+    if (!is_exact_on_whole_numbers(op.op) || op.shape_rule != BP_SHAPE_ELEMENTWISE || op.op == BP_OP_CUMSUM) continue;
+    add("inputs_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::inputs); });
+    add("output_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::output); });
+    add("all_transposed", "BP-USE-006", [op](Context& context) { transposed(context, op, Turn::all); });
+    add("first_input_a_row", "BP-USE-006", [op](Context& context) { broadcast(context, op, false); });
+    add("first_input_immediate", "BP-USE-006", [op](Context& context) { broadcast(context, op, true); });
+    if (op.dtype_rule != BP_RULE_SAME) continue;
+    for (size_t input = 0; input < op.inputs_min; ++input)
+      add(fmt::format("over_input_{}", input), "BP-USE-006",
+          [op, input](Context& context) { in_place(context, op, input); });
+  }
+}
+
+}  // namespace bp::conformance
