@@ -43,7 +43,6 @@ class Deadline {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
-  bool over() const { return !forever_ && std::chrono::steady_clock::now() >= at_; }
   // False if the time ran out first.
   template <class Done>
   bool wait(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, const Done& done) const {
@@ -94,9 +93,7 @@ class Timeline {
       const Deadline deadline(timeout_ns);
       if (deadline.poll()) return timed_out();
       const auto done = [&] { return reached(point); };
-      // A yield lasts long on a busy machine, so the deadline holds while polling too.
-      spin_until([&] { return done() || deadline.over(); });
-      if (!done()) {
+      if (!spin_until(done)) {
         waiters_.fetch_add(1);
         std::unique_lock lock(mutex_);
         const bool passed = deadline.wait(passed_, lock, done);
