@@ -76,9 +76,11 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
   // A partial sum may overflow on the way.
   if (total.magnitude >= accumulator.greatest / 2) return {Rule::any, total.plus ? infinity : total.value};
   if (total.plus || total.minus) return {Rule::value, total.plus ? infinity : -infinity};
-  const bool on_grid = total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
-                       total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid);
-  if (total.magnitude == 0 || on_grid) return {Rule::unsigned_zero, total.value};
+  // Nothing but zeros has no grid.
+  const bool on_grid =
+      total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
+                               total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
+  if (on_grid) return {Rule::unsigned_zero, total.value};
   return {Rule::bound, total.value,
           factor * accumulator.roundoff() * total.magnitude +
               static_cast<long double>(total.count + 1) * accumulator.tiny()};

@@ -22,14 +22,27 @@ std::string null_plugin() {
   return std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
 }
 
-bp::Ref<bp::Plugin> load(const char* layers) {
-  bph_registry_desc desc = {};
-  desc.struct_size = sizeof(desc);
-  desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
-  desc.search_path = "";
-  desc.layers = layers;
-  return bp::Registry::create(&desc)->load(null_plugin().c_str());
-}
+// A plugin and its registry, which keeps it loaded until it is closed.
+class Loaded {
+ public:
+  explicit Loaded(const char* layers) {
+    bph_registry_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+    desc.search_path = "";
+    desc.layers = layers;
+    registry_ = bp::Registry::create(&desc);
+    plugin_ = registry_->load(null_plugin().c_str());
+  }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+  ~Loaded() { registry_->close(); }
+  bp::Plugin* operator->() const { return plugin_.get(); }
+
+ private:
+  bp::Ref<bp::Registry> registry_;
+  bp::Ref<bp::Plugin> plugin_;
+};
 
 TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   bp_device_api empty = {};
@@ -55,7 +68,7 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
 }
 
 TEST(Table, AShortTableLacksWhatIsBehindItsEnd) {
-  const bp::Ref<bp::Plugin> plugin = load("");
+  const Loaded plugin("");
   bp_device_api cut = *plugin->own->device_api;
   EXPECT_EQ(bp::missing_slot(cut), nullptr);
   cut.struct_size = offsetof(bp_device_api, plan_execute);
@@ -63,7 +76,7 @@ TEST(Table, AShortTableLacksWhatIsBehindItsEnd) {
 }
 
 TEST(Layers, AreFreeWhenOff) {
-  const bp::Ref<bp::Plugin> plugin = load("");
+  const Loaded plugin("");
   EXPECT_EQ(plugin->instance, plugin->own);
   EXPECT_EQ(plugin->layer_count, 0u);
   const bp_device_api complete = bp::complete_table(*plugin->own->device_api);
@@ -71,7 +84,7 @@ TEST(Layers, AreFreeWhenOff) {
 }
 
 TEST(Layers, TakeEverySlotWhenOnAndLeaveEmptyOnesEmpty) {
-  const bp::Ref<bp::Plugin> plugin = load("validation");
+  const Loaded plugin("validation");
   EXPECT_EQ(plugin->layer_count, 1u);
   const bp_device_api& own = *plugin->own->device_api;
   const bp_device_api& layered = *plugin->instance->device_api;

@@ -3,6 +3,7 @@
  * finishes all work inside the call, so streams and events have nothing to remember. */
 #include <backplane/plugin.h>
 
+#include <fenv.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -235,8 +236,13 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
   const bp_tensor_desc* view = &desc.outputs[0];
   for (int i = 0; i < view->rank; ++i)
     if (view->shape[i] == 0) return BP_OK; /* no elements: the buffers may be null */
+  /* The work runs in the caller's thread, whose rounding and flushing are the caller's own. */
+  fenv_t callers;
+  fegetenv(&callers);
+  fesetenv(FE_DFL_ENV);
   add(&desc, 0, element(&desc.inputs[0], &execution.inputs[0]), element(&desc.inputs[1], &execution.inputs[1]),
       (float*)element(view, &execution.outputs[0]));
+  fesetenv(&callers);
   return BP_OK;
 }
 /* [/execute] */

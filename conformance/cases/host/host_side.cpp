@@ -80,6 +80,13 @@ bp_status HostCall::execute(HostSide& side, bp_error* error) {
   return bph_execute(side.stream.get(), &call, error);
 }
 
+void HostCall::execute(Context& context, HostSide& side) {
+  ErrorRecord error;
+  const bp_status status = execute(side, &error);
+  if (status == BP_UNSUPPORTED) context.not_claimed("{}", error.message);
+  expect_ok(status, error, "bph_execute");
+}
+
 std::vector<Bytes> HostCall::results(HostSide& side) const {
   std::vector<Bytes> all;
   for (size_t i = 0; i < outputs.size(); ++i) {

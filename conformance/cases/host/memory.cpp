@@ -152,8 +152,7 @@ void nothing_stays(Context& context) {
   expect_no_leak(context, "buffers, events and calls through the host library", 128, [&] {
     const backplane::Buffer buffer = make(side, 5000);
     const backplane::Event event(side.device);
-    ErrorRecord error;
-    expect_ok(call.execute(side, &error), error, "bph_execute");
+    call.execute(context, side);
     event.record(side.stream);
     event.wait();
   });
@@ -167,8 +166,7 @@ void counts(Context& context) {
   HostCall call(side, desc, {Bytes(4000), Bytes(4000)}, {Bytes(4000)}, {});
   const bph_stats before = side.device.stats();
   for (int i = 0; i < 50; ++i) {
-    ErrorRecord error;
-    expect_ok(call.execute(side, &error), error, "bph_execute");
+    call.execute(context, side);
   }
   side.stream.wait();
   const bph_stats after = side.device.stats();

@@ -14,10 +14,7 @@ namespace {
 void run_and_check(Context& context, HostSide& side, const bph_op_info& op, OpDesc& desc, std::string_view what) {
   const HostData data(context, op, desc);
   HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
-  ErrorRecord error;
-  const bp_status status = call.execute(side, &error);
-  if (status == BP_UNSUPPORTED) context.not_claimed("{}", error.message);
-  expect_ok(status, error, "bph_execute");
+  call.execute(context, side);
   const std::vector<Bytes> got = call.results(side);
   if (!is_exact_on_whole_numbers(op.op)) return;
   const std::vector<Bytes> expected = exact_results(desc, data.inputs, data.outputs, data.scalars);
@@ -45,7 +42,7 @@ void each_dtype(Context& context, const bph_op_info& op) {
       if (end.outcome != Outcome::not_claimed) throw;
     }
   }
-  context.require(any, "no dtype of {} is supported", op.name);
+  if (!any) context.not_claimed("no dtype of {} is supported", op.name);
 }
 
 // With the layer between, whose own rules bind the plugin as well: what it finds is an error or a line that names a rule.
@@ -71,8 +68,7 @@ void transposed(Context& context, const bph_op_info& op, Turn turn) {
   if (turn != Turn::output)
     for (bph_tensor& view : call.inputs) std::swap(view.strides[0], view.strides[1]);
   if (turn != Turn::inputs) std::swap(call.outputs[0].strides[0], call.outputs[0].strides[1]);
-  ErrorRecord error;
-  expect_ok(call.execute(side, &error), error, "bph_execute");
+  call.execute(context, side);
   const Bytes got = call.results(side)[0];
   const uint64_t width = bph_dtype_bytes(desc.outputs()[0].dtype);
   Bytes expected = plain[0];
@@ -102,8 +98,7 @@ void broadcast(Context& context, const bph_op_info& op, bool immediate) {
   } else {
     call.inputs[0].strides[0] = 0;
   }
-  ErrorRecord error;
-  expect_ok(call.execute(side, &error), error, "bph_execute");
+  call.execute(context, side);
   require_same(context, call.results(side)[0], expected[0],
                fmt::format("{} with {}", op.name, immediate ? "an immediate" : "a row for all"));
 }
@@ -115,8 +110,7 @@ void in_place(Context& context, const bph_op_info& op, size_t input) {
   const std::vector<Bytes> expected = exact_results(desc, data.inputs, data.outputs, data.scalars);
   HostCall call(side, desc, data.inputs, data.outputs, data.scalars);
   call.outputs[0] = call.inputs[input];
-  ErrorRecord error;
-  expect_ok(call.execute(side, &error), error, "bph_execute");
+  call.execute(context, side);
   require_same(context, call.results(side)[0], expected[0], fmt::format("{} over its input {}", op.name, input));
 }
 
