@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace tool {
@@ -23,7 +24,7 @@ size_t columns() {
 
 std::string time_text(double seconds) {
   if (seconds < 0) return "?";
-  const auto whole = static_cast<unsigned>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
 }
 

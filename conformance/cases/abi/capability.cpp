@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The truth of what a device declares: each capability, and each optional slot that goes with it.
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -154,7 +155,7 @@ void subnormals(Context& context) {
   device.read(out.get(), 0, got.data(), 16);
   for (size_t i = 0; i < 4; ++i) {
     const float expected = static_cast<float>(static_cast<double>(a[i]) + static_cast<double>(b[i]));
-    context.require(std::memcmp(&got[i], &expected, 4) == 0,
+    context.require(std::bit_cast<uint32_t>(got[i]) == std::bit_cast<uint32_t>(expected),
                     "{:a} + {:a} gave {:a}, expected {:a}: subnormals are flushed and BP_CAP_FTZ_F32 is not declared",
                     a[i], b[i], got[i], expected);
   }

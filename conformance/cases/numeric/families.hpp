@@ -20,6 +20,6 @@ void add_windows(Catalogue& catalogue);       // linear, conv and its backward, 
 void add_attention(Catalogue& catalogue);     // attention, rope
 void add_quantisation(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
 void add_lookups(Catalogue& catalogue);       // embedding, topk, adamw
-void add_large(Catalogue& catalogue);  // far apart elements, of any operator
+void add_large(Catalogue& catalogue);         // far apart elements, of any operator
 
 }  // namespace bp::conformance::numeric
