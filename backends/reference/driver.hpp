@@ -2,12 +2,11 @@
 // The reference plugin's driver: a plain CPU device with every primitive, for every dtype and any strides.
 #pragma once
 
+#include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/plugin.hpp>
 
 #include <charconv>
 #include <cstdlib>
-
-#include "ops.hpp"
 
 namespace backplane::reference {
 
@@ -19,10 +18,7 @@ inline constexpr uint64_t kMaxDevices = 8;
 class Driver : public kit::HostDriver {
  public:
   explicit Driver(kit::Host host) : HostDriver(host, {.name = "reference", .version = BACKPLANE_VERSION}) {
-    for (const auto add : {add_movement, add_cast, add_index, add_unary, add_binary, add_compare, add_reduce, add_scan,
-                           add_matmul, add_sort, add_philox}) {
-      add(kernels());
-    }
+    cpu_kernels::add_all(kernels());
     read(kMemoryLimit, 1, UINT64_MAX, [&](uint64_t value) { set_memory_limit(value); });
     read(kDevices, 1, kMaxDevices, [&](uint64_t value) { set_devices(static_cast<uint32_t>(value)); });
   }

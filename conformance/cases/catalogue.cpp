@@ -5,7 +5,7 @@ namespace bp::conformance {
 
 Catalogue enumerate() {
   Catalogue catalogue;
-  catalogue.reserve(1u << 16);
+  catalogue.reserve(1u << 17);
   add_abi_cases(catalogue);
   add_runtime_cases(catalogue);
   add_negative_cases(catalogue);

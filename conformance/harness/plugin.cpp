@@ -84,9 +84,15 @@ std::vector<std::string> LogHost::lines() {
   return lines_;
 }
 
+uint64_t LogHost::count() {
+  const std::lock_guard guard(mutex_);
+  return count_;
+}
+
 void LogHost::log(void* context, int32_t level, const char* message) {
   auto& host = *static_cast<LogHost*>(context);
   const std::lock_guard guard(host.mutex_);
+  ++host.count_;
   if (host.lines_.size() >= 256) host.lines_.erase(host.lines_.begin());
   host.lines_.push_back(fmt::format("{} {}", level, message == nullptr ? "(null)" : message));
 }

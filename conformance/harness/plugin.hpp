@@ -27,13 +27,15 @@ class LogHost {
   LogHost(const LogHost&) = delete;
   LogHost& operator=(const LogHost&) = delete;
   bp_host table{};
-  std::vector<std::string> lines();
+  std::vector<std::string> lines();  // the latest few hundred
+  uint64_t count();                  // of all lines so far
 
  private:
   static void log(void* context, int32_t level, const char* message);
   static const void* no_interface(void* context, const char* name, uint32_t version);
   std::mutex mutex_;
-  std::vector<std::string> lines_;  // the latest few hundred
+  std::vector<std::string> lines_;
+  uint64_t count_ = 0;
 };
 
 // A library that was opened; dlclose at the end.

@@ -37,6 +37,7 @@ ThreadState ThreadState::now() {
   state.rounding_ = std::fegetround();
   state.control_ = float_control();
   pthread_sigmask(SIG_SETMASK, nullptr, &state.signals_);
+  for (int signal = 1; signal < 32; ++signal) sigaction(signal, nullptr, &state.handlers_[static_cast<size_t>(signal)]);
   state.locale_ = setlocale(LC_ALL, nullptr);
   state.directory_ = current_directory();
   return state;
@@ -49,6 +50,7 @@ std::string ThreadState::changed_since() const {
   if (state.control_ != control_)
     return fmt::format("floating-point control was {:#x} and is {:#x}", control_, state.control_);
   for (int signal = 1; signal < 32; ++signal) {
+    if (!same_handler(signal, state)) return fmt::format("signal {} has another handler now", signal);
     if (sigismember(&state.signals_, signal) != sigismember(&signals_, signal))
       return fmt::format("signal {} is {} now", signal,
                          sigismember(&state.signals_, signal) == 1 ? "blocked" : "no longer blocked");
@@ -59,7 +61,17 @@ std::string ThreadState::changed_since() const {
   return {};
 }
 
+bool ThreadState::same_handler(int signal, const ThreadState& other) const {
+  constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;  // the C library adds its own
+  const struct sigaction &a = handlers_[static_cast<size_t>(signal)], &b = other.handlers_[static_cast<size_t>(signal)];
+  return a.sa_handler == b.sa_handler && (a.sa_flags & told) == (b.sa_flags & told);
+}
+
 void ThreadState::restore() const {
+  const ThreadState state = now();
+  for (int signal = 1; signal < 32; ++signal) {
+    if (!same_handler(signal, state)) sigaction(signal, &handlers_[static_cast<size_t>(signal)], nullptr);
+  }
   std::fesetround(rounding_);
 #if defined(__SSE__)
   _mm_setcsr(control_);

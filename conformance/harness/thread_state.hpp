@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slot must leave as it found it: floating-point control, signal mask, locale, working directory.
+// What a slot must leave as it found it: floating-point control, signal mask and handlers, locale, working directory.
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <string>
 
@@ -15,9 +16,12 @@ class ThreadState {
   void restore() const;
 
  private:
+  bool same_handler(int signal, const ThreadState& other) const;
+
   int rounding_ = 0;
   unsigned control_ = 0;  // the bits of the floating-point control register that are not flags
   sigset_t signals_{};
+  std::array<struct sigaction, 32> handlers_{};  // by signal
   std::string locale_;
   std::string directory_;
 };

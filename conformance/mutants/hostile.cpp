@@ -23,7 +23,7 @@ constexpr Mutation at_floor() {
   return on_slot<&bp_device_api::plan_create, create_or<kDo>>();
 }
 
-void crash() { std::raise(SIGSEGV); }
+void crash() { __builtin_trap(); }
 void abort_now() { std::abort(); }
 void exit_now() { std::exit(0); }
 void hang() {

@@ -177,6 +177,7 @@ TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
                    pthread_sigmask(SIG_BLOCK, &all, nullptr);
                  }),
                  fail, "signal");
+  EXPECT_OUTCOME(among_others([](Context&) { std::signal(SIGUSR1, SIG_IGN); }), fail, "handler");
   EXPECT_OUTCOME(among_others([](Context&) { setlocale(LC_ALL, "C.UTF-8"); }), fail, "locale");
   EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!chdir("/")); }), fail, "working directory");
 }

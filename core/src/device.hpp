@@ -27,6 +27,7 @@ struct DeviceCounters {
   std::atomic<uint64_t> staged_operands{0}, staged_bytes{0};
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};
   std::atomic<uint64_t> fallback_executions{0}, fallback_bytes{0};
+  std::atomic<uint64_t> decomposed_executions{0};
   std::atomic<uint64_t> workspace_bytes{0};  // now, over all streams
 };
 

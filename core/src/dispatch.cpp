@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "buffer.hpp"
+#include "composite/program.hpp"
 #include "error.hpp"
 #include "fallback.hpp"
 #include "staging.hpp"
@@ -232,7 +233,7 @@ uint64_t head_of(const bph_call& call) {
   const bph_tensor& first = call.input_count != 0 ? call.inputs[0] : call.outputs[0];
   const uint32_t set = front_set(call.op, call.outputs[0].rank, call.outputs[0].shape, first.shape, first.strides);
   return stream.device->plans.find(stream.plan_front, set, [&](const PlanEntry& entry) {
-    if (head_of(call) != entry.words[0] || call.flags != entry.words[1]) return false;
+    if (head_of(call) != entry.words[0] || call.flags != entry.call_flags) return false;
     if (attributes != nullptr && std::memcmp(attributes, entry.words + 2, entry.row->attributes->bytes) != 0)
       return false;
     // From here on the counts are those of a checked descriptor.
@@ -269,20 +270,8 @@ Lookup resolve_all(const OpRow& row, const Device& device, const bph_call& call,
   return {row, head_of(call), call.flags & BP_OP_FLAGS_ALL, attributes, resolved.views, inputs + call.output_count};
 }
 
-// Composites with argument rules of their own wait for those rules, and for their decomposition.
-void refuse_composite(const Device& device, const OpRow& row) {
-  throw Error(BP_UNSUPPORTED, "{}: the composite {} has no decomposition in this version; compose it from primitives",
-              device.name, row.name)
-      .with_op(row.id);
-}
-
-inline bool native_allowed(const Device& device, const OpRow& row, const bph_call& call) {
-  if (row.kind != BP_KIND_COMPOSITE) return true;
-  return row.shape_rule != BP_SHAPE_COMPOSITE && device.native_composites && (call.flags & BPH_CALL_NO_NATIVE) == 0;
-}
-
-// A call whose entry is not in the front, or that is wrong: checks all of it, and looks the entry up or makes it. Runs a
-// primitive that is missing on the fallback device if the caller allowed that, and then gives null.
+// A call whose entry is not in the front, or that is wrong: checks all of it, and looks the entry up or makes it. Runs what
+// the device cannot on the fallback device if the caller allowed that, and then gives null.
 [[gnu::noinline]] PlanEntry* add_entry(Stream& stream, const OpRow& row, const bph_call& call, const void* attributes,
                                        Resolved& resolved) {
   Device& device = *stream.device;
@@ -293,10 +282,7 @@ inline bool native_allowed(const Device& device, const OpRow& row, const bph_cal
     check_bounds(entry, call, resolved);
     return &entry;
   } catch (const Error& error) {
-    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED ||
-        row.kind != BP_KIND_PRIMITIVE) {
-      throw;
-    }
+    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
   }
   const Ref<PlanEntry> checked = PlanEntry::create(row, Key(lookup));
   check_bounds(*checked, call, resolved);
@@ -318,9 +304,6 @@ void execute(Stream& stream, const bph_call& given) {
   }
   const OpRow* found = op_row(call->op);
   const OpRow& row = found != nullptr ? *found : require_op(call->op);  // which throws
-  Device& device = *stream.device;
-  if (!native_allowed(device, row, *call)) [[unlikely]]
-    refuse_composite(device, row);
   stream.begin_call();
 
   Resolved resolved;
@@ -353,10 +336,33 @@ void execute_views(Stream& stream, const OpRow& row, const void* attributes, con
   run_entry(stream, stream.device->plans.get(stream.plan_front, lookup), input_operands, output_operands, scalars);
 }
 
+namespace {
+
+bph_support facts_of(Device& device, const OpRow& row, const PlanEntry& entry, bool native) {
+  bph_support support = {};
+  if (native) {
+    try {
+      const bp_plan_info info = plan_facts(device, entry);
+      support.plan_flags = info.flags;
+      support.stage_inputs = info.stage_inputs;
+      support.stage_outputs = info.stage_outputs;
+      support.workspace_bytes = info.workspace_bytes;
+      support.path = BPH_PATH_NATIVE;
+      return support;
+    } catch (const Error& error) {
+      if (row.kind != BP_KIND_COMPOSITE || error.status() != BP_UNSUPPORTED) throw;
+    }
+  }
+  support.workspace_bytes = check_program(device, row, entry.desc);
+  support.path = BPH_PATH_DECOMPOSED;
+  return support;
+}
+
+}  // namespace
+
 bph_support supports(Device& device, const bph_call& given) {
   const bph_call call = read_input(&given, sizeof(bph_call), "bph_device_supports", "bph_call");
   const OpRow& row = require_op(call.op);
-  if (!native_allowed(device, row, call)) refuse_composite(device, row);
   Resolved resolved;
   unsigned char room[max_attribute_bytes];
   bph_call asked = call;
@@ -364,16 +370,15 @@ bph_support supports(Device& device, const bph_call& given) {
   if (asked.scalars == nullptr) asked.scalars = no_scalars;
   const void* attributes = sized_attributes(row, asked.attributes, room);
   const Ref<PlanEntry> entry = PlanEntry::create(row, Key(resolve_all(row, device, asked, attributes, resolved)));
-  bp_plan_info info = {};
-  info.struct_size = sizeof(info);
-  bp_error error = fresh_error();
-  const bp_status status = device.api->plan_create(device.handle, &entry->desc, nullptr, &info, &error);
-  if (status != BP_OK) throw Error::from_plugin(status, error, device.name.c_str()).with_op(row.id);
-  bph_support support = {};
-  support.plan_flags = info.flags;
-  support.stage_inputs = info.stage_inputs;
-  support.stage_outputs = info.stage_outputs;
-  support.workspace_bytes = info.workspace_bytes;
+  const bool native =
+      row.kind != BP_KIND_COMPOSITE || (device.native_composites && (call.flags & BPH_CALL_NO_NATIVE) == 0);
+  try {
+    return facts_of(device, row, *entry, native);
+  } catch (const Error& error) {
+    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
+  }
+  bph_support support = supports_on_fallback(device, asked);
+  support.path = BPH_PATH_FALLBACK;
   return support;
 }
 

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "dispatch.hpp"
 #include "error.hpp"
 #include "registry.hpp"
 #include "staging.hpp"
+#include "work_scope.hpp"
 
 namespace bp {
 
@@ -84,6 +86,7 @@ Fallback::Fallback(Registry& registry, const std::string& device_name) {
 Fallback::~Fallback() { bph_device_release(device); }
 
 void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry) {
+  const WorkScope scope("fallback", row.name);
   Device& device = *stream.device;
   Fallback& fallback = fallback_of(device);
   Device& other = require<Device>(fallback.device, "fallback");
@@ -161,6 +164,17 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
   check(bph_stream_wait(here, BP_WAIT_FOREVER, &error), error, row);  // the host bytes are borrowed until here
   device.counters.fallback_executions.fetch_add(1, std::memory_order_relaxed);
   device.counters.fallback_bytes.fetch_add(moved, std::memory_order_relaxed);
+}
+
+bph_support supports_on_fallback(Device& device, const bph_call& given) {
+  // Buffers are of this device; the fallback's would be aligned alike.
+  std::vector<bph_tensor> tensors(given.inputs, given.inputs + given.input_count);
+  tensors.insert(tensors.end(), given.outputs, given.outputs + given.output_count);
+  for (bph_tensor& tensor : tensors) tensor.buffer = nullptr;
+  bph_call call = given;
+  call.inputs = tensors.data();
+  call.outputs = tensors.data() + given.input_count;
+  return supports(require<Device>(fallback_of(device).device, "fallback"), call);
 }
 
 }  // namespace bp

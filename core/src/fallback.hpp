@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a primitive that a device lacks on another device, with explicit copies: only where the caller allowed it, counted.
+// Running what a device lacks on another device, with explicit copies: only where the caller allowed it, counted.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -26,5 +26,8 @@ class Fallback {
 
 // Waits for `stream`, copies the operands over, runs, copies the outputs back. `entry` is checked and has no plan.
 void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry);
+
+// What the fallback device answers to `call`.
+bph_support supports_on_fallback(Device& device, const bph_call& call);
 
 }  // namespace bp

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "composite/program.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
@@ -39,6 +40,9 @@ Plan::~Plan() {
   if (device_.of_this_process()) device_.api->plan_destroy(device_.handle, handle);
 }
 
+PlanEntry::PlanEntry() = default;
+PlanEntry::~PlanEntry() = default;
+
 Ref<PlanEntry> PlanEntry::create(const OpRow& row, const Key& key) {
   const uint32_t inputs = static_cast<uint32_t>(key.words[0] >> 32) & 0xFFu;
   const uint32_t outputs = static_cast<uint32_t>(key.words[0] >> 40) & 0xFFu;
@@ -60,6 +64,7 @@ Ref<PlanEntry> PlanEntry::create(const OpRow& row, const Key& key) {
   entry->words = own_words;
   entry->word_count = count;
   entry->operands = own_operands;
+  entry->call_flags = key.words[1] | ((key.words[0] & key_no_native) != 0 ? BPH_CALL_NO_NATIVE : 0);
   bp_op_desc& desc = entry->desc;
   desc.struct_size = sizeof(desc);
   desc.op = row.id;
@@ -142,10 +147,41 @@ PlanEntry& PlanCache::add(PlanFront& front, const Lookup& lookup) {
   return added;
 }
 
+bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  bp_error error = fresh_error();
+  const bp_status status = device.api->plan_create(device.handle, &entry.desc, nullptr, &info, &error);
+  if (status != BP_OK) throw Error::from_plugin(status, error, device.name.c_str()).with_op(entry.row->id);
+  return info;
+}
+
+// Native if the plugin has the composite and nobody forbids it, else decomposed.
 Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key) {
+  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key);
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
+  if (device_.native_composites && (key.words[0] & key_no_native) == 0) {
+    try {
+      plan(*entry);
+      return entry;
+    } catch (const Error& error) {
+      if (error.status() != BP_UNSUPPORTED) throw;
+    }
+  }
+  entry->program = make_program(device_, *this, row, entry->desc);
+  return entry;
+}
+
+Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key) {
+  Ref<PlanEntry> entry = PlanEntry::create(row, key);
+  plan(*entry);
+  return entry;
+}
+
+void PlanCache::plan(PlanEntry& entry) {
+  const OpRow& row = *entry.row;
   uint64_t words[PlanClass::max_words];
-  const uint32_t count = class_words(*entry, words);
+  const uint32_t count = class_words(entry, words);
   const uint64_t hash = hash_words(words, count);
   const auto same = [&](const PlanClass& item) {
     return item.word_count == count && std::memcmp(item.words(), words, count * sizeof(uint64_t)) == 0;
@@ -153,16 +189,16 @@ Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key) {
   {
     const std::lock_guard lock(mutex_);
     if (PlanClass* found = classes_.find(hash, same)) {
-      entry->plan = found->plan;
+      entry.plan = found->plan;
       ++class_hits_;
     }
   }
-  if (!entry->plan) {
+  if (!entry.plan) {
     bp_plan_info info = {};
     info.struct_size = sizeof(info);
     bp_plan* handle = nullptr;
     bp_error error = fresh_error();
-    const bp_status status = device_.api->plan_create(device_.handle, &entry->desc, &handle, &info, &error);
+    const bp_status status = device_.api->plan_create(device_.handle, &entry.desc, &handle, &info, &error);
     if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
     if (handle == nullptr) {
       throw Error(BP_INTERNAL, "{}: plan_create of {} succeeded with a null plan; the plugin is nonconforming",
@@ -170,13 +206,13 @@ Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key) {
           .with_op(row.id);
     }
     try {
-      entry->plan = Ref(adopt, new Plan(device_, handle, info));
+      entry.plan = Ref(adopt, new Plan(device_, handle, info));
     } catch (...) {
       device_.api->plan_destroy(device_.handle, handle);
       throw;
     }
     if ((info.flags & BP_PLAN_ANY_SIZE) != 0) {
-      Ref<PlanClass> item = PlanClass::create(words, count, entry->plan);
+      Ref<PlanClass> item = PlanClass::create(words, count, entry.plan);
       Ref<PlanClass> dropped;
       const std::lock_guard lock(mutex_);
       ++created_;
@@ -186,14 +222,14 @@ Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key) {
       ++created_;
     }
   }
-  entry->workspace_bytes = entry->plan->info.workspace_bytes;
-  if ((entry->plan->info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
+  entry.workspace_bytes = entry.plan->info.workspace_bytes;
+  if ((entry.plan->info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
     bp_error error = fresh_error();
     const bp_status status =
-        device_.api->plan_workspace(device_.handle, entry->plan->handle, &entry->desc, &entry->workspace_bytes, &error);
+        device_.api->plan_workspace(device_.handle, entry.plan->handle, &entry.desc, &entry.workspace_bytes, &error);
     if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
   }
-  return entry;
+  entry.direct = (entry.plan->info.stage_inputs | entry.plan->info.stage_outputs) == 0;
 }
 
 void PlanCache::clear() noexcept {

@@ -20,6 +20,7 @@
 namespace bp {
 
 class Device;
+class Program;
 
 class Plan final : public Object {
  public:
@@ -34,11 +35,13 @@ class Plan final : public Object {
   Device& device_;  // outlives its plans
 };
 
-// An exact descriptor that was validated, and its plan. Immutable but for the links. Its arrays follow it in memory.
+// An exact descriptor that was validated, and its plan; of a composite that is decomposed, its program. Immutable but for the
+// links. Its arrays follow it in memory.
 class PlanEntry final : public Object {
  public:
   // Validates, and computes the extents. Throws. The plan is set later.
   static Ref<PlanEntry> create(const OpRow& row, const Key& key);
+  ~PlanEntry() override;
 
   bool matches(const Key& key) const noexcept {
     return key.count == word_count && std::memcmp(key.words, words, key.count * sizeof(uint64_t)) == 0;
@@ -63,7 +66,10 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
+  Ref<Program> program;  // instead of a plan
+  bool direct = false;   // a plan that takes its operands as they are
   uint64_t workspace_bytes = 0;
+  uint64_t call_flags = 0;  // those of a bph_call that it serves
   bp_op_desc desc = {};
   const uint64_t* words = nullptr;
   uint32_t word_count = 0;
@@ -78,8 +84,11 @@ class PlanEntry final : public Object {
   static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
 
  private:
-  PlanEntry() = default;
+  PlanEntry();
 };
+
+// What the plugin's plan_create answers without making a plan.
+bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
 // A class of descriptors and the plan that serves it.
 class PlanClass final : public Object {
@@ -156,6 +165,9 @@ class PlanCache {
     return entry != nullptr ? *entry : add(front, lookup);
   }
 
+  // A new entry with its plan, which the cache does not keep: a step of a program. Throws likewise.
+  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key);
+
   // Forgets all; fronts notice at their next use.
   void clear() noexcept;
   PlanCacheStats stats() noexcept;
@@ -163,6 +175,7 @@ class PlanCache {
  private:
   friend class PlanFront;
   Ref<PlanEntry> make(const OpRow& row, const Key& key);
+  void plan(PlanEntry& entry);
   void attach(PlanFront& front) noexcept;
   void detach(PlanFront& front) noexcept;
 

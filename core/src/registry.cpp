@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "file.hpp"
+#include "layers/trace_file.hpp"
 #include "loader.hpp"
 #include "registry_state.hpp"
 #include "structs.hpp"
@@ -69,8 +70,15 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
 void Registry::read_layers(const bph_registry_desc& desc) {
   const char* names = desc.layers != nullptr ? desc.layers : trusted_environment("BACKPLANE_LAYERS");
   if (names != nullptr) state_->layers = parse_layers(names);
-  const bool wanted = std::any_of(state_->layers.begin(), state_->layers.end(),
-                                  [](const Layer& layer) { return layer.name == "fault"; });
+  const auto named = [&](std::string_view name) {
+    return std::any_of(state_->layers.begin(), state_->layers.end(),
+                       [&](const Layer& layer) { return layer.name == name; });
+  };
+  read_faults(desc, named("fault"));
+  read_trace(desc, named("trace"));
+}
+
+void Registry::read_faults(const bph_registry_desc& desc, bool wanted) {
   const char* source = desc.faults != nullptr ? "bph_registry_desc.faults" : "BACKPLANE_FAULT";
   const char* text = desc.faults != nullptr ? desc.faults : trusted_environment("BACKPLANE_FAULT");
   if (text != nullptr) {
@@ -86,6 +94,22 @@ void Registry::read_layers(const bph_registry_desc& desc) {
   log(BP_LOG_WARNING,
       Error(BP_OK, "{} is given and the layer fault is not named; name it in BACKPLANE_LAYERS", source).what());
 }
+
+void Registry::read_trace(const bph_registry_desc& desc, bool wanted) {
+  const char* source = desc.trace != nullptr ? "bph_registry_desc.trace" : "BACKPLANE_TRACE";
+  const char* path = desc.trace != nullptr ? desc.trace : trusted_environment("BACKPLANE_TRACE");
+  if (wanted && path != nullptr) state_->trace_file = &layers::TraceFile::open(path, source);
+  if (wanted == (path != nullptr)) return;
+  if (wanted) {
+    throw Error(BP_INVALID_ARGUMENT,
+                "bph_registry_create: the layer trace is named and not told where to write; set BACKPLANE_TRACE to a "
+                "file, as \"trace.json\"");
+  }
+  log(BP_LOG_WARNING,
+      Error(BP_OK, "{} is given and the layer trace is not named; name it in BACKPLANE_LAYERS", source).what());
+}
+
+layers::TraceFile* Registry::trace_file() const { return state_->trace_file; }
 
 std::shared_ptr<const layers::FaultPlan> Registry::faults() const { return state_->faults; }
 

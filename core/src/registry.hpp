@@ -15,7 +15,8 @@ namespace bp {
 
 namespace layers {
 struct FaultPlan;
-}
+class TraceFile;
+}  // namespace layers
 
 class Registry final : public Object {
  public:
@@ -37,6 +38,8 @@ class Registry final : public Object {
   Choice choose_device(const char* name);
   // What the layer `fault` makes go wrong; null without it.
   std::shared_ptr<const layers::FaultPlan> faults() const;
+  // Where the layer `trace` writes; null without it.
+  layers::TraceFile* trace_file() const;
   // Called once, when the host lets go of its handle: plugins now live only as long as what uses them, and what a
   // living device still loads (its fallback) belongs to it alone.
   void close() noexcept;
@@ -51,6 +54,8 @@ class Registry final : public Object {
   struct State;
 
   void read_layers(const bph_registry_desc& desc);
+  void read_faults(const bph_registry_desc& desc, bool wanted);
+  void read_trace(const bph_registry_desc& desc, bool wanted);
   void search();
   Candidate& add_manifest(const std::string& path, const char* origin);
   Candidate& candidate_by_path(const std::string& path);

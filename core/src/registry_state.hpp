@@ -47,6 +47,7 @@ struct Registry::State {
   void* log_context = nullptr;
   std::vector<Layer> layers;
   std::shared_ptr<const layers::FaultPlan> faults;  // of the layer `fault`, null without it
+  layers::TraceFile* trace_file = nullptr;          // of the layer `trace`, null without it; never ends
   Config config;
   std::vector<Place> places;
 

@@ -2,8 +2,10 @@
 // Running an entry with the operands that its plan's masks name copied to and from dense temporaries.
 #include "staging.hpp"
 
+#include "composite/program.hpp"
 #include "dispatch.hpp"
 #include "error.hpp"
+#include "work_scope.hpp"
 
 namespace bp {
 
@@ -42,8 +44,9 @@ bp_tensor_desc dense_like(const bp_tensor_desc& view) {
   return dense;
 }
 
-void copy_view(Stream& stream, const bp_tensor_desc& from, const bp_operand& source, const bp_tensor_desc& to,
-               const bp_operand& target) {
+void copy_view(Stream& stream, const OpRow& row, const bp_tensor_desc& from, const bp_operand& source,
+               const bp_tensor_desc& to, const bp_operand& target) {
+  const WorkScope scope("staging", row.name);
   bp_tensor_desc out = to;
   out.alias = 0;
   if ((from.flags & BP_DESC_IMMEDIATE) != 0) {
@@ -52,8 +55,6 @@ void copy_view(Stream& stream, const bp_tensor_desc& from, const bp_operand& sou
     execute_views(stream, *op_row(BP_OP_COPY), nullptr, &from, &source, 1, &out, &target, 1, nullptr);
   }
 }
-
-}  // namespace
 
 void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                 const bp_operand* scalars) {
@@ -88,7 +89,8 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
     operands[i] = temporaries[i].allocate(stream, bytes);
     ++operands_staged;
     bytes_staged += bytes;
-    if (i < input_count || reads_outputs(*entry->row)) copy_view(stream, view, operand, views[i], operands[i]);
+    if (i < input_count || reads_outputs(*entry->row))
+      copy_view(stream, *entry->row, view, operand, views[i], operands[i]);
   }
   // An output is identical to an input only if neither moved.
   for (uint32_t i = input_count; i < count; ++i) {
@@ -100,10 +102,17 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   run_plan(stream, *entry, desc, operands, operands + input_count, scalars);
   for (uint32_t i = input_count; i < count; ++i) {
     const uint32_t o = i - input_count;
-    if (staged(i) != 0) copy_view(stream, views[i], operands[i], original.outputs[o], outputs[o]);
+    if (staged(i) != 0) copy_view(stream, *entry->row, views[i], operands[i], original.outputs[o], outputs[o]);
   }
   stream.device->counters.staged_operands.fetch_add(operands_staged, std::memory_order_relaxed);
   stream.device->counters.staged_bytes.fetch_add(bytes_staged, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
+                  const bp_operand* scalars) {
+  (entry.program ? run_program : run_staged)(stream, entry, inputs, outputs, scalars);
 }
 
 }  // namespace bp

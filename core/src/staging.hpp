@@ -36,16 +36,16 @@ namespace bp {
   stream.enqueued_one();
 }
 
-// The same with dense temporaries for the operands that the plan's masks name.
-[[gnu::cold]] void run_staged(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
-                              const bp_operand* scalars);
+// The same with dense temporaries for the operands that the plan's masks name; or a program.
+void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
+                  const bp_operand* scalars);
 
 // Runs a checked entry on its operands. Throws what the plugin answers; OUT_OF_MEMORY leaves nothing enqueued but copies into
 // temporaries.
 inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                       const bp_operand* scalars) {
-  if ((entry.plan->info.stage_inputs | entry.plan->info.stage_outputs) != 0) [[unlikely]] {
-    run_staged(stream, entry, inputs, outputs, scalars);
+  if (!entry.direct) [[unlikely]] {
+    run_indirect(stream, entry, inputs, outputs, scalars);
     return;
   }
   run_plan(stream, entry, entry.desc, inputs, outputs, scalars);

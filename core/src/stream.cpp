@@ -54,21 +54,21 @@ void Stream::wait(uint64_t timeout_ns) {
   }
 }
 
-void Stream::grow_workspace(uint64_t bytes) {
-  const uint64_t wanted = std::max(bytes, workspace.bytes + workspace.bytes / 2);
-  drop_workspace();
-  workspace = device->allocator.allocate(BP_MEMORY_DEVICE, wanted, 0, this);
-  device->counters.workspace_bytes.fetch_add(workspace.bytes, std::memory_order_relaxed);
+void Stream::grow(Span& span, uint64_t bytes, uint64_t alignment) {
+  drop(span);
+  span = device->allocator.allocate(BP_MEMORY_DEVICE, bytes, alignment, this);
+  device->counters.workspace_bytes.fetch_add(span.bytes, std::memory_order_relaxed);
 }
 
-void Stream::drop_workspace() noexcept {
-  if (workspace.block == nullptr) return;
-  device->counters.workspace_bytes.fetch_sub(workspace.bytes, std::memory_order_relaxed);
-  device->allocator.release(std::exchange(workspace, Span{}));
+void Stream::drop(Span& span) noexcept {
+  if (span.block == nullptr) return;
+  device->counters.workspace_bytes.fetch_sub(span.bytes, std::memory_order_relaxed);
+  device->allocator.release(std::exchange(span, Span{}));
 }
 
 void Stream::dispose() noexcept {
-  drop_workspace();
+  drop(workspace);
+  drop(temporaries);
   {
     const std::lock_guard lock(device->streams_mutex);
     std::erase(device->streams, this);

@@ -7,6 +7,7 @@
 
 #include <backplane/backplane.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -36,7 +37,8 @@ class Stream final : public Object {
   Pool* pool = nullptr;  // the allocator's own
 
   PlanFront plan_front;                   // see plan_cache.hpp
-  Span workspace;                         // grows on demand, in stream order
+  Span workspace;                         // of plans: grows on demand, in stream order
+  Span temporaries;                       // of programs: likewise
   bph_stream* fallback_stream = nullptr;  // on the fallback device, made at the first use
 
   // Called first by every call on the stream: one load when there is nothing to do.
@@ -51,8 +53,14 @@ class Stream final : public Object {
   // Workspace of at least `bytes`, valid until the next call on the stream that needs more.
   const Span& workspace_of(uint64_t bytes) {
     if (workspace.bytes < bytes) [[unlikely]]
-      grow_workspace(bytes);
+      grow(workspace, std::max(bytes, workspace.bytes + workspace.bytes / 2), 0);
     return workspace;
+  }
+
+  // Memory for a program's temporaries, aligned to what views may state, valid until the next program needs more.
+  const Span& temporaries_of(uint64_t bytes) {
+    if (temporaries.bytes < bytes) grow(temporaries, bytes, uint64_t{1} << BP_MAX_ALIGNMENT_LOG2);
+    return temporaries;
   }
 
   // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
@@ -65,8 +73,8 @@ class Stream final : public Object {
  private:
   Stream() = default;
   void dispose() noexcept override;  // waits for nothing: pending work keeps the plugin's stream until it ended
-  void grow_workspace(uint64_t bytes);
-  void drop_workspace() noexcept;
+  void grow(Span& span, uint64_t bytes, uint64_t alignment);
+  void drop(Span& span) noexcept;
 
   std::unique_ptr<EndingStream> ending_;  // made with the stream, so that its end cannot fail
 };

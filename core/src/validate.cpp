@@ -7,27 +7,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "composite/check.hpp"
 #include "error.hpp"
 #include "layout.hpp"
+#include "shape_text.hpp"
 
 namespace bp {
 
 namespace {
-
-// "[2,3,4]" in fixed storage, for messages.
-struct ShapeText {
-  char text[BP_MAX_RANK * 21 + 3];
-  explicit ShapeText(const bp_tensor_desc& view, const int64_t* values) {
-    char* at = text;
-    *at++ = '[';
-    for (uint32_t d = 0; d < view.rank && d < BP_MAX_RANK; ++d)
-      at = fmt::format_to(at, "{}{}", d == 0 ? "" : ",", values[d]);
-    *at++ = ']';
-    *at = '\0';
-  }
-};
-ShapeText shape_text(const bp_tensor_desc& view) { return ShapeText(view, view.shape); }
-ShapeText stride_text(const bp_tensor_desc& view) { return ShapeText(view, view.strides); }
 
 class Checker {
  public:
@@ -386,7 +373,10 @@ void read_attributes(const OpRow& row, const void* attributes, unsigned char* ou
   }
 }
 
-void validate(const OpRow& row, const bp_op_desc& desc) { Checker(row, desc).run(); }
+void validate(const OpRow& row, const bp_op_desc& desc) {
+  Checker(row, desc).run();
+  if (row.shape_rule == BP_SHAPE_COMPOSITE) composite::check(row, desc);
+}
 
 bool reads_outputs(const OpRow& row) noexcept { return row.id == BP_OP_SCATTER || row.id == BP_OP_ADAMW; }
 

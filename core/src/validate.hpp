@@ -17,7 +17,7 @@ inline constexpr size_t max_attribute_bytes = sizeof(bp_pool_attributes);
 void read_attributes(const OpRow& row, const void* attributes, unsigned char* out);
 
 // Counts, dtypes, shapes, attributes, addresses. Throws INVALID_ARGUMENT with operator, operand and numbers. The attributes
-// are those that read_attributes gave. Composites with rules of their own are checked by those.
+// are those that read_attributes gave.
 void validate(const OpRow& row, const bp_op_desc& desc);
 
 // Whether the operator reads an output before it writes it.

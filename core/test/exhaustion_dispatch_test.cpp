@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every allocation of opening a device and of executing on it failing in turn, once and for ever: plans, any-size classes,
-// staging, fallback.
+// staging, fallback, decomposition.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,8 @@ class ExhaustionDispatch : public ::testing::Test {
   }
 
   // op(a, b) or op(a), on views of `rows` by 4 with `pitch` elements between rows.
-  static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch) {
+  static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch,
+                           uint64_t flags = 0) {
     bph_tensor views[3] = {};
     for (int i = 0; i < 3; ++i) {
       views[i].buffer = buffers[i];
@@ -74,6 +75,7 @@ class ExhaustionDispatch : public ::testing::Test {
     bph_call call = {};
     call.struct_size = sizeof(call);
     call.op = op;
+    call.flags = flags;
     call.inputs = views;
     call.input_count = op == BP_OP_SUB ? 2 : 1;
     call.outputs = views + 2;
@@ -109,6 +111,21 @@ TEST_F(ExhaustionDispatch, Staging) {
       [](bph_device*, bph_stream* stream, bph_buffer** buffers) { return execute(stream, buffers, BP_OP_SUB, 5, 9); });
   EXPECT_EQ(result.complaint, "");
   EXPECT_GT(result.errors, 10u);
+}
+
+TEST_F(ExhaustionDispatch, Decomposition) {
+  load(NULL_PLUGIN, "");
+  const auto result =
+      sweep("decomposition", BPH_FALLBACK_ERROR, 0, [](bph_device* device, bph_stream* stream, bph_buffer** buffers) {
+        bp_status status = BP_OK;
+        for (int64_t rows = 1; rows < 4 && status == BP_OK; ++rows)
+          status = execute(stream, buffers, BP_OP_SILU, rows, 4, BPH_CALL_NO_NATIVE);
+        if (status == BP_OK) status = bph_device_trim(device, 1, nullptr, nullptr);
+        if (status == BP_OK) status = execute(stream, buffers, BP_OP_SILU, 3, 8, BPH_CALL_NO_NATIVE);
+        return status;
+      });
+  EXPECT_EQ(result.complaint, "");
+  EXPECT_GT(result.errors, 30u);
 }
 
 TEST_F(ExhaustionDispatch, Fallback) {

@@ -32,11 +32,14 @@ Puppet& of(bp_device* device) { return *device->puppet; }
 
 // Counts the call, and does what was asked of the next one. True if the slot is to succeed as usual.
 bool enter(Puppet& puppet, const char* slot, bp_error* error, Puppet::Answer* answer) {
-  ++puppet.calls[slot];
-  const auto found = puppet.next.find(slot);
-  if (found == puppet.next.end()) return true;
-  *answer = found->second;
-  puppet.next.erase(found);
+  {
+    const std::lock_guard lock(puppet.mutex);
+    ++puppet.calls[slot];
+    const auto found = puppet.next.find(slot);
+    if (found == puppet.next.end()) return true;
+    *answer = found->second;
+    puppet.next.erase(found);
+  }
   if (answer->act) answer->act();
   const bool silent = answer->status == BP_OK || answer->status == BP_NOT_READY || answer->status == BP_TIMEOUT;
   if (error != nullptr && (silent ? answer->touch : answer->fill)) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Puppet {
   uint64_t map_shift = 0;  // added to what buffer_map gives
 
   std::map<std::string, int> calls;
+  std::mutex mutex;  // of `calls` and `next`, while slots run
   std::vector<std::string> log;
   int alive = 0;  // objects that the puppet made and were not destroyed
   bool ended = false;

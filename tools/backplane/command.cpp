@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "host.hpp"
+#include "options.hpp"
 #include "verbs.hpp"
 
 namespace tool {
@@ -22,6 +23,7 @@ constexpr const char* examples = R"(Examples:
   backplane certify reference            measure a plugin and write its certificate
   backplane verify FILE.json reference   whether a certificate is what this plugin gives
   backplane new acme                     start a plugin of your own
+  backplane bench ops --filter tiny      what operators cost, beside other libraries
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
@@ -44,25 +46,6 @@ constexpr const char* verify_examples = R"(Examples:
   backplane verify certificates/libbackplane_acme.json ./libbackplane_acme.so
   backplane verify acme.json acme --sample 2000
 Exit status: 0 verified, 1 refused, with the part that is wrong, 2 wrong usage.)";
-
-struct Options {
-  Session session;
-  bool version = false;
-  std::string plugin_path;
-  ListOptions list;
-  InfoOptions info;
-  DoctorOptions doctor;
-  RunOptions run;
-  BenchOptions bench;
-  CertifyOptions certify;
-  VerifyOptions verify;
-  NewOptions new_plugin;
-};
-
-// An option that takes one value each time it is given.
-void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
 
 void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = app.add_subcommand("run", "run one operator on random or given data");
@@ -164,20 +147,7 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
                    "directory of the project, which must not exist; default NAME");
   verb->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
 
-  verb = app.add_subcommand("bench", "measurements");
-  verb->require_subcommand(1);
-  verb->fallthrough();
-  verb = verb->add_subcommand("dispatch", "the SDK's own share of a call, side by side with what it stands between");
-  verb->add_option("--null-plugin", options.bench.null_plugin, "library of the null plugin; default: the installed one")
-      ->envname("BACKPLANE_NULL_PLUGIN");
-  verb->add_option("--device,-d", options.bench.device, "device for plan creation")->capture_default_str();
-  verb->add_option("--batches", options.bench.batches, "batches; the median is shown")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 100'000u));
-  verb->add_option("--calls", options.bench.calls, "calls a batch")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 100'000'000u));
-  verb->callback([&] { chosen = [&] { return bench_dispatch(options.session, options.bench); }; });
+  add_bench(app, options, chosen);
 }
 
 void print_version(Session& session) {

@@ -75,6 +75,7 @@ std::string summary_table(const Facts& facts, bool colour) {
     for (const auto& [dtype, support] : op.dtypes) {
       auto& [have, of] = at->second.dtypes[dtype];
       ++of;
+      if (support.decomposed) continue;
       if (support.supported == support.choices) ++have;
       any |= support.supported > 0;
     }
@@ -97,6 +98,7 @@ Cell support_cell(const Support& support) {
   if (support.supported == 0) {
     return support.status == BP_UNSUPPORTED ? Cell("-", Style::faint, true) : Cell("error", Style::bad, true);
   }
+  if (support.decomposed) return Cell("parts", Style::faint, true);
   std::string text =
       support.supported == support.choices ? "yes" : fmt::format("{}/{}", support.supported, support.choices);
   if (support.staged > 0) text += "+";
@@ -135,7 +137,9 @@ void print_text(Session& session, const Facts& facts, bool all) {
   }
   session.out += table.text(session.colour, 2);
   if (all) {
-    heading("Operators x dtype  (yes; n/m: so many of the output dtypes; +: core stages operands; -: absent)");
+    heading(
+        "Operators x dtype  (yes; n/m: so many of the output dtypes; +: core stages operands; parts: core runs its "
+        "primitives; -: absent)");
     session.out += full_table(facts, session.colour);
   } else {
     heading("Operators that the device has, by dtype  (--all: each operator)");
@@ -168,7 +172,8 @@ void print_json(Session& session, const Facts& facts) {
                                                            {"supported", support.supported},
                                                            {"any_size", support.any_size},
                                                            {"staged_operands", support.staged},
-                                                           {"workspace_bytes", support.workspace_bytes}});
+                                                           {"workspace_bytes", support.workspace_bytes},
+                                                           {"decomposed", support.decomposed}});
     }
     document["operators"].push_back(row);
   }

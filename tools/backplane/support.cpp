@@ -30,6 +30,7 @@ void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t o
   support.any_size = (facts.plan_flags & BP_PLAN_ANY_SIZE) != 0;
   support.staged = static_cast<uint32_t>(std::popcount(facts.stage_inputs) + std::popcount(facts.stage_outputs));
   support.workspace_bytes = facts.workspace_bytes;
+  support.decomposed = facts.path == BPH_PATH_DECOMPOSED;
 }
 
 }  // namespace

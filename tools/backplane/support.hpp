@@ -18,6 +18,7 @@ struct Support {
   bool any_size = false;
   uint32_t staged = 0;  // operands that core would stage
   uint64_t workspace_bytes = 0;
+  bool decomposed = false;  // works, but as primitives: the device does not have the operator itself
 };
 
 struct OpSupport {

@@ -45,6 +45,32 @@ struct BenchOptions {
 };
 int bench_dispatch(Session& session, const BenchOptions& options);
 
+struct BenchOpsOptions {
+  std::string plugin;                // a library's path or a plugin's name
+  std::string device;                // plugin:index; both empty: as the library chooses
+  std::vector<std::string> shapes;   // files; none: the built-in ones
+  std::vector<std::string> filters;  // any of them; none: all
+  std::string html;                  // file of the page; empty: none
+  std::string peer_folder;           // empty: where the command's own are
+  int threads = 0;                   // 0: each processor that the process may use
+  double seconds = 0.5;              // a case
+  bool peers = true, list = false, quiet = false;
+};
+int bench_ops(Session& session, const BenchOpsOptions& options);
+
+struct BenchMemoryOptions {
+  std::string plugin, device;  // as of bench ops
+  uint64_t most_bytes = uint64_t{64} << 20;
+  double seconds = 0.5;  // a size
+};
+int bench_memory(Session& session, const BenchMemoryOptions& options);
+
+struct BenchCompareOptions {
+  std::string before, after;  // files that `bench ops --json` or `bench memory --json` wrote
+  double least_percent = 3;   // a smaller change of the median is none
+};
+int bench_compare(Session& session, const BenchCompareOptions& options);
+
 struct CertifyOptions {
   std::string plugin;  // a library's path or a plugin's name
   uint32_t device = 0;

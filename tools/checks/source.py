@@ -23,7 +23,8 @@ may_include = {
     "abi": (),
     "core": ("abi",),
     "backends/kit": ("abi",),
-    "backends": ("abi", "backends/kit"),
+    "backends/cpu_kernels": ("abi", "backends/kit"),
+    "backends": ("abi", "backends/kit", "backends/cpu_kernels"),
     "conformance": ("abi", "core"),
     "conformance/mutants": ("abi", "backends/kit"),
     "samples": ("abi", "core", "backends/kit"),
@@ -31,7 +32,8 @@ may_include = {
 }
 # What a folder is made of beside its own: mutants are the reference plugin with a defect.
 made_of = {"conformance/mutants": "backends/reference"}
-public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include", "conformance": "conformance"}
+public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
+          "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
 generated = {"suite_digest.h"}  # by the build
 sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
 
@@ -129,10 +131,26 @@ def slot_faults(root, files):
     return faults if slots > 20 else faults + [f"only {slots} slots were found in abi/include"]
 
 
+def definition_faults(root, files):
+    """Two types of one name in one namespace are one to the linker: it keeps either's templates."""
+    faults, seen = [], {}
+    for name in files:
+        if not name.endswith(".hpp") or "/test/" in name:
+            continue
+        text = read(root, name)
+        space = re.search(r"^namespace ([\w:]+) \{", text, flags=re.M)
+        for match in re.finditer(r"^(?:struct|class|enum class|union) (\w+)\b(?!::)[^;{]*\{", text, flags=re.M):
+            key = (space and space[1], match[1])
+            if seen.setdefault(key, name) != name:
+                faults.append(f"{name}: {match[1]} is defined in {seen[key]}, too: name it otherwise")
+    return faults
+
+
 checks = {
     "every source begins with its licence": licence_faults,
     "no vendor is named in abi, core, conformance": neutrality_faults,
     "includes keep to the layers": include_faults,
+    "a type's name is its own": definition_faults,
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
@@ -146,6 +164,7 @@ plants = [
     (include_faults, "core/src/planted.cpp", "#include <backplane/kit/planted.hpp>\n"),
     (include_faults, "backends/planted/planted.cpp", "#include <backplane/backplane.h>\n"),
     (include_faults, "tools/planted.cpp", '#include "../core/src/error.hpp"\n'),
+    (definition_faults, "core/src/planted.hpp", "namespace bp {\nclass PlanCache final {\n};\n}\n"),
     (slot_faults, "abi/include/backplane/planted.h", slot_text),
 ]
 

@@ -177,6 +177,48 @@ TEST_F(KitTest, ExecutionsAreChecked) {
   EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
 }
 
+TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
+  bp_buffer *x = buffer(64), *workspace = buffer(256);
+  Op op, large;
+  large.in = {view({9}), view({9})}, large.out = {view({9})};
+  EXPECT_EQ(prepare(BP_OP_DIV, large), BP_UNSUPPORTED);
+  EXPECT_EQ(Driver::prepared_alive, 0);
+
+  op.in = {view({4}), view({4})};
+  op.in[0].strides[0] = 2;
+  ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK) << error.message;
+  EXPECT_EQ(Driver::prepared_alive, 1);
+  EXPECT_EQ(op.info.flags & BP_PLAN_ANY_SIZE, 0u);
+  EXPECT_EQ(op.info.stage_inputs, 1u);
+  EXPECT_EQ(op.info.workspace_bytes, 64u);
+
+  op.in[0].strides[0] = 1;  // as core describes what it staged
+  std::fill_n(map(x), 4, 8.0f);
+  ASSERT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
+  EXPECT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(map(x)[0], 0.25f);
+  op.in[1].strides[0] = 2;
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("make a plan for this one"));
+  for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) *each = view({3});
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
+}
+
+TEST_F(KitTest, WhatAKernelPreparedLivesUntilItsLastRun) {
+  bp_buffer *x = buffer(), *workspace = buffer(256);
+  Op op;
+  ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK);
+  std::fill_n(map(x), 4, 8.0f);
+  enqueue(a, BP_OP_FLOOR, x, x);
+  ASSERT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
+  forget(op);
+  EXPECT_EQ(Driver::prepared_alive, 1);
+  gate_open = true;
+  ASSERT_EQ(wait(a), BP_OK);
+  EXPECT_EQ(map(x)[0], 0.25f);
+  EXPECT_EQ(Driver::prepared_alive, 0);
+}
+
 TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
   Op op;
   op.desc.flags = BP_OP_FLAG_DEVICE_SCALARS;

@@ -46,6 +46,8 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
+    // Made ready for one size: divides by the number of elements that it was prepared for, too.
+    kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
     // The number of operands that are there, in every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
       const auto there =
@@ -55,7 +57,31 @@ class Driver : public HostDriver {
     set_memory_limit(1 << 20);
   }
 
+  static inline std::atomic<int> prepared_alive{0};
+
  private:
+  struct Div {
+    explicit Div(int64_t n) : count(n) { ++prepared_alive; }
+    ~Div() { --prepared_alive; }
+    Div(const Div&) = delete;
+    Div& operator=(const Div&) = delete;
+    int64_t count;
+  };
+  static Status prepare_div(const CheckedDesc& checked, Prepared& prepared) {
+    const bp_tensor_desc& out = checked.desc.outputs[0];
+    if (out.shape[0] > 8) return unsupported("div: more than 8 rows are not here; take fewer");
+    int64_t count = 1;
+    for (uint32_t i = 0; i < out.rank; ++i) count *= out.shape[i];
+    prepared.state = std::make_shared<Div>(count);
+    prepared.stage_inputs |= 1;
+    prepared.workspace_bytes = 64;
+    return {};
+  }
+  static void div(const Call& call) {
+    std::memset(call.workspace, 1, 64);
+    const auto count = static_cast<float>(call.prepared<Div>().count);
+    map_binary<float, float, float>(call, [&](float a, float b) { return a / b / count; });
+  }
   static void add(const Call& call) {
     std::memset(call.workspace, 1, 256);
     map_binary<float, float, float>(call, [](float a, float b) { return a + b; });
@@ -153,14 +179,18 @@ class KitTest : public testing::Test {
     execution.workspace_bytes = workspace == nullptr ? 0 : 256;
     return api->plan_execute(device, s, op.plan, &execution, &error);
   }
+  // Destroys the plan that was made last.
+  void forget(const Op& made) {
+    api->plan_destroy(device, made.plan);
+    plans_.pop_back();
+  }
   // Makes, enqueues and destroys the plan at once.
   bp_status enqueue(bp_stream* s, uint32_t op, bp_buffer* in, bp_buffer* out, float value = 0) {
     Op made;
     EXPECT_EQ(prepare(op, made), BP_OK) << error.message;
     const std::vector<bp_operand> inputs(made.in.size(), {in, 0, 0});
     const bp_status status = execute(s, made, inputs, {out, 0, 0}, {{nullptr, 0, std::bit_cast<uint32_t>(value)}});
-    api->plan_destroy(device, made.plan);
-    plans_.pop_back();
+    forget(made);
     return status;
   }
   bp_status wait(bp_stream* s, uint64_t ns = BP_WAIT_FOREVER) { return api->stream_wait(device, s, ns, &error); }

@@ -154,10 +154,11 @@ TEST_F(KitTest, AFailureSticksToItsStreamWithItsCause) {
   map(y)[0] = 9;
   bp_event *before = event(), *after = event(BP_EVENT_TIMING);
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
-  enqueue(a, BP_OP_NEG, x, x);
+  enqueue(a, BP_OP_FLOOR, x, x);
   enqueue(a, BP_OP_ABS, x, x);
   enqueue(a, BP_OP_FILL, nullptr, y, 1);
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
+  gate_open = true;
   EXPECT_EQ(wait(a), BP_EXECUTION_FAILED);
   EXPECT_THAT(error.message, HasSubstr("a planted failure"));
   EXPECT_EQ(error.op, uint32_t{BP_OP_ABS});
@@ -179,8 +180,10 @@ TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   bp_buffer *x = buffer(), *y = buffer();
   bp_event *before = event(), *after = event(), *late = event();
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
+  enqueue(a, BP_OP_FLOOR, x, x);  // a stream refuses a record as soon as it has failed
   enqueue(a, BP_OP_ABS, x, x);
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
+  gate_open = true;
   EXPECT_EQ(wait(a), BP_EXECUTION_FAILED);
   EXPECT_EQ(api->event_record(device, late, a, &error), BP_EXECUTION_FAILED);
   bp_stream *c = stream(), *d = stream();

@@ -35,6 +35,17 @@ HostSide::HostSide(Context& context, const char* layers, const bph_device_desc* 
       device(plugin.open(context.device_index(), desc)),
       stream(device) {}
 
+HostSide& shared_host_side(Context& context) {
+  static HostSide* shared = nullptr;
+  static std::string of;
+  const std::string wanted = fmt::format("{}:{}", context.path(), context.device_index());
+  if (shared == nullptr || of != wanted) {
+    shared = new HostSide(context, "validation");
+    of = wanted;
+  }
+  return *shared;
+}
+
 bph_tensor view_of(const bp_tensor_desc& desc, bph_buffer* buffer, uint64_t offset) {
   bph_tensor view = {};
   view.buffer = buffer;

@@ -20,6 +20,7 @@ void add_host_memory_cases(Catalogue& catalogue);
 void add_host_refusal_cases(Catalogue& catalogue);
 void add_host_order_cases(Catalogue& catalogue);
 void add_host_model_cases(Catalogue& catalogue);
+void add_host_gradient_cases(Catalogue& catalogue);
 void add_host_training_cases(Catalogue& catalogue);
 
 // Collects what the library logs; lives longer than the registry.
@@ -43,6 +44,9 @@ struct HostSide {
   backplane::Device device;
   backplane::Stream stream;
 };
+
+// One for the cases of a worker that need none of their own, with the validation layer between. Never ends: a worker does.
+HostSide& shared_host_side(Context& context);
 
 // The operands of one call, in buffers of their own at the start.
 struct HostCall {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cases/support/op_desc.hpp"
+#include "harness/context.hpp"
 
 namespace bp::conformance {
 
@@ -18,6 +19,9 @@ struct Array {
   Shape shape;
   std::vector<double> values;
 };
+
+// Numbers in [-scale, scale] that f32 has exactly, so that both sides begin with the same.
+Array draw(Context& context, const Shape& shape, double scale);
 
 class HostMath {
  public:
@@ -116,6 +120,21 @@ typename Math::Value normalized(Math& math, const typename Math::Value& a, doubl
 template <typename Math>
 typename Math::Value gelu(Math& math, const typename Math::Value& a) {
   return math.times(math.mul(a, math.plus(math.erf(math.times(a, 0.70710678118654752)), 1)), 0.5);
+}
+template <typename Math>
+typename Math::Value gelu_slope(Math& math, const typename Math::Value& a) {
+  const auto share = math.times(math.plus(math.erf(math.times(a, 0.70710678118654752)), 1), 0.5);
+  const auto density = math.times(math.exp(math.times(math.mul(a, a), -0.5)), 0.39894228040143268);
+  return math.add(share, math.mul(a, density));
+}
+// By `a` of the sum of c * y, where y is normalized(a).
+template <typename Math>
+typename Math::Value normalized_gradient(Math& math, const typename Math::Value& a, const typename Math::Value& y,
+                                         const typename Math::Value& c, double extent) {
+  const auto mean = [&](const auto& of) { return math.times(math.sum(of, 2), 1 / extent); };
+  const auto centred = math.sub(a, mean(a));
+  const auto root = math.rsqrt(math.plus(mean(math.mul(centred, centred)), 1e-5));
+  return math.mul(root, math.sub(math.sub(c, mean(c)), math.mul(y, mean(math.mul(c, y)))));
 }
 
 }  // namespace bp::conformance

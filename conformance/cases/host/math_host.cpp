@@ -43,6 +43,13 @@ Shape broadcast_shape(const Shape& a, const Shape& b) {
 
 }  // namespace
 
+Array draw(Context& context, const Shape& shape, double scale) {
+  Array made = {shape, {}};
+  for (int64_t i = 0; i < count_of(shape); ++i)
+    made.values.push_back(static_cast<float>((static_cast<double>(context.below(2001)) - 1000) / 1000 * scale));
+  return made;
+}
+
 Array HostMath::each(const Array& a, double (*function)(double)) {
   Array out = a;
   for (double& value : out.values) value = function(value);

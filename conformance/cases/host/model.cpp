@@ -9,16 +9,6 @@ namespace bp::conformance {
 
 namespace {
 
-// Numbers that f32 has exactly, so that both sides begin with the same.
-Array draw(Context& context, const Shape& shape, double scale) {
-  Array made = {shape, {}};
-  int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
-  for (int64_t i = 0; i < count; ++i)
-    made.values.push_back(static_cast<float>((static_cast<double>(context.below(2001)) - 1000) / 1000 * scale));
-  return made;
-}
-
 struct Weights {
   std::vector<Array> arrays;
   std::vector<int32_t> rows;

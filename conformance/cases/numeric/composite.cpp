@@ -23,6 +23,8 @@ void run_native(Context& context, const Spec& spec) {
 void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more) {
   add(catalogue, spec, more);
   catalogue.back().run = [spec](Context& context) { run_native(context, spec); };
+  // Scalars in device memory are for plans.
+  if (spec.mode != Mode::device_scalars) add_decomposed(catalogue, spec, more, {"BP-USE-014"});
 }
 
 oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random) {

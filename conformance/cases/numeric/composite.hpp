@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the composites' cases share: a plugin may have the composite natively, and is measured then; else a host runs it by
-// its decomposition, and the case is not claimed.
+// What the composites' cases share: a plugin may have the composite natively, and is measured then, else the case is not
+// claimed; and the host library runs it as primitives of the plugin, within the same bounds.
 #pragma once
 
 #include "cases/numeric/data.hpp"
@@ -13,7 +13,7 @@ inline constexpr uint32_t float_dtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
 inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, Layout::transposed,
                                             Layout::reversed, Layout::mixed,  Layout::own};
 
-// As `add`; how the composite is executed is decided in one place.
+// As `add`, twice: natively and decomposed.
 void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more);
 
 oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random);

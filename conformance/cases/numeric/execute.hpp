@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on one device, straight on the ABI, as core would call it: plan, staging, workspace, execution.
+// One operator on one device, straight on the ABI, as core would call it: plan, staging, workspace, execution. Or through the
+// host library, as its decomposition.
 #pragma once
 
 #include <memory>
 
 #include "cases/numeric/arena.hpp"
+
+namespace bp::conformance {
+struct HostSide;
+}
 
 namespace bp::conformance::numeric {
 
@@ -25,6 +30,8 @@ class Execution {
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
+  // The same without a plan of the operator: the host library decomposes it. Ends the case as not claimed where it cannot.
+  std::vector<oracle::Tensor> run_decomposed(HostSide& side);
   // Operands, for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
   std::string text() const;
 

@@ -196,7 +196,7 @@ Job make(const Spec& spec, Random& random) {
   for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
   if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
-  if (kind == Kind::zero_mean || kind == Kind::spikes) job.judge_whole = judge_root_mean_square;
+  if (kind == Kind::zero_mean || kind == Kind::spikes) job.judge_whole = judge_statistics;
   return job;
 }
 

@@ -10,13 +10,13 @@
 
 namespace bp::conformance::numeric {
 
-std::string judge_root_mean_square(const Job& job, const std::vector<oracle::Expected>& expected,
-                                   const std::vector<oracle::Tensor>& got) {
+std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
+                             const std::vector<oracle::Tensor>& got) {
   constexpr int64_t least_outputs = 1000;
   const int64_t depth = job.call.inputs[0].shape.back();
   const uint32_t dtype = got[0].dtype;
   const long double share = 2 + 0.3L * std::sqrt(static_cast<long double>(depth));
-  long double squares = 0;
+  long double squares = 0, sum = 0;
   int64_t count = 0;
   for (int64_t i = 0; i < got[0].count(); ++i) {
     const oracle::Element& element = expected[0].elements[static_cast<size_t>(i)];
@@ -28,13 +28,20 @@ std::string judge_root_mean_square(const Job& job, const std::vector<oracle::Exp
     if (!std::isfinite(error)) continue;
     const long double ratio = error / (magnitude * share + half_ulp);
     squares += ratio * ratio;
+    sum += ratio;
     ++count;
   }
   if (count < least_outputs) return {};
-  const long double mean = std::sqrt(squares / static_cast<long double>(count));
-  if (mean <= 1) return {};
-  return fmt::format("the root mean square of {} errors is {:.3g} of its bound, u S (2 + .3 root {}) + ulp / 2", count,
-                     static_cast<double>(mean), depth);
+  const auto outputs = static_cast<long double>(count);
+  if (const long double mean = std::sqrt(squares / outputs); mean > 1) {
+    return fmt::format("the root mean square of {} errors is {:.3g} of its bound, u S (2 + .3 root {}) + ulp / 2",
+                       count, static_cast<double>(mean), depth);
+  }
+  if (const long double bias = std::fabs(sum) / std::sqrt(10 * outputs); bias > 1) {
+    return fmt::format("the sum of {} errors is {:.3g} times what errors of either sign reach: the results are too {}",
+                       count, static_cast<double>(bias), sum > 0 ? "great" : "small");
+  }
+  return {};
 }
 
 }  // namespace bp::conformance::numeric

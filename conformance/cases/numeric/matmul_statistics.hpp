@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all outputs of a matmul together have to keep: class D's statistical bound.
+// What all outputs of a matmul together have to keep: class D's statistical bounds.
 #pragma once
 
 #include "cases/numeric/spec.hpp"
 
 namespace bp::conformance::numeric {
 
-// For data of zero mean: the root mean square of e / (u S (2 + .3 root K) + ulp / 2) is at most 1. Needs 1000 outputs.
-std::string judge_root_mean_square(const Job& job, const std::vector<oracle::Expected>& expected,
-                                   const std::vector<oracle::Tensor>& got);
+// For data of zero mean: the root mean square of e / (u S (2 + .3 root K) + ulp / 2) is at most 1, and their sum over T outputs
+// within root (10 T), about three deviations of errors as large as allowed and of either sign alike: rounding in one direction
+// shows. Needs 1000 outputs.
+std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
+                             const std::vector<oracle::Tensor>& got);
 
 }  // namespace bp::conformance::numeric

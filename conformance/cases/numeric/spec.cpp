@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cases/host/host_side.hpp"
 #include "cases/numeric/execute.hpp"
 #include "cases/numeric/judge.hpp"
 #include "oracle/number.hpp"
@@ -120,6 +121,13 @@ class Run {
       : context_(context), spec_(spec), job_(made(context, spec)), execution_(context, job_, spec.layout) {
     plan_ = execution_.prepare(std::move(plan));
   }
+  // Through the host library.
+  Run(Context& context, const Spec& spec, HostSide& side)
+      : context_(context),
+        spec_(spec),
+        job_(made(context, spec)),
+        execution_(context, job_, spec.layout),
+        side_(&side) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -128,11 +136,12 @@ class Run {
     require_variety(context_, spec_, job_, expected.front());
     execution_.poison(expected);
     Judge judge(context_, spec_, job_, execution_);
-    const std::vector<oracle::Tensor> first = execution_.run(*plan_);
+    const auto execute = [&] { return side_ == nullptr ? execution_.run(*plan_) : execution_.run_decomposed(*side_); };
+    const std::vector<oracle::Tensor> first = execute();
     judge(expected, first);
     const int more = spec_.mode == Mode::twice ? 1 : spec_.mode == Mode::deterministic ? 2 : 0;
     for (int i = 0; i < more; ++i) {
-      const std::vector<oracle::Tensor> again = execution_.run(*plan_);
+      const std::vector<oracle::Tensor> again = execute();
       judge(expected, again);
       for (size_t o = 0; o < first.size() && spec_.mode == Mode::deterministic; ++o) {
         context_.require(again[o].bytes == first[o].bytes, "{}: the deterministic plan gave other bits in run {}; {}",
@@ -155,6 +164,7 @@ class Run {
   Job job_;
   Execution execution_;
   std::shared_ptr<Prepared> plan_;
+  HostSide* side_ = nullptr;
 };
 
 void run_apart(Context& context, const std::vector<Spec>& specs) {
@@ -231,6 +241,13 @@ void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
   catalogue.push_back(std::move(made));
 }
 
+void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view more,
+                    std::initializer_list<std::string_view> requirements) {
+  add(catalogue, spec, more, requirements);
+  catalogue.back().id.append(".decomposed");
+  catalogue.back().run = [spec](Context& context) { run_decomposed(context, spec); };
+}
+
 void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more) {
   Case made = described(specs.front(), more);
   made.requirements.push_back("BP-NUM-035");
@@ -243,6 +260,12 @@ void run(Context& context, const Spec& spec) {
   first();
   if (spec.mode == Mode::resized) Run(context, grown(spec), first.plan())();
   if (spec.mode == Mode::again) Run(context, spec, first.plan())();
+}
+
+void run_decomposed(Context& context, const Spec& spec) {
+  HostSide& side = shared_host_side(context);
+  Run(context, spec, side)();
+  if (spec.mode == Mode::resized) Run(context, grown(spec), side)();
 }
 
 }  // namespace bp::conformance::numeric

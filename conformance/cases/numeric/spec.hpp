@@ -103,7 +103,13 @@ void add(Catalogue& catalogue, const Spec& spec, std::string_view more = {},
 // does not support are left out; the first decides. Named by the first, with `more`.
 void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more);
 
+// The same case, run by `run`, with "decomposed" at the end of its name.
+void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view more,
+                    std::initializer_list<std::string_view> requirements);
+
 // Makes, lays out, executes and judges.
 void run(Context& context, const Spec& spec);
+// Likewise through the host library, decomposed.
+void run_decomposed(Context& context, const Spec& spec);
 
 }  // namespace bp::conformance::numeric

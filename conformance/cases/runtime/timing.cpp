@@ -22,8 +22,8 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// The host's clock around the work bounds the device's from above: the work lies within. From below, a tenth of what the
-// same work took when it was measured alone.
+// The host's clock around the work bounds the device's from above: the work lies within. From below, a hundredth of what the
+// same work took when it was measured alone, which load may have lengthened: another unit is off by a thousand.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -43,7 +43,7 @@ void in_nanoseconds(Context& context, uint64_t microseconds) {
                     "event_elapsed gave {} ns for work that the host saw end within {} ns", ns, host);
     const uint64_t copies = std::min<uint64_t>(48, microseconds * 1000 / delay.copy_ns());
     context.require(
-        static_cast<uint64_t>(ns) * 10 >= copies * std::min(delay.copy_ns(), host / std::max<uint64_t>(copies, 1)) / 2,
+        static_cast<uint64_t>(ns) * 100 >= copies * std::min(delay.copy_ns(), host / std::max<uint64_t>(copies, 1)) / 2,
         "event_elapsed gave {} ns for {} copies of {} ns each", ns, copies, delay.copy_ns());
   }
 }

@@ -12,8 +12,6 @@ namespace bp::conformance {
 
 namespace {
 
-constexpr uint64_t late_ns = 10'000'000;  // what device.h allows
-
 void expect(bp_status status, std::string_view slot, std::initializer_list<bp_status> expected) {
   for (const bp_status each : expected)
     if (status == each) return;
@@ -137,7 +135,8 @@ void elapsed_without_waiting(Context& context) {
   });
 }
 
-// A wait whose time runs out before the work has ended: TIMEOUT at least once in many tries, and never before its time.
+// A wait whose time runs out before the work has ended: TIMEOUT at least once in many tries, never before its time and not
+// only when many times that has passed, as with another unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -150,7 +149,8 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
   unsigned outlasted = 0;  // waits that lasted far beyond their time: one may be the machine's, many are not
-  for (unsigned attempt = 0; attempt < delay_attempts && !timed_out; ++attempt) {
+  for (unsigned attempt = 0;
+       attempt < delay_attempts * delay_rounds && outlasted < delay_attempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
     stream.copy(to.get(), 0, from.get(), 0, 4096);
     stream.record(event.get());
@@ -160,17 +160,17 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
                                       : device->stream_wait(device.get(), stream.get(), timeout_ns, &error);
     const uint64_t took = now_ns() - begin;
     expect_status(status, error, of_event ? "event_wait" : "stream_wait", {BP_OK, BP_TIMEOUT});
-    timed_out = status == BP_TIMEOUT;
-    context.require(!timed_out || took >= timeout_ns - timeout_ns / 8, "a wait of {} ns answered TIMEOUT after {} ns",
-                    timeout_ns, took);
+    context.require(status != BP_TIMEOUT || took >= timeout_ns - timeout_ns / 8,
+                    "a wait of {} ns answered TIMEOUT after {} ns", timeout_ns, took);
+    timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + late_ns);
     if (!timed_out && took > timeout_ns + late_ns) ++outlasted;
     stream.wait();
   }
   require_same(context, download<unsigned char>(to, 4096), data, "work that a wait gave up on");
   if (timed_out) return;
-  if (outlasted < 4) context.suspect("the device is idle before {} ns have passed: nothing can be told", timeout_ns);
-  context.fail("a wait of {} ns lasted until the work had ended, though that took up to a fifth of a second",
-               timeout_ns);
+  if (outlasted < delay_attempts * 2 / 3)
+    context.suspect("the device is idle before {} ns have passed: nothing can be told", timeout_ns);
+  context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
 // A long timeout does not outlast the work by much: seconds are far more than any machine's load.

@@ -15,7 +15,7 @@ namespace bp::conformance {
 namespace {
 
 constexpr int batches = 3;
-constexpr uint64_t least_heap = 8192;                   // per batch; less are the allocator's own caches
+constexpr uint64_t least_heap = 1024;                   // per batch; less are the allocator's own caches
 constexpr uint64_t least_resident = uint64_t{1} << 20;  // per batch; pages come and go with arenas and stacks
 
 uint32_t entries_of(const char* directory) {

@@ -205,12 +205,14 @@ TEST_F(VerifyTest, ACutFileIsRefused) {
 }
 
 TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
-  const std::string whole = certificate_with({{passing_case, Outcome::fail}}).dump();
+  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const std::string whole = certificate.dump();
   std::mt19937_64 random(7);
   for (int round = 0; round < 25; ++round) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
-    EXPECT_FALSE(verified(damaged).verified());
+    if (Json::parse(damaged, nullptr, false) == certificate) continue;  // 1E5 for 1e5 says the same
+    EXPECT_FALSE(verified(damaged).verified()) << damaged;
   }
 }
 

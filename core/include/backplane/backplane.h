@@ -93,6 +93,7 @@ typedef struct bph_registry_desc {
   void (*log)(void* context, int32_t level, const char* message); /* null: warnings and errors go to stderr */
   void* log_context;
   const char* faults; /* what the layer `fault` does (docs/layers.md); null: BACKPLANE_FAULT */
+  const char* trace;  /* the file that the layer `trace` writes, "%p" the process id; null: BACKPLANE_TRACE */
 } bph_registry_desc;
 
 /* Searches and reads manifests; opens no library. A bad manifest is a candidate with its reason, never an error here.
@@ -225,7 +226,8 @@ typedef struct bph_stats {
   uint64_t bytes_reserved_peak;
   uint64_t trims;
   uint64_t out_of_memory_retries; /* allocations that waited or trimmed, then succeeded or failed */
-  uint64_t workspace_bytes;       /* now, over all streams */
+  uint64_t workspace_bytes;       /* now, over all streams, temporaries of decomposed composites included */
+  uint64_t decomposed_executions; /* composites that ran as primitives */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -342,10 +344,16 @@ typedef struct bph_call {
 } bph_call;
 #define BPH_CALL_NO_NATIVE (1ull << 32) /* a composite is decomposed even if the plugin has it */
 
-/* Validates, finds or makes the plan, and enqueues. With a known descriptor it allocates nothing.
+/* Validates, finds or makes the plan, and enqueues. With a known descriptor it allocates nothing. A composite that the plugin
+ * has not, or is told not to use, is enqueued as primitives; if one of these fails later, what went before is enqueued.
  * Errors: INVALID_ARGUMENT (what is wrong, with the numbers), UNSUPPORTED (operator, dtypes and device), OUT_OF_MEMORY,
  * EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
+
+/* Which way a call goes. */
+#define BPH_PATH_NATIVE 1u     /* the plugin's own operator */
+#define BPH_PATH_DECOMPOSED 2u /* a composite, as primitives of the plugin: masks and plan flags are 0 */
+#define BPH_PATH_FALLBACK 3u   /* on the fallback device, whose answer the rest is */
 
 /* What bph_execute would do. Role: output. */
 typedef struct bph_support {
@@ -353,10 +361,12 @@ typedef struct bph_support {
   uint32_t plan_flags;   /* BP_PLAN_* */
   uint32_t stage_inputs; /* masks of operands that core would stage */
   uint32_t stage_outputs;
-  uint64_t workspace_bytes;
+  uint64_t workspace_bytes; /* DECOMPOSED: of its temporaries */
+  uint32_t path;            /* BPH_PATH_* */
+  uint32_t reserved;
 } bph_support;
 /* Asks without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null.
- * Errors: UNSUPPORTED with what is missing; INVALID_ARGUMENT as bph_execute. */
+ * Errors: UNSUPPORTED with what is missing; INVALID_ARGUMENT as bph_execute; UNAVAILABLE (the fallback device). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
 
 #ifdef __cplusplus

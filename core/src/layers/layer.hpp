@@ -10,6 +10,7 @@
 namespace bp::layers {
 
 struct FaultPlan;
+class TraceFile;
 
 // `inner` with every call checked: rules.def. A caller's fault is answered INVALID_ARGUMENT and not passed on, a plugin's fault
 // INTERNAL; both name the rule. What cannot answer is logged. `host` gets the lines and outlives the layer. Throws bad_alloc;
@@ -18,6 +19,9 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host);
 
 // `inner` with what the plan says going wrong. Throws bad_alloc.
 const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan);
+
+// `inner` with every call of its devices written to `file`, which lives as long as the process. Throws bad_alloc.
+const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& file);
 
 // The plugin's device behind a device that was opened through `depth` layers.
 bp_device* inner_device(bp_device* device, unsigned depth) noexcept;

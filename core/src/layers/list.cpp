@@ -20,7 +20,12 @@ void splice_fault(Plugin& plugin) {
   plugin.wrap(layers::fault(plugin.instance, &plugin.host, plugin.registry->faults()));
 }
 
-constexpr std::array known = {Layer{"fault", splice_fault}, Layer{"validation", splice_validation}};
+void splice_trace(Plugin& plugin) {
+  plugin.wrap(layers::trace(plugin.instance, &plugin.host, *plugin.registry->trace_file()));
+}
+
+constexpr std::array known = {Layer{"fault", splice_fault}, Layer{"trace", splice_trace},
+                              Layer{"validation", splice_validation}};
 
 }  // namespace
 

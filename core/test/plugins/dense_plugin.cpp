@@ -24,6 +24,22 @@ void sub_dense(const Call& call) {
   for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] - call.in(1).as<float>()[i];
 }
 
+void add_dense(const Call& call) {
+  const int64_t count = call.out().elements();
+  for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] + call.in(1).as<float>()[i];
+}
+
+// Of matrices.
+void matmul_dense(const Call& call) {
+  const int64_t rows = call.out().shape[0], cols = call.out().shape[1], depth = call.in(0).shape[1];
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    float sum = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      sum += call.in(0).as<float>()[i / cols * depth + k] * call.in(1).as<float>()[k * cols + i % cols];
+    call.out().as<float>()[i] = sum;
+  }
+}
+
 // Adds each row's source to the cell that its index names; reads and writes the output.
 void scatter_dense(const Call& call) {
   const View& io = call.out();
@@ -40,6 +56,8 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_COPY, BP_F32, copy_f32);
     kernels().add(BP_OP_COPY, BP_I32, copy_f32);
     kernels().add(BP_OP_FILL, BP_F32, fill_f32);
+    kernels().add(BP_OP_ADD, BP_F32, KernelSpec{.run = add_dense, .dense = true});
+    kernels().add(BP_OP_MATMUL, BP_F32, KernelSpec{.run = matmul_dense, .dense = true});
     kernels().add(BP_OP_SUB, BP_F32, KernelSpec{.run = sub_dense, .dense = true});
     kernels().add(BP_OP_SCATTER, BP_F32, KernelSpec{.run = scatter_dense, .dense = true});
   }

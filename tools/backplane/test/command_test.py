@@ -112,7 +112,7 @@ def bad_plugins(folder):
 
 def general():
     says("--help shows examples", ["Examples:", "backplane list", "doctor", "bench"], "--help")
-    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"]):
+    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"], ["bench", "ops"], ["bench", "memory"], ["bench", "compare"]):
         says(f"{' '.join(verb)} --help", ["Usage:", verb[-1]], *verb, "--help")
     says("--version", ["backplane ", "plugin ABI " + abi], "--version")
     document("--version as JSON", "version", "--version")
@@ -133,6 +133,24 @@ def without_plugin():
     refused("info of a device that is not there", ["reference:0", "devices here: none"], 1, "info", "reference:0")
     refused("run without a plugin", ["no plugin"], 1, "run", "add")
     refused("list of a name that is not there", ["'nothing'", "none"], 1, "list", "nothing")
+
+
+def traced():
+    """The layer trace: what it writes is what the schema says, and its errors are the command's."""
+    file = os.path.join(work, "trace.json")
+    where = {"path": reference, "BACKPLANE_LAYERS": "trace"}
+    process = run("run", "matmul", "--repeat", "3", "--device", "reference:0", BACKPLANE_TRACE=file, **where)
+    try:
+        value = json.load(open(file, encoding="utf-8"))
+        fault = jsonschema.exceptions.best_match(validators["backplane.trace"].iter_errors(value))
+    except (OSError, ValueError) as failure:
+        value, fault = {"traceEvents": []}, failure
+    tap.check("a trace is what its schema says", process.returncode == 0 and fault is None, f"{fault}\n{shown(process)}")
+    plans = [event["args"]["plan"] for event in value["traceEvents"] if event["ph"] == "X" and event["name"] == "matmul"]
+    tap.check("a trace has every execution, the first with a new plan", plans == ["miss", "hit", "hit", "hit"], plans)
+    refused("a trace without a file", ["BACKPLANE_TRACE"], 1, "run", "matmul", **where)
+    refused("a trace that cannot be written", ["/nowhere/trace.json", "cannot be written"], 1, "run", "matmul",
+            BACKPLANE_TRACE="/nowhere/trace.json", **where)
 
 
 def with_reference():
@@ -354,7 +372,7 @@ def certificates():
 
 
 try:
-    for part in (general, without_plugin, with_reference, operators_run, run_refuses, with_bad_plugins, shadowing, golden, bench,
+    for part in (general, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
                  new, new_on_a_full_disk):
         part()
 finally:

@@ -63,9 +63,15 @@ struct Call {
   std::byte* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   Scratch* scratch = nullptr;
+  std::shared_ptr<const void> state;  // the KernelSpec's, or what its prepare made
 
   const View& in(uint32_t i) const { return inputs[i]; }
   const View& out(uint32_t i = 0) const { return outputs[i]; }
+  // The state.
+  template <class T>
+  const T& prepared() const {
+    return *static_cast<const T*>(state.get());
+  }
   template <class T>
   const T& attributes() const {
     return attribute_bytes.as<T>();

@@ -32,13 +32,7 @@ class HostDevice {
     return static_cast<void*>(buffer.span.address);
   }
 
-  Result<Stream*> create_stream(const bp_stream_desc&) {
-    try {
-      return new Stream;
-    } catch (const std::system_error& failure) {
-      return out_of_memory("stream_create: no thread to be had: ", failure.what());
-    }
-  }
+  Result<Stream*> create_stream(const bp_stream_desc&) { return make_stream({}); }
   void destroy(Stream* stream) { delete stream; }
   Status wait(Stream& stream, uint64_t timeout_ns) { return stream.wait(timeout_ns); }
 
@@ -96,7 +90,7 @@ class HostDevice {
     Plan plan;
     if (Status status = make_plan(kernels_, desc, plan, info); !status.ok()) return status;
     info.flags |= BP_PLAN_DETERMINISTIC;  // one thread runs a kernel, always in the same order
-    if (out != nullptr) *out = new Plan(plan);
+    if (out != nullptr) *out = new Plan(std::move(plan));
     return {};
   }
   void destroy(Plan* plan) { delete plan; }
@@ -108,6 +102,16 @@ class HostDevice {
           plan, execution, [](bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span; }, task.call);
     });
     return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.op->id);
+  }
+
+ protected:
+  // A stream whose thread runs `begin` first.
+  static Result<Stream*> make_stream(std::function<void()> begin) {
+    try {
+      return new Stream(std::move(begin));
+    } catch (const std::system_error& failure) {
+      return out_of_memory("stream_create: no thread to be had: ", failure.what());
+    }
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <backplane/kit/call.hpp>
 #include <backplane/kit/timeline.hpp>
 #include <cfenv>
+#include <functional>
 #include <optional>
 #include <system_error>
 
@@ -37,7 +38,9 @@ class HostStream {
  public:
   static constexpr uint64_t kRing = 256;  // tasks that may be pending before an enqueue waits for room
 
-  HostStream() : timeline_(std::make_shared<Timeline>()), ring_(kRing) {
+  // `begin` runs first on the stream's thread, to set what kernels find there.
+  explicit HostStream(std::function<void()> begin = {})
+      : timeline_(std::make_shared<Timeline>()), ring_(kRing), begin_(std::move(begin)) {
     for (HostTask& task : ring_) task.call.views.reserve(4);
     // The worker takes no signals, they are the host's; the mask is inherited.
     sigset_t all, before;
@@ -92,11 +95,13 @@ class HostStream {
 
   void serve() {
     std::fesetenv(FE_DFL_ENV);  // subnormals and rounding do not depend on who made the stream
+    if (begin_) begin_();
     for (uint64_t head = 0; await_task(head); ++head) {
       HostTask& task = ring_[head % kRing];
       if (!timeline_->failed()) run(task, head + 1);
       task.other.reset();
       task.stamp.reset();
+      task.call.state.reset();
       timeline_->advance(head + 1);
     }
   }
@@ -161,6 +166,7 @@ class HostStream {
   std::shared_ptr<Timeline> timeline_;
   std::vector<HostTask> ring_;
   Scratch scratch_;
+  const std::function<void()> begin_;
   alignas(64) std::atomic<uint64_t> tail_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> sleeping_{false};

@@ -38,6 +38,23 @@ class Nest {
   int64_t inner_count() const { return shape_[rank_ - 1]; }
   const Strides& inner_strides() const { return strides_[rank_ - 1]; }
 
+  int64_t elements() const {
+    int64_t count = empty_ ? 0 : 1;
+    for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
+    return count;
+  }
+  // The dimension to divide among threads, the outermost of those that are longest, and a part of the nest along it.
+  uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
+  uint32_t rank() const { return rank_; }  // at least 1
+  int64_t extent(uint32_t d) const { return shape_[d]; }
+  const Strides& strides(uint32_t d) const { return strides_[d]; }
+  Nest cut(uint32_t d, int64_t begin, int64_t end) const {
+    Nest part = *this;
+    for (std::size_t k = 0; k < N; ++k) part.data_[k] += begin * strides_[d][k];
+    part.shape_[d] = end - begin;
+    return part;
+  }
+
   // Calls row(pointers, strides, count) for each innermost row.
   template <class Row>
   void rows(const Row& row) const {

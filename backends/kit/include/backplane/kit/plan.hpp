@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that serve every size: made by looking a kernel up, bound to operands at each execution.
+// Plans: made by looking a kernel up, and serving every size unless the kernel is prepared for one; bound to operands at each execution.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
@@ -16,6 +16,8 @@ struct Plan {
   uint32_t stage_inputs = 0;
   uint32_t stage_outputs = 0;
   Attributes attributes{};
+  std::shared_ptr<const void> state;
+  std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
 };
 
 // Where a buffer lies, as the kernels of the device see it.
@@ -23,6 +25,16 @@ struct Span {
   std::byte* address = nullptr;
   uint64_t bytes = 0;
 };
+
+// `view` as core describes it once it is staged: packed.
+inline bp_tensor_desc packed(bp_tensor_desc view) {
+  int64_t stride = 1;
+  for (int i = view.rank - 1; i >= 0; --i) {
+    view.strides[i] = stride;
+    stride *= view.shape[i];
+  }
+  return view;
+}
 
 namespace detail {
 
@@ -80,6 +92,15 @@ inline Status bind_view(const OpInfo& op, const char* role, uint32_t index, cons
   return {};
 }
 
+// The same elements in the same places; a stride counts only where the extent is above 1.
+inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
+  if (a.rank != b.rank || a.dtype != b.dtype) return false;
+  for (uint32_t i = 0; i < a.rank; ++i) {
+    if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && a.strides[i] != b.strides[i])) return false;
+  }
+  return true;
+}
+
 // Scalars that the caller lacks are zero.
 template <class SpanOf>
 Status bind_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of,
@@ -119,7 +140,8 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
 
   const bp_op_desc& desc = checked.desc;
-  plan = Plan{checked.op, *spec, checked.dtypes, desc.flags, desc.input_count, desc.output_count, 0, 0, {}};
+  plan = Plan{checked.op, *spec, checked.dtypes, desc.flags, desc.input_count, desc.output_count, 0,
+              0,          {},    spec->state,    {}};
   std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attribute_bytes);
   for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
     if (!detail::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
@@ -131,9 +153,31 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
     if (alias != 0 && checked.op->shape != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
   }
   info.flags = BP_PLAN_ANY_SIZE;
+  if (spec->prepare != nullptr) {
+    Prepared prepared;
+    prepared.stage_inputs = plan.stage_inputs;
+    prepared.stage_outputs = plan.stage_outputs;
+    status = spec->prepare(checked, prepared);
+    if (!status.ok()) return std::move(status).with_op(checked.desc.op);
+    if (prepared.run != nullptr) plan.kernel.run = prepared.run;
+    plan.kernel.workspace_bytes = prepared.workspace_bytes;
+    plan.stage_inputs = prepared.stage_inputs;
+    plan.stage_outputs = prepared.stage_outputs;
+    if (prepared.state != nullptr) plan.state = std::move(prepared.state);
+    if (!prepared.any_size) {
+      info.flags = 0;
+      plan.exact.assign(desc.inputs, desc.inputs + desc.input_count);
+      plan.exact.insert(plan.exact.end(), desc.outputs, desc.outputs + desc.output_count);
+      for (uint32_t i = 0; i < plan.exact.size(); ++i) {
+        const bool input = i < desc.input_count;
+        const uint32_t staged = input ? plan.stage_inputs >> i : plan.stage_outputs >> (i - desc.input_count);
+        if ((staged & 1u) != 0) plan.exact[i] = packed(plan.exact[i]);
+      }
+    }
+  }
   info.stage_inputs = plan.stage_inputs;
   info.stage_outputs = plan.stage_outputs;
-  info.workspace_bytes = spec->workspace_bytes;
+  info.workspace_bytes = plan.kernel.workspace_bytes;
   return {};
 }
 
@@ -161,12 +205,18 @@ Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span
     const bp_operand* operands = input ? execution.inputs : execution.outputs;
     if (operands == nullptr) return invalid_argument(op.name, ": the array of operands is null");
     const bp_operand& operand = operands[index];
+    const bp_tensor_desc& view = (input ? desc.inputs : desc.outputs)[index];
+    if (!plan.exact.empty() && !detail::same_layout(view, plan.exact[i])) {
+      return invalid_argument(op.name, ": ", input ? "input " : "output ", index, " is ", shape_text(view),
+                              ", and the plan is for ", shape_text(plan.exact[i]),
+                              " and one layout only; make a plan for this one");
+    }
     const Span span = operand.buffer == nullptr ? Span{} : span_of(operand.buffer);
-    status = detail::bind_view(op, input ? "input" : "output", index, (input ? desc.inputs : desc.outputs)[index],
-                               operand, span, call.views[i]);
+    status = detail::bind_view(op, input ? "input" : "output", index, view, operand, span, call.views[i]);
     if (!status.ok()) return status;
   }
   call.op = &op;
+  call.state = plan.state;
   call.inputs = {call.views.data(), plan.input_count};
   call.outputs = {call.views.data() + plan.input_count, plan.output_count};
   std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attribute_bytes);

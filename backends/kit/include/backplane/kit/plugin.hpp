@@ -91,7 +91,9 @@ class HostDriver {
     return new Derived(kernels_, memory_limit_);
   }
   Kernels& kernels() { return kernels_; }
+  const Kernels& kernels() const { return kernels_; }
   const Host& host() const { return host_; }
+  uint64_t memory_limit() const { return memory_limit_; }
   void set_devices(uint32_t count) { devices_ = count; }
   void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }  // per open device
 

@@ -43,6 +43,8 @@ class Deadline {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
+  // Whether there is time to lose a slice of the processor in, as each yield of spin_until may.
+  bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
   // False if the time ran out first.
   template <class Done>
   bool wait(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, const Done& done) const {
@@ -93,7 +95,7 @@ class Timeline {
       const Deadline deadline(timeout_ns);
       if (deadline.poll()) return timed_out();
       const auto done = [&] { return reached(point); };
-      if (!spin_until(done)) {
+      if (!(deadline.spins() && spin_until(done))) {
         waiters_.fetch_add(1);
         std::unique_lock lock(mutex_);
         const bool passed = deadline.wait(passed_, lock, done);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The type that sums are kept in: so much wider than the element that a chain of any practical length stays in class S,
+// and for integers one that wraps.
+#pragma once
+
+#include <backplane/kit/types.hpp>
+
+namespace backplane::cpu_kernels {
+
+template <class T>
+struct SumOf {
+  using type = uint64_t;
+};
+template <kit::Floating T>
+struct SumOf<T> {
+  using type = double;
+};
+template <>
+struct SumOf<double> {
+  using type = long double;
+};
+template <class T>
+using Sum = typename SumOf<T>::type;
+
+// Rounds a sum once; integers keep their low bits.
+template <class T>
+T store_sum(Sum<T> sum) {
+  if constexpr (kit::Half<T>) {
+    return T::from(sum);
+  } else {
+    return static_cast<T>(sum);
+  }
+}
+
+}  // namespace backplane::cpu_kernels

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort: stable, lane by lane; values keep their bits.
+#include <backplane/cpu_kernels/ops.hpp>
+#include <backplane/kit/loops.hpp>
+
+namespace backplane::cpu_kernels {
+namespace {
+
+using namespace kit;
+
+template <class T>
+struct Entry {
+  T value;
+  int32_t index;
+};
+
+// NaN is the greatest and equals itself; -0 equals +0.
+template <class T>
+bool below(T a, T b) {
+  const auto x = widen(a), y = widen(b);
+  return x < y || (y != y && x == x);
+}
+
+template <class T, bool kDescending>
+void sort_lanes(const Call& call, uint32_t axis) {
+  const View &in = call.in(0), &values = call.out(0), &indices = call.out(1);
+  if (in.elements() == 0) return;
+  const int64_t length = in.shape[axis];
+  const int64_t along_in = byte_stride(in, axis), along_values = byte_stride(values, axis),
+                along_indices = byte_stride(indices, axis);
+  auto* entries = reinterpret_cast<Entry<T>*>(call.scratch->get(static_cast<std::size_t>(length) * sizeof(Entry<T>)));
+  // Equal values are told apart by their index, which makes any sort a stable one.
+  const auto before = [](const Entry<T>& a, const Entry<T>& b) {
+    if (below(a.value, b.value)) return !kDescending;
+    if (below(b.value, a.value)) return kDescending;
+    return a.index < b.index;
+  };
+  const View from = lanes(in, axis), to = lanes(values, axis), to_index = lanes(indices, axis);
+  Nest<3>({&from, &to, &to_index}).rows([&](const auto& at, const auto& strides, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) {
+      for (int64_t i = 0; i < length; ++i) {
+        entries[i] = {*reinterpret_cast<const T*>(at[0] + k * strides[0] + i * along_in), static_cast<int32_t>(i)};
+      }
+      std::sort(entries, entries + length, before);
+      for (int64_t i = 0; i < length; ++i) {
+        *reinterpret_cast<T*>(at[1] + k * strides[1] + i * along_values) = entries[i].value;
+        *reinterpret_cast<int32_t*>(at[2] + k * strides[2] + i * along_indices) = entries[i].index;
+      }
+    }
+  });
+}
+
+template <class T>
+void sort(const Call& call) {
+  const auto& attributes = call.attributes<bp_sort_attributes>();
+  attributes.descending != 0 ? sort_lanes<T, true>(call, attributes.axis) : sort_lanes<T, false>(call, attributes.axis);
+}
+
+}  // namespace
+
+void add_sort(Kernels& kernels) {
+  for_types(Numeric{}, [&]<class T>() { kernels.add(BP_OP_SORT, kDtypeOf<T>, sort<T>); });
+}
+
+}  // namespace backplane::cpu_kernels

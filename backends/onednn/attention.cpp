@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention in blocks: the scores of some queries and some keys at a time, with a softmax that is corrected when a later block has a greater score.
+// No tensor of all scores exists. Any strides; the halves are widened block by block.
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "lanes.hpp"
+#include "primitive.hpp"
+#include "rows.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+
+constexpr int64_t kQueries = 64, kKeys = 512;  // of a block: its scores fit the second-level cache
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// Rows of f32 that a product can read.
+struct Rows {
+  const float* data;
+  int64_t stride;
+};
+
+// Rows [begin, begin + count) of matrix (b, h) of a rank-4 view; through `room` unless they can be read where they are.
+Rows rows_of(const View& view, Row widen, int64_t b, int64_t h, int64_t begin, int64_t count, float* room) {
+  const int64_t cols = view.shape[3], bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
+  const std::byte* at = view.data + (b * view.strides[0] + h * view.strides[1] + begin * view.strides[2]) * bytes;
+  const bool packed = view.strides[3] == 1 || cols == 1;
+  if (widen == nullptr && packed && (view.strides[2] >= cols || count == 1)) {
+    return {reinterpret_cast<const float*>(at), count == 1 ? cols : view.strides[2]};
+  }
+  for (int64_t r = 0; r < count; ++r, at += view.strides[2] * bytes) {
+    float* to = room + r * cols;
+    if (packed && widen != nullptr) {
+      const void* in[] = {at};
+      widen(in, to, cols);
+      continue;
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      const void* in[] = {at + c * view.strides[3] * bytes};
+      widen == nullptr ? void(std::memcpy(to + c, in[0], sizeof(float))) : widen(in, to + c, 1);
+    }
+  }
+  return {room, cols};
+}
+
+class Attention {
+ public:
+  explicit Attention(const Call& call)
+      : q_(call.in(0)),
+        k_(call.in(1)),
+        v_(call.in(2)),
+        mask_(call.inputs.size() > 3 && call.in(3).dtype != 0 ? &call.in(3) : nullptr),
+        y_(call.out()),
+        log_sums_(call.outputs.size() > 1 && call.out(1).dtype != 0 ? &call.out(1) : nullptr),
+        attributes_(call.attributes<bp_attention_attributes>()),
+        widen_(q_.dtype == BP_F32 ? nullptr : cast_row(q_.dtype, BP_F32)),
+        narrow_(q_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, q_.dtype)) {}
+
+  int64_t blocks() const { return q_.shape[0] * q_.shape[1] * ((queries() + kQueries - 1) / kQueries); }
+  int64_t work() const { return q_.shape[0] * q_.shape[1] * queries() * keys() * (depth() + width()); }
+  // Of oneDNN, for the whole call.
+  dnnl_status_t failure() const { return failure_.load(std::memory_order_relaxed); }
+  // Floats that a thread needs.
+  int64_t room() const { return kQueries * (depth() + kKeys + width()) + kKeys * (depth() + width()); }
+
+  void block(int64_t index, float* room) const {
+    const int64_t per_head = (queries() + kQueries - 1) / kQueries;
+    const int64_t b = index / per_head / q_.shape[1], h = index / per_head % q_.shape[1];
+    const int64_t group = h / (q_.shape[1] / k_.shape[1]), first = index % per_head * kQueries;
+    const int64_t count = std::min(kQueries, queries() - first);
+    float* scores = room + kQueries * depth();
+    float* sums = scores + kQueries * kKeys;
+    float* key_room = sums + kQueries * width();
+    float* value_room = key_room + kKeys * depth();
+    const Rows q = rows_of(q_, widen_, b, h, first, count, room);
+    float greatest[kQueries];
+    double totals[kQueries] = {};
+    std::fill_n(greatest, kQueries, kNothing);
+    std::fill_n(sums, count * width(), 0.0f);
+
+    const int64_t seen = attributes_.causal != 0 ? std::min(keys(), first + count + keys() - queries()) : keys();
+    for (int64_t begin = 0; begin < seen; begin += kKeys) {
+      const int64_t length = std::min(kKeys, seen - begin);
+      const Rows k = rows_of(k_, widen_, b, group, begin, length, key_room);
+      const Rows v = rows_of(v_, widen_, b, group, begin, length, value_room);
+      product('T', count, length, depth(), attributes_.scale, q, k, 0, scores, kKeys);
+      for (int64_t r = 0; r < count; ++r) {
+        float* row = scores + r * kKeys;
+        hide(row, b, h, first + r, begin, length);
+        const float before = greatest[r], here = steps_.greatest(row, length);
+        const float now = here > before || here != here ? here : before;
+        greatest[r] = now;
+        if (now == kNothing) {  // nothing seen so far
+          std::fill_n(row, length, 0.0f);
+          continue;
+        }
+        const float correction = before == kNothing ? 0.0f : std::exp(before - now);
+        totals[r] = totals[r] * static_cast<double>(correction) + steps_.exponentials(row, length, now);
+        if (correction != 1.0f) steps_.scale(sums + r * width(), width(), correction);
+      }
+      product('N', count, width(), length, 1, {scores, kKeys}, v, 1, sums, width());
+    }
+    for (int64_t r = 0; r < count; ++r) finish(b, h, first + r, greatest[r], totals[r], sums + r * width());
+  }
+
+ private:
+  int64_t queries() const { return q_.shape[2]; }
+  int64_t keys() const { return k_.shape[2]; }
+  int64_t depth() const { return q_.shape[3]; }
+  int64_t width() const { return v_.shape[3]; }
+
+  // out = alpha * a * b + beta * out, b transposed or not. Without depth there are no terms.
+  void product(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const Rows& a, const Rows& b,
+               float beta, float* out, int64_t stride) const {
+    if (rows == 0 || cols == 0) return;
+    if (depth == 0) {
+      for (int64_t r = 0; beta == 0 && r < rows; ++r) std::fill_n(out + r * stride, cols, 0.0f);
+      return;
+    }
+    const dnnl_status_t status =
+        dnnl_api::sgemm('N', op_b, rows, cols, depth, alpha, a.data, a.stride, b.data, b.stride, beta, out, stride);
+    if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
+  }
+
+  void hide(float* row, int64_t b, int64_t h, int64_t query, int64_t begin, int64_t length) const {
+    if (mask_ != nullptr) {
+      const int64_t bytes = static_cast<int64_t>(dtype_bytes(mask_->dtype));
+      const std::byte* at =
+          mask_->data + (b * mask_->strides[0] + h * mask_->strides[1] + query * mask_->strides[2]) * bytes;
+      for (int64_t j = 0; j < length; ++j) {
+        const std::byte* from = at + (begin + j) * mask_->strides[3] * bytes;
+        if (mask_->dtype == BP_BOOL) {
+          if (*from == std::byte{0}) row[j] = kNothing;
+        } else {
+          float added;
+          const void* in[] = {from};
+          widen_ == nullptr ? void(std::memcpy(&added, from, sizeof(added))) : widen_(in, &added, 1);
+          row[j] += added;
+        }
+      }
+    }
+    if (attributes_.causal == 0) return;
+    const int64_t last = query + keys() - queries();  // that it sees
+    for (int64_t j = std::max<int64_t>(0, last + 1 - begin); j < length; ++j) row[j] = kNothing;
+  }
+
+  void finish(int64_t b, int64_t h, int64_t query, float greatest, double total, float* sums) const {
+    const int64_t bytes = static_cast<int64_t>(dtype_bytes(y_.dtype));
+    const auto put = [&](const View& view, int64_t e, const float* value) {
+      const int64_t last = view.rank == 4 ? e * view.strides[3] : 0;
+      std::byte* to = view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2] + last) * bytes;
+      const void* in[] = {value};
+      narrow_ == nullptr ? void(std::memcpy(to, value, sizeof(float))) : narrow_(in, to, 1);
+    };
+    const bool nothing = greatest == kNothing;
+    steps_.scale(sums, width(), nothing ? 0.0f : static_cast<float>(1 / total));
+    if (nothing) std::fill_n(sums, width(), 0.0f);
+    for (int64_t e = 0; e < width(); ++e) put(y_, e, sums + e);
+    if (log_sums_ != nullptr) {
+      const float log_sum = nothing ? kNothing : static_cast<float>(static_cast<double>(greatest) + std::log(total));
+      put(*log_sums_, 0, &log_sum);
+    }
+  }
+
+  const View &q_, &k_, &v_, *mask_, &y_, *log_sums_;
+  const bp_attention_attributes& attributes_;
+  const Row widen_, narrow_;
+  const SoftmaxSteps steps_ = softmax_steps();
+  mutable std::atomic<dnnl_status_t> failure_{dnnl_success};
+};
+
+void run(const Call& call) {
+  const Attention attention(call);
+  const int64_t blocks = attention.blocks(), room = attention.room();
+  if (blocks == 0) return;
+  auto* memory =
+      reinterpret_cast<float*>(call.scratch->get(static_cast<std::size_t>(team_size() * room) * sizeof(float)));
+  constexpr int64_t kGrain = int64_t{1} << 22;  // multiplications that are worth a thread
+  parallel(attention.work(), kGrain, [&](int part, int parts) noexcept {
+    const TeamSize alone(1);  // a product inside is one thread's
+    const Range range = range_of(blocks, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) attention.block(i, memory + part * room);
+  });
+  if (attention.failure() != dnnl_success) {
+    throw std::runtime_error(text("oneDNN answered a product with status ", int{attention.failure()}));
+  }
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const bp_tensor_desc &q = desc.inputs[0], &k = desc.inputs[1], &v = desc.inputs[2], &y = desc.outputs[0];
+  const uint32_t dtype = q.dtype;
+  const auto has = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
+  if (q.rank != 4 || k.rank != 4 || v.rank != 4 || y.rank != 4 || k.shape[1] == 0 || q.shape[1] % k.shape[1] != 0) {
+    return invalid_argument("attention: q, k, v and y have rank 4, and the groups of k divide the heads of q");
+  }
+  const bool one_dtype = k.dtype == dtype && v.dtype == dtype && y.dtype == dtype &&
+                         (!has(3) || desc.inputs[3].dtype == dtype || desc.inputs[3].dtype == BP_BOOL) &&
+                         (desc.output_count < 2 || desc.outputs[1].dtype == dtype || desc.outputs[1].dtype == 0);
+  if (!one_dtype)
+    return unsupported("attention: a mixture of dtypes is not here; cast to one, or let core decompose it");
+  prepared.any_size = true;
+  return {};
+}
+
+}  // namespace
+
+void add_attention(Kernels& kernels) {
+  if (softmax_steps().scale == nullptr) return;
+  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16})
+    kernels.add(BP_OP_ATTENTION, dtype, {.run = run, .prepare = prepare});
+}
+
+}  // namespace backplane::onednn

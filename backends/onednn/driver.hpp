@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The onednn plugin's driver: the host's processor, all primitives, the heavy ones through oneDNN.
+#pragma once
+
+#include <backplane/cpu_kernels/ops.hpp>
+#include <backplane/kit/plugin.hpp>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "dnnl_api.hpp"
+#include "ops.hpp"
+#include "threads.hpp"
+
+namespace backplane::onednn {
+
+// Threads of each stream's parallel work: the device option `threads`, else this variable, else every processor.
+inline constexpr const char* kThreadsVariable = "BACKPLANE_ONEDNN_THREADS";
+inline constexpr const char* kThreadsOption = "threads";
+inline constexpr int kMaxThreads = 1024;
+
+// The host as a device whose streams compute with `threads` threads.
+class Device : public kit::HostDevice {
+ public:
+  Device(const kit::Kernels& kernels, uint64_t memory_limit, int threads)
+      : HostDevice(kernels, memory_limit), threads_(threads) {}
+
+  kit::Result<Stream*> create_stream(const bp_stream_desc&) {
+    return make_stream([threads = threads_] { set_team_size(threads); });
+  }
+  // oneDNN divides the work when a primitive is made, by the team size of the thread that makes it.
+  kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
+    const TeamSize team(threads_);
+    return HostDevice::create_plan(desc, out, info);
+  }
+
+ private:
+  const int threads_;
+};
+
+class Driver : public kit::HostDriver {
+ public:
+  using Device = onednn::Device;
+
+  explicit Driver(kit::Host host) : HostDriver(host, {.name = "onednn", .version = BACKPLANE_VERSION}) {
+    cpu_kernels::add_all(kernels());
+    add_rows(kernels());
+    add_reduce(kernels());
+    add_lanes(kernels());
+    add_conv(kernels());
+    add_linear(kernels());
+    add_attention(kernels());
+    add_matmul(kernels());
+  }
+
+  kit::Status device_info(uint32_t index, bp_device_info& info) const {
+    kit::Status status = HostDriver::device_info(index, info);
+    std::strncpy(info.driver, dnnl_api::version().c_str(), sizeof(info.driver) - 1);
+    return status;
+  }
+
+  kit::Result<Device*> open(uint32_t, std::string_view options) const {
+    int threads = available_threads();
+    if (const char* given = std::getenv(kThreadsVariable); given != nullptr) {
+      if (kit::Status status = read_threads(kThreadsVariable, given, BP_UNAVAILABLE, threads); !status.ok())
+        return status;
+    }
+    while (!options.empty()) {
+      const std::string_view option = options.substr(0, options.find(';'));
+      options.remove_prefix(std::min(options.size(), option.size() + 1));
+      const std::string_view key = option.substr(0, option.find('='));
+      if (key != kThreadsOption) {
+        return kit::unsupported("onednn: the device option ", key, " is not known; there is threads=N");
+      }
+      const std::string_view value = option.substr(std::min(option.size(), key.size() + 1));
+      if (kit::Status status = read_threads(key, value, BP_UNSUPPORTED, threads); !status.ok()) return status;
+    }
+    dnnl_api::leave_caching_to_plans();
+    return new Device(kernels(), memory_limit(), threads);
+  }
+
+ private:
+  static kit::Status read_threads(std::string_view name, std::string_view word, bp_status otherwise, int& out) {
+    int value = 0;
+    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (failure == std::errc{} && end == word.data() + word.size() && value >= 1 && value <= kMaxThreads) {
+      out = value;
+      return {};
+    }
+    return {otherwise, kit::text("onednn: ", name, "=\"", word.substr(0, 64), "\" is not a number from 1 to ",
+                                 kMaxThreads, ": correct it, or leave it out")};
+  }
+};
+
+}  // namespace backplane::onednn

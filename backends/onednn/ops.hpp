@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator groups of the onednn plugin. Each replaces plain kernels of the table where it has faster ones.
+#pragma once
+
+#include <backplane/kit/kernels.hpp>
+
+namespace backplane::onednn {
+
+void add_rows(kit::Kernels& kernels);    // elementwise operators and activations
+void add_reduce(kit::Kernels& kernels);  // sums and extrema
+void add_lanes(kit::Kernels& kernels);   // softmax, log_softmax, layer_norm, rms_norm
+void add_conv(kit::Kernels& kernels);    // conv, conv_transpose, their gradients
+void add_linear(kit::Kernels& kernels);
+void add_attention(kit::Kernels& kernels);
+void add_matmul(kit::Kernels& kernels);
+
+}  // namespace backplane::onednn

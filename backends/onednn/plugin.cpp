@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The onednn plugin's door.
+#include "driver.hpp"
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  return backplane::kit::query<backplane::onednn::Driver>(host, out, error);
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Per vector target: loads that widen, stores that round, and elementary functions that hold the accuracy table's bounds and corners. Included by
+// each file that Highway compiles once a target, after <hwy/highway.h>.
+#if defined(BACKPLANE_ONEDNN_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef BACKPLANE_ONEDNN_SIMD_INL_H
+#undef BACKPLANE_ONEDNN_SIMD_INL_H
+#else
+#define BACKPLANE_ONEDNN_SIMD_INL_H
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <backplane/kit/types.hpp>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using kit::b8;
+using kit::bf16;
+using kit::f16;
+
+// Without vectors the plain kernels are as good.
+inline constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
+
+// The vector type that T is computed in: f32 for the halves, bytes for bool.
+template <class T>
+struct LaneOf {
+  using type = T;
+};
+template <>
+struct LaneOf<f16> {
+  using type = float;
+};
+template <>
+struct LaneOf<bf16> {
+  using type = float;
+};
+template <>
+struct LaneOf<b8> {
+  using type = uint8_t;
+};
+template <class T>
+using Lane = typename LaneOf<T>::type;
+
+// ---- Loads and stores of d's lanes. T is the type in memory.
+
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load(D d, const T* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const b8* from) {
+  return hn::LoadU(d, &from->byte);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<uint16_t, D> narrow;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(narrow, &from->bits))));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const f16* from) {
+  const hn::Rebind<hwy::float16_t, D> narrow;
+  return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
+}
+
+template <class D, class T>
+HWY_INLINE void store(D d, hn::Vec<D> value, T* to) {
+  hn::StoreU(value, d, to);
+}
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, b8* to) {
+  hn::StoreU(value, d, &to->byte);
+}
+// To nearest even in integers: the conversion instruction would flush subnormals.
+template <class D>
+HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<uint16_t, D> narrow;
+  const auto bits = hn::BitCast(du, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
+  hn::StoreU(hn::TruncateTo(narrow, hn::IfThenElse(is_nan, quiet, rounded)), narrow, &to->bits);
+}
+template <class D>
+HWY_INLINE void store(D, hn::Vec<D> value, f16* to) {
+  const hn::Rebind<hwy::float16_t, D> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
+}
+
+// ---- Elementary functions of f32 (and f64 where the library's own bound holds)
+
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  const V result = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));  // e^104 is infinite
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+template <class D, class V>
+HWY_INLINE V log_of(D d, V x) {
+  const V zero = hn::Zero(d), infinity = hn::Inf(d);
+  V result = hn::Log(d, x);
+  result = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), result);
+  result = hn::IfThenElse(hn::Eq(x, infinity), infinity, result);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), hn::NaN(d), result);
+}
+
+// Odd, and relative near 0: by the library for small and by the exponential for greater arguments.
+template <class D, class V>
+HWY_INLINE V tanh_of(D d, V x) {
+  const V limited = hn::Max(hn::Min(x, hn::Set(d, 10.0f)), hn::Set(d, -10.0f));  // 1 from 9.02 on
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, limited));
+}
+
+// Two polynomials by N. Juffa (below 1 ULP with fused multiply-add), joined at 475/512.
+template <class D, class V>
+HWY_INLINE V erf_of(D d, V x) {
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  V far = hn::MulAdd(c(-1.72853470e-5f), t, c(3.83197126e-4f));
+  const V upper = hn::MulAdd(c(-3.88396438e-3f), t, c(2.42546219e-2f));
+  far = hn::MulAdd(far, s, upper);
+  far = hn::MulAdd(far, t, c(-1.06777877e-1f));
+  far = hn::MulAdd(far, t, c(-6.34846687e-1f));
+  far = hn::MulAdd(far, t, c(-1.28717512e-1f));
+  far = hn::MulAdd(far, t, hn::Neg(t));
+  far = hn::CopySign(hn::Sub(c(1.0f), hn::Exp(d, far)), x);
+  far = hn::IfThenElse(hn::Gt(t, c(4.0f)), hn::CopySign(c(1.0f), x), far);
+  V near = c(-5.96761703e-4f);
+  near = hn::MulAdd(near, s, c(4.99119423e-3f));
+  near = hn::MulAdd(near, s, c(-2.67681349e-2f));
+  near = hn::MulAdd(near, s, c(1.12819925e-1f));
+  near = hn::MulAdd(near, s, c(-3.76125336e-1f));
+  near = hn::MulAdd(near, s, c(1.28379166e-1f));
+  near = hn::MulAdd(near, x, x);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(t, c(0.927734375f)), far, near));
+}
+
+// The library reduces arguments up to 39000 only; a vector with a greater one goes to the C library, lane by lane.
+inline constexpr float kReducible = 39000.0f;
+
+template <class D, class V>
+HWY_NOINLINE V by_lane(D d, V x, float (*function)(float)) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
+  return hn::Load(d, lanes);
+}
+inline float sine(float x) { return std::sin(x); }
+inline float cosine(float x) { return std::cos(x); }
+
+template <class D, class V>
+HWY_INLINE V sin_of(D d, V x) {
+  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, kReducible))))) return by_lane(d, x, sine);
+  return hn::Sin(d, x);
+}
+template <class D, class V>
+HWY_INLINE V cos_of(D d, V x) {
+  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, kReducible))))) return by_lane(d, x, cosine);
+  return hn::Cos(d, x);
+}
+
+// ---- Activations. Far to the left the exponential is infinite, and the results are the zeros that they should be.
+
+template <class D, class V>
+HWY_INLINE V sigmoid_of(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+}
+template <class D, class V>
+HWY_INLINE V gelu_erf_of(D d, V x) {
+  const V inner = erf_of(d, hn::Mul(x, hn::Set(d, 0.707106781f)));
+  return hn::Mul(hn::Mul(hn::Set(d, 0.5f), x), hn::Add(hn::Set(d, 1.0f), inner));
+}
+template <class D, class V>
+HWY_INLINE V gelu_tanh_of(D d, V x) {
+  const V cube = hn::Mul(hn::Mul(x, x), hn::Mul(x, hn::Set(d, 0.044715f)));
+  const V inner = tanh_of(d, hn::Mul(hn::Set(d, 0.797884561f), hn::Add(x, cube)));
+  return hn::Mul(hn::Mul(hn::Set(d, 0.5f), x), hn::Add(hn::Set(d, 1.0f), inner));
+}
+
+// ---- Rows: out[i] = f(in[i], ...) for contiguous elements. What does not fill a vector goes through a full one.
+
+template <class Out, class In, class F>
+void map1(const void* const* in, void* out, int64_t count) {
+  const hn::ScalableTag<Lane<In>> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* x = static_cast<const In*>(in[0]);
+  auto* y = static_cast<Out*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(d, F()(d, load(d, x + i)), y + i);
+  if (i == count) return;
+  constexpr size_t kMost = HWY_MAX_BYTES / sizeof(Lane<In>);
+  In from[kMost] = {};
+  Out to[kMost];
+  std::memcpy(from, x + i, static_cast<size_t>(count - i) * sizeof(In));
+  store(d, F()(d, load(d, from)), to);
+  std::memcpy(y + i, to, static_cast<size_t>(count - i) * sizeof(Out));
+}
+
+template <class T, class F>
+void map2(const void* const* in, void* out, int64_t count) {
+  const hn::ScalableTag<Lane<T>> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+  auto* y = static_cast<T*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(d, F()(d, load(d, a + i), load(d, b + i)), y + i);
+  if (i == count) return;
+  constexpr size_t kMost = HWY_MAX_BYTES / sizeof(Lane<T>);
+  T left[kMost] = {}, right[kMost] = {}, to[kMost];
+  const size_t bytes = static_cast<size_t>(count - i) * sizeof(T);
+  std::memcpy(left, a + i, bytes);
+  std::memcpy(right, b + i, bytes);
+  store(d, F()(d, load(d, left), load(d, right)), to);
+  std::memcpy(y + i, to, bytes);
+}
+
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only this plugin has: its settings, and plans that oneDNN makes.
+#include <backplane/plugin.h>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Plugin : public testing::Test {
+ protected:
+  Plugin() {
+    error.struct_size = sizeof(error);
+    library_ = dlopen(std::getenv("ONEDNN_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library_, nullptr) << dlerror();
+    const auto query = reinterpret_cast<bp_plugin_query_fn>(dlsym(library_, BP_PLUGIN_QUERY_SYMBOL));
+    static constexpr bp_host host{sizeof(bp_host), BP_ABI_VERSION, nullptr, [](void*, int32_t, const char*) {},
+                                  [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
+    EXPECT_EQ(query(&host, &plugin, &error), BP_OK);
+  }
+  ~Plugin() override { plugin->shutdown(plugin); }
+
+  bp_status open(const char* options, bp_device** out) {
+    const bp_device_desc desc{sizeof(desc), 0, options};
+    return plugin->device_open(plugin, 0, &desc, out, &error);
+  }
+
+  const bp_plugin* plugin = nullptr;
+  bp_error error{};
+
+ private:
+  void* library_;
+};
+
+bp_tensor_desc matrix(int64_t rows, int64_t cols) {
+  bp_tensor_desc out{};
+  out.dtype = BP_F32;
+  out.rank = 2;
+  out.shape[0] = rows, out.shape[1] = cols;
+  out.strides[0] = cols, out.strides[1] = 1;
+  return out;
+}
+
+// Rows times columns of counting numbers, whose sums are exact.
+std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, bp_plan_info& info) {
+  bp_error error{};
+  error.struct_size = sizeof(error);
+  const bp_tensor_desc inputs[] = {matrix(n, n), matrix(n, n)}, output = matrix(n, n);
+  const bp_matmul_attributes attributes{sizeof(attributes), BP_PRECISION_FULL};
+  bp_op_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.op = BP_OP_MATMUL;
+  desc.attributes = &attributes;
+  desc.inputs = inputs, desc.outputs = &output;
+  desc.input_count = 2, desc.output_count = 1;
+  info.struct_size = sizeof(info);
+  bp_plan* plan = nullptr;
+  EXPECT_EQ(api->plan_create(device, &desc, &plan, &info, &error), BP_OK) << error.message;
+  const auto buffer = [&](uint64_t bytes) {
+    const bp_buffer_desc asked{sizeof(asked), BP_MEMORY_SHARED, bytes, 0};
+    bp_buffer* out = nullptr;
+    EXPECT_EQ(api->buffer_create(device, &asked, &out, &error), BP_OK) << error.message;
+    return out;
+  };
+  const auto map = [&](bp_buffer* from) {
+    void* out = nullptr;
+    EXPECT_EQ(api->buffer_map(device, from, &out, &error), BP_OK) << error.message;
+    return static_cast<float*>(out);
+  };
+  const auto count = static_cast<size_t>(n * n);
+  bp_buffer *in = buffer(count * 4), *out = buffer(count * 4), *work = buffer(info.workspace_bytes + 1);
+  for (size_t i = 0; i < count; ++i) map(in)[i] = static_cast<float>(i % 7);
+  const bp_operand operands[] = {{in, 0, 0}, {in, 0, 0}}, result{out, 0, 0};
+  const bp_stream_desc asked{sizeof(asked), 0};
+  bp_stream* stream = nullptr;
+  EXPECT_EQ(api->stream_create(device, &asked, &stream, &error), BP_OK);
+  const bp_execution execution{sizeof(execution), 0, &desc, operands, &result, nullptr, work, 0, info.workspace_bytes};
+  EXPECT_EQ(api->plan_execute(device, stream, plan, &execution, &error), BP_OK) << error.message;
+  api->plan_destroy(device, plan);  // while it may be running
+  EXPECT_EQ(api->stream_wait(device, stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
+  std::vector<float> values(map(out), map(out) + count);
+  api->stream_destroy(device, stream);
+  for (bp_buffer* each : {in, out, work}) api->buffer_destroy(device, each);
+  return values;
+}
+
+TEST_F(Plugin, DriverNamesItsLibrary) {
+  bp_device_info info{};
+  info.struct_size = sizeof(info);
+  ASSERT_EQ(plugin->device_info(plugin, 0, &info, &error), BP_OK);
+  EXPECT_THAT(info.driver, StartsWith("oneDNN "));
+}
+
+TEST_F(Plugin, BadOptionsAreRefusedByName) {
+  bp_device* device = nullptr;
+  for (const char* word : {"threads=0", "threads=", "threads", "threads=2x", "threads=1025", "threads=2;threads=-1"}) {
+    EXPECT_EQ(open(word, &device), BP_UNSUPPORTED) << word;
+    EXPECT_THAT(error.message, HasSubstr("is not a number from 1 to 1024")) << word;
+  }
+  EXPECT_EQ(open("speed=2", &device), BP_UNSUPPORTED);
+  EXPECT_THAT(error.message, HasSubstr("speed"));
+  EXPECT_EQ(device, nullptr);
+}
+
+TEST_F(Plugin, BadVariableLeavesTheDeviceShut) {
+  bp_device* device = nullptr;
+  setenv("BACKPLANE_ONEDNN_THREADS", "many", 1);
+  EXPECT_EQ(open(nullptr, &device), BP_UNAVAILABLE);
+  EXPECT_THAT(error.message, HasSubstr("BACKPLANE_ONEDNN_THREADS=\"many\""));
+  unsetenv("BACKPLANE_ONEDNN_THREADS");
+}
+
+// Each size with as many threads as the option says; the sums are exact, so the bits are the same.
+TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
+  for (const int64_t n : {1, 5, 160}) {
+    std::vector<float> expected(static_cast<size_t>(n * n));
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < n; ++c)
+        for (int64_t k = 0; k < n; ++k)
+          expected[static_cast<size_t>(r * n + c)] +=
+              static_cast<float>((r * n + k) % 7) * static_cast<float>((k * n + c) % 7);
+    for (const char* options : {"threads=1", "threads=2", "threads=3"}) {
+      bp_device* device = nullptr;
+      ASSERT_EQ(open(options, &device), BP_OK) << error.message;
+      bp_plan_info info{};
+      EXPECT_EQ(product(plugin->device_api, device, n, info), expected) << options << ", n = " << n;
+      EXPECT_EQ(info.flags & BP_PLAN_ANY_SIZE, 0u) << "oneDNN compiles for a size";
+      plugin->device_api->close(device);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that kernels share: teams of the OpenMP runtime that oneDNN uses, one at work at a time in a process.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+
+namespace backplane::onednn {
+
+// Processors that this process may run on.
+int available_threads();
+
+// How many threads parallel work of the calling thread uses. A property of the thread, which the OpenMP runtime keeps.
+int team_size();
+void set_team_size(int threads);
+
+// Another team size for a scope.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(team_size()) {
+    if (threads != before_) set_team_size(threads);
+  }
+  ~TeamSize() {
+    if (team_size() != before_) set_team_size(before_);
+  }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
+// Held while a team of more than one thread works, so that streams take turns instead of crowding the processors.
+std::mutex& team_turn();
+
+namespace detail {
+void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
+}
+
+// Calls body(part, parts) on the threads of a team: `units` pieces of work are worth a thread when there are `grain` of
+// them. The body divides the work itself, and throws nothing. Little work stays on the calling thread.
+template <class Body>
+void parallel(int64_t units, int64_t grain, const Body& body) {
+  static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);
+  const int64_t wanted = units / grain;
+  const int team = wanted < 2 ? 1 : team_size();
+  const int threads = static_cast<int>(wanted < team ? wanted : team);
+  if (threads <= 1) return body(0, 1);
+  detail::run_team(
+      threads, [](void* context, int part, int parts) { (*static_cast<const Body*>(context))(part, parts); },
+      const_cast<Body*>(&body));
+}
+
+// The part of [0, count) that falls to one of `parts`: contiguous, sizes differ by at most `step`.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+inline Range range_of(int64_t count, int part, int parts, int64_t step = 1) {
+  const int64_t blocks = (count + step - 1) / step;
+  const auto at = [&](int64_t i) {
+    const int64_t block = blocks / parts * i + (i < blocks % parts ? i : blocks % parts);
+    return block * step < count ? block * step : count;
+  };
+  return {at(part), at(part + 1)};
+}
+
+}  // namespace backplane::onednn

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a composite as steps: each function appends one primitive and gives its result, a new dense temporary.
+//
+// Elementwise primitives take operands of one rank, repeat extents of 1, and take constants of rank 0 as they come. Numbers
+// are computed in `number()`: f64 for f64, else f32; `load` and `store` convert. A result that is stored right after it was
+// computed is written where it belongs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "composite/program.hpp"
+#include "composite/views.hpp"
+#include "op_table.hpp"
+
+namespace bp::composite {
+
+// Temporaries of a tile stay below this where a composite can be cut: attention's scores, a convolution's unfolded image. Of
+// problems that would make too many tiles, tiles are larger.
+inline constexpr int64_t least_tile_bytes = int64_t{64} << 20;
+inline constexpr int64_t most_tiles = 4096;
+// What a program may have at most: tiles are few, taps of a kernel and frequencies of rope need not be.
+inline constexpr size_t most_steps = size_t{1} << 18;
+
+// The bytes of a tile of `total`.
+inline int64_t tile_bytes(int64_t total) { return std::max(least_tile_bytes, total / most_tiles); }
+
+// A step before it has a plan.
+struct Draft {
+  const OpRow* row;
+  std::array<unsigned char, 16> attributes{};
+  std::vector<Value> operands{};  // inputs, then outputs
+  uint32_t inputs = 0;
+  uint64_t scalars[2] = {};
+};
+
+// Memory that steps refer to.
+struct Storage {
+  Location::Kind kind;
+  uint32_t index = 0;   // of the composite's operand or scalar
+  uint64_t bits = 0;    // of a constant
+  int64_t bytes = 0;    // of a temporary
+  uint64_t offset = 0;  // of a temporary, once laid out
+  uint32_t alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
+  uint32_t writes = 0, reads = 0;
+};
+
+class Builder {
+ public:
+  Builder(const OpRow& row, const bp_op_desc& desc);
+
+  const bp_op_desc& desc() const { return desc_; }
+  template <class Attributes>
+  const Attributes& attributes() const {
+    return *static_cast<const Attributes*>(desc_.attributes);
+  }
+  uint32_t number() const { return number_; }
+  bool has_input(uint32_t index) const { return index < desc_.input_count && desc_.inputs[index].dtype != 0; }
+  bool has_output(uint32_t index) const { return index < desc_.output_count && desc_.outputs[index].dtype != 0; }
+  Value input(uint32_t index) const { return inputs_[index]; }
+  Value output(uint32_t index) const { return outputs_[index]; }
+
+  // Values without memory.
+  Value constant(double value) { return constant(number_, value); }
+  Value constant(uint32_t dtype, double value);
+  Value integer(uint32_t dtype, int64_t value);
+  Value scalar(uint32_t index, uint32_t rank);  // of all extents 1
+
+  // Data movement.
+  Value load(uint32_t index) { return widen(input(index)); }
+  Value widen(const Value& value) { return cast(value, number_); }
+  Value cast(const Value& value, uint32_t dtype);           // the value itself if it has the dtype
+  Value dense(const Value& value);                          // the value itself if it is
+  Value reshape(const Value& value, const Extents& shape);  // a view where strides allow it
+  Value temporary(uint32_t dtype, const Extents& shape);
+  void fill(const Value& target, double value);
+  Value iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t start);
+  Value gather(const Value& x, const Value& index, uint32_t axis);
+  // Copies, converts, or writes `value` there in the first place. Gives where it can be read from.
+  Value store(const Value& target, const Value& value);
+
+  // Elementwise.
+  Value unary(uint32_t op, const Value& x);
+  Value binary(uint32_t op, const Value& a, const Value& b);
+  Value compare(uint32_t predicate, const Value& a, const Value& b);
+  Value select(const Value& condition, const Value& a, const Value& b);
+  // target = target + b, in place.
+  void accumulate(const Value& target, const Value& b);
+  Value neg(const Value& x) { return unary(BP_OP_NEG, x); }
+  Value exp(const Value& x) { return unary(BP_OP_EXP, x); }
+  Value log(const Value& x) { return unary(BP_OP_LOG, x); }
+  Value add(const Value& a, const Value& b) { return binary(BP_OP_ADD, a, b); }
+  Value sub(const Value& a, const Value& b) { return binary(BP_OP_SUB, a, b); }
+  Value mul(const Value& a, const Value& b) { return binary(BP_OP_MUL, a, b); }
+  Value div(const Value& a, const Value& b) { return binary(BP_OP_DIV, a, b); }
+
+  // The rest.
+  Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);  // dtype 0: that of x
+  Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
+  Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);  // dtype 0: number()
+  struct Sorted {
+    Value values, indices;
+  };
+  Sorted sort(const Value& x, uint32_t axis, bool descending);
+
+  // Lays temporaries out by the steps that use them. Returns their bytes.
+  uint64_t lay_out();
+  const std::vector<Draft>& drafts() const { return drafts_; }
+  // A finished step: descriptors of its operands, alignment and aliases included, and where they lie.
+  struct Operands {
+    bp_tensor_desc views[8];
+    Location locations[8];
+  };
+  Operands operands_of(const Draft& draft) const;
+
+ private:
+  Value value_of(Location::Kind kind, uint32_t index, const bp_tensor_desc& view);
+  Draft& append(uint32_t op, std::initializer_list<Value> inputs, const Value& output);
+  Value elementwise(uint32_t op, uint32_t dtype, std::initializer_list<Value> inputs, uint32_t predicate = 0);
+  bool redirect(const Value& target, const Value& value);
+  bool same_memory(const Value& output, const Value& input) const;
+  bool may_take_over(const Draft& draft, size_t step, const std::vector<size_t>& last, uint32_t& from) const;
+
+  const OpRow& row_;
+  const bp_op_desc& desc_;
+  uint32_t number_;
+  std::vector<Value> inputs_, outputs_;
+  std::vector<Storage> storages_;
+  std::vector<Draft> drafts_;
+};
+
+}  // namespace bp::composite

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv_transpose, which is conv's gradient by its input, and the gradient by the weight.
+#include "composite/window.hpp"
+
+namespace bp::composite {
+
+namespace {
+
+// One tap of the columns [n,C,kernel..,places..], as [n,C,places..].
+Value tap_of(Value columns, const Window& window, int64_t tap) {
+  for (uint32_t d = window.rank(); d-- > 0;) {
+    columns = slice(columns, 2 + d, tap % window.kernel[d], 1);
+    tap /= window.kernel[d];
+  }
+  return *try_reshape(columns, joined({columns.extent(0), columns.extent(1)}, window.places));
+}
+
+// The elements of the padded image that it meets.
+Value met_by(Value padded, const Window& window, int64_t tap) {
+  for (uint32_t d = window.rank(); d-- > 0;) {
+    const int64_t at = tap % window.kernel[d];
+    padded = slice(padded, 2 + d, at * window.dilation[d], window.places[d], window.stride[d]);
+    tap /= window.kernel[d];
+  }
+  return padded;
+}
+
+// Each element of x spreads over the image that its window covers: columns by the weight, then added up tap by tap.
+void spread(Builder& b) {
+  const auto& attributes = b.attributes<bp_conv_attributes>();
+  const Value x = b.input(0), w = b.input(1), y = b.output(0);
+  const Window window(attributes, spatial(y), spatial(w));
+  const int64_t batches = x.extent(0), from = x.extent(1), to = y.extent(1), groups = attributes.groups;
+  const int64_t depth = to / groups * window.taps;
+  const Value weight = insert(transpose(b.reshape(w, {groups, from / groups, depth})), 0);
+  Value bias;
+  if (b.has_input(2)) bias = b.reshape(b.load(2), joined({1, to}, Extents(window.rank(), 1)));
+
+  const int64_t image_bytes = count_of({groups, depth, window.results, dtype_bytes(b.number())});
+  each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
+    const Value image = b.reshape(slice(x, 0, start, n), {n, groups, from / groups, window.results});
+    const Value columns = b.matmul(expand(weight, {n, groups, depth, from / groups}), image, attributes.precision);
+    const Value taps = *try_reshape(columns, joined({n, to}, window.kernel, window.places));
+    const Value sums = b.temporary(b.number(), joined({n, to}, window.padded));
+    b.fill(sums, 0);
+    for (int64_t tap = 0; tap < window.taps; ++tap) b.accumulate(met_by(sums, window, tap), tap_of(taps, window, tap));
+    Value result = inside(sums, window);
+    if (b.has_input(2)) result = b.add(result, bias);
+    b.store(slice(y, 0, start, n), activate(b, attributes.activation, result));
+  });
+}
+
+}  // namespace
+
+void conv_transpose(Builder& b) { spread(b); }
+void conv_bwd_input(Builder& b) { spread(b); }
+
+// dy [O, N places] times the columns [N places, C kernel], both with the batch inside; tiles add up.
+void conv_bwd_weight(Builder& b) {
+  const auto& attributes = b.attributes<bp_conv_attributes>();
+  const Value x = b.input(0), dy = b.input(1), dw = b.output(0);
+  const Window window(attributes, spatial(x), spatial(dw));
+  const int64_t batches = x.extent(0), channels = x.extent(1), outputs = dy.extent(1), groups = attributes.groups;
+  const uint32_t rank = window.rank();
+  std::vector<uint32_t> order = {1}, dy_order = {1, 0};  // [C,kernel..,n,places..] and [O,n,places..]
+  for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + rank + d);
+  order.push_back(0);
+  for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + d), dy_order.push_back(2 + d);
+
+  const int64_t depth = channels / groups * window.taps;
+  const int64_t image_bytes = count_of({groups, depth, window.results, dtype_bytes(x.dtype())});
+  std::optional<Value> sum;
+  each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
+    const Value padded = pad(b, slice(x, 0, start, n), window, x.dtype(), 0);
+    const Value columns = b.reshape(permute(unfold(padded, window), order), {groups, depth, n * window.results});
+    const Value gradient =
+        b.reshape(permute(slice(dy, 0, start, n), dy_order), {groups, outputs / groups, n * window.results});
+    const Value part = b.matmul(gradient, transpose(columns), attributes.precision);
+    sum = sum ? b.add(*sum, part) : part;
+  });
+  b.store(dw, b.reshape(*sum, dw.shape()));
+}
+
+}  // namespace bp::composite

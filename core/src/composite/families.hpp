@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decompositions, one function a composite; each appends the steps that compute its outputs. Bounds that they meet and
+// corners are those of the operator table and of docs/decisions/0016.
+#pragma once
+
+#include "composite/builder.hpp"
+
+namespace bp::composite {
+
+// activation.cpp
+void gelu(Builder& b);
+void silu(Builder& b);
+void sigmoid(Builder& b);
+void pow(Builder& b);
+// BP_ACTIVATION_* of x.
+Value activate(Builder& b, uint32_t activation, const Value& x);
+
+// softmax.cpp
+void softmax(Builder& b);
+void log_softmax(Builder& b);
+void softmax_bwd(Builder& b);
+
+// norm.cpp
+void layer_norm(Builder& b);
+void rms_norm(Builder& b);
+void group_norm(Builder& b);
+void batch_norm(Builder& b);
+// norm_bwd.cpp
+void norm_bwd(Builder& b);
+
+// linear.cpp
+void linear(Builder& b);
+
+// conv.cpp, conv_bwd.cpp
+void conv(Builder& b);
+void conv_transpose(Builder& b);
+void conv_bwd_input(Builder& b);
+void conv_bwd_weight(Builder& b);
+
+// pool.cpp
+void max_pool(Builder& b);
+void avg_pool(Builder& b);
+
+// attention.cpp, rope.cpp
+void attention(Builder& b);
+void rope(Builder& b);
+
+// quantize.cpp
+void quantize(Builder& b);
+void dequantize(Builder& b);
+void quantized_matmul(Builder& b);
+
+// lookup.cpp, loss.cpp, optimizer.cpp
+void embedding(Builder& b);
+void topk(Builder& b);
+void cross_entropy(Builder& b);
+void adamw(Builder& b);
+
+}  // namespace bp::composite

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// embedding, topk.
+#include "composite/families.hpp"
+
+namespace bp::composite {
+
+// Rows of the table by an index that repeats along them: what lies outside gives 0.
+void embedding(Builder& b) {
+  const Value table = b.input(0);
+  const int64_t width = table.extent(1), count = elements_of(b.input(1));
+  const Value index = expand(b.reshape(b.input(1), {count, 1}), {count, width});
+  b.store(b.output(0), b.reshape(b.gather(table, index, 0), b.output(0).shape()));
+}
+
+// The first of all, sorted. Half floats are sorted as f32, which keeps their order.
+void topk(Builder& b) {
+  const auto& attributes = b.attributes<bp_topk_attributes>();
+  const Value x = b.input(0);
+  const bool half = x.dtype() == BP_F16 || x.dtype() == BP_BF16;
+  const Builder::Sorted sorted = b.sort(half ? b.cast(x, BP_F32) : x, attributes.axis, attributes.smallest == 0);
+  const int64_t k = b.output(0).extent(attributes.axis);
+  b.store(b.output(0), slice(sorted.values, attributes.axis, 0, k));
+  b.store(b.output(1), slice(sorted.indices, attributes.axis, 0, k));
+}
+
+}  // namespace bp::composite

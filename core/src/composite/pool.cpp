@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// max_pool and avg_pool: reductions of the overlapping view.
+#include <cmath>
+
+#include "composite/window.hpp"
+
+namespace bp::composite {
+
+namespace {
+
+Window window_of(Builder& b) {
+  const auto& attributes = b.attributes<bp_pool_attributes>();
+  const Extents kernel(attributes.kernel, attributes.kernel + attributes.spatial_rank);
+  return {attributes, spatial(b.input(0)), kernel};
+}
+
+// The kernel's dimensions of an unfolded image.
+uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) << (2 + window.rank()); }
+
+// The index in its plane of each element of the padded image, unfolded; padding has the greatest.
+Value indices_of(Builder& b, const Window& window) {
+  const Value plane = b.iota(BP_I32, {count_of(window.image)}, 0, 0);
+  const Value image = *try_reshape(plane, joined({1, 1}, window.image));
+  return unfold(pad(b, image, window, BP_I32, INT32_MAX), window);
+}
+
+// The least index of those whose element is the maximum, or of the NaN if there are any.
+Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value& indices, uint32_t axes) {
+  const Value is_nan = b.compare(BP_COMPARE_NE, taps, taps);
+  const Value found = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, taps, maximum), is_nan);
+  return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
+}
+
+// How many elements of the image each window has.
+Value counts_of(Builder& b, const Window& window) {
+  const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
+  b.fill(ones, 0);
+  b.fill(inside(ones, window), 1);
+  return b.sum(unfold(ones, window), kernel_axes(window));
+}
+
+}  // namespace
+
+void max_pool(Builder& b) {
+  const Window window = window_of(b);
+  const uint32_t axes = kernel_axes(window);
+  const Value x = b.input(0), y = b.output(0);
+  const bool indexed = b.has_output(1);
+  Value indices;
+  if (indexed) indices = indices_of(b, window);
+  const int64_t image_bytes = indexed ? count_of({x.extent(1), window.results, window.taps, 4}) : 0;
+  each_tile(x.extent(0), tile_of(x.extent(0), image_bytes), [&](int64_t start, int64_t n) {
+    const Value taps = unfold(pad(b, slice(x, 0, start, n), window, b.number(), -HUGE_VAL), window);
+    const Value maximum = b.reduce(BP_OP_REDUCE_MAX, taps, axes);
+    const Value target = slice(y, 0, start, n);
+    const Value kept = b.store(target, b.reshape(maximum, target.shape()));
+    if (!indexed) return;
+    const Value index = index_of(b, taps, *try_reshape(kept, maximum.shape()), indices, axes);
+    b.store(slice(b.output(1), 0, start, n), b.reshape(index, target.shape()));
+  });
+}
+
+void avg_pool(Builder& b) {
+  const Window window = window_of(b);
+  const bool all = b.attributes<bp_pool_attributes>().count_padding != 0 || window.padded == window.image;
+  const Value taps = unfold(pad(b, b.input(0), window, b.number(), 0), window);
+  const Value divisor = all ? b.constant(static_cast<double>(window.taps)) : counts_of(b, window);
+  const Value mean = b.div(b.sum(taps, kernel_axes(window)), divisor);
+  b.store(b.output(0), b.reshape(mean, b.output(0).shape()));
+}
+
+}  // namespace bp::composite

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a descriptor to a program, and running it.
+#include "composite/program.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "composite/families.hpp"
+#include "device.hpp"
+#include "error.hpp"
+#include "layout.hpp"
+#include "staging.hpp"
+#include "stream.hpp"
+#include "work_scope.hpp"
+
+namespace bp {
+
+namespace {
+
+using composite::Builder;
+using composite::Draft;
+
+// Nothing where all outputs are empty.
+bool writes_nothing(const bp_op_desc& desc) {
+  return std::all_of(desc.outputs, desc.outputs + desc.output_count,
+                     [](const bp_tensor_desc& view) { return view.dtype == 0 || element_count(view) == 0; });
+}
+
+void decompose(Builder& b, uint32_t op) {
+  if (writes_nothing(b.desc())) return;
+  switch (op) {
+#define BP_COMPOSITE(symbol, function) \
+  case BP_OP_##symbol:                 \
+    return composite::function(b);
+    BP_COMPOSITE(GELU, gelu)
+    BP_COMPOSITE(SILU, silu)
+    BP_COMPOSITE(SIGMOID, sigmoid)
+    BP_COMPOSITE(POW, pow)
+    BP_COMPOSITE(SOFTMAX, softmax)
+    BP_COMPOSITE(LOG_SOFTMAX, log_softmax)
+    BP_COMPOSITE(LAYER_NORM, layer_norm)
+    BP_COMPOSITE(RMS_NORM, rms_norm)
+    BP_COMPOSITE(GROUP_NORM, group_norm)
+    BP_COMPOSITE(BATCH_NORM, batch_norm)
+    BP_COMPOSITE(LINEAR, linear)
+    BP_COMPOSITE(CONV, conv)
+    BP_COMPOSITE(CONV_TRANSPOSE, conv_transpose)
+    BP_COMPOSITE(CONV_BWD_INPUT, conv_bwd_input)
+    BP_COMPOSITE(CONV_BWD_WEIGHT, conv_bwd_weight)
+    BP_COMPOSITE(MAX_POOL, max_pool)
+    BP_COMPOSITE(AVG_POOL, avg_pool)
+    BP_COMPOSITE(ATTENTION, attention)
+    BP_COMPOSITE(ROPE, rope)
+    BP_COMPOSITE(QUANTIZE, quantize)
+    BP_COMPOSITE(DEQUANTIZE, dequantize)
+    BP_COMPOSITE(QUANTIZED_MATMUL, quantized_matmul)
+    BP_COMPOSITE(EMBEDDING, embedding)
+    BP_COMPOSITE(TOPK, topk)
+    BP_COMPOSITE(CROSS_ENTROPY, cross_entropy)
+    BP_COMPOSITE(SOFTMAX_BWD, softmax_bwd)
+    BP_COMPOSITE(NORM_BWD, norm_bwd)
+    BP_COMPOSITE(ADAMW, adamw)
+#undef BP_COMPOSITE
+    default:
+      throw Error(BP_INTERNAL, "operator {} has no decomposition; please report it", op).with_op(op);
+  }
+}
+
+// The key of a step: its flags are the composite's.
+Key key_of(const Draft& draft, const Builder::Operands& operands, uint64_t flags) {
+  ViewRef views[8];
+  const auto count = static_cast<uint32_t>(draft.operands.size());
+  for (uint32_t i = 0; i < count; ++i) views[i] = ref_to(operands.views[i]);
+  const OpRow& row = *draft.row;
+  const uint64_t head = Lookup::head_of(row.id, draft.inputs, count - draft.inputs, false);
+  return Key({row, head, flags, row.attributes->bytes == 0 ? nullptr : draft.attributes.data(), views, count});
+}
+
+// What a step's failure means for the composite.
+Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
+  const uint32_t dtype = draft.operands[0].dtype();
+  if (error.status() == BP_UNSUPPORTED) {
+    return Error(BP_UNSUPPORTED, "{}: {} is not native here, and its decomposition needs {} of {}: {}", device.name,
+                 composite.name, draft.row->name, dtype_name(dtype), error.what())
+        .with_op(composite.id);
+  }
+  const bp_status status = error.status() == BP_INVALID_ARGUMENT ? BP_INTERNAL : error.status();
+  return Error(status, "{}: {} by decomposition: {}", device.name, composite.name, error.what()).with_op(composite.id);
+}
+
+std::string bytes_of(const Key& key) {
+  return {reinterpret_cast<const char*>(key.words), key.count * sizeof(uint64_t)};
+}
+
+}  // namespace
+
+Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc) {
+  Builder builder(row, desc);
+  decompose(builder, row.id);
+  Ref<Program> program(adopt, new Program);
+  program->temporary_bytes = builder.lay_out();
+  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ in where they lie, not in what they are
+  for (const Draft& draft : builder.drafts()) {
+    const Builder::Operands operands = builder.operands_of(draft);
+    const Key key = key_of(draft, operands, desc.flags);
+    Ref<PlanEntry>& entry = entries[bytes_of(key)];
+    try {
+      if (!entry) entry = plans.make_planned(*draft.row, key);
+    } catch (const Error& error) {
+      throw failed_step(error, device, row, draft);
+    }
+    program->workspace_bytes = std::max(program->workspace_bytes, entry->workspace_bytes);
+    program->steps.push_back(
+        {entry, static_cast<uint32_t>(program->locations.size()), {draft.scalars[0], draft.scalars[1]}});
+    program->locations.insert(program->locations.end(), operands.locations, operands.locations + draft.operands.size());
+  }
+  return program;
+}
+
+uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc) {
+  Builder builder(row, desc);
+  decompose(builder, row.id);
+  const uint64_t bytes = builder.lay_out();
+  std::set<std::string> asked;
+  for (const Draft& draft : builder.drafts()) {
+    const Key key = key_of(draft, builder.operands_of(draft), desc.flags);
+    if (!asked.insert(bytes_of(key)).second) continue;
+    try {
+      (void)plan_facts(device, *PlanEntry::create(*draft.row, key));
+    } catch (const Error& error) {
+      throw failed_step(error, device, row, draft);
+    }
+  }
+  return bytes;
+}
+
+void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
+                 const bp_operand* scalars) {
+  const Ref<PlanEntry> entry(&borrowed);  // staging looks plans up and may displace it
+  const Program& program = *entry->program;
+  const WorkScope scope("composite", entry->row->name);
+  Span temporaries;
+  if (program.workspace_bytes != 0) (void)stream.workspace_of(program.workspace_bytes);
+  if (program.temporary_bytes != 0) temporaries = stream.temporaries_of(program.temporary_bytes);
+  const auto operand_at = [&](const Location& place) -> bp_operand {
+    const bp_operand* base = nullptr;
+    switch (place.kind) {
+      case Location::Kind::input:
+        base = inputs + place.index;
+        break;
+      case Location::Kind::output:
+        base = outputs + place.index;
+        break;
+      case Location::Kind::temporary:
+        return {temporaries.buffer, temporaries.offset + place.value, 0};
+      case Location::Kind::constant:
+        return {nullptr, 0, place.value};
+      case Location::Kind::scalar:
+        return {nullptr, 0, scalars[place.index].immediate};
+    }
+    return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + place.value, 0};
+  };
+  for (const Program::Step& step : program.steps) {
+    const bp_op_desc& desc = step.entry->desc;
+    bp_operand operands[8];
+    for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
+      operands[i] = operand_at(program.locations[step.first + i]);
+    }
+    const bp_operand step_scalars[2] = {{nullptr, 0, step.scalars[0]}, {nullptr, 0, step.scalars[1]}};
+    run_entry(stream, *step.entry, operands, operands + desc.input_count, step_scalars);
+  }
+  stream.device->counters.decomposed_executions.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace bp

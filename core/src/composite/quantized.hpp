@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two values to a byte, the first in the low half.
+#pragma once
+
+#include "composite/families.hpp"
+
+namespace bp::composite {
+
+// The u8 values of packed rows, of `extent` each.
+Value unpacked(Builder& b, const Value& packed, int64_t extent);
+
+}  // namespace bp::composite

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// rope. The angle of position p and frequency f is p f, of which a sine wants the rest by 2 pi to 2^-20, whatever p is: more
+// than f32 has. So f / 2 pi, in turns, is taken as a whole number of 2^-32 turns and a rest: the product of p with the first
+// wraps at whole turns by itself, and that with the second is small.
+#include <cmath>
+#include <numbers>
+
+#include "composite/families.hpp"
+
+namespace bp::composite {
+
+namespace {
+
+struct Table {
+  Value cosine, sine;  // [..,L,half], 1 where positions repeat
+};
+
+Table table_of(Builder& b, int64_t half, float base) {
+  const Value position = without_repeats(insert(b.input(1), b.input(1).rank()));
+  Extents row(position.rank(), 1);
+  row.back() = half;
+  const Value steps = b.temporary(BP_I32, row), rests = b.temporary(b.number(), row);
+  constexpr long double two_pi = 2 * std::numbers::pi_v<long double>;
+  const uint32_t last = position.rank() - 1;
+  for (int64_t i = 0; i < half; ++i) {
+    const long double exponent = -static_cast<long double>(i) / static_cast<long double>(half);
+    const long double turns = std::pow(static_cast<long double>(base), exponent) / two_pi;
+    const long double scaled = std::ldexp(turns - std::floor(turns), 32);
+    const long double whole = std::floor(scaled);
+    b.fill(slice(steps, last, i, 1), static_cast<int32_t>(static_cast<uint32_t>(whole)));
+    b.fill(slice(rests, last, i, 1), static_cast<double>(std::ldexp((scaled - whole) * two_pi, -32)));
+  }
+  const Value wrapped = b.cast(b.mul(position, steps), b.number());
+  const Value angle = b.add(b.mul(wrapped, b.constant(std::ldexp(static_cast<double>(two_pi), -32))),
+                            b.mul(b.cast(position, b.number()), rests));
+  return {b.unary(BP_OP_COS, angle), b.unary(BP_OP_SIN, angle)};
+}
+
+}  // namespace
+
+void rope(Builder& b) {
+  const auto& attributes = b.attributes<bp_rope_attributes>();
+  const Value x = b.input(0), y = b.output(0);
+  const uint32_t last = x.rank() - 1;
+  const int64_t depth = x.extent(last);
+  const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent, half = rotated / 2;
+  const Table table = table_of(b, half, attributes.base);
+  const bool pairs = attributes.interleaved != 0;
+  const auto part = [&](const Value& whole, int64_t which) {
+    return pairs ? slice(whole, last, which, half, 2) : slice(whole, last, which * half, half);
+  };
+  const Value first = b.widen(part(x, 0)), second = b.widen(part(x, 1));
+  b.store(part(y, 0), b.sub(b.mul(first, table.cosine), b.mul(second, table.sine)));
+  b.store(part(y, 1), b.add(b.mul(second, table.cosine), b.mul(first, table.sine)));
+  if (rotated < depth) {
+    b.store(slice(y, last, rotated, depth - rotated), slice(x, last, rotated, depth - rotated));
+  }
+}
+
+}  // namespace bp::composite

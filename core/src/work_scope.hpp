@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// On whose behalf this thread calls the plugin: what a trace says of calls that the caller did not make itself. Set off the fast
+// path only, so that an eager call pays nothing for it (docs/decisions/0017-what-a-trace-is-told.md).
+#pragma once
+
+namespace bp {
+
+struct WorkCause {
+  const char* why = nullptr;  // "staging", "fallback", "composite"; static, null: the caller's own call
+  const char* op = nullptr;   // of the operator table, static
+};
+inline constinit thread_local WorkCause work_cause = {};
+
+class WorkScope {
+ public:
+  WorkScope(const char* why, const char* op) noexcept : before_(work_cause) { work_cause = {why, op}; }
+  WorkScope(const WorkScope&) = delete;
+  WorkScope& operator=(const WorkScope&) = delete;
+  ~WorkScope() { work_cause = before_; }
+
+ private:
+  WorkCause before_;
+};
+
+}  // namespace bp

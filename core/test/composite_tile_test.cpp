@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problems of more than one tile: 32 equal images whose unfolded pixels are 75 MB, against one image, which is a tile. Small whole
+// numbers, so that every sum is exact.
+#include "composite_fixture.hpp"
+
+namespace host_test {
+namespace {
+
+constexpr int64_t images = 32, channels = 16, side = 64, outputs = 2, taps = 9;
+constexpr size_t plane = static_cast<size_t>(side * side);
+
+class Tiles : public Composite {
+ protected:
+  static Values repeated(const Values& image) {
+    Values all;
+    for (int64_t i = 0; i < images; ++i) all.insert(all.end(), image.begin(), image.end());
+    return all;
+  }
+  Values whole_numbers(size_t count) {
+    Values values = numbers(count);
+    for (float& value : values) value = std::floor(value * 4);
+    return values;
+  }
+  static bp_conv_attributes conv_attributes() {
+    bp_conv_attributes attributes = sized(bp_conv_attributes{});
+    attributes.spatial_rank = 2;
+    attributes.groups = 1;
+    for (int d = 0; d < 2; ++d) {
+      attributes.stride[d] = attributes.dilation[d] = attributes.pad_begin[d] = attributes.pad_end[d] = 1;
+    }
+    return attributes;
+  }
+  // Outputs of `op` on one image and on all: every image's are the same.
+  void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
+             const void* attributes) {
+    const bph_tensor one = out({1, to, side, side}), all = out({images, to, side, side});
+    std::vector<bph_tensor> in = {f32({1, from, side, side}, image)};
+    if (weight != nullptr) in.push_back(*weight);
+    run(op, in, {one}, attributes);
+    in[0] = f32({images, from, side, side}, repeated(image));
+    run(op, in, {all}, attributes);
+    const size_t count = static_cast<size_t>(to) * plane;
+    EXPECT_TRUE(host.read<float>(all, count * images) == repeated(host.read<float>(one, count)));
+    EXPECT_LT(host.stats().workspace_bytes, 110u << 20);
+  }
+};
+
+TEST_F(Tiles, OfAConvolution) {
+  const bp_conv_attributes attributes = conv_attributes();
+  const bph_tensor w = f32({outputs, channels, 3, 3}, whole_numbers(outputs * channels * taps));
+  check(BP_OP_CONV, whole_numbers(channels * plane), channels, outputs, &w, &attributes);
+  check(BP_OP_CONV_BWD_INPUT, whole_numbers(outputs * plane), outputs, channels, &w, &attributes);
+}
+
+TEST_F(Tiles, OfAWeightGradientAddUp) {
+  const bp_conv_attributes attributes = conv_attributes();
+  const Values x = whole_numbers(channels * plane), dy = whole_numbers(outputs * plane);
+  const bph_tensor one = out({outputs, channels, 3, 3}), all = out({outputs, channels, 3, 3});
+  run(BP_OP_CONV_BWD_WEIGHT, {f32({1, channels, side, side}, x), f32({1, outputs, side, side}, dy)}, {one},
+      &attributes);
+  run(BP_OP_CONV_BWD_WEIGHT,
+      {f32({images, channels, side, side}, repeated(x)), f32({images, outputs, side, side}, repeated(dy))}, {all},
+      &attributes);
+  Values wanted = host.read<float>(one, outputs * channels * taps);
+  for (float& value : wanted) value *= images;
+  EXPECT_EQ(host.read<float>(all, wanted.size()), wanted);
+}
+
+TEST_F(Tiles, OfAPoolWithItsIndex) {
+  bp_pool_attributes attributes = sized(bp_pool_attributes{});
+  attributes.spatial_rank = 2;
+  for (int d = 0; d < 2; ++d) {
+    attributes.kernel[d] = 3;
+    attributes.stride[d] = attributes.dilation[d] = attributes.pad_begin[d] = attributes.pad_end[d] = 1;
+  }
+  const Values image = whole_numbers(channels * plane);
+  const std::vector<int64_t> shape = {images, channels, side, side};
+  const bph_tensor y = out(shape), index = out(shape, BP_I32);
+  run(BP_OP_MAX_POOL, {f32(shape, repeated(image))}, {y, index}, &attributes);
+  const Values greatest = host.read<float>(y, count_of(shape));
+  const std::vector<int32_t> indices = host.read<int32_t>(index, count_of(shape));
+  for (size_t i = 0; i < greatest.size(); i += 97) {
+    const size_t from = i % image.size() / plane * plane;
+    ASSERT_EQ(greatest[i], image[from + static_cast<size_t>(indices[i])]) << i;
+  }
+}
+
+// A kernel of more taps than a program may have steps.
+TEST_F(Tiles, TooManyStepsAreRefused) {
+  bp_conv_attributes attributes = sized(bp_conv_attributes{});
+  attributes.spatial_rank = 1;
+  attributes.groups = 1;
+  attributes.stride[0] = attributes.dilation[0] = 1;
+  const int64_t kernel = 1 << 19;
+  Call call(BP_OP_CONV_TRANSPOSE, {out({1, 1, 1}), out({1, 1, kernel})}, {out({1, 1, kernel})}, &attributes);
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "more than 262144 steps");
+}
+
+}  // namespace
+}  // namespace host_test

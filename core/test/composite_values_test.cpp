@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decompositions against double loops, one test a family. Bounds and corners are the conformance suite's.
+#include "composite_fixture.hpp"
+
+namespace host_test {
+namespace {
+
+double at(const Values& values, size_t i) { return static_cast<double>(values[i]); }
+
+TEST_F(Composite, Activations) {
+  const Values x = {-30, -3, -0.5f, 0, 0.25f, 2, 30};
+  const auto check = [&](uint32_t op, const void* attributes, auto function) {
+    const bph_tensor y = out({7});
+    run(op, {f32({7}, x)}, {y}, attributes);
+    std::vector<double> wanted;
+    for (const float value : x) wanted.push_back(function(static_cast<double>(value)));
+    expect_near(y, wanted, 1e-5);
+    const bph_tensor in_place = f32({7}, x);
+    run(op, {in_place}, {in_place}, attributes);
+    expect_near(in_place, wanted, 1e-5);
+  };
+  const auto erf = sized(bp_gelu_attributes{0, BP_GELU_ERF}), tanh = sized(bp_gelu_attributes{0, BP_GELU_TANH});
+  check(BP_OP_GELU, &erf, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); });
+  check(BP_OP_GELU, &tanh,
+        [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); });
+  check(BP_OP_SILU, nullptr, [](double v) { return v / (1 + std::exp(-v)); });
+  check(BP_OP_SIGMOID, nullptr, [](double v) { return 1 / (1 + std::exp(-v)); });
+}
+
+TEST_F(Composite, PowerHasTheCornersOfTheMathLibrary) {
+  const Values bases = {2, -2, -2, -2, 0, -0.0f, -0.0f, 0, NAN, 1, INFINITY, -INFINITY, -INFINITY, 0.5f, 3};
+  const Values exponents = {3, 3, 2, 0.5f, 2, 3, -3, -1, 0, NAN, -1, 3, 0.5f, INFINITY, 0.25f};
+  const auto n = static_cast<int64_t>(bases.size());
+  const bph_tensor y = out({n});
+  run(BP_OP_POW, {f32({n}, bases), f32({n}, exponents)}, {y});
+  const Values got = host.read<float>(y, bases.size());
+  for (size_t i = 0; i < bases.size(); ++i) {
+    const float wanted = std::pow(bases[i], exponents[i]);
+    if (std::isnan(wanted)) {
+      EXPECT_TRUE(std::isnan(got[i])) << i << ": " << got[i];
+    } else if (std::isinf(wanted) || wanted == 0) {
+      EXPECT_EQ(got[i], wanted) << i;
+    } else {
+      EXPECT_NEAR(got[i], wanted, std::fabs(wanted) * 1e-6f) << i;
+    }
+  }
+}
+
+TEST_F(Composite, InPlaceOnAStridedView) {
+  const Values x = numbers(12);
+  bph_tensor all = f32({12}, x);
+  bph_tensor half = all;
+  half.shape[0] = 6;
+  half.strides[0] = 2;
+  const bp_axis_attributes axis = {sizeof(axis), 0};
+  run(BP_OP_SOFTMAX, {half}, {half}, &axis);
+  double total = 0;
+  for (size_t i = 0; i < 12; i += 2) total += std::exp(at(x, i));
+  std::vector<double> wanted;
+  for (size_t i = 0; i < 12; ++i) wanted.push_back(i % 2 == 0 ? std::exp(at(x, i)) / total : at(x, i));
+  expect_near(all, wanted, 1e-6);
+}
+
+TEST_F(Composite, InPlaceOverEitherOfTwoInputs) {
+  const auto log = sized(bp_softmax_bwd_attributes{0, 0, 0, 0});
+  for (const size_t over : {size_t{0}, size_t{1}}) {
+    const Values dy = numbers(5), y = numbers(5);
+    const bph_tensor in[] = {f32({5}, dy), f32({5}, y)};
+    run(BP_OP_SOFTMAX_BWD, {in[0], in[1]}, {in[over]}, &log);
+    double total = 0;
+    for (size_t i = 0; i < 5; ++i) total += at(dy, i) * at(y, i);
+    std::vector<double> wanted;
+    for (size_t i = 0; i < 5; ++i) wanted.push_back(at(y, i) * (at(dy, i) - total));
+    expect_near(in[over], wanted, 1e-6);
+  }
+}
+
+TEST_F(Composite, LayerNorm) {
+  const Values x = numbers(12), gamma = numbers(4), beta = numbers(4);
+  const auto attributes = sized(bp_norm_attributes{0, 2, 1e-3f, 0});
+  const bph_tensor y = out({3, 4}), mean = out({3, 1}), rstd = out({3, 1});
+  run(BP_OP_LAYER_NORM, {f32({3, 4}, x), f32({4}, gamma), f32({4}, beta)}, {y, mean, rstd}, &attributes);
+  std::vector<double> wanted, means, rstds;
+  for (size_t row = 0; row < 3; ++row) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < 4; ++i) sum += at(x, row * 4 + i) / 4;
+    for (size_t i = 0; i < 4; ++i) squares += std::pow(at(x, row * 4 + i) - sum, 2) / 4;
+    const double r = 1 / std::sqrt(squares + 1e-3);
+    for (size_t i = 0; i < 4; ++i) wanted.push_back((at(x, row * 4 + i) - sum) * r * at(gamma, i) + at(beta, i));
+    means.push_back(sum);
+    rstds.push_back(r);
+  }
+  expect_near(y, wanted, 1e-5);
+  expect_near(mean, means, 1e-6);
+  expect_near(rstd, rstds, 1e-4);
+}
+
+TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
+  const Values x = numbers(2 * 3 * 4), w = numbers(5 * 4), bias = numbers(5);
+  bph_tensor rows = f32({3, 2, 4}, x);  // seen as [2,3,4]
+  std::swap(rows.shape[0], rows.shape[1]);
+  std::swap(rows.strides[0], rows.strides[1]);
+  const auto attributes = sized(bp_linear_attributes{0, BP_ACTIVATION_RELU, 0, 0});
+  const bph_tensor y = out({2, 3, 5});
+  run(BP_OP_LINEAR, {rows, f32({5, 4}, w), f32({5}, bias)}, {y}, &attributes);
+  std::vector<double> wanted;
+  for (size_t a = 0; a < 2; ++a) {
+    for (size_t c = 0; c < 3; ++c) {
+      for (size_t n = 0; n < 5; ++n) {
+        double sum = at(bias, n);
+        for (size_t k = 0; k < 4; ++k) sum += at(x, (c * 2 + a) * 4 + k) * at(w, n * 4 + k);
+        wanted.push_back(std::max(sum, 0.0));
+      }
+    }
+  }
+  expect_near(y, wanted, 1e-5);
+}
+
+// One dimension: x[1,2,6], kernel 3, stride 2, dilation 1, one before and none behind: 3 windows; two groups.
+constexpr size_t length = 6, taps = 3, places = 3;
+bp_conv_attributes line() {
+  bp_conv_attributes attributes = sized(bp_conv_attributes{});
+  attributes.spatial_rank = 1;
+  attributes.groups = 2;
+  attributes.stride[0] = 2;
+  attributes.dilation[0] = 1;
+  attributes.pad_begin[0] = 1;
+  return attributes;
+}
+// Calls visit(output channel, place, tap, channel, index in x) for what meets.
+void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
+  for (size_t o = 0; o < 4; ++o) {
+    for (size_t p = 0; p < places; ++p) {
+      for (size_t t = 0; t < taps; ++t) {
+        if (p * 2 + t >= 1 && p * 2 + t - 1 < length) visit(o, p, t, o / 2, p * 2 + t - 1);
+      }
+    }
+  }
+}
+
+TEST_F(Composite, ConvolutionAndItsGradients) {
+  const bp_conv_attributes attributes = line();
+  const Values x = numbers(2 * length), w = numbers(4 * taps), dy = numbers(4 * places);
+  const bph_tensor tx = f32({1, 2, length}, x), tw = f32({4, 1, taps}, w), tdy = f32({1, 4, places}, dy);
+  std::vector<double> y(4 * places), dx(2 * length), dw(4 * taps);
+  each_meeting([&](size_t o, size_t p, size_t t, size_t c, size_t i) {
+    y[o * places + p] += at(x, c * length + i) * at(w, o * taps + t);
+    dx[c * length + i] += at(dy, o * places + p) * at(w, o * taps + t);
+    dw[o * taps + t] += at(dy, o * places + p) * at(x, c * length + i);
+  });
+  const bph_tensor ty = out({1, 4, places}), tdx = out({1, 2, length}), tdw = out({4, 1, taps});
+  run(BP_OP_CONV, {tx, tw}, {ty}, &attributes);
+  expect_near(ty, y, 1e-6);
+  run(BP_OP_CONV_BWD_INPUT, {tdy, tw}, {tdx}, &attributes);
+  expect_near(tdx, dx, 1e-6);
+  run(BP_OP_CONV_BWD_WEIGHT, {tx, tdy}, {tdw}, &attributes);
+  expect_near(tdw, dw, 1e-6);
+  const Values bias = numbers(2);
+  for (size_t i = 0; i < dx.size(); ++i) dx[i] += at(bias, i / length);
+  run(BP_OP_CONV_TRANSPOSE, {tdy, tw, f32({2}, bias)}, {tdx}, &attributes);
+  expect_near(tdx, dx, 1e-6);
+}
+
+TEST_F(Composite, Pools) {
+  bp_pool_attributes attributes = sized(bp_pool_attributes{});
+  attributes.spatial_rank = 1;
+  attributes.kernel[0] = 3;
+  attributes.stride[0] = 2;
+  attributes.dilation[0] = attributes.pad_begin[0] = 1;
+  const bph_tensor x = f32({1, 1, 6}, {-4, -2, -2, -7, NAN, -1});
+  const bph_tensor y = out({1, 1, 3}), index = out({1, 1, 3}, BP_I32);
+  run(BP_OP_MAX_POOL, {x}, {y, index}, &attributes);
+  const Values greatest = host.read<float>(y, 3);
+  EXPECT_EQ(greatest[0], -2);
+  EXPECT_EQ(greatest[1], -2);
+  EXPECT_TRUE(std::isnan(greatest[2]));
+  EXPECT_EQ(host.read<int32_t>(index, 3), (std::vector<int32_t>{1, 1, 4})) << "the first of equals, and the NaN";
+  const bph_tensor finite = f32({1, 1, 6}, {1, 2, 3, 4, 5, 6});
+  run(BP_OP_AVG_POOL, {finite}, {y}, &attributes);
+  expect_near(y, {1.5, 3, 5}, 1e-6);
+  attributes.count_padding = 1;
+  run(BP_OP_AVG_POOL, {finite}, {y}, &attributes);
+  expect_near(y, {1, 3, 5}, 1e-6);
+}
+
+TEST_F(Composite, Rope) {
+  const Values x = numbers(2 * 6);
+  const auto attributes = sized(bp_rope_attributes{0, 0, 10000, 4});
+  const bph_tensor y = out({2, 6});
+  run(BP_OP_ROPE, {f32({2, 6}, x), i32({2}, {3, 100003})}, {y}, &attributes);
+  std::vector<double> wanted(12);
+  for (size_t row = 0; row < 2; ++row) {
+    for (size_t i = 0; i < 2; ++i) {
+      const double angle = (row == 0 ? 3 : 100003) * std::pow(10000.0, -2.0 * static_cast<double>(i) / 4);
+      const double a = at(x, row * 6 + i), c = at(x, row * 6 + 2 + i);
+      wanted[row * 6 + i] = a * std::cos(angle) - c * std::sin(angle);
+      wanted[row * 6 + 2 + i] = c * std::cos(angle) + a * std::sin(angle);
+    }
+    for (size_t i = 4; i < 6; ++i) wanted[row * 6 + i] = at(x, row * 6 + i);
+  }
+  expect_near(y, wanted, 0x1p-19);
+}
+
+TEST_F(Composite, QuantisedFourBitsThereAndBack) {
+  const auto four = sized(bp_quantize_attributes{0, 4});
+  const bph_tensor x = f32({1, 5}, {-1, 0, 0.5f, 1.25f, 9}), scale = f32({}, {0.25f});
+  const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {}, std::vector<uint8_t>{3});
+  const bph_tensor q = out({1, 3}, BP_U8), y = out({1, 5});
+  run(BP_OP_QUANTIZE, {x, scale, zero}, {q}, &four);
+  EXPECT_EQ(host.read<uint8_t>(q, 3), (std::vector<uint8_t>{0x30, 0x85, 0x0f}));
+  run(BP_OP_DEQUANTIZE, {q, scale, zero}, {y}, &four);
+  expect_near(y, {-0.75, 0, 0.5, 1.25, 3}, 0);
+}
+
+TEST_F(Composite, LookupsAndLoss) {
+  const bph_tensor table = f32({3, 2}, {1, 2, 3, 4, 5, 6}), rows = out({3, 2});
+  run(BP_OP_EMBEDDING, {table, i32({3}, {2, -1, 0})}, {rows});
+  expect_near(rows, {5, 6, 0, 0, 1, 2}, 0);
+  const auto top = sized(bp_topk_attributes{0, 0, 0, 0});
+  const bph_tensor values = out({2}), indices = out({2}, BP_I32);
+  run(BP_OP_TOPK, {f32({4}, {1, 7, -3, 7})}, {values, indices}, &top);
+  expect_near(values, {7, 7}, 0);
+  EXPECT_EQ(host.read<int32_t>(indices, 2), (std::vector<int32_t>{1, 3}));
+
+  const auto mean = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0});
+  const Values x = numbers(9);
+  const bph_tensor loss = out({}), gradient = out({3, 3});
+  run(BP_OP_CROSS_ENTROPY, {f32({3, 3}, x), i32({3}, {2, -1, 0})}, {loss, gradient}, &mean);
+  double total = 0;
+  std::vector<double> slopes(9);
+  for (const size_t row : {size_t{0}, size_t{2}}) {
+    const size_t target = row == 0 ? 2 : 0;
+    double sum = 0;
+    for (size_t c = 0; c < 3; ++c) sum += std::exp(at(x, row * 3 + c));
+    total += (std::log(sum) - at(x, row * 3 + target)) / 2;
+    for (size_t c = 0; c < 3; ++c) {
+      slopes[row * 3 + c] = (std::exp(at(x, row * 3 + c)) / sum - (c == target ? 1 : 0)) / 2;
+    }
+  }
+  expect_near(loss, {total}, 1e-6);
+  expect_near(gradient, slopes, 1e-6);
+}
+
+// One element too: its strides mean nothing, and in-place work must be known all the same.
+TEST_F(Composite, AdamW) {
+  const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
+  for (const size_t n : {size_t{1}, size_t{4}}) {
+    const std::vector<int64_t> shape = {static_cast<int64_t>(n)};
+    const Values g = numbers(n), p = numbers(n), m = numbers(n), v(n, 0.5f);
+    const bph_tensor tp = f32(shape, p), tm = f32(shape, m), tv = f32(shape, v);
+    run(BP_OP_ADAMW, {f32(shape, g)}, {tp, tm, tv}, &attributes,
+        {bph_scalar_from_f64(BP_F32, 0.125), bph_scalar_from_f64(BP_F32, 0.5), bph_scalar_from_f64(BP_F32, 0.25)});
+    std::vector<double> parameters, firsts, seconds;
+    for (size_t i = 0; i < n; ++i) {
+      firsts.push_back(0.9 * at(m, i) + 0.1 * at(g, i));
+      seconds.push_back(0.99 * at(v, i) + 0.01 * at(g, i) * at(g, i));
+      parameters.push_back(at(p, i) * (1 - 0.125 * 0.5) -
+                           0.125 / 0.5 * firsts[i] / (std::sqrt(seconds[i] / 0.25) + 1e-6));
+    }
+    expect_near(tp, parameters, 1e-6);
+    expect_near(tm, firsts, 1e-6);
+    expect_near(tv, seconds, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace host_test

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command line is parsed into, and how verbs add their options to it.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "verbs.hpp"
+
+namespace tool {
+
+struct Options {
+  Session session;
+  bool version = false;
+  std::string plugin_path;
+  ListOptions list;
+  InfoOptions info;
+  DoctorOptions doctor;
+  RunOptions run;
+  BenchOptions bench;
+  BenchOpsOptions bench_ops;
+  BenchMemoryOptions bench_memory;
+  BenchCompareOptions bench_compare;
+  CertifyOptions certify;
+  VerifyOptions verify;
+  NewOptions new_plugin;
+};
+
+// An option that takes one value each time it is given.
+inline void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values,
+                     const std::string& help) {
+  verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+// Adds `bench` and what it measures. `chosen` is set when the line is parsed, and runs the verb.
+void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen);
+
+}  // namespace tool

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/device_contestant.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "measure.hpp"
+
+namespace tool {
+namespace {
+
+constexpr uint64_t wait_ns = 600'000'000'000;  // a benchmark does not wait for ever
+
+Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
+  bph_buffer_desc desc = sized<bph_buffer_desc>();
+  desc.kind = kind;
+  desc.bytes = bytes;
+  desc.stream = stream.get();
+  return Buffer(device.get(), desc);
+}
+
+template <class One>
+double timed(const Stream& stream, uint32_t calls, bool wait_each, One&& one) {
+  return timed_ns([&] {
+    for (uint32_t i = 0; i < calls; ++i) {
+      one();
+      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream.get(), wait_ns);
+    }
+  });
+}
+
+}  // namespace
+
+OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, const CaseData& data)
+    : device_(device), stream_(device), views_(op) {
+  const auto place = [&](const HostBlock& block, bph_tensor& view) {
+    Buffer buffer = buffer_of(device_, stream_, block.bytes());
+    if (block.bytes() != 0) {
+      call(bph_copy_in, stream_.get(), buffer.get(), uint64_t{0}, static_cast<const void*>(block.data()),
+           uint64_t{block.bytes()});
+    }
+    view.buffer = buffer.get();
+    buffers_.push_back(std::move(buffer));
+  };
+  for (size_t i = 0; i < data.inputs.size(); ++i) place(data.inputs[i], views_.inputs[i]);
+  for (size_t i = 0; i < data.outputs.size(); ++i) place(data.outputs[i], views_.outputs[i]);
+  call(bph_stream_wait, stream_.get(), wait_ns);
+}
+
+double OperatorContestant::time(uint32_t calls, bool wait_each) {
+  return timed(stream_, calls, wait_each, [&] { call(bph_execute, stream_.get(), &views_.call); });
+}
+
+void OperatorContestant::read_outputs(std::vector<HostBlock>& outputs) const {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].bytes() == 0) continue;
+    call(bph_copy_out, stream_.get(), static_cast<void*>(outputs[i].data()), buffers_[views_.inputs.size() + i].get(),
+         uint64_t{0}, uint64_t{outputs[i].bytes()});
+  }
+}
+
+bph_support OperatorContestant::support() const {
+  bph_support support = sized<bph_support>();
+  call(bph_device_supports, device_.get(), &views_.call, &support);
+  return support;
+}
+
+CopyContestant::CopyContestant(const Device& device, uint64_t bytes)
+    : stream_(device),
+      half_(std::max<uint64_t>(bytes / 2, 1)),
+      from_(buffer_of(device, stream_, half_)),
+      to_(buffer_of(device, stream_, half_)) {
+  const HostBlock zeros(half_);
+  call(bph_copy_in, stream_.get(), from_.get(), uint64_t{0}, static_cast<const void*>(zeros.data()), half_);
+  call(bph_stream_wait, stream_.get(), wait_ns);
+}
+
+double CopyContestant::time(uint32_t calls, bool wait_each) {
+  return timed(stream_, calls, wait_each,
+               [&] { call(bph_copy, stream_.get(), to_.get(), uint64_t{0}, from_.get(), uint64_t{0}, half_); });
+}
+
+MemcpyContestant::MemcpyContestant(uint64_t bytes)
+    : from_(std::max<uint64_t>(bytes / 2, 1)), to_(std::max<uint64_t>(bytes / 2, 1)) {}
+
+double MemcpyContestant::time(uint32_t calls, bool) {
+  return timed_ns([&] {
+    for (uint32_t i = 0; i < calls; ++i) {
+      std::memcpy(to_.data(), from_.data(), from_.bytes());
+      asm volatile("" : : "r"(to_.data()) : "memory");  // so that no copy is left out
+    }
+  });
+}
+
+}  // namespace tool

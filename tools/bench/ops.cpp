@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane bench ops`: operators of a device in the shapes of models, beside what else does the same work.
+#include "bench/ops.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "bench/device_contestant.hpp"
+#include "bench/peers.hpp"
+#include "bench/process_memory.hpp"
+#include "bench/shape_file.hpp"
+#include "bench/target.hpp"
+#include "measure.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+constexpr const char* peak_shape = "512x512 512x512";
+
+std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
+  std::vector<BenchCase> all;
+  if (options.shapes.empty()) all = built_in_shapes();
+  for (const std::string& path : options.shapes) {
+    std::vector<BenchCase> cases = read_shapes(path);
+    std::move(cases.begin(), cases.end(), std::back_inserter(all));
+  }
+  if (options.filters.empty()) return all;
+  const size_t before = all.size();
+  std::erase_if(all, [&](const BenchCase& one) {
+    return std::none_of(options.filters.begin(), options.filters.end(),
+                        [&](const std::string& filter) { return matches_filter(one.id(), filter); });
+  });
+  if (all.empty()) {
+    fail_usage("none of {} cases is chosen by {}; give a group, an operator, a dtype or a pattern of 'group/line'",
+               before, fmt::join(options.filters, ", "));
+  }
+  return all;
+}
+
+// A line on standard error that says where the run is; on a terminal it is written over.
+class Progress {
+ public:
+  Progress(bool shown, size_t total) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}
+  void next(const std::string& what) {
+    ++done_;
+    if (!shown_) return;
+    fmt::print(stderr, "{}[{}/{}] {}{}", terminal_ ? "\r" : "", done_, total_, what, terminal_ ? "\x1b[K" : "\n");
+    std::fflush(stderr);
+  }
+  ~Progress() {
+    if (shown_ && terminal_) std::fputs("\r\x1b[K", stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  const bool shown_, terminal_;
+  const size_t total_;
+  size_t done_ = 0;
+};
+
+class OpsBench {
+ public:
+  OpsBench(const Session& session, const BenchOpsOptions& options)
+      : options_(options), target_(session, {options.plugin, options.device, options.threads}) {
+    plan_.seconds = options.seconds;
+    if (options.peers) {
+      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
+      peers_ = std::move(found.usable);
+      report_.notes = std::move(found.faults);
+    }
+    for (const auto& peer : peers_) {
+      peer->set_threads(target_.threads());
+      report_.peers.emplace_back(peer->name(), peer->version());
+    }
+    report_.device = target_.name();
+    report_.description = target_.info().name;
+    report_.plugin_version = target_.version();
+    report_.threads = target_.threads();
+    report_.takes_threads = target_.takes_threads();
+    report_.seconds = options.seconds;
+    report_.started = now_text();
+    report_.machine = machine_text();
+    if (!target_.takes_threads()) {
+      report_.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
+                                          target_.name(), target_.threads()));
+    }
+  }
+
+  OpsReport run(const std::vector<BenchCase>& cases) {
+    std::vector<uint32_t> dtypes;
+    for (const BenchCase& one : cases) {
+      const bool counts = work_of(one.op).flops > 0;
+      if (counts && std::find(dtypes.begin(), dtypes.end(), one.op.dtype) == dtypes.end()) {
+        dtypes.push_back(one.op.dtype);
+      }
+    }
+    Progress progress(!options_.quiet, dtypes.size() + cases.size());
+    for (const uint32_t dtype : dtypes) {
+      progress.next(fmt::format("peak matmul {}", bph_dtype_name(dtype)));
+      find_peak(bph_dtype_name(dtype));
+    }
+    for (const BenchCase& one : cases) {
+      progress.next(one.id());
+      report_.rows.push_back(measure_case(one));
+      raise_peak(bph_dtype_name(one.op.dtype), report_.rows.back());
+    }
+    for (size_t i = 0; i < cases.size(); ++i) relate_to_limit(bph_dtype_name(cases[i].op.dtype), report_.rows[i]);
+    return std::move(report_);
+  }
+
+ private:
+  void find_peak(const std::string& dtype) {
+    raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, peak_shape), "peak.txt").front()));
+  }
+
+  // The peak is the best that any contestant reached in this run, in whichever case.
+  void raise_peak(const std::string& dtype, const OpRow& row) {
+    const auto offer = [&](const Performance& one) {
+      if (!row.counts_flops() || !one.reason.empty()) return;
+      Peak& peak = report_.peaks[dtype];
+      if (row.rate(one) > peak.gflops) peak = {row.rate(one), one.name, row.text};
+    };
+    offer(row.device);
+    for (const Performance& one : row.peers) offer(one);
+  }
+  void relate_to_limit(const std::string& dtype, OpRow& row) const {
+    if (!row.device.reason.empty()) return;
+    const auto peak = report_.peaks.find(dtype);
+    const double compute_ns = row.counts_flops() ? row.work.flops / peak->second.gflops : 0;
+    std::vector<double> limit_ns;
+    for (const double copy_ns : row.copy_ns) limit_ns.push_back(std::max(copy_ns, compute_ns));
+    row.of_limit = ratio_of(limit_ns, row.device_ns);
+    row.memory_bound = figure_of(row.copy_ns).median > compute_ns;
+  }
+
+  // The device's contestant and its first call; null if the device cannot do it.
+  std::unique_ptr<OperatorContestant> start_device(const Device& device, const BenchCase& one, const CaseData& data,
+                                                   OpRow& row) {
+    row.device.name = target_.name();
+    try {
+      PeakMemory memory;
+      auto contestant = std::make_unique<OperatorContestant>(device, one.op, data);
+      (void)contestant->support();
+      row.device.first_ns = contestant->time(1, true);
+      row.device.host_bytes = memory.growth();
+      row.device.device_bytes = device.stats().bytes_reserved_peak;
+      return contestant;
+    } catch (const backplane::Error& error) {
+      row.device.reason = error.what();
+      return nullptr;
+    }
+  }
+
+  // A peer's contestant and its first call; null with the reason in `result`.
+  std::unique_ptr<PeerContestant> start_peer(Peer& peer, const BenchCase& one, const CaseData& data,
+                                             const std::vector<HostBlock>& expected, Performance& result) {
+    result.name = peer.name();
+    PeakMemory memory;
+    std::unique_ptr<PeerContestant> contestant;
+    try {
+      const double prepare_ns = timed_ns([&] { contestant = peer.prepare(one.op, data, &result.reason); });
+      if (contestant == nullptr) return nullptr;
+      if (contestant->first_ns()) {
+        result.first_ns = *contestant->first_ns();
+      } else {
+        result.first_ns = prepare_ns + contestant->time(1, true);
+        result.host_bytes = memory.growth();
+      }
+    } catch (const Failure& failure) {
+      result.reason = failure.what();
+      return nullptr;
+    }
+    for (size_t i = 0; i < contestant->outputs().size(); ++i) {
+      const auto apart = difference(one.op.outputs[i].dtype, contestant->outputs()[i], expected[i]);
+      if (!apart) continue;
+      if (!result.difference || !(*apart <= *result.difference)) result.difference = apart;
+      if (!(*apart <= most_difference(one.op.outputs[i].dtype))) {
+        result.reason = fmt::format(
+            "output {} differs from the device's by {:.2g} of its greatest value: it does not do "
+            "the same work, so that times would not compare",
+            i, *apart);
+        return nullptr;
+      }
+    }
+    return contestant;
+  }
+
+  OpRow measure_case(const BenchCase& one) {
+    OpRow row;
+    row.group = one.group;
+    row.text = one.text;
+    row.work = work_of(one.op);
+    const Device device = target_.open();
+    const CaseData data = make_data(one.op);
+    const std::unique_ptr<OperatorContestant> ours = start_device(device, one, data, row);
+    if (ours == nullptr) return row;
+    std::vector<HostBlock> expected = make_outputs(one.op);
+    ours->read_outputs(expected);
+
+    std::vector<Contestant*> contestants = {ours.get()};
+    std::vector<std::unique_ptr<PeerContestant>> started;
+    std::vector<size_t> peer_at;  // row.peers index of each contestant behind the device
+    for (const auto& peer : peers_) {
+      row.peers.emplace_back();
+      auto contestant = start_peer(*peer, one, data, expected, row.peers.back());
+      if (contestant == nullptr) continue;
+      contestants.push_back(contestant.get());
+      peer_at.push_back(row.peers.size() - 1);
+      started.push_back(std::move(contestant));
+    }
+    std::unique_ptr<Contestant> copy;
+    const auto bytes = static_cast<uint64_t>(row.work.bytes);
+    if (target_.info().type == BP_DEVICE_CPU) {
+      copy = std::make_unique<MemcpyContestant>(bytes);
+    } else {
+      copy = std::make_unique<CopyContestant>(device, bytes);
+    }
+    contestants.push_back(copy.get());
+    std::vector<Samples> samples;
+    try {
+      samples = sample_in_turns(contestants, plan_);
+    } catch (const Failure& failure) {  // of a peer: the device is measured without them
+      for (const size_t at : peer_at) row.peers[at].reason = failure.what();
+      peer_at.clear();
+      samples = sample_in_turns({ours.get(), copy.get()}, plan_);
+    }
+    row.device.latency = figure_of(samples[0].latency);
+    row.device.throughput = figure_of(samples[0].throughput);
+    for (size_t i = 0; i < peer_at.size(); ++i) {
+      Performance& peer = row.peers[peer_at[i]];
+      peer.latency = figure_of(samples[i + 1].latency);
+      peer.throughput = figure_of(samples[i + 1].throughput);
+      peer.ratio = ratio_of(samples[i + 1].throughput, samples[0].throughput);
+    }
+    row.device_ns = samples.front().throughput;
+    row.copy_ns = samples.back().throughput;
+    return row;
+  }
+
+  const BenchOpsOptions& options_;
+  Target target_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  SamplingPlan plan_;
+  OpsReport report_;
+};
+
+}  // namespace
+
+int bench_ops(Session& session, const BenchOpsOptions& options) {
+  const std::vector<BenchCase> cases = choose_cases(options);
+  if (options.list) {
+    for (const BenchCase& one : cases) session.print("{}\n", one.id());
+    return exit_ok;
+  }
+  std::ofstream page;
+  if (!options.html.empty()) {  // before minutes of measuring
+    page.open(options.html, std::ios::binary);
+    if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
+  }
+  const OpsReport report = OpsBench(session, options).run(cases);
+  if (session.json) {
+    session.print(ops_json(report));
+  } else {
+    session.out += ops_text(report, session.colour);
+  }
+  if (!options.html.empty() && !(page << ops_html(report)).flush()) {
+    throw Failure(exit_finding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
+  }
+  return exit_ok;
+}
+
+}  // namespace tool

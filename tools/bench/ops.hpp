@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `backplane bench ops` finds out, and the forms in which it says so.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/sampling.hpp"
+#include "bench/work.hpp"
+#include "session.hpp"
+
+namespace tool {
+
+// One contestant in one case.
+struct Performance {
+  std::string name;                      // the device's, or the peer's
+  std::string reason;                    // why it was not measured; empty: it was
+  double first_ns = 0;                   // the first call: plan or primitive, and the work
+  Figure latency;                        // ns a call that is waited for
+  Figure throughput;                     // ns a call of many behind each other
+  std::optional<uint64_t> host_bytes;    // by which making it ready and its first call raised the process's peak
+  std::optional<uint64_t> device_bytes;  // of a device: most that core held from the plugin, operands included
+  // Of a peer: its time over the device's, sample by sample: above 1 the device is faster. And how far the outputs differ.
+  std::optional<Figure> ratio;
+  std::optional<double> difference;
+};
+
+struct OpRow {
+  std::string group, text;
+  Work work;
+  Performance device;
+  std::vector<Performance> peers;
+  std::vector<double> device_ns, copy_ns;  // a call, and a copy of as many bytes, sample by sample
+  // Of what the machine can do, in this run. No call takes less than its operations at the peak of their dtype, nor than a copy
+  // of as many bytes: the limit is the longer of the two.
+  std::optional<Figure> of_limit;
+  bool memory_bound = false;  // the limit is the copy
+
+  bool counts_flops() const { return work.flops > 0; }
+  // GFLOP/s, or GB/s.
+  double rate(const Performance& one) const {
+    return one.throughput.median > 0 ? (counts_flops() ? work.flops : work.bytes) / one.throughput.median : 0;
+  }
+};
+
+// The most that any contestant reached with a dtype in this run.
+struct Peak {
+  double gflops = 0;
+  std::string by, text;  // the contestant and the case
+};
+
+struct OpsReport {
+  std::string device, description, plugin_version, started, machine;
+  int threads = 0;
+  bool takes_threads = false;
+  double seconds = 0;                                      // a case
+  std::vector<std::pair<std::string, std::string>> peers;  // name, version
+  std::vector<std::string> notes;
+  std::map<std::string, Peak> peaks;  // by dtype
+  std::vector<OpRow> rows;
+};
+
+Json ops_json(const OpsReport& report);
+std::string ops_text(const OpsReport& report, bool colour);
+std::string ops_html(const OpsReport& report);
+
+std::string time_text(double ns);               // "12.3 µs"
+std::string spread_text(const Figure& figure);  // "11.9 .. 13.0 µs"
+std::string rate_text(const OpRow& row, const Performance& one);
+
+// What both `bench ops` and `bench memory` say of a run.
+std::string machine_text();
+std::string now_text();
+
+}  // namespace tool

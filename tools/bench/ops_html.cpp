@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `bench ops` as one page without any reference to the outside, in the look of the certificate.
+#include <algorithm>
+#include <cmath>
+
+#include "bench/ops.hpp"
+#include "host.hpp"
+#include "report/escape.hpp"
+#include "report/html.hpp"
+#include "table.hpp"
+
+namespace tool {
+namespace {
+
+std::string safe(std::string_view text) { return bp::conformance::escaped(valid_utf8(text)); }
+
+// A bar from 0 to the median with a whisker from p10 to p90, on a scale whose end is `most`.
+std::string bar(const Figure& figure, double most, const char* colour) {
+  constexpr double width = 400;
+  const auto at = [&](double ns) { return width * std::min(ns / most, 1.0); };
+  return fmt::format(
+      "<svg viewBox=\"0 0 400 14\" preserveAspectRatio=\"none\" height=\"14\" role=\"img\" aria-label=\"{0}\">"
+      "<rect class=\"{1}\" x=\"0\" y=\"2\" width=\"{2:.1f}\" height=\"10\"/>"
+      "<path d=\"M{3:.1f} 7H{4:.1f}M{3:.1f} 4V10M{4:.1f} 4V10\" stroke=\"var(--ink)\" fill=\"none\"/></svg>",
+      safe(time_text(figure.median)), colour, std::max(at(figure.median), 1.0), at(figure.p10), at(figure.p90));
+}
+
+std::string line(const OpRow& row, const Performance& one, double most, const char* colour) {
+  if (!one.reason.empty()) {
+    return fmt::format("<tr><th>{}</th><td colspan=\"6\" class=\"small t\">{}</td></tr>\n", safe(one.name),
+                       safe(one.reason));
+  }
+  const std::string ratio = one.ratio ? fmt::format("{:.2f} <span class=\"small\">{:.2f}..{:.2f}</span>",
+                                                    one.ratio->median, one.ratio->p10, one.ratio->p90)
+                                      : "";
+  const std::string memory = one.device_bytes ? bytes_text(*one.device_bytes)
+                             : one.host_bytes ? "+" + bytes_text(*one.host_bytes)
+                                              : "";
+  return fmt::format(
+      "<tr><th>{}</th><td class=\"chart\">{}</td><td class=\"n\">{} <span class=\"small\">{}</span></td>"
+      "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+      safe(one.name), bar(one.throughput, most, colour), safe(time_text(one.throughput.median)),
+      safe(spread_text(one.throughput)), safe(time_text(one.latency.median)), safe(time_text(one.first_ns)),
+      one.ratio ? ratio : safe(rate_text(row, one)), safe(memory));
+}
+
+std::string card(const OpRow& row) {
+  double most = row.device.throughput.p90;
+  for (const Performance& peer : row.peers) most = std::max(most, peer.throughput.p90);
+  const std::string limit = row.of_limit ? fmt::format("{:.0f} % of the {}", 100 * row.of_limit->median,
+                                                       row.memory_bound ? "copy of as many bytes" : "peak of its dtype")
+                                         : "";
+  std::string lines = line(row, row.device, most, "in");
+  for (const Performance& peer : row.peers) lines += line(row, peer, most, "peer");
+  return fmt::format(
+      "<article><h4><code>{}</code> <span class=\"small\">{}{}{}</span></h4>\n<div class=\"wide\"><table "
+      "class=\"plain\">"
+      "<thead><tr><th></th><th></th><th class=\"n\">throughput</th><th class=\"n\">latency</th><th class=\"n\">first "
+      "call</th><th class=\"n\">rate, ratio</th><th "
+      "class=\"n\">memory</th></tr></thead>\n<tbody>{}</tbody></table></div></article>\n",
+      safe(row.text), row.device.reason.empty() ? safe(rate_text(row, row.device)) : "", limit.empty() ? "" : " · ",
+      limit, lines);
+}
+
+}  // namespace
+
+std::string ops_html(const OpsReport& report) {
+  std::string peers, peaks, notes, body, group;
+  for (const auto& [name, version] : report.peers)
+    peers += fmt::format("{}{} {}", peers.empty() ? "" : ", ", name, version);
+  for (const auto& [dtype, peak] : report.peaks) {
+    peaks += fmt::format("<li><strong>{}</strong> {:.1f} GFLOP/s <span class=\"small\">by {} in {}</span></li>", dtype,
+                         peak.gflops, safe(peak.by), safe(peak.text));
+  }
+  for (const std::string& note : report.notes) notes += fmt::format("<p class=\"small t\">{}</p>", safe(note));
+  for (const OpRow& row : report.rows) {
+    if (row.group != group) {
+      if (!group.empty()) body += "</section>\n";
+      group = row.group;
+      body += fmt::format("<section><h2>{}</h2>\n", safe(group));
+    }
+    body += card(row);
+  }
+  if (!group.empty()) body += "</section>\n";
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\"><title>{0}: operators</title>\n<style>{1}"
+      "svg .peer{{fill:var(--none)}}.chart{{width:34%;min-width:120px}}.plain "
+      "svg{{margin:0}}</style></head>\n<body><main>\n"
+      "<header><p class=\"kind\">Backplane benchmark of operators</p>\n<div class=\"verdict\"><div><h1>{0}</h1>\n"
+      "<p class=\"who t\">{2} <span>plugin {3}</span></p>\n<p class=\"small t\">{4} · {5} threads · "
+      "{6}{7}</p></div></div>\n{8}"
+      "<p class=\"statement\">Bars are the time of a call in a row of calls, to the median, with a whisker from the "
+      "10th to the 90th percentile; shorter is "
+      "better. A peer's ratio is its time over the device's, sample by sample: above 1 the device is "
+      "faster.</p></header>\n"
+      "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{10}"
+      "<footer>Times are of this machine and this run. They are no part of a "
+      "certificate.</footer>\n</main></body></html>\n",
+      safe(report.device), bp::conformance::page::style(), safe(report.description), safe(report.plugin_version),
+      safe(report.machine), report.threads, report.started, peers.empty() ? "" : " · beside " + safe(peers), notes,
+      peaks, body);
+}
+
+}  // namespace tool

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `bench ops` for programs: tools/schemas/bench_ops.schema.json.
+#include "bench/json_figure.hpp"
+#include "bench/ops.hpp"
+
+namespace tool {
+namespace {
+
+Json performance_json(const OpRow& row, const Performance& one) {
+  Json json = Json::object({{"name", one.name}, {"measured", one.reason.empty()}, {"reason", one.reason}});
+  if (one.difference) json["difference"] = *one.difference;
+  if (!one.reason.empty()) return json;
+  json["first_ns"] = one.first_ns;
+  json["latency_ns"] = figure_json(one.latency);
+  json["throughput_ns"] = figure_json(one.throughput);
+  json["gflops"] = row.work.flops / one.throughput.median;
+  json["gigabytes_per_second"] = row.work.bytes / one.throughput.median;
+  if (one.host_bytes) json["host_peak_bytes"] = *one.host_bytes;
+  if (one.device_bytes) json["device_peak_bytes"] = *one.device_bytes;
+  if (one.ratio) json["ratio"] = figure_json(*one.ratio);
+  return json;
+}
+
+}  // namespace
+
+Json ops_json(const OpsReport& report) {
+  Json document = Session::document("backplane.bench_ops");
+  document["device"] = report.device;
+  document["description"] = report.description;
+  document["plugin_version"] = report.plugin_version;
+  document["machine"] = report.machine;
+  document["started"] = report.started;
+  document["threads"] = report.threads;
+  document["takes_threads"] = report.takes_threads;
+  document["seconds_a_case"] = report.seconds;
+  document["notes"] = Json::array();
+  for (const std::string& note : report.notes) document["notes"].push_back(note);
+  document["peers"] = Json::array();
+  for (const auto& [name, version] : report.peers) {
+    document["peers"].push_back(Json::object({{"name", name}, {"version", version}}));
+  }
+  document["peaks"] = Json::array();
+  for (const auto& [dtype, peak] : report.peaks) {
+    document["peaks"].push_back(
+        Json::object({{"dtype", dtype}, {"gflops", peak.gflops}, {"by", peak.by}, {"case", peak.text}}));
+  }
+  document["rows"] = Json::array();
+  for (const OpRow& row : report.rows) {
+    Json json = Json::object({{"group", row.group},
+                              {"case", row.text},
+                              {"bound", row.memory_bound ? "memory" : "compute"},
+                              {"flops", row.work.flops},
+                              {"bytes", row.work.bytes}});
+    json["device"] = performance_json(row, row.device);
+    if (row.of_limit) json["of_limit"] = figure_json(*row.of_limit);
+    json["peers"] = Json::array();
+    for (const Performance& peer : row.peers) json["peers"].push_back(performance_json(row, peer));
+    document["rows"].push_back(std::move(json));
+  }
+  return document;
+}
+
+}  // namespace tool

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Python peers of `backplane bench ops`: peer.py torch|onnxruntime. A process that answers line by line on its standard streams.
+
+First line out: {"name": .., "version": ..}, or {"error": why}. Then for each line in one line out:
+  {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..], "outputs": [[dtype, shape], ..], "attributes": {..},
+   "threads": n}          -> {"ns": of the first call, "outputs": [file, ..]} or {"error": why}
+  {"do": "time", "calls": n} -> {"ns": that n calls took}
+  {"do": "release"}       -> {}
+Times are taken here, so that the pipe is not in them. Files are raw, dense, in the machine's byte order."""
+import json
+import os
+import sys
+import tempfile
+import time
+
+
+class Unsupported(Exception):
+    pass
+
+
+class Torch:
+    def __init__(self):
+        import torch
+        self.torch = torch
+        self.name, self.version = "PyTorch", torch.__version__
+        self.dtypes = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8,
+                       "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "bool": torch.bool}
+        torch.set_grad_enabled(False)
+
+    def tensor(self, dtype, shape, path):
+        if dtype not in self.dtypes:
+            raise Unsupported("it has no such dtype")
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        flat = self.torch.frombuffer(data, dtype=self.dtypes[dtype]) if data else self.torch.empty(0, dtype=self.dtypes[dtype])
+        return flat.reshape(shape).clone()
+
+    def prepare(self, case):
+        torch, op, attributes = self.torch, case["op"], case["attributes"]
+        torch.set_num_threads(case["threads"])
+        inputs = [self.tensor(*given) for given in case["inputs"]]
+        out_dtype = self.dtypes.get(case["outputs"][0][0])
+        axis = int(attributes.get("axis", 0))
+        axes = [i for i in range(8) if int(attributes.get("axes", 0)) >> i & 1]
+        functional = torch.nn.functional
+        same = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "max": torch.maximum, "min": torch.minimum,
+                "abs": torch.abs, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "tanh": torch.tanh,
+                "erf": torch.erf, "sin": torch.sin, "cos": torch.cos, "neg": torch.neg, "copy": torch.clone, "pow": torch.pow,
+                "silu": functional.silu, "sigmoid": torch.sigmoid, "select": torch.where}
+        if op in same:
+            if op in ("div", "abs", "neg") and not inputs[0].is_floating_point():
+                raise Unsupported("the peer compares floats only")
+            return lambda: [same[op](*inputs)]
+        if op == "matmul":
+            if not inputs[0].is_floating_point() or out_dtype != inputs[0].dtype:
+                raise Unsupported("torch.matmul keeps its dtype, and takes floats")
+            return lambda: [torch.matmul(*inputs)]
+        if op == "cast":
+            return lambda: [inputs[0].to(out_dtype)]
+        if op == "reduce_sum":
+            return lambda: [torch.sum(inputs[0], axes, keepdim=True)]
+        if op in ("reduce_max", "reduce_min"):
+            reduce = torch.amax if op == "reduce_max" else torch.amin
+            return lambda: [reduce(inputs[0], axes, keepdim=True)]
+        if op == "softmax":
+            return lambda: [torch.softmax(inputs[0], axis)]
+        if op == "gelu":
+            kind = "tanh" if int(attributes["approximation"]) == 1 else "none"
+            return lambda: [functional.gelu(inputs[0], approximate=kind)]
+        if op == "cumsum" and not int(attributes["exclusive"]) and not int(attributes["reverse"]):
+            return lambda: [torch.cumsum(inputs[0], axis)]
+        if op == "sort" and not int(attributes["descending"]):
+            return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]  # its indices are i64
+        if op == "layer_norm" and len(inputs) == 1 and axes == [inputs[0].dim() - 1]:
+            return lambda: [functional.layer_norm(inputs[0], inputs[0].shape[-1:], eps=attributes["epsilon"])]
+        if op == "group_norm" and len(inputs) == 1:
+            return lambda: [functional.group_norm(inputs[0], int(attributes["groups"]), eps=attributes["epsilon"])]
+        if op == "linear" and len(inputs) == 2 and not int(attributes["activation"]):
+            return lambda: [functional.linear(*inputs)]
+        if op == "conv" and len(inputs) == 2 and int(attributes["spatial_rank"]) == 2 and not int(attributes["activation"]):
+            pad = [int(value) for value in attributes["pad_begin"][:2]]
+            if pad != [int(value) for value in attributes["pad_end"][:2]]:
+                raise Unsupported("the peer pads both sides alike")
+            stride, dilation = ([int(value) for value in attributes[name][:2]] for name in ("stride", "dilation"))
+            return lambda: [functional.conv2d(*inputs, None, stride, pad, dilation, int(attributes["groups"]))]
+        if op == "attention" and len(inputs) == 3 and not int(attributes["causal"]):
+            scale = attributes["scale"]
+            return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
+        raise Unsupported("the peer has no such operator")
+
+    def bytes_of(self, tensor):
+        return tensor.contiguous().view(self.torch.uint8).numpy().tobytes() if tensor.dim() else tensor.reshape(1).view(
+            self.torch.uint8).numpy().tobytes()
+
+
+class OnnxRuntime:
+    def __init__(self):
+        import numpy
+        import onnx
+        import onnxruntime
+        self.numpy, self.onnx, self.runtime = numpy, onnx, onnxruntime
+        self.name, self.version = "ONNX Runtime", onnxruntime.__version__
+        self.dtypes = {"f32": numpy.float32, "f64": numpy.float64, "i8": numpy.int8, "u8": numpy.uint8, "i32": numpy.int32,
+                       "i64": numpy.int64, "bool": numpy.bool_}
+
+    # The ONNX operator of a case and its attributes.
+    def node(self, case, rank):
+        op, attributes = case["op"], case["attributes"]
+        named = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min", "abs": "Abs", "exp": "Exp", "log": "Log",
+                 "sqrt": "Sqrt", "tanh": "Tanh", "erf": "Erf", "sigmoid": "Sigmoid", "copy": "Identity", "select": "Where",
+                 "matmul": "MatMul"}
+        if op in named:
+            if op == "matmul" and case["inputs"][0][0] not in ("f32", "f64"):
+                raise Unsupported("MatMul takes floats")
+            return named[op], {}
+        if op == "softmax":
+            return "Softmax", {"axis": int(attributes["axis"])}
+        if op in ("reduce_max", "reduce_min"):
+            axes = [i for i in range(rank) if int(attributes["axes"]) >> i & 1]
+            return {"reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}[op], {"axes": axes, "keepdims": 1}
+        if op == "conv" and len(case["inputs"]) == 2 and not int(attributes["activation"]):
+            count = int(attributes["spatial_rank"])
+            whole = {name: [int(value) for value in attributes[name][:count]] for name in ("stride", "dilation", "pad_begin", "pad_end")}
+            return "Conv", {"strides": whole["stride"], "dilations": whole["dilation"], "pads": whole["pad_begin"] + whole["pad_end"],
+                            "group": int(attributes["groups"])}
+        raise Unsupported("the peer has no such operator")
+
+    def prepare(self, case):
+        helper = self.onnx.helper
+        if any(given[0] not in self.dtypes for given in case["inputs"] + case["outputs"]):
+            raise Unsupported("it has no such dtype")
+        kind, attributes = self.node(case, len(case["inputs"][0][1]))
+
+        def described(prefix, operands):
+            return [helper.make_tensor_value_info(f"{prefix}{i}", helper.np_dtype_to_tensor_dtype(self.numpy.dtype(self.dtypes[one[0]])),
+                                                  one[1]) for i, one in enumerate(operands)]
+
+        inputs, outputs = described("x", case["inputs"]), described("y", case["outputs"])
+        names = [[value.name for value in side] for side in (inputs, outputs)]
+        graph = helper.make_graph([helper.make_node(kind, *names, **attributes)], "case", inputs, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        model.ir_version = 8
+        options = self.runtime.SessionOptions()
+        options.intra_op_num_threads = case["threads"]
+        session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        # Bound once: a run then copies nothing.
+        binding = session.io_binding()
+        values = []
+        for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
+            values.append(self.runtime.OrtValue.ortvalue_from_numpy(self.numpy.fromfile(path, self.dtypes[dtype]).reshape(shape)))
+            binding.bind_ortvalue_input(name, values[-1])
+        results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, self.dtypes[dtype]) for dtype, shape in case["outputs"]]
+        for name, value in zip(names[1], results):
+            binding.bind_ortvalue_output(name, value)
+
+        def call():
+            session.run_with_iobinding(binding)
+            return results
+
+        call.kept = values
+        return call
+
+    def bytes_of(self, value):
+        return value.numpy().tobytes()
+
+
+def main(kind):
+    # What a library prints must not stand between the lines of the protocol.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(value):
+        answers.write(json.dumps(value) + "\n")
+        answers.flush()
+
+    try:
+        peer = {"torch": Torch, "onnxruntime": OnnxRuntime}[kind]()
+    except ImportError as error:
+        answer({"error": str(error)})
+        return
+    answer({"name": peer.name, "version": peer.version})
+    call = None
+    with tempfile.TemporaryDirectory(prefix="backplane-peer-") as folder:
+        for line in sys.stdin:
+            request = json.loads(line)
+            try:
+                if request["do"] == "prepare":
+                    begin = time.perf_counter_ns()
+                    call = peer.prepare(request)
+                    results = call()
+                    ns = time.perf_counter_ns() - begin
+                    files = []
+                    for index, result in enumerate(results):
+                        files.append(os.path.join(folder, f"output{index}"))
+                        with open(files[-1], "wb") as file:
+                            file.write(peer.bytes_of(result))
+                    answer({"ns": ns, "outputs": files})
+                elif request["do"] == "time":
+                    begin = time.perf_counter_ns()
+                    for _ in range(request["calls"]):
+                        call()
+                    answer({"ns": time.perf_counter_ns() - begin})
+                else:
+                    call = None
+                    answer({})
+            except Exception as error:  # whatever a library throws is an answer
+                call = None
+                answer({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
+
+
+main(sys.argv[1])

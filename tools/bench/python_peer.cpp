@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers in a process of their own, which answers line by line: tools/bench/peers/peer.py says how.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/peers.hpp"
+#include "host.hpp"
+
+extern char** environ;
+
+namespace tool {
+namespace {
+
+namespace fs = std::filesystem;
+using Message = nlohmann::json;
+
+constexpr std::chrono::seconds start_limit(60);  // imports of large packages
+constexpr std::chrono::seconds answer_limit(600);
+
+[[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
+  throw Failure(exit_finding, "UNAVAILABLE",
+                fmt::format("the peer {}: {}; run without it (--no-peers), or mend its Python package", peer, what));
+}
+
+// A child whose standard streams are lines. Ends with the object.
+class LineProcess {
+ public:
+  LineProcess(const std::string& script, const std::string& argument) : name_(argument) {
+    std::array<int, 2> to{}, from{};
+    if (pipe2(to.data(), O_CLOEXEC) != 0) fail_peer(name_, "no pipe can be made");
+    if (pipe2(from.data(), O_CLOEXEC) != 0) {
+      close(to[0]);
+      close(to[1]);
+      fail_peer(name_, "no pipe can be made");
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    std::string program = "python3", path = script, which = argument;
+    std::array<char*, 4> arguments = {program.data(), path.data(), which.data(), nullptr};
+    const int code = posix_spawnp(&child_, program.c_str(), &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(to[0]);
+    close(from[1]);
+    in_ = to[1];
+    out_ = from[0];
+    if (code != 0) child_ = 0;
+  }
+  LineProcess(const LineProcess&) = delete;
+  LineProcess& operator=(const LineProcess&) = delete;
+  ~LineProcess() {
+    close(in_);
+    close(out_);
+    if (child_ == 0) return;
+    kill(child_, SIGTERM);
+    while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
+  }
+
+  bool started() const { return child_ != 0; }
+
+  void write(const std::string& line) {
+    // A peer that ended is an error of ours, not a signal.
+    sigset_t pipe_signal, before;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    const std::string text = line + "\n";
+    size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t count = ::write(in_, text.data() + done, text.size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      done += static_cast<size_t>(count);
+    }
+    const timespec at_once{};
+    if (done < text.size()) sigtimedwait(&pipe_signal, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (done < text.size()) fail_peer(name_, "its process ended");
+  }
+
+  Message read(std::chrono::seconds limit) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (buffer_.find('\n') == std::string::npos) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+      pollfd ready{out_, POLLIN, 0};
+      const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+      if (polled < 0 && errno == EINTR) continue;
+      if (polled == 0) fail_peer(name_, fmt::format("no answer within {} s", limit.count()));
+      std::array<char, 4096> bytes;
+      const ssize_t count = ::read(out_, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) fail_peer(name_, "its process ended");
+      buffer_.append(bytes.data(), static_cast<size_t>(count));
+    }
+    const std::string line = buffer_.substr(0, buffer_.find('\n'));
+    buffer_.erase(0, line.size() + 1);
+    try {
+      return Message::parse(line);
+    } catch (const Message::exception& error) {
+      fail_peer(name_, error.what());
+    }
+  }
+
+  Message ask(const Message& request) {
+    write(request.dump());
+    return read(answer_limit);
+  }
+
+ private:
+  std::string name_, buffer_;
+  pid_t child_ = 0;
+  int in_ = -1, out_ = -1;
+};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = fs::temp_directory_path() / "backplane-bench-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw Failure(exit_finding, "UNAVAILABLE",
+                    fmt::format("no directory can be made in {}; set TMPDIR to one that is yours",
+                                fs::temp_directory_path().string()));
+    }
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+// What a process gave last is only good until it prepares the next case: one contestant at a time.
+class PythonContestant final : public PeerContestant {
+ public:
+  PythonContestant(LineProcess& process, const OpCase& op, const Message& prepared)
+      : process_(process), outputs_(make_outputs(op)), first_ns_(prepared.at("ns").get<double>()) {
+    const auto files = prepared.at("outputs").get<std::vector<std::string>>();
+    while (outputs_.size() > files.size()) outputs_.pop_back();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      std::ifstream file(files[i], std::ios::binary);
+      file.read(reinterpret_cast<char*>(outputs_[i].data()), static_cast<std::streamsize>(outputs_[i].bytes()));
+      if (!file || file.peek() != std::ifstream::traits_type::eof()) {
+        throw Failure(exit_finding, "INTERNAL",
+                      fmt::format("a peer's output {} has not the {} bytes that the case has", i, outputs_[i].bytes()));
+      }
+    }
+  }
+  ~PythonContestant() override {
+    try {
+      process_.ask({{"do", "release"}});
+    } catch (const Failure&) {
+      return;  // it has ended, and the next question says so
+    }
+  }
+  const std::vector<HostBlock>& outputs() const override { return outputs_; }
+  std::optional<double> first_ns() const override { return first_ns_; }
+  double time(uint32_t calls, bool) override {
+    const Message answer = process_.ask({{"do", "time"}, {"calls", calls}});
+    if (answer.contains("error")) fail_peer("in Python", answer["error"].get<std::string>());
+    return answer.at("ns").get<double>();
+  }
+
+ private:
+  LineProcess& process_;
+  std::vector<HostBlock> outputs_;
+  double first_ns_;
+};
+
+class PythonPeer final : public Peer {
+ public:
+  PythonPeer(std::unique_ptr<LineProcess> process, const Message& hello)
+      : process_(std::move(process)),
+        name_(hello.at("name").get<std::string>()),
+        version_(hello.at("version").get<std::string>()) {}
+  const std::string& name() const override { return name_; }
+  const std::string& version() const override { return version_; }
+  void set_threads(int threads) override { threads_ = threads; }
+
+  std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) override {
+    const TemporaryFolder folder;  // read by the peer before it answers
+    Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}};
+    for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {
+      request[role] = Message::array();
+      for (const Operand& operand : *operands) {
+        request[role].push_back({bph_dtype_name(operand.dtype), operand.shape});
+      }
+    }
+    for (size_t i = 0; i < data.inputs.size(); ++i) {
+      const std::string path = folder.file(fmt::format("input{}", i));
+      std::ofstream file(path, std::ios::binary);
+      file.write(reinterpret_cast<const char*>(data.inputs[i].data()),
+                 static_cast<std::streamsize>(data.inputs[i].bytes()));
+      if (!file.flush()) {
+        *why = "its inputs cannot be written to a temporary file";
+        return nullptr;
+      }
+      request["inputs"][i].push_back(path);
+    }
+    request["attributes"] = Message::parse(op.attributes.json().text());
+    if (request["attributes"].is_null()) request["attributes"] = Message::object();
+    const Message answer = process_->ask(request);
+    if (answer.contains("error")) {
+      *why = answer["error"].get<std::string>();
+      return nullptr;
+    }
+    return std::make_unique<PythonContestant>(*process_, op, answer);
+  }
+
+ private:
+  std::unique_ptr<LineProcess> process_;
+  std::string name_, version_;
+  int threads_ = 1;
+};
+
+}  // namespace
+
+void add_python_peers(const std::string& folder, Peers& peers) {
+  const std::string script = fs::path(folder) / "peer.py";
+  std::error_code failure;
+  if (!fs::is_regular_file(script, failure)) return;
+  for (const char* kind : {"torch", "onnxruntime"}) {
+    try {
+      auto process = std::make_unique<LineProcess>(script, kind);
+      if (!process->started()) return;  // there is no Python
+      const Message hello = process->read(start_limit);
+      if (hello.contains("error")) continue;  // not installed here, which is nobody's fault
+      peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
+    } catch (const Failure& fault) {
+      peers.faults.push_back(fault.what());
+    } catch (const Message::exception& fault) {
+      peers.faults.push_back(fmt::format("the peer {}: {}; mend its Python package", kind, fault.what()));
+    }
+  }
+}
+
+}  // namespace tool

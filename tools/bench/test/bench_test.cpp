@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane bench`: files of shapes, what is computed from samples, and what a comparison calls a move. No test here depends on
+// how long something takes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "bench/compare.hpp"
+#include "bench/data.hpp"
+#include "bench/ops.hpp"
+#include "bench/sampling.hpp"
+#include "bench/shape_file.hpp"
+#include "bench/work.hpp"
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string complaint(const std::string& content) {
+  try {
+    tool::parse_shapes(content, "dir/model.txt");
+  } catch (const tool::Failure& failure) {
+    EXPECT_EQ(failure.exit_code(), tool::exit_usage);
+    return failure.what();
+  }
+  return "no error";
+}
+
+TEST(ShapeFile, CasesAreRead) {
+  const auto cases = tool::parse_shapes(
+      "# a model\n\nmatmul bf16:f32 2x3 3x4   # comment\n reduce_sum\tf32 5x6 axes=2\r\ntopk f32 4x9 -> 4x3 axis=1\n",
+      "dir/model.txt");
+  ASSERT_EQ(cases.size(), 3u);
+  EXPECT_EQ(cases[0].id(), "model/matmul bf16:f32 2x3 3x4");
+  EXPECT_EQ(cases[0].op.inputs[0].dtype, uint32_t{BP_BF16});
+  EXPECT_EQ(cases[0].op.outputs[0].dtype, uint32_t{BP_F32});
+  EXPECT_EQ(cases[0].op.outputs[0].shape, (tool::Extents{2, 4}));
+  EXPECT_EQ(cases[1].text, "reduce_sum f32 5x6 axes=2");
+  EXPECT_EQ(cases[1].op.outputs[0].shape, (tool::Extents{5, 1}));
+  EXPECT_EQ(cases[2].op.outputs[0].shape, (tool::Extents{4, 3}));
+}
+
+TEST(ShapeFile, WhatIsWrongIsSaidWithItsLineAndWhatIsLegal) {
+  EXPECT_THAT(complaint("add f32 4 4\nmatmull f32 2x2 2x2\n"), StartsWith("dir/model.txt:2: "));
+  EXPECT_THAT(complaint("matmull f32 2x2"), HasSubstr("matmul"));
+  EXPECT_THAT(complaint("add"), HasSubstr(":1: 'add' has no dtype; write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..]"));
+  EXPECT_THAT(complaint("add f33 4"), HasSubstr("there is no dtype 'f33'"));
+  EXPECT_THAT(complaint("add f32"), HasSubstr("'add' has no shape"));
+  EXPECT_THAT(complaint("add f32 4xx"), HasSubstr("4xx"));
+  EXPECT_THAT(complaint("add f32 4 4 4"), HasSubstr("2 operand(s)"));
+  EXPECT_THAT(complaint("exp i32 4"), HasSubstr("exp takes no i32"));
+  EXPECT_THAT(complaint("add f32 4 axis=1"), HasSubstr("there is no attribute 'axis'"));
+  EXPECT_THAT(complaint("add f32 4 -> 4 -> 4"), HasSubstr("'->' stands twice"));
+  EXPECT_THAT(complaint("add f32 100000x100000"), HasSubstr("more than 4294967296 elements"));
+  EXPECT_THAT(complaint("matmul f32 100000x1 1x100000"), HasSubstr("more than 2^32 elements"));
+  EXPECT_THAT(complaint("add f32 4\n\nadd  f32 4 # again"), HasSubstr(":3: 'add f32 4' stands in the file already"));
+  EXPECT_THAT(complaint("# nothing\n"), HasSubstr("dir/model.txt: there is no case in it"));
+  EXPECT_THROW(tool::read_shapes("/nowhere/shapes.txt"), tool::Failure);
+  EXPECT_THROW(tool::read_shapes("/"), tool::Failure);
+}
+
+TEST(ShapeFile, TheBuiltInOnesAreOfModelsAndSizesOfAllKinds) {
+  std::vector<std::string> groups;
+  for (const tool::BenchCase& one : tool::built_in_shapes()) {
+    if (groups.empty() || groups.back() != one.group) groups.push_back(one.group);
+  }
+  EXPECT_THAT(groups,
+              ElementsAre("resnet50", "bert_base", "llama_7b_prefill", "llama_7b_decode", "unet", "tails", "tiny"));
+}
+
+TEST(ShapeFile, AFilterIsABeginningAWordOrAPattern) {
+  const std::string id = "tiny/matmul f32 4x4 4x4";
+  for (const char* filter : {"tiny", "tiny/mat", "matmul", "f32", "4x4", "*mul f32*", "tiny/*"}) {
+    EXPECT_TRUE(tool::matches_filter(id, filter)) << filter;
+  }
+  for (const char* filter : {"mat", "f3", "tiny/add", "*bf16*", "4x"}) {
+    EXPECT_FALSE(tool::matches_filter(id, filter)) << filter;
+  }
+}
+
+TEST(Work, IsCountedByDefinition) {
+  const auto work = [](const char* line) { return tool::work_of(tool::parse_shapes(line, "w.txt").front().op); };
+  EXPECT_EQ(work("matmul f32 5x2x3 5x3x4").flops, 2.0 * 5 * 2 * 3 * 4);
+  EXPECT_EQ(work("matmul bf16:f32 2x3 3x4").bytes, 2.0 * 6 + 2.0 * 12 + 4.0 * 8);
+  EXPECT_EQ(work("linear f32 7x3 4x3").flops, 2.0 * 7 * 3 * 4);
+  EXPECT_EQ(work("conv f32 1x3x8x8 5x3x3x3 pad_begin=1,1,0 pad_end=1,1,0").flops, 2.0 * 5 * 64 * 27);
+  EXPECT_EQ(work("attention f32 1x2x5x8 1x2x7x8 1x2x7x8").flops, 2.0 * 2 * 5 * 7 * 16);
+  EXPECT_EQ(work("add f32 10 10").flops, 0);
+  EXPECT_EQ(work("add f32 10 10").bytes, 120);
+  EXPECT_EQ(work("scatter f32 2x4 2x4 -> 6x4 axis=0").bytes, 32.0 + 32 + 2 * 96);
+}
+
+TEST(Sampling, AFigureKeepsItsSpread) {
+  std::vector<double> samples;
+  for (int i = 100; i >= 0; --i) samples.push_back(i);
+  const tool::Figure figure = tool::figure_of(samples);
+  EXPECT_DOUBLE_EQ(figure.p10, 10);
+  EXPECT_DOUBLE_EQ(figure.median, 50);
+  EXPECT_DOUBLE_EQ(figure.p90, 90);
+  EXPECT_EQ(figure.samples, 101u);
+  EXPECT_EQ(tool::figure_of({}).samples, 0u);
+  EXPECT_DOUBLE_EQ(tool::figure_of({1, 2}).median, 1.5);
+}
+
+// Both slow down by the same: the ratio does not see it.
+TEST(Sampling, ARatioIsOfPairsSoThatDriftCancels) {
+  std::vector<double> a, b;
+  for (int i = 1; i <= 20; ++i) {
+    a.push_back(30.0 * i);
+    b.push_back(10.0 * i);
+  }
+  const tool::Figure ratio = tool::ratio_of(a, b);
+  EXPECT_DOUBLE_EQ(ratio.p10, 3);
+  EXPECT_DOUBLE_EQ(ratio.p90, 3);
+}
+
+// A contestant whose time is made up, and which notes when it was asked.
+class Pretender final : public tool::Contestant {
+ public:
+  Pretender(char name, double call_ns, std::string& order) : name_(name), call_ns_(call_ns), order_(order) {}
+  double time(uint32_t calls, bool wait_each) override {
+    order_ += wait_each ? static_cast<char>(std::toupper(name_)) : name_;
+    return call_ns_ * calls * (wait_each ? 2 : 1);
+  }
+
+ private:
+  const char name_;
+  const double call_ns_;
+  std::string& order_;
+};
+
+TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
+  std::string order;
+  Pretender a('a', 1e6, order), b('b', 2e6, order);
+  tool::SamplingPlan plan;
+  plan.seconds = 1;
+  plan.sample_s = 0.004;
+  plan.warm_s = 0.001;
+  plan.most_rounds = 4;
+  const auto samples = tool::sample_in_turns({&a, &b}, plan);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_THAT(samples[0].latency, ElementsAre(2e6, 2e6, 2e6, 2e6));
+  EXPECT_THAT(samples[0].throughput, ElementsAre(1e6, 1e6, 1e6, 1e6));
+  EXPECT_EQ(samples[1].throughput.size(), 4u);
+  std::string begins;
+  std::copy_if(order.begin(), order.end(), std::back_inserter(begins), [](unsigned char c) { return std::isupper(c); });
+  EXPECT_THAT(begins, HasSubstr("ABBAABBA"));
+}
+
+TEST(Sampling, WhatTakesVeryLongIsMeasuredOnce) {
+  std::string order;
+  Pretender slow('s', 60e9, order);
+  const auto samples = tool::sample_in_turns({&slow}, {});
+  EXPECT_EQ(samples[0].latency.size(), 1u);
+  EXPECT_EQ(order, "SS");
+}
+
+TEST(Data, DifferencesAreSeen) {
+  tool::HostBlock a(8), b(8);
+  const auto put = [](tool::HostBlock& block, float x, float y) {
+    std::memcpy(block.data(), &x, 4);
+    std::memcpy(block.data() + 4, &y, 4);
+  };
+  put(a, 1, 100);
+  put(b, 2, 100);
+  EXPECT_DOUBLE_EQ(*tool::difference(BP_F32, a, b), 0.01);
+  put(a, NAN, INFINITY);
+  put(b, NAN, INFINITY);
+  EXPECT_EQ(tool::difference(BP_F32, a, b), 0);
+  put(b, 1, INFINITY);
+  EXPECT_TRUE(std::isnan(*tool::difference(BP_F32, a, b)));
+  EXPECT_EQ(tool::difference(BP_I64, a, b), std::nullopt);
+}
+
+tool::Metric metric(const char* key, double p10, double median, double p90) { return {key, {p10, median, p90, 9}}; }
+
+TEST(Compare, OnlyWhatLeavesTheNoiseMoved) {
+  const std::vector<tool::Metric> before = {metric("same", 9, 10, 11),         metric("noisy", 5, 10, 30),
+                                            metric("slower", 9, 10, 11),       metric("faster", 9, 10, 11),
+                                            metric("little", 9.99, 10, 10.01), metric("gone", 1, 1, 1)};
+  const std::vector<tool::Metric> after = {metric("same", 9.5, 10.5, 12),       metric("noisy", 20, 25, 40),
+                                           metric("slower", 14, 15, 16),        metric("faster", 1, 2, 3),
+                                           metric("little", 10.19, 10.2, 10.3), metric("new", 1, 1, 1)};
+  const tool::Comparison found = tool::compare_metrics(before, after, 0.03);
+  ASSERT_EQ(found.moves.size(), 2u);
+  EXPECT_EQ(found.moves[0].key, "faster");
+  EXPECT_DOUBLE_EQ(found.moves[0].factor, 0.2);
+  EXPECT_EQ(found.moves[1].key, "slower");
+  EXPECT_EQ(found.unmoved, 3u);
+  EXPECT_THAT(found.gone, ElementsAre("gone"));
+  EXPECT_THAT(found.added, ElementsAre("new"));
+  EXPECT_EQ(tool::compare_metrics(before, after, 0.01).moves.size(), 3u);
+}
+
+TEST(Compare, AFileThatIsNoReportIsSaid) {
+  const auto complaint_of = [](const char* text) -> std::string {
+    try {
+      tool::read_figures(text, "a.json");
+    } catch (const tool::Failure& failure) {
+      return failure.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(complaint_of("{"), StartsWith("a.json: "));
+  EXPECT_THAT(complaint_of("{}"), HasSubstr("give a report as `bench ops --json`"));
+  EXPECT_THAT(complaint_of(R"({"schema":"backplane.list"})"), HasSubstr("it is a document of backplane.list"));
+  EXPECT_THAT(
+      complaint_of(R"({"schema":"backplane.bench_memory","device":"d","rows":[{"what":"w","bytes":1,"measured":true,
+    "latency_ns":{"p10":3,"median":2,"p90":4,"samples":1},"throughput_ns":{}}]})"),
+      HasSubstr("0 < p10 <= median <= p90"));
+}
+
+// What a device or a plugin calls itself does not become markup.
+TEST(Report, ThePageEscapesWhatItIsTold) {
+  tool::OpsReport report;
+  report.device = "<b>:0";
+  report.notes = {"<script>"};
+  tool::OpRow row;
+  row.group = "g<";
+  row.text = "add f32 4 & 4";
+  row.device.reason = "no \"add\" <here>";
+  report.rows.push_back(row);
+  const std::string page = tool::ops_html(report);
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;:0"));
+  EXPECT_THAT(page, HasSubstr("no &quot;add&quot; &lt;here&gt;"));
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("http"), std::string::npos);
+}
+
+}  // namespace
