@@ -14,7 +14,6 @@ using namespace kit;
 using dnnl_api::Dims;
 using dnnl_api::Md;
 using dnnl_api::Type;
-using dnnl_api::Window;
 
 constexpr uint64_t kAlignment = 64;
 
@@ -109,19 +108,18 @@ Md packed_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tra
   }
   return {dims, type_of(view.dtype), strides};
 }
-Md any_md(const Md& md) { return {md.dims(), md.data_type(), dnnl::memory::format_tag::any}; }
 
 // The state of a plan; null where oneDNN has no implementation.
 std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
   const uint32_t op = desc.op;
-  Window window;
+  Dims strides, dilations, begin, end;  // dilations less 1
   for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
-    window.strides.push_back(attributes.stride[d]);
-    window.dilations.push_back(attributes.dilation[d] - 1);
-    window.begin.push_back(attributes.pad_begin[d]);
-    window.end.push_back(attributes.pad_end[d]);
+    strides.push_back(attributes.stride[d]);
+    dilations.push_back(attributes.dilation[d] - 1);
+    begin.push_back(attributes.pad_begin[d]);
+    end.push_back(attributes.pad_end[d]);
   }
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
@@ -138,23 +136,33 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
                              : activation_row(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
   const auto strict = strict_attributes();
   const std::array<Md, 4> given{a, b, y, bias};
+  using dnnl_api::any_layout;
+  const auto forward_of = [&](const Md& weights, const Md& added, const Md& out) {
+    return dnnl_api::describe<dnnl::convolution_forward>(
+        engine(), strict, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, any_layout(a),
+        any_layout(weights), added, any_layout(out), strides, dilations, begin, end);
+  };
   if (op == BP_OP_CONV) {
-    const auto made = dnnl_api::conv(engine(), any_md(a), any_md(b), bias, any_md(y), window, strict);
+    const auto made = forward_of(b, bias, y);
     if (!made) return nullptr;
     return std::make_shared<Conv>(dnnl::convolution_forward(made), made,
                                   Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
                                   std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
   }
   if (transposed) {
-    const auto made = dnnl_api::conv_transpose(engine(), any_md(a), any_md(b), bias, any_md(y), window, strict);
+    const auto made = dnnl_api::describe<dnnl::deconvolution_forward>(
+        engine(), strict, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any_layout(a),
+        any_layout(b), bias, any_layout(y), strides, dilations, begin, end);
     if (!made) return nullptr;
     return std::make_shared<Conv>(dnnl::deconvolution_forward(made), made,
                                   Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
                                   std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
   }
-  const auto forward = dnnl_api::conv(engine(), any_md(a), any_md(y), {}, any_md(b), window, strict);
+  const auto forward = forward_of(y, Md(), b);
   if (!forward) return nullptr;
-  const auto made = dnnl_api::conv_bwd_weight(engine(), any_md(a), any_md(y), any_md(b), window, strict, forward);
+  const auto made = dnnl_api::describe_backward<dnnl::convolution_backward_weights>(
+      engine(), strict, forward, dnnl::algorithm::convolution_direct, any_layout(a), any_layout(y), any_layout(b),
+      strides, dilations, begin, end);
   if (!made) return nullptr;
   return std::make_shared<Conv>(
       dnnl::convolution_backward_weights(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},

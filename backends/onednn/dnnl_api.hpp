@@ -26,13 +26,56 @@ using Dims = dnnl::memory::dims;
 using Md = dnnl::memory::desc;
 using Type = dnnl::memory::data_type;
 
-// Every factory gives an empty descriptor where no implementation takes the operands, and throws dnnl::error otherwise.
-inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const Md& a, const Md& b, const Md& bias,
-                                           const Md& out, const dnnl::primitive_attr& attributes) {
+// The description of a primitive: empty where no implementation takes the operands; throws dnnl::error otherwise.
+template <class Primitive, class... Operation>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Operation&... operation) {
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine, a, b, bias, out, attributes, true};
+  return {engine, operation..., attributes, true};
 #else
-  return {dnnl::matmul::desc(a, b, bias, out), attributes, engine, true};
+  return {typename Primitive::desc(operation...), attributes, engine, true};
+#endif
+}
+
+// The same of a gradient, which wants to know what went forward.
+template <class Primitive, class Forward, class... Operation>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                                     const Forward& forward, const Operation&... operation) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, operation..., forward, attributes, true};
+#else
+  return {typename Primitive::desc(operation...), attributes, engine, forward, true};
+#endif
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+using Softmax = dnnl::softmax_forward;
+using Pooling = dnnl::pooling_forward;
+#else
+using Softmax = dnnl::softmax_v2_forward;
+using Pooling = dnnl::pooling_v2_forward;
+#endif
+
+// Of one layout for source and target, which 2.x names once.
+inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
+                                                              const dnnl::primitive_attr& attributes,
+                                                              dnnl::prop_kind kind, dnnl::algorithm algorithm,
+                                                              const Md& layout, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR >= 3
+  return describe<dnnl::eltwise_forward>(engine, attributes, kind, algorithm, layout, layout, alpha, beta);
+#else
+  return describe<dnnl::eltwise_forward>(engine, attributes, kind, algorithm, layout, alpha, beta);
+#endif
+}
+inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(const dnnl::engine& engine,
+                                                                             const dnnl::primitive_attr& attributes,
+                                                                             dnnl::prop_kind kind, const Md& layout,
+                                                                             float epsilon,
+                                                                             dnnl::normalization_flags flags) {
+#if DNNL_VERSION_MAJOR >= 3
+  return describe<dnnl::layer_normalization_forward>(engine, attributes, kind, layout, layout, epsilon, flags);
+#else
+  return describe<dnnl::layer_normalization_forward>(engine, attributes, kind, layout, epsilon, flags);
 #endif
 }
 
@@ -42,44 +85,11 @@ inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int
   return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
 }
 
-// The window of a convolution: strides, dilations less 1, padding.
-struct Window {
-  Dims strides, dilations, begin, end;
-};
-
-inline dnnl::convolution_forward::primitive_desc conv(const dnnl::engine& engine, const Md& x, const Md& w,
-                                                      const Md& bias, const Md& y, const Window& at,
-                                                      const dnnl::primitive_attr& attributes) {
-  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+inline Md any_layout(const Md& md) {
 #if DNNL_VERSION_MAJOR >= 3
-  constexpr auto kind = dnnl::prop_kind::forward_training;
-  return {engine, kind, algorithm, x, w, bias, y, at.strides, at.dilations, at.begin, at.end, attributes, true};
+  return {md.get_dims(), md.get_data_type(), dnnl::memory::format_tag::any};
 #else
-  constexpr auto kind = dnnl::prop_kind::forward_training;
-  return {{kind, algorithm, x, w, bias, y, at.strides, at.dilations, at.begin, at.end}, attributes, engine, true};
-#endif
-}
-
-inline dnnl::deconvolution_forward::primitive_desc conv_transpose(const dnnl::engine& engine, const Md& x, const Md& w,
-                                                                  const Md& bias, const Md& y, const Window& at,
-                                                                  const dnnl::primitive_attr& attributes) {
-  constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
-  constexpr auto kind = dnnl::prop_kind::forward_inference;
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine, kind, algorithm, x, w, bias, y, at.strides, at.dilations, at.begin, at.end, attributes, true};
-#else
-  return {{kind, algorithm, x, w, bias, y, at.strides, at.dilations, at.begin, at.end}, attributes, engine, true};
-#endif
-}
-
-inline dnnl::convolution_backward_weights::primitive_desc conv_bwd_weight(
-    const dnnl::engine& engine, const Md& x, const Md& dw, const Md& dy, const Window& at,
-    const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
-  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine, algorithm, x, dw, dy, at.strides, at.dilations, at.begin, at.end, forward, attributes, true};
-#else
-  return {{algorithm, x, dw, dy, at.strides, at.dilations, at.begin, at.end}, attributes, engine, forward, true};
+  return {md.dims(), md.data_type(), dnnl::memory::format_tag::any};
 #endif
 }
 

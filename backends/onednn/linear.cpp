@@ -70,9 +70,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   try {
     const TeamSize team(rows * cols * depth < kTeamWork ? 1 : team_size());
     const Md bias = has_bias ? Md({1, cols}, type, dnnl_api::Dims{cols, 1}) : Md();
-    const auto made = dnnl_api::matmul(engine(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
-                                       Md({depth, cols}, type, dnnl_api::Dims{1, depth}), bias,
-                                       Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}), strict_attributes());
+    const auto made = dnnl_api::describe<dnnl::matmul>(
+        engine(), strict_attributes(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
+        Md({depth, cols}, type, dnnl_api::Dims{1, depth}), bias, Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}));
     if (!made) return unsupported("linear: oneDNN does not take these operands; let core decompose it");
     const Row row = activation == BP_ACTIVATION_NONE
                         ? nullptr

@@ -190,7 +190,8 @@ std::shared_ptr<const Matmul> make(Matrices a, Matrices b, Matrices out) {
   }
   const int64_t batch = std::accumulate(out.batch.begin(), out.batch.end(), int64_t{1}, std::multiplies<>());
   const TeamSize team(batch * out.rows * out.cols * a.cols < kTeamWork ? 1 : team_size());
-  const auto desc = dnnl_api::matmul(engine(), md_of(a), md_of(b), {}, md_of(out), strict_attributes());
+  const auto desc =
+      dnnl_api::describe<dnnl::matmul>(engine(), strict_attributes(), md_of(a), md_of(b), Md(), md_of(out));
   if (!desc || std::string_view(desc.impl_info_str()).starts_with("ref")) return nullptr;
   return std::make_shared<Matmul>(desc, swapped, team_size());
 }

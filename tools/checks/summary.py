@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what tools/test ran: summary.py REPORT. Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed <step>`.
+"""Adds up what tools/test ran: summary.py REPORT. Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`.
 
 Prints a line for each pass and what failed; the last line is `N passed, N failed[, N skipped]`. Exits 1 on any failure."""
 import sys
@@ -34,7 +34,8 @@ def main(report):
             if rest[1] != "0" and not counts[1]:  # a crash or timeout that no test case tells of
                 counts[1], failed = 1, [f"the runner ended with status {rest[1]}; see its output above"]
         else:
-            counts, failed = ([1, 0, 0], []) if kind == "passed" else ([0, 1, 0], ["see its output above"])
+            counts = [int(kind == outcome) for outcome in ("passed", "failed", "skipped")]
+            failed = ["see its output above"] if kind == "failed" else []
         total = [a + b for a, b in zip(total, counts)]
         failures += [f"{name}: {text}" for text in failed]
         print(f"{name:<16} {counts[0]:>6} passed {counts[1]:>4} failed {counts[2]:>4} skipped")

@@ -6,19 +6,22 @@
 
 #include <cmath>
 #include <cstdio>
-#include <dnnl.hpp>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "dnnl_api.hpp"
 #include "peer.h"
 
 namespace {
 
 using dnnl::memory;
 using Dims = memory::dims;
+namespace dnnl_api = backplane::onednn::dnnl_api;
+using dnnl_api::any_layout;
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
 
 struct Prepared {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
@@ -60,7 +63,6 @@ memory::desc dense(const bp_tensor_desc& view) {
   if (shape.empty()) shape = {1};
   return {shape, type_of(view.dtype), dense_strides(shape)};
 }
-memory::desc any_layout(const Dims& shape, memory::data_type type) { return {shape, type, memory::format_tag::any}; }
 
 template <class Attributes>
 const Attributes& attributes_of(const bp_op_desc& desc) {
@@ -141,6 +143,17 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
+  // Takes the implementation that oneDNN puts first.
+  template <class Description>
+  Description keep(Description description) {
+    if (!description) decline("it has no implementation for these operands");
+    made_->primitive = dnnl::primitive(description);
+    return description;
+  }
+  template <class Primitive, class... Operation>
+  typename Primitive::primitive_desc choose(const Operation&... operation) {
+    return keep(dnnl_api::describe<Primitive>(made_->engine, {}, operation...));
+  }
   // Weights are converted once, as a model does when it is loaded.
   void bind_weights(const memory::desc& layout, const memory::desc& wanted, void* data) {
     memory given = on(layout, data);
@@ -156,8 +169,7 @@ class Maker {
 
   void matmul() {
     const memory::desc a = dense(desc_.inputs[0]), b = dense(desc_.inputs[1]), out = dense(desc_.outputs[0]);
-    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(a, b, out), made_->engine);
-    made_->primitive = dnnl::matmul(chosen);
+    choose<dnnl::matmul>(a, b, out);
     bind(DNNL_ARG_SRC, a, inputs_[0]);
     bind(DNNL_ARG_WEIGHTS, b, inputs_[1]);
     bind(DNNL_ARG_DST, out, outputs_[0]);
@@ -173,10 +185,7 @@ class Maker {
     const memory::data_type type = type_of(desc_.inputs[0].dtype);
     const memory::desc source({rows, x.back()}, type, memory::format_tag::ab), weights(w, type, memory::format_tag::ab),
         target({rows, w[0]}, type_of(desc_.outputs[0].dtype), memory::format_tag::ab);
-    const dnnl::inner_product_forward::primitive_desc chosen(
-        dnnl::inner_product_forward::desc(dnnl::prop_kind::forward_inference, source, any_layout(w, type), target),
-        made_->engine);
-    made_->primitive = dnnl::inner_product_forward(chosen);
+    const auto chosen = choose<dnnl::inner_product_forward>(kInference, source, any_layout(weights), target);
     bind(DNNL_ARG_SRC, source, inputs_[0]);
     bind_weights(weights, chosen.weights_desc(), inputs_[1]);
     bind(DNNL_ARG_DST, target, outputs_[0]);
@@ -200,13 +209,9 @@ class Maker {
       for (uint32_t i = 0; i < attributes.spatial_rank; ++i) dims.push_back(values[i] - less);
       return dims;
     };
-    const dnnl::convolution_forward::primitive_desc chosen(
-        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto, x,
-                                        any_layout(w, type), y, spatial(attributes.stride, 0),
-                                        spatial(attributes.dilation, 1), spatial(attributes.pad_begin, 0),
-                                        spatial(attributes.pad_end, 0)),
-        made_->engine);
-    made_->primitive = dnnl::convolution_forward(chosen);
+    const auto chosen = choose<dnnl::convolution_forward>(
+        kInference, dnnl::algorithm::convolution_auto, x, any_layout(weights), y, spatial(attributes.stride, 0),
+        spatial(attributes.dilation, 1), spatial(attributes.pad_begin, 0), spatial(attributes.pad_end, 0));
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind_weights(weights, chosen.weights_desc(), inputs_[1]);
     bind(DNNL_ARG_DST, y, outputs_[0]);
@@ -214,7 +219,7 @@ class Maker {
 
   std::unique_ptr<Prepared> binary(dnnl::algorithm kind) {
     const memory::desc a = dense(desc_.inputs[0]), b = dense(desc_.inputs[1]), out = dense(desc_.outputs[0]);
-    made_->primitive = dnnl::binary({dnnl::binary::desc(kind, a, b, out), made_->engine});
+    choose<dnnl::binary>(kind, a, b, out);
     bind(DNNL_ARG_SRC_0, a, inputs_[0]);
     bind(DNNL_ARG_SRC_1, b, inputs_[1]);
     bind(DNNL_ARG_DST, out, outputs_[0]);
@@ -223,8 +228,7 @@ class Maker {
 
   std::unique_ptr<Prepared> eltwise(dnnl::algorithm kind, float alpha = 0) {
     const memory::desc x = dense(desc_.inputs[0]);
-    made_->primitive = dnnl::eltwise_forward(
-        {dnnl::eltwise_forward::desc(dnnl::prop_kind::forward_inference, kind, x, alpha, 0.0f), made_->engine});
+    keep(dnnl_api::describe_eltwise(made_->engine, {}, kInference, kind, x, alpha, 0));
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, x, outputs_[0]);
     return std::move(made_);
@@ -232,7 +236,7 @@ class Maker {
 
   std::unique_ptr<Prepared> reduction(dnnl::algorithm kind) {
     const memory::desc x = dense(desc_.inputs[0]), y = dense(desc_.outputs[0]);
-    made_->primitive = dnnl::reduction({dnnl::reduction::desc(kind, x, y, 0.0f, 0.0f), made_->engine});
+    choose<dnnl::reduction>(kind, x, y, 0.0f, 0.0f);
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, y, outputs_[0]);
     return std::move(made_);
@@ -241,8 +245,7 @@ class Maker {
   void softmax() {
     const memory::desc x = dense(desc_.inputs[0]);
     const auto axis = static_cast<int>(attributes_of<bp_axis_attributes>(desc_).axis);
-    made_->primitive = dnnl::softmax_forward(
-        {dnnl::softmax_forward::desc(dnnl::prop_kind::forward_inference, x, axis), made_->engine});
+    choose<dnnl_api::Softmax>(kInference, dnnl::algorithm::softmax_accurate, x, x, axis);
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, x, outputs_[0]);
   }
@@ -253,10 +256,8 @@ class Maker {
     if (attributes.axes != 1u << (x.rank - 1u)) decline("it normalises over the last dimension only");
     if (desc_.input_count != 1) decline("the peer does layer_norm without scale and shift only");
     const memory::desc layout = dense(x);
-    made_->primitive = dnnl::layer_normalization_forward(
-        {dnnl::layer_normalization_forward::desc(dnnl::prop_kind::forward_inference, layout, attributes.epsilon,
-                                                 dnnl::normalization_flags::none),
-         made_->engine});
+    keep(dnnl_api::describe_layer_norm(made_->engine, {}, kInference, layout, attributes.epsilon,
+                                       dnnl::normalization_flags::none));
     bind(DNNL_ARG_SRC, layout, inputs_[0]);
     bind(DNNL_ARG_DST, layout, outputs_[0]);
   }
@@ -277,12 +278,9 @@ class Maker {
       return dims;
     };
     const memory::desc x = dense(desc_.inputs[0]), y = dense(desc_.outputs[0]);
-    made_->primitive = dnnl::pooling_v2_forward(
-        {dnnl::pooling_v2_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::pooling_max, x, y,
-                                        spatial(attributes.stride, 0), spatial(attributes.kernel, 0),
-                                        spatial(attributes.dilation, 1), spatial(attributes.pad_begin, 0),
-                                        spatial(attributes.pad_end, 0)),
-         made_->engine});
+    choose<dnnl_api::Pooling>(kInference, dnnl::algorithm::pooling_max, x, y, spatial(attributes.stride, 0),
+                              spatial(attributes.kernel, 0), spatial(attributes.dilation, 1),
+                              spatial(attributes.pad_begin, 0), spatial(attributes.pad_end, 0));
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, y, outputs_[0]);
   }
