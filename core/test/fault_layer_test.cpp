@@ -97,6 +97,11 @@ TEST_F(FaultTest, ACallFailsFromThenOn) {
   }
 }
 
+TEST_F(FaultTest, ThePluginAnswersForADeviceThatHasNoPlace) {
+  open("fail copy 9 INTERNAL");
+  EXPECT_EQ(layer->device_open(layer, 0, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
+}
+
 TEST_F(FaultTest, EverySlotCanFail) {
   std::string faults;
   for (size_t i = 0; i < bp::layers::slot_count; ++i) {

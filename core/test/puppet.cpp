@@ -61,6 +61,7 @@ bp_status make(Puppet& puppet, const char* slot, Handle** out, bp_error* error, 
   static Handle* latest = nullptr;
   Puppet::Answer answer;
   const bool good = enter(puppet, slot, error, &answer);
+  if (out == nullptr) return BP_INVALID_ARGUMENT;
   if (!good) {
     if (!answer.keep_out) *out = nullptr;
     return answer.status;

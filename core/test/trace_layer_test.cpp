@@ -151,6 +151,11 @@ TEST_F(TraceTest, MemoryAndCopiesAreCounted) {
   EXPECT_EQ(trace.of("X", "buffer_destroy").size(), 1u);
 }
 
+TEST_F(TraceTest, ThePluginAnswersForADeviceThatHasNoPlace) {
+  open(fresh_path());
+  EXPECT_EQ(layer->device_open(layer, 0, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
+}
+
 TEST_F(TraceTest, AFailureIsAnEventWithItsStatus) {
   open(fresh_path());
   puppet.next["event_create"].status = BP_OUT_OF_MEMORY;

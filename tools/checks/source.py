@@ -29,9 +29,11 @@ may_include = {
     "conformance/mutants": ("abi", "backends/kit"),
     "samples": ("abi", "core", "backends/kit"),
     "tools": ("abi", "core", "conformance"),
+    "tools/bench/peers": ("abi",),
 }
-# What a folder is made of beside its own: mutants are the reference plugin with a defect.
-made_of = {"conformance/mutants": "backends/reference"}
+# What a folder is made of beside its own: mutants are the reference plugin with a defect, a peer speaks to its library as
+# that library's plugin does.
+made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
 generated = {"suite_digest.h"}  # by the build

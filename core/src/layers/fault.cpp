@@ -14,7 +14,7 @@
 #include "error.hpp"
 #include "layers/fault_plan.hpp"
 #include "layers/layer.hpp"
-#include "layers/wrap.hpp"
+#include "layers/splice.hpp"
 
 namespace bp::layers {
 
@@ -39,9 +39,7 @@ struct FaultDevice : WrappedDevice {
   std::map<bp_stream*, bool> streams;  // and whether each was made to fail
 };
 
-FaultPlugin& of(const bp_plugin* plugin) {
-  return static_cast<FaultPlugin&>(*reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin)));
-}
+FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
 FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
 // What the plan says of one call.
@@ -244,6 +242,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
+    if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its own answer
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");
     const bp_status status = own.inner->device_open(own.inner, index, desc, &device->inner, error);
@@ -251,15 +250,6 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
     *out = reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(device.release()));
     return BP_OK;
   });
-}
-
-const void* get_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
-  const FaultPlugin& own = of(plugin);
-  bp_device* inner = device != nullptr ? of(device).inner : nullptr;
-  if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) {
-    return own.inner_import(inner) == nullptr ? nullptr : &own.import;
-  }
-  return own.inner->get_interface(own.inner, inner, name, version);
 }
 
 void shutdown(const bp_plugin* plugin) {
@@ -275,26 +265,9 @@ const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_
   table.device_count = device_count;
   table.device_info = device_info;
   table.device_open = device_open;
-  if (table.get_interface != nullptr) table.get_interface = get_interface;
   table.shutdown = shutdown;
-  bp_device_api& api = made->api;
-  const bp_device_api& has = made->has;
-  api.close = close;
-  splice_slot(api.buffer_destroy, has.buffer_destroy, &Pass<&bp_device_api::buffer_destroy>::call);
-  splice_slot(api.stream_destroy, has.stream_destroy, &Pass<&bp_device_api::stream_destroy>::call);
-  splice_slot(api.event_destroy, has.event_destroy, &Pass<&bp_device_api::event_destroy>::call);
-  splice_slot(api.plan_destroy, has.plan_destroy, &Pass<&bp_device_api::plan_destroy>::call);
-#define BP_SPLICE_plugin(name)
-#define BP_SPLICE_import(name)
-#define BP_SPLICE_device(name) splice_slot(api.name, has.name, &Shim<Slot::name, &bp_device_api::name>::call);
-#define BP_SLOT(owner, name, statuses) BP_SPLICE_##owner(name)
-#include "layers/slots.def"
-#undef BP_SLOT
-#undef BP_SPLICE_plugin
-#undef BP_SPLICE_import
-#undef BP_SPLICE_device
-  made->import.struct_size = sizeof(made->import);
-  made->import.import_host = import_host;
+  made->api.close = close;
+  splice_device<Shim, Pass>(*made, import_host);
   return &made.release()->table;
 }
 

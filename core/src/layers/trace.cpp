@@ -8,7 +8,7 @@
 
 #include "error.hpp"
 #include "layers/layer.hpp"
-#include "layers/slots.hpp"
+#include "layers/splice.hpp"
 #include "layers/trace_device.hpp"
 #include "work_scope.hpp"
 
@@ -16,9 +16,7 @@ namespace bp::layers {
 
 namespace {
 
-TracePlugin& of(const bp_plugin* plugin) {
-  return static_cast<TracePlugin&>(*reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin)));
-}
+TracePlugin& of(const bp_plugin* plugin) { return static_cast<TracePlugin&>(wrapped(plugin)); }
 TraceDevice& of(bp_device* device) { return static_cast<TraceDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
 constexpr const char* category_of(Slot slot) {
@@ -235,6 +233,7 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
+  if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its own answer
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;
   const bp_status made =
@@ -244,15 +243,6 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   if (status != BP_OK || device->inner == nullptr) return status;
   *out = reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(device.release()));
   return BP_OK;
-}
-
-const void* get_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
-  const TracePlugin& own = of(plugin);
-  bp_device* inner = device != nullptr ? of(device).inner : nullptr;
-  if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) {
-    return own.inner_import(inner) == nullptr ? nullptr : &own.import;
-  }
-  return own.inner->get_interface(own.inner, inner, name, version);
 }
 
 void shutdown(const bp_plugin* plugin) {
@@ -269,26 +259,9 @@ const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& f
   table.device_count = device_count;
   table.device_info = device_info;
   table.device_open = device_open;
-  if (table.get_interface != nullptr) table.get_interface = get_interface;
   table.shutdown = shutdown;
-  bp_device_api& api = made->api;
-  const bp_device_api& has = made->has;
-  api.close = close;
-  splice_slot(api.buffer_destroy, has.buffer_destroy, &Destroy<&bp_device_api::buffer_destroy>::call);
-  splice_slot(api.stream_destroy, has.stream_destroy, &Destroy<&bp_device_api::stream_destroy>::call);
-  splice_slot(api.event_destroy, has.event_destroy, &Destroy<&bp_device_api::event_destroy>::call);
-  splice_slot(api.plan_destroy, has.plan_destroy, &Destroy<&bp_device_api::plan_destroy>::call);
-#define BP_SPLICE_plugin(name)
-#define BP_SPLICE_import(name)
-#define BP_SPLICE_device(name) splice_slot(api.name, has.name, &Shim<Slot::name, &bp_device_api::name>::call);
-#define BP_SLOT(owner, name, statuses) BP_SPLICE_##owner(name)
-#include "layers/slots.def"
-#undef BP_SLOT
-#undef BP_SPLICE_plugin
-#undef BP_SPLICE_import
-#undef BP_SPLICE_device
-  made->import.struct_size = sizeof(made->import);
-  made->import.import_host = import_host;
+  made->api.close = close;
+  splice_device<Shim, Destroy>(*made, import_host);
   return &made.release()->table;
 }
 

@@ -8,10 +8,7 @@ namespace bp::layers {
 
 namespace {
 
-CheckedPlugin& of(const bp_plugin* plugin) {
-  auto* table = const_cast<bp_plugin*>(plugin);
-  return static_cast<CheckedPlugin&>(*reinterpret_cast<WrappedPlugin*>(table));
-}
+CheckedPlugin& of(const bp_plugin* plugin) { return static_cast<CheckedPlugin&>(wrapped(plugin)); }
 
 template <class... Args>
 [[noreturn]] void refuse(const CheckedPlugin& plugin, Slot slot, const Rule& rule, fmt::format_string<Args...> format,

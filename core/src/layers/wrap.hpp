@@ -4,6 +4,7 @@
 
 #include <backplane/plugin.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "table.hpp"
@@ -44,6 +45,12 @@ struct WrappedPlugin {
     return usable ? given : nullptr;
   }
 };
+
+// The layer whose table this is.
+inline WrappedPlugin& wrapped(const bp_plugin* plugin) {
+  static_assert(offsetof(WrappedPlugin, table) == 0);
+  return *reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin));
+}
 
 // Puts `mine` where the plugin has a slot.
 template <class Function>

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of a layer that stands before every slot in the same way.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "layers/slots.hpp"
+#include "layers/wrap.hpp"
+
+namespace bp::layers {
+
+// The layer's bp.import before a plugin that has one; any other interface is the plugin's own.
+inline const void* find_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
+  const WrappedPlugin& own = wrapped(plugin);
+  bp_device* inner = device != nullptr ? reinterpret_cast<WrappedDevice*>(device)->inner : nullptr;
+  if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) {
+    return own.inner_import(inner) == nullptr ? nullptr : &own.import;
+  }
+  return own.inner->get_interface(own.inner, inner, name, version);
+}
+
+// Fills the device table: Shim<slot, member>::call for what answers with a status, Destroy<member>::call for what ends an
+// object. `close`, and the slots of the plugin's own table, are for the layer to set.
+template <template <Slot, auto> class Shim, template <auto> class Destroy>
+void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_host) import_host) {
+  bp_device_api& api = own.api;
+  const bp_device_api& has = own.has;
+  splice_slot(api.buffer_destroy, has.buffer_destroy, &Destroy<&bp_device_api::buffer_destroy>::call);
+  splice_slot(api.stream_destroy, has.stream_destroy, &Destroy<&bp_device_api::stream_destroy>::call);
+  splice_slot(api.event_destroy, has.event_destroy, &Destroy<&bp_device_api::event_destroy>::call);
+  splice_slot(api.plan_destroy, has.plan_destroy, &Destroy<&bp_device_api::plan_destroy>::call);
+#define BP_SPLICE_plugin(name)
+#define BP_SPLICE_import(name)
+#define BP_SPLICE_device(name) splice_slot(api.name, has.name, &Shim<Slot::name, &bp_device_api::name>::call);
+#define BP_SLOT(owner, name, statuses) BP_SPLICE_##owner(name)
+#include "layers/slots.def"
+#undef BP_SLOT
+#undef BP_SPLICE_plugin
+#undef BP_SPLICE_import
+#undef BP_SPLICE_device
+  own.import.struct_size = sizeof(own.import);
+  own.import.import_host = import_host;
+  if (own.table.get_interface != nullptr) own.table.get_interface = find_interface;
+}
+
+}  // namespace bp::layers
