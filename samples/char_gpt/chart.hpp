@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line chart as inline SVG.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace char_gpt {
+
+struct Line {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // x ascending
+};
+struct Rule {
+  std::string name;
+  double y;
+};
+
+// Lines take the CSS classes line-0, line-1, ...: earlier ones lie below later ones. `label` names the chart for who cannot see
+// it. Names are escaped. Points that are not finite are left out.
+std::string line_chart(const std::string& label, const std::string& x_name, const std::vector<Line>& lines,
+                       const std::vector<Rule>& rules = {});
+
+std::string escape_html(const std::string& text);
+
+}  // namespace char_gpt

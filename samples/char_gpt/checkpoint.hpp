@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training's state in a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "parameters.hpp"
+#include "training.hpp"
+
+namespace char_gpt {
+
+// The file, little-endian, no padding:
+//   8 bytes "BPCHRGPT"; u32 version, 1; u32 bytes of this header;
+//   i64 context, width, heads, blocks; i64 steps, batch, streams; f64 peak rate; u64 seed;
+//   u64 XXH3 of the text learned from; i64 steps done; u64 bytes that follow the header; u64 XXH3 of them;
+//   u64 XXH3 of the header up to here
+// then f32 parameters, first moments, second moments, each in the order of Weights.
+struct Checkpoint {
+  Config config;
+  Schedule schedule;
+  uint64_t text_hash = 0;
+  State state;
+};
+
+// Replaces `file` in one step: a reader, or a crash, finds the old one or the new one. Throws std::runtime_error with the
+// system's reason; then the old file is unchanged.
+void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+
+// Throws std::runtime_error: no such file, another format, another version, cut short, damaged.
+Checkpoint load_checkpoint(const std::filesystem::path& file);
+
+}  // namespace char_gpt

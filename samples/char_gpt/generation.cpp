@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples from the logits of the last character.
+#include "generation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <span>
+
+#include "evaluation.hpp"
+
+namespace char_gpt {
+
+namespace bp = backplane;
+
+namespace {
+
+using Logits = std::array<float, vocabulary>;
+
+bool may_be_drawn(size_t code) { return code == '\n' || (code >= 0x20 && code != 0x7f); }
+
+size_t draw(const Logits& logits, double temperature, double at) {
+  double highest = -HUGE_VAL;
+  size_t likeliest = '\n';
+  for (size_t code = 0; code < logits.size(); ++code)
+    if (may_be_drawn(code) && logits[code] > highest) highest = logits[code], likeliest = code;
+  if (temperature <= 0) return likeliest;
+  std::array<double, vocabulary> weights{};
+  double sum = 0;
+  for (size_t code = 0; code < logits.size(); ++code) {
+    weights[code] = may_be_drawn(code) ? std::exp((logits[code] - highest) / temperature) : 0;
+    sum += weights[code];
+  }
+  double left = at * sum;
+  for (size_t code = 0; code < logits.size(); ++code)
+    if (weights[code] > 0 && (left -= weights[code]) < 0) return code;
+  return likeliest;  // at is 1, but for rounding
+}
+
+Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {
+  const auto length = std::min(static_cast<int64_t>(text.size()), model.config().context);
+  const std::vector<int32_t> seen = codes(text.substr(text.size() - static_cast<size_t>(length)));
+  Activations activations(stream, model.config(), BP_F32, 1, length);
+  const bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {length});
+  bp::copy_in<int32_t>(stream, tokens, seen);
+  model.forward(activations, tokens);
+  Logits logits{};
+  bp::copy_out<float>(stream, logits, activations.logits.slice(0, length - 1, length));
+  return logits;
+}
+
+}  // namespace
+
+std::string write(const bp::Stream& stream, const Model& model, const Writing& writing,
+                  const std::function<void(char)>& written) {
+  std::mt19937_64 random(writing.seed);
+  std::string text = writing.prompt.empty() ? "\n" : writing.prompt;
+  const size_t begin = text.size();
+  for (int64_t i = 0; i < writing.count; ++i) {
+    const double at = std::ldexp(static_cast<double>(random() >> 11), -53);  // in [0, 1), the same on every platform
+    const auto next = static_cast<char>(draw(predict(stream, model, text), writing.temperature, at));
+    text.push_back(next);
+    if (written) written(next);
+  }
+  return text.substr(begin);
+}
+
+}  // namespace char_gpt

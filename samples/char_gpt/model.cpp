@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// x = tokens + positions; each block: x += mix(attention(norm(x))), x += down(gelu(up(norm(x)))); logits = norm(x) tokens^T.
+#include "model.hpp"
+
+#include <cmath>
+#include <numbers>
+
+namespace char_gpt {
+
+namespace bp = backplane;
+
+namespace {
+
+constexpr float norm_epsilon = 1e-5f;
+
+void layer_norm(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& mean, const bp::Tensor& rstd,
+                const bp::Tensor& x, const bp::Tensor& gain, const bp::Tensor& bias) {
+  auto attributes = bp::attributes<BP_OP_LAYER_NORM>();
+  attributes.axes = bp::axes(1);
+  attributes.epsilon = norm_epsilon;
+  bp::execute(stream, BP_OP_LAYER_NORM, {x, gain, bias}, {y, mean, rstd}, &attributes);
+}
+
+void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::Tensor& d_gain,
+                         const bp::Tensor& d_bias, const bp::Tensor& dy, const bp::Tensor& x, const bp::Tensor& gain,
+                         const bp::Tensor& mean, const bp::Tensor& rstd) {
+  auto attributes = bp::attributes<BP_OP_NORM_BWD>();
+  attributes.norm = BP_NORM_LAYER;
+  attributes.axes = bp::axes(1);
+  attributes.epsilon = norm_epsilon;
+  bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
+}
+
+// y = x w^T + bias; no bias if it is absent.
+void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, const bp::Tensor& weight,
+            const bp::Tensor& bias = {}) {
+  const auto attributes = bp::attributes<BP_OP_LINEAR>();
+  if (bias.dtype())
+    bp::execute(stream, BP_OP_LINEAR, {x, weight, bias}, {y}, &attributes);
+  else
+    bp::execute(stream, BP_OP_LINEAR, {x, weight}, {y}, &attributes);
+}
+
+void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::Tensor& d_weight,
+                     const bp::Tensor& d_bias, const bp::Tensor& dy, const bp::Tensor& x, const bp::Tensor& weight) {
+  bp::matmul(stream, d_weight, dy.transpose(), x);
+  if (d_bias.dtype()) bp::reduce_sum(stream, d_bias.unsqueeze(0), dy, bp::axes(0));
+  bp::matmul(stream, dx, dy, weight);
+}
+
+// Part `part` (query, key, value) of [M,3C] as [batch, heads, length, C / heads].
+bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Config& config, int64_t part,
+                    int64_t parts) {
+  return tensor.reshape({of.batch, of.length, parts, config.heads, config.width / config.heads})
+      .select_at(2, part)
+      .permute({0, 2, 1, 3});
+}
+
+double attention_scale(const Config& config) { return 1 / std::sqrt(static_cast<double>(config.width / config.heads)); }
+
+}  // namespace
+
+Activations::Activations(const bp::Stream& stream, const Config& config, uint32_t dtype, int64_t batch_,
+                         int64_t length_)
+    : batch(batch_), length(length_), blocks(static_cast<size_t>(config.blocks)) {
+  const int64_t c = config.width;
+  const auto make = [&](int64_t columns) { return bp::Tensor::empty(stream, dtype, {batch * length, columns}); };
+  for (Block& block : blocks) {
+    block.in = make(c), block.norm1 = make(c), block.mean1 = make(1), block.rstd1 = make(1);
+    block.qkv = make(3 * c), block.mixed = make(c);
+    block.logsumexp = bp::Tensor::empty(stream, dtype, {batch, config.heads, length});
+    block.middle = make(c), block.norm2 = make(c), block.mean2 = make(1), block.rstd2 = make(1);
+    block.up = make(4 * c), block.active = make(4 * c);
+  }
+  out = make(c), norm = make(c), mean = make(1), rstd = make(1);
+  logits = make(vocabulary);
+}
+
+Gradients::Gradients(const bp::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length) {
+  const int64_t c = config.width;
+  const auto make = [&](int64_t columns) { return bp::Tensor::empty(stream, dtype, {batch * length, columns}); };
+  logits = make(vocabulary);
+  residual = make(c), branch = make(c), norm = make(c), mixed = make(c), qkv = make(3 * c);
+  active = make(4 * c), derivative = make(4 * c), square = make(4 * c);
+  for (bp::Tensor* tensor : {&scores, &weights})
+    *tensor = bp::Tensor::empty(stream, dtype, {batch, config.heads, length, length});
+  causal = bp::Tensor::empty(stream, BP_BOOL, {length, length});
+  const bp::Tensor place = bp::Tensor::empty(stream, BP_I32, {length});
+  bp::iota(stream, place, 0, 0, 1);
+  bp::compare(stream, causal, place.unsqueeze(0), place.unsqueeze(1), BP_COMPARE_LE);
+}
+
+Model::Model(const bp::Stream& stream, const Config& config, const bp::Tensor& parameters)
+    : stream_(stream),
+      config_(config),
+      gradients_(bp::Tensor::empty(stream, parameters.dtype(), parameters.shape())),
+      weights_(config, parameters),
+      weight_gradients_(config, gradients_) {}
+
+void Model::attention(const Activations& activations, const Activations::Block& block) const {
+  auto attributes = bp::attributes<BP_OP_ATTENTION>();
+  attributes.causal = 1;
+  attributes.scale = static_cast<float>(attention_scale(config_));
+  const auto part = [&](int64_t index) { return heads_of(block.qkv, activations, config_, index, 3); };
+  bp::execute(stream_, BP_OP_ATTENTION, {part(0), part(1), part(2)},
+              {heads_of(block.mixed, activations, config_, 0, 1), block.logsumexp}, &attributes);
+}
+
+void Model::forward(Activations& activations, const bp::Tensor& tokens) const {
+  const bp::Tensor& x = activations.blocks.front().in;
+  bp::execute(stream_, BP_OP_EMBEDDING, {weights_.tokens, tokens}, {x});
+  const bp::Tensor texts = x.reshape({activations.batch, activations.length, config_.width});
+  bp::add(stream_, texts, texts, weights_.positions.slice(0, 0, activations.length));
+  for (size_t i = 0; i < weights_.blocks.size(); ++i) {
+    const Block& weight = weights_.blocks[i];
+    const Activations::Block& a = activations.blocks[i];
+    const bp::Tensor& out = i + 1 < activations.blocks.size() ? activations.blocks[i + 1].in : activations.out;
+    layer_norm(stream_, a.norm1, a.mean1, a.rstd1, a.in, weight.norm1_gain, weight.norm1_bias);
+    linear(stream_, a.qkv, a.norm1, weight.qkv_weight, weight.qkv_bias);
+    attention(activations, a);
+    linear(stream_, a.middle, a.mixed, weight.mix_weight, weight.mix_bias);
+    bp::add(stream_, a.middle, a.middle, a.in);
+    layer_norm(stream_, a.norm2, a.mean2, a.rstd2, a.middle, weight.norm2_gain, weight.norm2_bias);
+    linear(stream_, a.up, a.norm2, weight.up_weight, weight.up_bias);
+    const auto gelu = bp::attributes<BP_OP_GELU>();
+    bp::execute(stream_, BP_OP_GELU, {a.up}, {a.active}, &gelu);
+    linear(stream_, out, a.active, weight.down_weight, weight.down_bias);
+    bp::add(stream_, out, out, a.middle);
+  }
+  layer_norm(stream_, activations.norm, activations.mean, activations.rstd, activations.out, weights_.norm_gain,
+             weights_.norm_bias);
+  linear(stream_, activations.logits, activations.norm, weights_.tokens);
+}
+
+void Model::score(const Activations& activations, const bp::Tensor& targets, const bp::Tensor& loss,
+                  const Gradients& gradients) const {
+  auto attributes = bp::attributes<BP_OP_CROSS_ENTROPY>();
+  attributes.reduction = BP_REDUCTION_MEAN;
+  attributes.ignore_index = -1;
+  bp::execute(stream_, BP_OP_CROSS_ENTROPY, {activations.logits, targets}, {loss, gradients.logits}, &attributes);
+}
+
+// With p = softmax(scale q k^T), rebuilt from its logsumexp: dv = p^T dy, dp = dy v^T, ds = scale p (dp - sum(p dp)).
+void Model::attention_backward(const Activations& activations, const Activations::Block& block,
+                               const Gradients& gradients) const {
+  const auto part = [&](const bp::Tensor& tensor, int64_t index) {
+    return heads_of(tensor, activations, config_, index, 3);
+  };
+  const bp::Tensor q = part(block.qkv, 0), k = part(block.qkv, 1), v = part(block.qkv, 2);
+  const bp::Tensor dy = heads_of(gradients.mixed, activations, config_, 0, 1);
+  const bp::Tensor &p = gradients.weights, &dp = gradients.scores;
+  const bp::Tensor scale = scalar(attention_scale(config_));
+  bp::matmul(stream_, p, q, k.transpose());
+  bp::mul(stream_, p, p, scale);
+  bp::sub(stream_, p, p, block.logsumexp.unsqueeze(3));
+  bp::exp(stream_, p, p);
+  bp::select(stream_, p, gradients.causal, p, scalar(0));
+  bp::matmul(stream_, part(gradients.qkv, 2), p.transpose(), dy);
+  bp::matmul(stream_, dp, dy, v.transpose());
+  auto attributes = bp::attributes<BP_OP_SOFTMAX_BWD>();
+  attributes.axis = 3;
+  bp::execute(stream_, BP_OP_SOFTMAX_BWD, {dp, p}, {dp}, &attributes);
+  bp::mul(stream_, dp, dp, scale);
+  bp::matmul(stream_, part(gradients.qkv, 0), dp, k);
+  bp::matmul(stream_, part(gradients.qkv, 1), dp.transpose(), q);
+}
+
+// gelu(x) = x cdf(x), so its derivative is cdf(x) + x pdf(x), of the normal distribution.
+void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const {
+  const bp::Tensor &cdf = gradients.derivative, &pdf = gradients.square;
+  bp::mul(stream_, cdf, x, scalar(1 / std::numbers::sqrt2));
+  bp::erf(stream_, cdf, cdf);
+  bp::mul(stream_, cdf, cdf, scalar(0.5));
+  bp::add(stream_, cdf, cdf, scalar(0.5));
+  bp::mul(stream_, pdf, x, x);
+  bp::mul(stream_, pdf, pdf, scalar(-0.5));
+  bp::exp(stream_, pdf, pdf);
+  bp::mul(stream_, pdf, pdf, scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+  bp::mul(stream_, pdf, pdf, x);
+  bp::add(stream_, cdf, cdf, pdf);
+  bp::mul(stream_, gradients.active, gradients.active, cdf);
+}
+
+// The head has left its part in the table's gradient; each character's row adds to it.
+void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
+                               const Gradients& gradients) const {
+  const bp::Tensor& dx = gradients.residual;
+  bp::scatter(stream_, weight_gradients_.tokens, tokens.unsqueeze(1).broadcast_to(dx.shape()), dx, 0, BP_SCATTER_ADD);
+  const bp::Tensor& positions = weight_gradients_.positions;
+  if (activations.length < config_.context) bp::fill(stream_, positions, 0.0);
+  bp::reduce_sum(stream_, positions.slice(0, 0, activations.length).unsqueeze(0),
+                 dx.reshape({activations.batch, activations.length, config_.width}), bp::axes(0));
+}
+
+void Model::backward(const Activations& activations, const bp::Tensor& tokens, Gradients& gradients) const {
+  const Weights& d = weight_gradients_;
+  linear_backward(stream_, gradients.norm, d.tokens, {}, gradients.logits, activations.norm, weights_.tokens);
+  layer_norm_backward(stream_, gradients.residual, d.norm_gain, d.norm_bias, gradients.norm, activations.out,
+                      weights_.norm_gain, activations.mean, activations.rstd);
+  for (size_t i = weights_.blocks.size(); i-- > 0;) {
+    const Block &weight = weights_.blocks[i], &dw = d.blocks[i];
+    const Activations::Block& a = activations.blocks[i];
+    // `residual` is the gradient of the block's output, and so of everything that was added on the way.
+    linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
+                    weight.down_weight);
+    gelu_backward(a.up, gradients);
+    linear_backward(stream_, gradients.norm, dw.up_weight, dw.up_bias, gradients.active, a.norm2, weight.up_weight);
+    layer_norm_backward(stream_, gradients.branch, dw.norm2_gain, dw.norm2_bias, gradients.norm, a.middle,
+                        weight.norm2_gain, a.mean2, a.rstd2);
+    bp::add(stream_, gradients.residual, gradients.residual, gradients.branch);
+    linear_backward(stream_, gradients.mixed, dw.mix_weight, dw.mix_bias, gradients.residual, a.mixed,
+                    weight.mix_weight);
+    attention_backward(activations, a, gradients);
+    linear_backward(stream_, gradients.norm, dw.qkv_weight, dw.qkv_bias, gradients.qkv, a.norm1, weight.qkv_weight);
+    layer_norm_backward(stream_, gradients.branch, dw.norm1_gain, dw.norm1_bias, gradients.norm, a.in,
+                        weight.norm1_gain, a.mean1, a.rstd1);
+    bp::add(stream_, gradients.residual, gradients.residual, gradients.branch);
+  }
+  embedding_backward(tokens, activations, gradients);
+}
+
+}  // namespace char_gpt

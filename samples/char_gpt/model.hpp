@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPT: forward and backward pass written out in the operators of the table. What a block does is in model.cpp.
+#pragma once
+
+#include <backplane/backplane.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "parameters.hpp"
+
+namespace char_gpt {
+
+// What the forward pass leaves for the backward one, for `batch` texts of `length` characters. M = batch * length.
+struct Activations {
+  struct Block {
+    backplane::Tensor in, norm1, mean1, rstd1;  // [M,C], [M,C], [M,1], [M,1]
+    backplane::Tensor qkv, mixed, logsumexp;    // [M,3C], [M,C], [batch,heads,length]
+    backplane::Tensor middle, norm2, mean2, rstd2;
+    backplane::Tensor up, active;  // [M,4C] before and behind gelu
+  };
+  Activations(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
+
+  int64_t batch, length;
+  std::vector<Block> blocks;
+  backplane::Tensor out, norm, mean, rstd;  // of the last block
+  backplane::Tensor logits;                 // [M, vocabulary]
+};
+
+// Gradients of activations, and temporaries: one set for all blocks.
+struct Gradients {
+  Gradients(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
+
+  backplane::Tensor logits;                      // [M, vocabulary]
+  backplane::Tensor residual, branch, norm;      // [M,C]
+  backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
+  backplane::Tensor active, derivative, square;  // [M,4C]
+  backplane::Tensor scores, weights;             // [batch,heads,length,length]
+  backplane::Tensor causal;                      // [length,length], bool: what a query sees
+};
+
+class Model {
+ public:
+  // The stream is borrowed, the parameters are shared: a vector of count_parameters(config).all, f32, or f64 where the device
+  // has it. Gradients are this model's own.
+  Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
+
+  const Config& config() const { return config_; }
+  const backplane::Tensor& gradients() const { return gradients_; }  // laid out as the parameters
+  uint32_t dtype() const { return gradients_.dtype(); }
+
+  // Enqueues the forward pass of `tokens` [M], i32: `activations.logits`.
+  void forward(Activations& activations, const backplane::Tensor& tokens) const;
+  // Enqueues the loss of the logits, mean of all M in nats, into `loss` [], and their gradient.
+  void score(const Activations& activations, const backplane::Tensor& targets, const backplane::Tensor& loss,
+             const Gradients& gradients) const;
+  // Enqueues the backward pass of what `score` left: gradients().
+  void backward(const Activations& activations, const backplane::Tensor& tokens, Gradients& gradients) const;
+
+ private:
+  void attention(const Activations& activations, const Activations::Block& block) const;
+  void attention_backward(const Activations& activations, const Activations::Block& block,
+                          const Gradients& gradients) const;
+  void gelu_backward(const backplane::Tensor& x, const Gradients& gradients) const;
+  void embedding_backward(const backplane::Tensor& tokens, const Activations& activations,
+                          const Gradients& gradients) const;
+  backplane::Tensor scalar(double value) const { return backplane::Tensor::scalar(dtype(), value); }
+
+  const backplane::Stream& stream_;
+  Config config_;
+  backplane::Tensor gradients_;
+  Weights weights_, weight_gradients_;
+};
+
+}  // namespace char_gpt

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts the vector, and draws the initial values.
+#include "parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace char_gpt {
+
+namespace bp = backplane;
+
+namespace {
+
+void check_range(const char* name, int64_t value, int64_t most) {
+  if (value < 1 || value > most)
+    throw std::runtime_error(fmt::format("model: {} is {}; it must be 1 to {}", name, value, most));
+}
+
+// Calls `place(tensor, shape)` for each parameter, in the order of the vector.
+template <class Place>
+void for_each_matrix(const Config& config, Weights& weights, const Place& place) {
+  const int64_t c = config.width;
+  place(weights.tokens, {vocabulary, c});
+  place(weights.positions, {config.context, c});
+  for (Block& block : weights.blocks) {
+    place(block.qkv_weight, {3 * c, c});
+    place(block.mix_weight, {c, c});
+    place(block.up_weight, {4 * c, c});
+    place(block.down_weight, {c, 4 * c});
+  }
+}
+
+template <class Place>
+void for_each_vector(const Config& config, Weights& weights, const Place& place) {
+  const int64_t c = config.width;
+  for (Block& block : weights.blocks) {
+    place(block.qkv_bias, {3 * c});
+    place(block.mix_bias, {c});
+    place(block.up_bias, {4 * c});
+    place(block.down_bias, {c});
+    for (bp::Tensor* tensor : {&block.norm1_gain, &block.norm1_bias, &block.norm2_gain, &block.norm2_bias})
+      place(*tensor, {c});
+  }
+  place(weights.norm_gain, {c});
+  place(weights.norm_bias, {c});
+}
+
+}  // namespace
+
+void check(const Config& config) {
+  check_range("context", config.context, 8192);
+  check_range("width", config.width, 8192);
+  check_range("heads", config.heads, 1024);
+  check_range("blocks", config.blocks, 1024);
+  if (config.width % config.heads != 0)
+    throw std::runtime_error(
+        fmt::format("model: {} heads do not divide the width {}; choose a divisor", config.heads, config.width));
+}
+
+ParameterCount count_parameters(const Config& config) {
+  const int64_t c = config.width;
+  const int64_t matrices = (vocabulary + config.context) * c + config.blocks * 12 * c * c;
+  return {matrices, matrices + config.blocks * 13 * c + 2 * c};
+}
+
+Weights::Weights(const Config& config, const bp::Tensor& vector) : blocks(static_cast<size_t>(config.blocks)) {
+  int64_t begin = 0;
+  const auto cut = [&](bp::Tensor& tensor, const bp::Dims& shape) {
+    tensor = vector.slice(0, begin, begin + shape.product()).reshape(shape);
+    begin += shape.product();
+  };
+  for_each_matrix(config, *this, cut);
+  for_each_vector(config, *this, cut);
+}
+
+void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor& vector, uint64_t seed) {
+  Weights weights(config, vector);
+  uint64_t counter = 0;
+  // Deviation: 0.02 for the tables (as GPT-2), 1 / sqrt(3 inputs) for the others, so that small widths learn from the first step
+  // on; what ends in the residual stream smaller by the root of the number of its parts (GPT-2).
+  const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config.blocks));
+  const auto draw = [&](const bp::Tensor& tensor, const bp::Dims& shape) {
+    bool is_residual = false;
+    for (const Block& block : weights.blocks)
+      is_residual |= tensor.offset() == block.mix_weight.offset() || tensor.offset() == block.down_weight.offset();
+    const bp::Tensor bits = bp::Tensor::empty(stream, BP_U32, shape);
+    bp::philox(stream, bits, seed, counter);
+    counter += static_cast<uint64_t>((shape.product() + 3) / 4);  // a block of philox is four elements
+    bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));   // 24 bits: exact in f32
+    bp::cast(stream, tensor, bits);
+    const bool is_table = tensor.offset() <= weights.positions.offset();
+    // Of the uniform distribution: the root of 3 deviations.
+    const double limit =
+        is_table ? 0.02 * std::sqrt(3.0) : (is_residual ? deep : 1) / std::sqrt(static_cast<double>(shape[1]));
+    bp::mul(stream, tensor, tensor, bp::Tensor::scalar(tensor.dtype(), std::ldexp(limit, -23)));
+    bp::sub(stream, tensor, tensor, bp::Tensor::scalar(tensor.dtype(), limit));
+  };
+  for_each_matrix(config, weights, draw);
+  for_each_vector(config, weights, [&](const bp::Tensor& tensor, const bp::Dims&) { bp::fill(stream, tensor, 0.0); });
+  for (const Block& block : weights.blocks) {
+    bp::fill(stream, block.norm1_gain, 1.0);
+    bp::fill(stream, block.norm2_gain, 1.0);
+  }
+  bp::fill(stream, weights.norm_gain, 1.0);
+}
+
+}  // namespace char_gpt

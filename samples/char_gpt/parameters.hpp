@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's size, and its parameters: one vector, with a view of it for each matrix and vector.
+#pragma once
+
+#include <backplane/backplane.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace char_gpt {
+
+constexpr int64_t vocabulary = 256;  // a character is a byte: any text can be read and written
+
+// The shape of the model; what a checkpoint holds. All positive; heads divides width.
+struct Config {
+  int64_t context = 128;  // most characters that a prediction sees
+  int64_t width = 128;    // of the residual stream
+  int64_t heads = 4;
+  int64_t blocks = 4;
+
+  bool operator==(const Config&) const = default;
+};
+
+// Throws std::runtime_error, saying which number is out of its range and what the range is.
+void check(const Config& config);
+
+struct Block {
+  backplane::Tensor qkv_weight, mix_weight, up_weight, down_weight;  // [3C,C], [C,C], [4C,C], [C,4C]: [outputs, inputs]
+  backplane::Tensor qkv_bias, mix_bias, up_bias, down_bias;          // [outputs]
+  backplane::Tensor norm1_gain, norm1_bias, norm2_gain, norm2_bias;  // [C]
+};
+
+// Views of a vector of parameters, or of their gradients: the same for both.
+struct Weights {
+  backplane::Tensor tokens;     // [vocabulary, C]: embedding, and the head that reads the characters out
+  backplane::Tensor positions;  // [context, C]
+  std::vector<Block> blocks;
+  backplane::Tensor norm_gain, norm_bias;  // [C]
+
+  // The matrices come first in the vector: weight decay is for them alone.
+  Weights(const Config& config, const backplane::Tensor& vector);
+};
+
+struct ParameterCount {
+  int64_t matrices = 0, all = 0;
+};
+ParameterCount count_parameters(const Config& config);
+
+// Enqueues the initial values: matrices uniform by philox, so every device starts with the same bits.
+void initialize(const backplane::Stream& stream, const Config& config, const backplane::Tensor& vector, uint64_t seed);
+
+}  // namespace char_gpt

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress bar, on a terminal only; lines elsewhere.
+#pragma once
+
+#include <string>
+
+namespace char_gpt {
+
+class Progress {
+ public:
+  Progress();
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(double share, const std::string& note);  // share: 0 to 1
+  void line(const std::string& text);                // above the bar, and flushed
+
+ private:
+  void clear();
+
+  bool is_terminal_;
+  bool is_drawn_ = false;
+};
+
+}  // namespace char_gpt

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hand-written backward pass against finite differences of the forward pass, in f64 on the plugin of BACKPLANE_TEST_PLUGIN.
+#include <backplane/backplane.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model.hpp"
+
+namespace {
+
+namespace bp = backplane;
+using char_gpt::Config;
+
+constexpr Config config = {.context = 6, .width = 8, .heads = 2, .blocks = 2};
+constexpr int64_t batch = 2;
+
+class Gradient : public testing::TestWithParam<int64_t> {
+ protected:
+  Gradient() {
+    const int64_t count = char_gpt::count_parameters(config).all;
+    std::mt19937_64 random(7);
+    std::uniform_real_distribution<double> value(-0.5, 0.5);
+    for (int64_t i = 0; i < count; ++i) host.push_back(value(random));
+    for (int64_t i = 0; i < batch * length; ++i) {
+      host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);  // few letters: rows of the table repeat
+      host_targets.push_back(static_cast<int32_t>(random() % 256));
+    }
+    bp::copy_in<int32_t>(stream, tokens, host_tokens);
+    bp::copy_in<int32_t>(stream, targets, host_targets);
+  }
+
+  double loss() {
+    bp::copy_in<double>(stream, parameters, host);
+    model.forward(activations, tokens);
+    model.score(activations, targets, out, gradients);
+    double value = 0;
+    bp::copy_out<double>(stream, std::span(&value, 1), out);
+    return value;
+  }
+
+  const int64_t length = GetParam();
+  bp::Registry registry;
+  bp::Device device = registry.load(std::getenv("BACKPLANE_TEST_PLUGIN")).open();
+  bp::Stream stream{device};
+  bp::Tensor parameters = bp::Tensor::empty(stream, BP_F64, {char_gpt::count_parameters(config).all});
+  char_gpt::Model model{stream, config, parameters};
+  char_gpt::Activations activations{stream, config, BP_F64, batch, length};
+  char_gpt::Gradients gradients{stream, config, BP_F64, batch, length};
+  bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {batch * length});
+  bp::Tensor targets = bp::Tensor::empty(stream, BP_I32, {batch * length});
+  bp::Tensor out = bp::Tensor::empty(stream, BP_F64, {});
+  std::vector<double> host;
+  std::vector<int32_t> host_tokens, host_targets;
+};
+
+TEST_P(Gradient, IsThatOfFiniteDifferences) {
+  loss();
+  model.backward(activations, tokens, gradients);
+  std::vector<double> gradient(host.size());
+  bp::copy_out<double>(stream, gradient, model.gradients());
+
+  // Every parameter of the blocks and positions that is near a multiple of the stride, and rows of the table that are read.
+  constexpr double step = 1e-5;  // cut-off and rounding errors of a central difference are both near 1e-10
+  int checked = 0, not_zero = 0;
+  for (size_t i = 97 * 8; i < host.size(); i += i < 102 * 8 ? 3 : 13) {
+    const double kept = host[i];
+    host[i] = kept + step;
+    const double above = loss();
+    host[i] = kept - step;
+    const double below = loss();
+    host[i] = kept;
+    const double expected = (above - below) / (2 * step);
+    EXPECT_NEAR(gradient[i], expected, 1e-8 + 1e-6 * std::abs(expected)) << "parameter " << i;
+    ++checked;
+    not_zero += std::abs(expected) > 1e-6;
+  }
+  EXPECT_GT(checked, 200);
+  EXPECT_GT(not_zero, checked / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, Gradient, testing::Values(config.context, config.context - 2));
+
+}  // namespace
