@@ -33,8 +33,10 @@ size_t draw(const Logits& logits, double temperature, double at) {
     sum += weights[code];
   }
   double left = at * sum;
-  for (size_t code = 0; code < logits.size(); ++code)
-    if (weights[code] > 0 && (left -= weights[code]) < 0) return code;
+  for (size_t code = 0; code < logits.size(); ++code) {
+    left -= weights[code];
+    if (weights[code] > 0 && left < 0) return code;
+  }
   return likeliest;  // at is 1, but for rounding
 }
 

@@ -56,13 +56,16 @@ bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Confi
       .permute({0, 2, 1, 3});
 }
 
-double attention_scale(const Config& config) { return 1 / std::sqrt(static_cast<double>(config.width / config.heads)); }
+double attention_scale(const Config& config) {
+  const int64_t head_width = config.width / config.heads;
+  return 1 / std::sqrt(static_cast<double>(head_width));
+}
 
 }  // namespace
 
-Activations::Activations(const bp::Stream& stream, const Config& config, uint32_t dtype, int64_t batch_,
-                         int64_t length_)
-    : batch(batch_), length(length_), blocks(static_cast<size_t>(config.blocks)) {
+Activations::Activations(const bp::Stream& stream, const Config& config, uint32_t dtype, int64_t texts,
+                         int64_t characters)
+    : batch(texts), length(characters), blocks(static_cast<size_t>(config.blocks)) {
   const int64_t c = config.width;
   const auto make = [&](int64_t columns) { return bp::Tensor::empty(stream, dtype, {batch * length, columns}); };
   for (Block& block : blocks) {

@@ -11,7 +11,7 @@
 
 namespace char_gpt {
 
-// What the forward pass leaves for the backward one, for `batch` texts of `length` characters. M = batch * length.
+// What the forward pass leaves for the backward one, for `batch` texts of `length` characters each. M = batch * length.
 struct Activations {
   struct Block {
     backplane::Tensor in, norm1, mean1, rstd1;  // [M,C], [M,C], [M,1], [M,1]
@@ -19,7 +19,7 @@ struct Activations {
     backplane::Tensor middle, norm2, mean2, rstd2;
     backplane::Tensor up, active;  // [M,4C] before and behind gelu
   };
-  Activations(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
+  Activations(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t texts, int64_t characters);
 
   int64_t batch, length;
   std::vector<Block> blocks;

@@ -14,10 +14,10 @@
 namespace char_gpt {
 
 struct Schedule {
-  int64_t steps = 3600;     // of the whole training: the learning rate falls to a tenth at its end
+  int64_t steps = 2400;     // of the whole training: the learning rate falls to a tenth at its end
   int64_t batch = 4;        // texts a step, each of `context` characters
   int64_t streams = 2;      // divides batch. Another number adds gradients in another order
-  double peak_rate = 1e-3;  // learning rate behind the warm-up
+  double peak_rate = 2e-3;  // learning rate behind the warm-up
   uint64_t seed = 1;        // draws the initial weights, and what each step reads
 
   bool operator==(const Schedule&) const = default;
