@@ -27,6 +27,7 @@ void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chos
   verb->add_option("--peers", ops.peer_folder, "folder of the peers; default: the installed ones")
       ->envname("BACKPLANE_BENCH_PEERS");
   verb->add_flag("!--no-peers", ops.peers, "the device alone");
+  verb->add_flag("--decomposed", ops.decomposed, "a composite that the plugin has also as core decomposes it");
   verb->add_flag("--list", ops.list, "show the cases and end");
   verb->add_flag("--quiet,-q", ops.quiet, "no progress on standard error");
   verb->footer(bench_ops_examples);

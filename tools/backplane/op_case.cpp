@@ -180,12 +180,25 @@ OpCase make_case(const bph_op_info& info, const OpRequest& request) {
   return op;
 }
 
+Extents Operand::strides() const {
+  Extents strides(shape.size());
+  int64_t stride = step;
+  for (size_t i = shape.size(); i-- > 0;) {
+    const size_t d = order.empty() ? i : order[i];
+    strides[d] = stride;
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return strides;
+}
+
+uint64_t Operand::bytes() const { return static_cast<uint64_t>(element_count(shape) * step) * bph_dtype_bytes(dtype); }
+
 CallViews::CallViews(const OpCase& op) : call(sized<bph_call>()) {
   const auto view = [](const Operand& operand) {
     bph_tensor tensor{};
     tensor.dtype = static_cast<uint16_t>(operand.dtype);
     tensor.rank = static_cast<uint8_t>(operand.shape.size());
-    const Extents strides = dense_strides(operand.shape);
+    const Extents strides = operand.strides();
     std::copy(operand.shape.begin(), operand.shape.end(), tensor.shape);
     std::copy(strides.begin(), strides.end(), tensor.strides);
     return tensor;

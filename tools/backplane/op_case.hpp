@@ -16,6 +16,14 @@ struct Operand {
   uint32_t dtype = 0;  // 0: absent
   Extents shape;
   int64_t index_limit = 0;  // above 0: the values select among so many
+  // How it lies in memory: its dimensions from the outermost to the innermost, none: in their own order; and how many elements
+  // apart the innermost's stand.
+  std::vector<uint32_t> order = {};
+  int64_t step = 1;
+
+  bool dense() const { return order.empty() && step == 1; }
+  Extents strides() const;
+  uint64_t bytes() const;  // from the first element to behind the last, gaps included
 };
 
 // What the user, or the matrix of `info`, fixes. All else follows or has a default.

@@ -54,7 +54,7 @@ struct BenchOpsOptions {
   std::string peer_folder;           // empty: where the command's own are
   int threads = 0;                   // 0: each processor that the process may use
   double seconds = 0.5;              // a case
-  bool peers = true, list = false, quiet = false;
+  bool peers = true, decomposed = false, list = false, quiet = false;
 };
 int bench_ops(Session& session, const BenchOpsOptions& options);
 

@@ -15,12 +15,8 @@ namespace {
 
 constexpr int64_t pattern_elements = 65'521;  // random, then repeated: a prime, so that rows differ
 
-size_t bytes_of(const Operand& operand) {
-  return static_cast<size_t>(element_count(operand.shape)) * bph_dtype_bytes(operand.dtype);
-}
-
 HostBlock random_block(const Operand& operand, uint64_t seed) {
-  HostBlock block(bytes_of(operand));
+  HostBlock block(operand.bytes());
   Values pattern(operand.dtype, {std::min(element_count(operand.shape), pattern_elements)});
   if (operand.index_limit > 0) {
     fill_random_index(pattern, operand.index_limit, seed);
@@ -70,7 +66,7 @@ CaseData make_data(const OpCase& op) {
 
 std::vector<HostBlock> make_outputs(const OpCase& op) {
   std::vector<HostBlock> outputs;
-  for (const Operand& operand : op.outputs) outputs.emplace_back(bytes_of(operand));
+  for (const Operand& operand : op.outputs) outputs.emplace_back(operand.bytes());
   return outputs;
 }
 

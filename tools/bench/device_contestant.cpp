@@ -9,6 +9,7 @@
 namespace tool {
 namespace {
 
+constexpr uint64_t shared_bytes = 1 << 20;     // below it threads cost more than they bring
 constexpr uint64_t wait_ns = 600'000'000'000;  // a benchmark does not wait for ever
 
 Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
@@ -31,8 +32,9 @@ double timed(const Stream& stream, uint32_t calls, bool wait_each, One&& one) {
 
 }  // namespace
 
-OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, const CaseData& data)
+OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, const CaseData& data, uint64_t flags)
     : device_(device), stream_(device), views_(op) {
+  views_.call.flags = flags;
   const auto place = [&](const HostBlock& block, bph_tensor& view) {
     Buffer buffer = buffer_of(device_, stream_, block.bytes());
     if (block.bytes() != 0) {
@@ -80,14 +82,42 @@ double CopyContestant::time(uint32_t calls, bool wait_each) {
                [&] { call(bph_copy, stream_.get(), to_.get(), uint64_t{0}, from_.get(), uint64_t{0}, half_); });
 }
 
-MemcpyContestant::MemcpyContestant(uint64_t bytes)
-    : from_(std::max<uint64_t>(bytes / 2, 1)), to_(std::max<uint64_t>(bytes / 2, 1)) {}
+MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
+    : from_(std::max<uint64_t>(bytes / 2, 1)),
+      to_(std::max<uint64_t>(bytes / 2, 1)),
+      parts_(bytes < shared_bytes ? 1 : threads),
+      begin_(parts_),
+      end_(parts_) {
+  for (int part = 1; part < parts_; ++part) {
+    helpers_.emplace_back([this, part] {
+      for (begin_.arrive_and_wait(); !ended_.load(); begin_.arrive_and_wait()) {
+        copy_part(part);
+        end_.arrive_and_wait();
+      }
+    });
+  }
+}
+
+MemcpyContestant::~MemcpyContestant() {
+  ended_ = true;
+  if (parts_ > 1) begin_.arrive_and_wait();
+}
+
+void MemcpyContestant::copy_part(int part) {
+  const auto at = [&](int which) {
+    return from_.bytes() * static_cast<size_t>(which) / static_cast<size_t>(parts_) / 64 * 64;
+  };
+  const size_t begin = at(part), end = part + 1 == parts_ ? from_.bytes() : at(part + 1);
+  std::memcpy(to_.data() + begin, from_.data() + begin, end - begin);
+  asm volatile("" : : "r"(to_.data()) : "memory");  // so that no copy is left out
+}
 
 double MemcpyContestant::time(uint32_t calls, bool) {
   return timed_ns([&] {
     for (uint32_t i = 0; i < calls; ++i) {
-      std::memcpy(to_.data(), from_.data(), from_.bytes());
-      asm volatile("" : : "r"(to_.data()) : "memory");  // so that no copy is left out
+      if (parts_ > 1) begin_.arrive_and_wait();
+      copy_part(0);
+      if (parts_ > 1) end_.arrive_and_wait();
     }
   });
 }

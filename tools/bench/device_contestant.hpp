@@ -2,6 +2,11 @@
 // The contestants on a Backplane device: an operator, and a copy of as many bytes.
 #pragma once
 
+#include <atomic>
+#include <barrier>
+#include <thread>
+#include <vector>
+
 #include "bench/data.hpp"
 #include "bench/sampling.hpp"
 #include "host.hpp"
@@ -11,7 +16,8 @@ namespace tool {
 // One eager call of an operator, its operands on the device. Keeps pointers to `op`.
 class OperatorContestant final : public Contestant {
  public:
-  OperatorContestant(const Device& device, const OpCase& op, const CaseData& data);
+  // `flags`: BPH_CALL_*.
+  OperatorContestant(const Device& device, const OpCase& op, const CaseData& data, uint64_t flags = 0);
   double time(uint32_t calls, bool wait_each) override;
   void read_outputs(std::vector<HostBlock>& outputs) const;
   bph_support support() const;
@@ -35,14 +41,21 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// The same by the processor's memcpy.
+// The same by the processor's memcpy, on as many threads; where a copy is short, on one.
 class MemcpyContestant final : public Contestant {
  public:
-  explicit MemcpyContestant(uint64_t bytes);
+  explicit MemcpyContestant(uint64_t bytes, int threads = 1);
+  ~MemcpyContestant() override;
   double time(uint32_t calls, bool wait_each) override;
 
  private:
+  void copy_part(int part);
+
   HostBlock from_, to_;
+  int parts_;
+  std::atomic<bool> ended_{false};
+  std::barrier<> begin_, end_;  // of a copy
+  std::vector<std::jthread> helpers_;
 };
 
 }  // namespace tool

@@ -20,6 +20,13 @@ namespace tool {
 namespace {
 
 constexpr const char* peak_shape = "512x512 512x512";
+constexpr const char* decomposed_name = "decomposed";  // among a row's peers
+
+bool is_dense(const OpCase& op) {
+  const auto dense = [](const Operand& operand) { return operand.dense(); };
+  return std::all_of(op.inputs.begin(), op.inputs.end(), dense) &&
+         std::all_of(op.outputs.begin(), op.outputs.end(), dense);
+}
 
 std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
   std::vector<BenchCase> all;
@@ -145,7 +152,7 @@ class OpsBench {
     try {
       PeakMemory memory;
       auto contestant = std::make_unique<OperatorContestant>(device, one.op, data);
-      (void)contestant->support();
+      row.path = contestant->support().path;
       row.device.first_ns = contestant->time(1, true);
       row.device.host_bytes = memory.growth();
       row.device.device_bytes = device.stats().bytes_reserved_peak;
@@ -154,6 +161,40 @@ class OpsBench {
       row.device.reason = error.what();
       return nullptr;
     }
+  }
+
+  // The same composite as core decomposes it; null with the reason in `result`.
+  std::unique_ptr<Contestant> start_decomposed(const Device& device, const BenchCase& one, const CaseData& data,
+                                               const std::vector<HostBlock>& expected, Performance& result) const {
+    result.name = decomposed_name;
+    try {
+      auto contestant = std::make_unique<OperatorContestant>(device, one.op, data, BPH_CALL_NO_NATIVE);
+      result.first_ns = contestant->time(1, true);
+      std::vector<HostBlock> made = make_outputs(one.op);
+      contestant->read_outputs(made);
+      return same_work(one.op, made, expected, result) ? std::move(contestant) : nullptr;
+    } catch (const backplane::Error& error) {
+      result.reason = error.what();
+      return nullptr;
+    }
+  }
+
+  // Whether the outputs are those of the device, but for rounding; else with the reason in `result`.
+  static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
+                        Performance& result) {
+    for (size_t i = 0; i < made.size(); ++i) {
+      const auto apart = difference(op.outputs[i].dtype, made[i], expected[i]);
+      if (!apart) continue;
+      if (!result.difference || !(*apart <= *result.difference)) result.difference = apart;
+      if (!(*apart <= most_difference(op.outputs[i].dtype))) {
+        result.reason = fmt::format(
+            "output {} differs from the device's by {:.2g} of its greatest value: it does not do "
+            "the same work, so that times would not compare",
+            i, *apart);
+        return false;
+      }
+    }
+    return true;
   }
 
   // A peer's contestant and its first call; null with the reason in `result`.
@@ -175,25 +216,15 @@ class OpsBench {
       result.reason = failure.what();
       return nullptr;
     }
-    for (size_t i = 0; i < contestant->outputs().size(); ++i) {
-      const auto apart = difference(one.op.outputs[i].dtype, contestant->outputs()[i], expected[i]);
-      if (!apart) continue;
-      if (!result.difference || !(*apart <= *result.difference)) result.difference = apart;
-      if (!(*apart <= most_difference(one.op.outputs[i].dtype))) {
-        result.reason = fmt::format(
-            "output {} differs from the device's by {:.2g} of its greatest value: it does not do "
-            "the same work, so that times would not compare",
-            i, *apart);
-        return nullptr;
-      }
-    }
-    return contestant;
+    return same_work(one.op, contestant->outputs(), expected, result) ? std::move(contestant) : nullptr;
   }
 
   OpRow measure_case(const BenchCase& one) {
     OpRow row;
     row.group = one.group;
     row.text = one.text;
+    row.dtype = bph_dtype_name(one.op.dtype);
+    row.dense = is_dense(one.op);
     row.work = work_of(one.op);
     const Device device = target_.open();
     const CaseData data = make_data(one.op);
@@ -203,20 +234,26 @@ class OpsBench {
     ours->read_outputs(expected);
 
     std::vector<Contestant*> contestants = {ours.get()};
-    std::vector<std::unique_ptr<PeerContestant>> started;
+    std::vector<std::unique_ptr<Contestant>> started;
     std::vector<size_t> peer_at;  // row.peers index of each contestant behind the device
-    for (const auto& peer : peers_) {
-      row.peers.emplace_back();
-      auto contestant = start_peer(*peer, one, data, expected, row.peers.back());
-      if (contestant == nullptr) continue;
+    const auto enter = [&](std::unique_ptr<Contestant> contestant) {
+      if (contestant == nullptr) return;
       contestants.push_back(contestant.get());
       peer_at.push_back(row.peers.size() - 1);
       started.push_back(std::move(contestant));
+    };
+    if (options_.decomposed && one.op.info.kind == BP_KIND_COMPOSITE && row.path == BPH_PATH_NATIVE) {
+      row.peers.emplace_back();
+      enter(start_decomposed(device, one, data, expected, row.peers.back()));
+    }
+    for (const auto& peer : peers_) {
+      row.peers.emplace_back();
+      enter(start_peer(*peer, one, data, expected, row.peers.back()));
     }
     std::unique_ptr<Contestant> copy;
     const auto bytes = static_cast<uint64_t>(row.work.bytes);
     if (target_.info().type == BP_DEVICE_CPU) {
-      copy = std::make_unique<MemcpyContestant>(bytes);
+      copy = std::make_unique<MemcpyContestant>(bytes, target_.threads());
     } else {
       copy = std::make_unique<CopyContestant>(device, bytes);
     }

@@ -28,7 +28,9 @@ struct Performance {
 };
 
 struct OpRow {
-  std::string group, text;
+  std::string group, text, dtype;
+  bool dense = true;  // every operand
+  uint32_t path = 0;  // BPH_PATH_* of the device's call
   Work work;
   Performance device;
   std::vector<Performance> peers;
@@ -62,12 +64,25 @@ struct OpsReport {
   std::vector<OpRow> rows;
 };
 
+// Many cases as one figure.
+struct Summary {
+  std::string what;
+  size_t cases = 0;
+  double mean = 0;  // geometric
+  double worst = 0;
+  std::string worst_case;
+};
+// Of each peer, its time over the device's where operations bound a case and where memory does; and the share of a copy's
+// speed that the device reaches on 64 MiB and more, dense and not. Without cases, no line.
+std::vector<Summary> summaries_of(const OpsReport& report);
+
 Json ops_json(const OpsReport& report);
 std::string ops_text(const OpsReport& report, bool colour);
 std::string ops_html(const OpsReport& report);
 
 std::string time_text(double ns);               // "12.3 µs"
 std::string spread_text(const Figure& figure);  // "11.9 .. 13.0 µs"
+std::string path_text(uint32_t path);           // of BPH_PATH_*: "native", ..
 std::string rate_text(const OpRow& row, const Performance& one);
 
 // What both `bench ops` and `bench memory` say of a run.

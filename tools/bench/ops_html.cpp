@@ -72,6 +72,22 @@ std::string ops_html(const OpsReport& report) {
     peaks += fmt::format("<li><strong>{}</strong> {:.1f} GFLOP/s <span class=\"small\">by {} in {}</span></li>", dtype,
                          peak.gflops, safe(peak.by), safe(peak.text));
   }
+  std::string together;
+  for (const Summary& one : summaries_of(report)) {
+    together += fmt::format(
+        "<tr><th>{}</th><td class=\"n\">{}</td><td class=\"n\">{:.2f}</td><td class=\"n\">{:.2f}</td>"
+        "<td class=\"small t\">{}</td></tr>",
+        safe(one.what), one.cases, one.mean, one.worst, safe(one.worst_case));
+  }
+  if (!together.empty()) {
+    together = fmt::format(
+        "<section><h2>Together</h2><div class=\"wide\"><table class=\"plain\"><thead><tr><th></th><th "
+        "class=\"n\">cases</th>"
+        "<th class=\"n\">geometric mean</th><th "
+        "class=\"n\">worst</th><th>in</th></tr></thead><tbody>{}</tbody></table></div>"
+        "</section>\n",
+        together);
+  }
   for (const std::string& note : report.notes) notes += fmt::format("<p class=\"small t\">{}</p>", safe(note));
   for (const OpRow& row : report.rows) {
     if (row.group != group) {
@@ -94,12 +110,12 @@ std::string ops_html(const OpsReport& report) {
       "10th to the 90th percentile; shorter is "
       "better. A peer's ratio is its time over the device's, sample by sample: above 1 the device is "
       "faster.</p></header>\n"
-      "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{10}"
+      "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{11}{10}"
       "<footer>Times are of this machine and this run. They are no part of a "
       "certificate.</footer>\n</main></body></html>\n",
       safe(report.device), bp::conformance::page::style(), safe(report.description), safe(report.plugin_version),
       safe(report.machine), report.threads, report.started, peers.empty() ? "" : " · beside " + safe(peers), notes,
-      peaks, body);
+      peaks, body, together);
 }
 
 }  // namespace tool

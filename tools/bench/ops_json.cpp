@@ -44,13 +44,22 @@ Json ops_json(const OpsReport& report) {
     document["peaks"].push_back(
         Json::object({{"dtype", dtype}, {"gflops", peak.gflops}, {"by", peak.by}, {"case", peak.text}}));
   }
+  document["summaries"] = Json::array();
+  for (const Summary& one : summaries_of(report)) {
+    document["summaries"].push_back(Json::object({{"what", one.what},
+                                                  {"cases", one.cases},
+                                                  {"geometric_mean", one.mean},
+                                                  {"worst", one.worst},
+                                                  {"worst_case", one.worst_case}}));
+  }
   document["rows"] = Json::array();
   for (const OpRow& row : report.rows) {
     Json json = Json::object({{"group", row.group},
                               {"case", row.text},
                               {"bound", row.memory_bound ? "memory" : "compute"},
                               {"flops", row.work.flops},
-                              {"bytes", row.work.bytes}});
+                              {"bytes", row.work.bytes},
+                              {"path", path_text(row.path)}});
     json["device"] = performance_json(row, row.device);
     if (row.of_limit) json["of_limit"] = figure_json(*row.of_limit);
     json["peers"] = Json::array();

@@ -72,6 +72,19 @@ std::string spread_text(const Figure& figure) {
   return fmt::format("{}..{}", digits(figure.p10 / unit.ns), digits(figure.p90 / unit.ns));
 }
 
+std::string path_text(uint32_t path) {
+  switch (path) {
+    case BPH_PATH_NATIVE:
+      return "native";
+    case BPH_PATH_DECOMPOSED:
+      return "decomposed";
+    case BPH_PATH_FALLBACK:
+      return "fallback";
+    default:
+      return "none";
+  }
+}
+
 std::string rate_text(const OpRow& row, const Performance& one) {
   return fmt::format("{} {}", digits(row.rate(one)), row.counts_flops() ? "GFLOP/s" : "GB/s");
 }
@@ -125,7 +138,8 @@ std::string ops_text(const OpsReport& report, bool colour) {
       table->add(reason_cells(short_text(row.text), row.device));
       continue;
     }
-    std::vector<Cell> cells = {short_text(row.text), row.device.name};
+    std::vector<Cell> cells = {short_text(row.text),
+                               row.device.name + (row.path == BPH_PATH_NATIVE ? "" : ", " + path_text(row.path))};
     for (Cell& cell : measured_cells(row, row.device)) cells.push_back(std::move(cell));
     cells.push_back(
         right(row.of_limit ? fmt::format("{} {}", share_text(*row.of_limit), row.memory_bound ? "copy" : "peak") : ""));
@@ -147,6 +161,15 @@ std::string ops_text(const OpsReport& report, bool colour) {
     }
   }
   flush();
+  const std::vector<Summary> summaries = summaries_of(report);
+  if (!summaries.empty()) {
+    Table bars({"TOGETHER", right("CASES"), right("GEOMETRIC MEAN"), right("WORST"), "IN"});
+    for (const Summary& one : summaries) {
+      bars.add({one.what, right(fmt::format("{}", one.cases)), right(fmt::format("{:.2f}", one.mean)),
+                right(fmt::format("{:.2f}", one.worst)), short_text(one.worst_case)});
+    }
+    out += "\n" + bars.text(colour);
+  }
   out +=
       "\nFIRST: plan or primitive, and one call. LATENCY: a call that is waited for. THROUGHPUT: of many, one wait "
       "behind all.\n"

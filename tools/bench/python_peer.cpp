@@ -203,6 +203,10 @@ class PythonPeer final : public Peer {
     for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {
       request[role] = Message::array();
       for (const Operand& operand : *operands) {
+        if (!operand.dense()) {
+          *why = "the peer is asked with dense operands only";
+          return nullptr;
+        }
         request[role].push_back({bph_dtype_name(operand.dtype), operand.shape});
       }
     }

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,8 +15,13 @@
 namespace tool {
 namespace {
 
-constexpr size_t most_bytes = 1 << 20;        // of a file
+constexpr size_t most_bytes = 1 << 20;  // of a file
+constexpr int64_t most_step = 1024;
 constexpr double most_elements = 1ull << 32;  // of one operand
+constexpr const char* legal_layout =
+    "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
+    "elements "
+    "apart the innermost's stand: 64x32@1,0/2";
 constexpr std::string_view legal = "write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..] [NAME=VALUE..]";
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -37,12 +43,47 @@ uint32_t dtype_named(const std::string& name) {
 
 void check_size(const std::vector<Operand>& operands) {
   for (const Operand& operand : operands) {
-    double count = 1;
+    auto count = static_cast<double>(operand.step);
     for (const int64_t extent : operand.shape) count *= static_cast<double>(extent);
     if (operand.shape.size() > BP_MAX_RANK) fail_usage("the most dimensions are {}", BP_MAX_RANK);
     if (count > most_elements) {
       fail_usage("an operand of {} has more than 2^32 elements", shape_text(operand.shape));
     }
+  }
+}
+
+struct ShapeWord {
+  Extents shape;
+  std::vector<uint32_t> order;
+  int64_t step = 1;
+};
+
+ShapeWord parse_shape_word(const std::string& word) {
+  const size_t at = word.find('@'), slash = word.find('/');
+  ShapeWord parsed{parse_shape(std::string_view(word).substr(0, std::min(at, slash))), {}, 1};
+  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, legal_layout); };
+  if (slash != std::string::npos) {
+    const char* end = word.data() + word.size();
+    const auto [stop, failure] = std::from_chars(word.data() + slash + 1, end, parsed.step);
+    if (failure != std::errc() || stop != end || parsed.step < 1 || parsed.step > most_step) refuse();
+  }
+  if (at == std::string::npos) return parsed;
+  for (const int64_t dimension : parse_strides(std::string_view(word).substr(at + 1, slash - at - 1))) {
+    parsed.order.push_back(static_cast<uint32_t>(dimension));
+  }
+  std::vector<uint32_t> each = parsed.order;
+  std::sort(each.begin(), each.end());
+  if (each.size() != parsed.shape.size()) refuse();
+  for (uint32_t i = 0; i < each.size(); ++i) {
+    if (each[i] != i) refuse();
+  }
+  return parsed;
+}
+
+void lay_out(std::vector<Operand>& operands, const std::vector<ShapeWord>& words) {
+  for (size_t i = 0; i < words.size() && i < operands.size(); ++i) {
+    operands[i].order = words[i].order;
+    operands[i].step = words[i].step;
   }
 }
 
@@ -56,6 +97,7 @@ OpCase parse_case(const std::vector<std::string>& words) {
   request.dtype = dtype_named(words[1].substr(0, colon));
   if (colon != std::string::npos) request.out_dtype = dtype_named(words[1].substr(colon + 1));
   bool outputs = false;
+  std::vector<ShapeWord> inputs, results;
   for (size_t i = 2; i < words.size(); ++i) {
     if (words[i] == "->") {
       if (outputs) fail_usage("'->' stands twice");
@@ -63,11 +105,14 @@ OpCase parse_case(const std::vector<std::string>& words) {
     } else if (words[i].find('=') != std::string::npos) {
       request.attributes.push_back(words[i]);
     } else {
-      (outputs ? request.out_shapes : request.shapes).push_back(parse_shape(words[i]));
+      const ShapeWord& word = (outputs ? results : inputs).emplace_back(parse_shape_word(words[i]));
+      (outputs ? request.out_shapes : request.shapes).push_back(word.shape);
     }
   }
   if (request.shapes.empty()) fail_usage("'{}' has no shape", words[0]);
   OpCase op = make_case(info, request);
+  lay_out(op.inputs.empty() ? op.outputs : op.inputs, inputs);
+  lay_out(op.outputs, results);
   check_size(op.inputs);
   check_size(op.outputs);
   return op;

@@ -41,7 +41,12 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  for (const Operand& operand : op.inputs) add(operand, 1);
+  // Of the table of a gather, what the result has of it: no row has to be read twice, and most not at all.
+  const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
+  for (const Operand& operand : op.inputs) {
+    const Operand& result = op.outputs.front();
+    add(selects && &operand == &op.inputs.front() && count(result.shape) < count(operand.shape) ? result : operand, 1);
+  }
   const bool read_too = op.info.op == BP_OP_SCATTER || op.info.op == BP_OP_ADAMW;
   for (const Operand& operand : op.outputs) add(operand, read_too ? 2 : 1);
   return work;

@@ -57,11 +57,10 @@ Dims dense_strides(const Dims& shape) {
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
   return strides;
 }
-// The view as a dense tensor; a scalar has one dimension.
-memory::desc dense(const bp_tensor_desc& view) {
-  Dims shape = shape_of(view);
-  if (shape.empty()) shape = {1};
-  return {shape, type_of(view.dtype), dense_strides(shape)};
+// The view as it lies; a scalar has one dimension.
+memory::desc layout_of(const bp_tensor_desc& view) {
+  if (view.rank == 0) return {{1}, type_of(view.dtype), Dims{1}};
+  return {shape_of(view), type_of(view.dtype), Dims(view.strides, view.strides + view.rank)};
 }
 
 template <class Attributes>
@@ -143,6 +142,20 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
+  // Where source and target have one layout, or a shape stands for several dimensions.
+  void want_dense() const {
+    const auto check = [](const bp_tensor_desc* views, uint32_t count) {
+      for (uint32_t i = 0; i < count; ++i) {
+        const bp_tensor_desc& view = views[i];
+        if (view.dtype != 0 && Dims(view.strides, view.strides + view.rank) != dense_strides(shape_of(view))) {
+          decline("the peer does this on dense operands only");
+        }
+      }
+    };
+    check(desc_.inputs, desc_.input_count);
+    check(desc_.outputs, desc_.output_count);
+  }
+
   // Takes the implementation that oneDNN puts first.
   template <class Description>
   Description keep(Description description) {
@@ -168,7 +181,8 @@ class Maker {
   }
 
   void matmul() {
-    const memory::desc a = dense(desc_.inputs[0]), b = dense(desc_.inputs[1]), out = dense(desc_.outputs[0]);
+    const memory::desc a = layout_of(desc_.inputs[0]), b = layout_of(desc_.inputs[1]),
+                       out = layout_of(desc_.outputs[0]);
     choose<dnnl::matmul>(a, b, out);
     bind(DNNL_ARG_SRC, a, inputs_[0]);
     bind(DNNL_ARG_WEIGHTS, b, inputs_[1]);
@@ -176,6 +190,7 @@ class Maker {
   }
 
   void linear() {
+    want_dense();
     if (desc_.input_count != 2 || attributes_of<bp_linear_attributes>(desc_).activation != BP_ACTIVATION_NONE) {
       decline("the peer does linear without bias and activation only");
     }
@@ -192,11 +207,12 @@ class Maker {
   }
 
   void convolution() {
+    want_dense();
     const auto& attributes = attributes_of<bp_conv_attributes>(desc_);
     if (desc_.input_count != 2 || attributes.activation != BP_ACTIVATION_NONE) {
       decline("the peer does conv without bias and activation only");
     }
-    const memory::desc x = dense(desc_.inputs[0]), y = dense(desc_.outputs[0]);
+    const memory::desc x = layout_of(desc_.inputs[0]), y = layout_of(desc_.outputs[0]);
     Dims w = shape_of(desc_.inputs[1]);
     if (attributes.groups > 1) {
       w[0] /= attributes.groups;
@@ -218,7 +234,8 @@ class Maker {
   }
 
   std::unique_ptr<Prepared> binary(dnnl::algorithm kind) {
-    const memory::desc a = dense(desc_.inputs[0]), b = dense(desc_.inputs[1]), out = dense(desc_.outputs[0]);
+    const memory::desc a = layout_of(desc_.inputs[0]), b = layout_of(desc_.inputs[1]),
+                       out = layout_of(desc_.outputs[0]);
     choose<dnnl::binary>(kind, a, b, out);
     bind(DNNL_ARG_SRC_0, a, inputs_[0]);
     bind(DNNL_ARG_SRC_1, b, inputs_[1]);
@@ -227,7 +244,8 @@ class Maker {
   }
 
   std::unique_ptr<Prepared> eltwise(dnnl::algorithm kind, float alpha = 0) {
-    const memory::desc x = dense(desc_.inputs[0]);
+    want_dense();
+    const memory::desc x = layout_of(desc_.inputs[0]);
     keep(dnnl_api::describe_eltwise(made_->engine, {}, kInference, kind, x, alpha, 0));
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, x, outputs_[0]);
@@ -235,7 +253,7 @@ class Maker {
   }
 
   std::unique_ptr<Prepared> reduction(dnnl::algorithm kind) {
-    const memory::desc x = dense(desc_.inputs[0]), y = dense(desc_.outputs[0]);
+    const memory::desc x = layout_of(desc_.inputs[0]), y = layout_of(desc_.outputs[0]);
     choose<dnnl::reduction>(kind, x, y, 0.0f, 0.0f);
     bind(DNNL_ARG_SRC, x, inputs_[0]);
     bind(DNNL_ARG_DST, y, outputs_[0]);
@@ -243,7 +261,8 @@ class Maker {
   }
 
   void softmax() {
-    const memory::desc x = dense(desc_.inputs[0]);
+    want_dense();
+    const memory::desc x = layout_of(desc_.inputs[0]);
     const auto axis = static_cast<int>(attributes_of<bp_axis_attributes>(desc_).axis);
     choose<dnnl_api::Softmax>(kInference, dnnl::algorithm::softmax_accurate, x, x, axis);
     bind(DNNL_ARG_SRC, x, inputs_[0]);
@@ -251,11 +270,12 @@ class Maker {
   }
 
   void layer_norm() {
+    want_dense();
     const auto& attributes = attributes_of<bp_norm_attributes>(desc_);
     const bp_tensor_desc& x = desc_.inputs[0];
     if (attributes.axes != 1u << (x.rank - 1u)) decline("it normalises over the last dimension only");
     if (desc_.input_count != 1) decline("the peer does layer_norm without scale and shift only");
-    const memory::desc layout = dense(x);
+    const memory::desc layout = layout_of(x);
     keep(dnnl_api::describe_layer_norm(made_->engine, {}, kInference, layout, attributes.epsilon,
                                        dnnl::normalization_flags::none));
     bind(DNNL_ARG_SRC, layout, inputs_[0]);
@@ -263,7 +283,7 @@ class Maker {
   }
 
   void reorder() {
-    const memory::desc from = dense(desc_.inputs[0]), to = dense(desc_.outputs[0]);
+    const memory::desc from = layout_of(desc_.inputs[0]), to = layout_of(desc_.outputs[0]);
     memory source = on(from, inputs_[0]), target = on(to, outputs_[0]);
     made_->primitive = dnnl::reorder(source, target);
     made_->arguments.insert({DNNL_ARG_FROM, source});
@@ -271,13 +291,14 @@ class Maker {
   }
 
   void max_pool() {
+    want_dense();
     const auto& attributes = attributes_of<bp_pool_attributes>(desc_);
     const auto spatial = [&](const int64_t(&values)[3], int64_t less) {
       Dims dims;
       for (uint32_t i = 0; i < attributes.spatial_rank; ++i) dims.push_back(values[i] - less);
       return dims;
     };
-    const memory::desc x = dense(desc_.inputs[0]), y = dense(desc_.outputs[0]);
+    const memory::desc x = layout_of(desc_.inputs[0]), y = layout_of(desc_.outputs[0]);
     choose<dnnl_api::Pooling>(kInference, dnnl::algorithm::pooling_max, x, y, spatial(attributes.stride, 0),
                               spatial(attributes.kernel, 0), spatial(attributes.dilation, 1),
                               spatial(attributes.pad_begin, 0), spatial(attributes.pad_end, 0));

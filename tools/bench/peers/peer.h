@@ -15,7 +15,7 @@ typedef struct bench_peer {
   const char* version; /* "2.6.3" */
   /* Host threads that it may use from now on. */
   void (*set_threads)(int threads);
-  /* Makes `desc` ready on dense host operands, which outlive it. Null if it cannot, with why in `why`. Nothing is thrown. */
+  /* Makes `desc` ready on host operands, which lie as their strides say and outlive it. Null if it cannot, with why in `why`. Nothing is thrown. */
   void* (*prepare)(const bp_op_desc* desc, void* const* inputs, void* const* outputs, char* why, uint64_t why_bytes);
   /* Does the work, to its end. 0, or not 0 if it failed. */
   int (*run)(void* prepared);

@@ -116,6 +116,10 @@ def ops():
     process = run(*short, "--shapes", shapes, "--filter", "add")
     tap.check("bench ops for people", process.returncode == 0 and all(word in process.stdout for word in
               ("reference:0", "LATENCY", "THROUGHPUT", "OF LIMIT", "add f32 64 64")), shown(process))
+    layouts = document("bench ops of strided views", "bench_ops", *short, "--shapes", file("strided.txt", "copy f32 32x16@1,0\nadd f32 8x8/2 8x8\nsoftmax f32 8x8@1,0 axis=1\n"))
+    tap.check("strided views are measured and summed up apart", all(row["device"]["measured"] for row in layouts["rows"]), layouts)
+    both = document("bench ops --decomposed", "bench_ops", *short, "--shapes", shapes, "--decomposed", "--no-peers")
+    tap.check("a composite says its path", [row["path"] for row in both["rows"]] == ["native", "native", "decomposed", "native"], both)
     process = run("ops", "--list", "--filter", "bert_base")
     tap.check("bench ops --list", process.returncode == 0 and "bert_base/softmax" in process.stdout and "resnet50" not in process.stdout,
               shown(process))

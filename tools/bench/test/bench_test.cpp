@@ -9,6 +9,7 @@
 
 #include "bench/compare.hpp"
 #include "bench/data.hpp"
+#include "bench/device_contestant.hpp"
 #include "bench/ops.hpp"
 #include "bench/sampling.hpp"
 #include "bench/shape_file.hpp"
@@ -44,6 +45,23 @@ TEST(ShapeFile, CasesAreRead) {
   EXPECT_EQ(cases[2].op.outputs[0].shape, (tool::Extents{4, 3}));
 }
 
+TEST(ShapeFile, AShapeMaySayHowItLies) {
+  const auto cases = tool::parse_shapes("add f32 2x3x4@2,0,1 2x3x4/5\nsort f32 4x9 -> 4x9@1,0/2 4x9 axis=1\n", "l.txt");
+  const tool::Operand &permuted = cases[0].op.inputs[0], &stepped = cases[0].op.inputs[1];
+  EXPECT_EQ(permuted.strides(), (tool::Extents{3, 1, 6}));
+  EXPECT_EQ(permuted.bytes(), 4u * 24);
+  EXPECT_EQ(stepped.strides(), (tool::Extents{60, 20, 5}));
+  EXPECT_EQ(stepped.bytes(), 4u * 24 * 5);
+  EXPECT_TRUE(cases[0].op.outputs[0].dense());
+  EXPECT_EQ(cases[1].op.outputs[0].strides(), (tool::Extents{2, 8}));
+  EXPECT_TRUE(cases[1].op.outputs[1].dense());
+  for (const char* word : {"2x3@1", "2x3@1,1", "2x3@2,0", "2x3@0,1,2", "2x3/0", "2x3/x", "2x3/2000", "2x3/2@0,1"}) {
+    const std::string said = complaint(std::string("copy f32 ") + word);
+    EXPECT_THAT(said, HasSubstr("model.txt:1")) << word;
+    EXPECT_THAT(said, HasSubstr(word));
+  }
+}
+
 TEST(ShapeFile, WhatIsWrongIsSaidWithItsLineAndWhatIsLegal) {
   EXPECT_THAT(complaint("add f32 4 4\nmatmull f32 2x2 2x2\n"), StartsWith("dir/model.txt:2: "));
   EXPECT_THAT(complaint("matmull f32 2x2"), HasSubstr("matmul"));
@@ -68,8 +86,8 @@ TEST(ShapeFile, TheBuiltInOnesAreOfModelsAndSizesOfAllKinds) {
   for (const tool::BenchCase& one : tool::built_in_shapes()) {
     if (groups.empty() || groups.back() != one.group) groups.push_back(one.group);
   }
-  EXPECT_THAT(groups,
-              ElementsAre("resnet50", "bert_base", "llama_7b_prefill", "llama_7b_decode", "unet", "tails", "tiny"));
+  EXPECT_THAT(groups, ElementsAre("resnet50", "bert_base", "llama_7b_prefill", "llama_7b_decode", "unet", "tails",
+                                  "tiny", "composites", "large"));
 }
 
 TEST(ShapeFile, AFilterIsABeginningAWordOrAPattern) {
@@ -91,6 +109,8 @@ TEST(Work, IsCountedByDefinition) {
   EXPECT_EQ(work("attention f32 1x2x5x8 1x2x7x8 1x2x7x8").flops, 2.0 * 2 * 5 * 7 * 16);
   EXPECT_EQ(work("add f32 10 10").flops, 0);
   EXPECT_EQ(work("add f32 10 10").bytes, 120);
+  EXPECT_EQ(work("gather f32 100x4 2x4 axis=0").bytes, 32.0 + 32 + 32);
+  EXPECT_EQ(work("gather f32 2x4 100x4 axis=0").bytes, 32.0 + 1600 + 1600);
   EXPECT_EQ(work("scatter f32 2x4 2x4 -> 6x4 axis=0").bytes, 32.0 + 32 + 2 * 96);
 }
 
@@ -215,6 +235,46 @@ TEST(Compare, AFileThatIsNoReportIsSaid) {
 }
 
 // What a device or a plugin calls itself does not become markup.
+TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
+  tool::OpsReport report;
+  const auto add = [&](const char* text, double flops, double ratio, bool dense, double share) {
+    tool::OpRow& row = report.rows.emplace_back();
+    row.group = "g";
+    row.text = text;
+    row.dense = dense;
+    row.work = {flops, 128 << 20};
+    row.memory_bound = flops == 0;
+    row.of_limit = tool::Figure{share, share, share, 1};
+    tool::Performance& peer = row.peers.emplace_back();
+    peer.name = "peer";
+    if (ratio > 0) peer.ratio = tool::Figure{ratio, ratio, ratio, 1};
+  };
+  add("a", 1, 0.5, true, 0.9);
+  add("b", 1, 2, true, 0.9);
+  add("c", 0, 3, true, 0.8);
+  add("d", 0, 0, false, 0.4);
+  add("failed", 1, 0.1, true, 0.1);
+  report.rows.back().device.reason = "it cannot";
+  const std::vector<tool::Summary> all = tool::summaries_of(report);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].what, "peer/device, bound by operations");
+  EXPECT_EQ(all[0].cases, 2u);
+  EXPECT_DOUBLE_EQ(all[0].mean, 1);
+  EXPECT_DOUBLE_EQ(all[0].worst, 0.5);
+  EXPECT_EQ(all[0].worst_case, "g/a");
+  EXPECT_EQ(all[1].what, "peer/device, bound by memory");
+  EXPECT_DOUBLE_EQ(all[1].mean, 3);
+  EXPECT_EQ(all[2].what, "share of a copy, 64 MiB and more, dense");
+  EXPECT_DOUBLE_EQ(all[2].worst, 0.8);
+  EXPECT_EQ(all[3].what, "share of a copy, 64 MiB and more, strided");
+  EXPECT_EQ(all[3].worst_case, "g/d");
+}
+
+TEST(Contestants, ACopyOnThreadsEnds) {
+  tool::MemcpyContestant copy(3 << 20, 3);
+  EXPECT_GT(copy.time(5, false), 0);
+}
+
 TEST(Report, ThePageEscapesWhatItIsTold) {
   tool::OpsReport report;
   report.device = "<b>:0";
