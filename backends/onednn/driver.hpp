@@ -47,6 +47,7 @@ class Driver : public kit::HostDriver {
     add_rows(kernels());
     add_reduce(kernels());
     add_lanes(kernels());
+    add_gradients(kernels());
     add_conv(kernels());
     add_linear(kernels());
     add_attention(kernels());

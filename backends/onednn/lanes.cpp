@@ -7,23 +7,12 @@
 #include <backplane/kit/types.hpp>
 
 #include "ops.hpp"
-#include "threads.hpp"
+#include "packed.hpp"
 
 namespace backplane::onednn {
 namespace {
 
 using namespace kit;
-
-constexpr int64_t kGrain = int64_t{1} << 16;  // elements that are worth a thread
-
-// Divides rows among threads: body(first row, row behind the last).
-template <class Body>
-void each_row(int64_t rows, int64_t length, const Body& body) {
-  parallel(rows * length, kGrain, [&](int part, int parts) noexcept {
-    const Range range = range_of(rows, part, parts);
-    body(range.begin, range.end);
-  });
-}
 
 void run_softmax(const Call& call) {
   const View &x = call.in(0), &y = call.out();
@@ -37,12 +26,8 @@ void run_softmax(const Call& call) {
 }
 
 Status prepare_softmax(const CheckedDesc& checked, Prepared& prepared) {
-  const bp_tensor_desc& x = checked.desc.inputs[0];
-  const uint32_t axis = checked.attributes.as<bp_axis_attributes>().axis;
-  if (x.rank == 0 || axis + 1 != x.rank) {
-    return unsupported(checked.op->name, ": axis ", axis, " of rank ", uint32_t{x.rank},
-                       " is not here, the last one is; permute, or let core decompose it");
-  }
+  Status status = want_last_axis(checked, checked.attributes.as<bp_axis_attributes>().axis);
+  if (!status.ok()) return status;
   prepared.any_size = true;
   return {};
 }
@@ -66,8 +51,7 @@ void run_norm(const Call& call) {
   if (elements == 0) return;
   const bool centred = call.op->id == BP_OP_LAYER_NORM;
   const auto& attributes = call.attributes<bp_norm_attributes>();
-  int64_t length = 1;
-  for (uint32_t d = 0; d < x.rank; ++d) length *= (attributes.axes >> d & 1u) != 0 ? x.shape[d] : 1;
+  const int64_t length = row_length(x, attributes.axes);
   const auto input = [&](std::size_t i) { return i < call.inputs.size() ? call.inputs[i].data : nullptr; };
   const auto output = [&](std::size_t i) {
     return i < call.outputs.size() && call.outputs[i].dtype != 0 ? &call.outputs[i] : nullptr;
@@ -86,28 +70,9 @@ void run_norm(const Call& call) {
   });
 }
 
-// All operands of one dtype, or absent.
-bool of_one_dtype(const bp_op_desc& desc) {
-  const uint32_t dtype = desc.inputs[0].dtype;
-  const auto fits = [&](const bp_tensor_desc& view) { return view.dtype == dtype || view.dtype == 0; };
-  return std::all_of(desc.inputs, desc.inputs + desc.input_count, fits) &&
-         std::all_of(desc.outputs, desc.outputs + desc.output_count, fits);
-}
-
 Status prepare_norm(const CheckedDesc& checked, Prepared& prepared) {
-  const bp_tensor_desc& x = checked.desc.inputs[0];
-  const uint32_t axes = checked.attributes.as<bp_norm_attributes>().axes;
-  const uint32_t all = (1u << x.rank) - 1;
-  uint32_t trailing = 0;  // the least trailing set that holds `axes`
-  while ((trailing & axes) != axes && trailing != all) trailing = (trailing >> 1) | (1u << (x.rank - 1));
-  if (x.rank == 0 || axes == 0 || (axes & ~all) != 0 || trailing != axes) {
-    return unsupported(checked.op->name, ": the axes mask ", axes, " of rank ", uint32_t{x.rank},
-                       " is not here, trailing axes are; permute, or let core decompose it");
-  }
-  if (!of_one_dtype(checked.desc)) {
-    return unsupported(checked.op->name,
-                       ": operands of several dtypes are not here; cast to one, or let core decompose it");
-  }
+  Status status = want_trailing_axes(checked, checked.desc.inputs[0], checked.attributes.as<bp_norm_attributes>().axes);
+  if (!status.ok()) return status;
   prepared.any_size = true;
   return {};
 }

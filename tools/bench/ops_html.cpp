@@ -76,7 +76,7 @@ std::string ops_html(const OpsReport& report) {
   for (const Summary& one : summaries_of(report)) {
     together += fmt::format(
         "<tr><th>{}</th><td class=\"n\">{}</td><td class=\"n\">{:.2f}</td><td class=\"n\">{:.2f}</td>"
-        "<td class=\"small t\">{}</td></tr>",
+        "<td class=\"small t gap\">{}</td></tr>",
         safe(one.what), one.cases, one.mean, one.worst, safe(one.worst_case));
   }
   if (!together.empty()) {
@@ -84,7 +84,7 @@ std::string ops_html(const OpsReport& report) {
         "<section><h2>Together</h2><div class=\"wide\"><table class=\"plain\"><thead><tr><th></th><th "
         "class=\"n\">cases</th>"
         "<th class=\"n\">geometric mean</th><th "
-        "class=\"n\">worst</th><th>in</th></tr></thead><tbody>{}</tbody></table></div>"
+        "class=\"n\">worst</th><th class=\"gap\">in</th></tr></thead><tbody>{}</tbody></table></div>"
         "</section>\n",
         together);
   }
@@ -101,7 +101,7 @@ std::string ops_html(const OpsReport& report) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><title>{0}: operators</title>\n<style>{1}"
-      "svg .peer{{fill:var(--none)}}.chart{{width:34%;min-width:120px}}.plain "
+      "svg .peer{{fill:var(--none)}}.gap{{padding-left:1.5em}}.chart{{width:34%;min-width:120px}}.plain "
       "svg{{margin:0}}</style></head>\n<body><main>\n"
       "<header><p class=\"kind\">Backplane benchmark of operators</p>\n<div class=\"verdict\"><div><h1>{0}</h1>\n"
       "<p class=\"who t\">{2} <span>plugin {3}</span></p>\n<p class=\"small t\">{4} · {5} threads · "
