@@ -34,6 +34,36 @@ void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chos
   verb->callback([&] { chosen = [&] { return bench_ops(options.session, options.bench_ops); }; });
 }
 
+constexpr const char* bench_model_examples = R"(Examples:
+  backplane bench model --device onednn:0 --threads 1 --html models.html
+  backplane bench model --filter gpt_decode --json
+  backplane bench model --device reference:0 --small --no-peers)";
+
+void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& chosen) {
+  CLI::App* verb = bench.add_subcommand(
+      "model", "whole models with random weights, beside other libraries, and a decode that grows");
+  BenchModelOptions& model = options.bench_model;
+  verb->add_option("--plugin,-p", model.plugin, "path of a plugin's library, or its name; its first device");
+  verb->add_option("--device,-d", model.device, "plugin:index; default: as the library chooses");
+  add_each(verb, "--filter,-f", model.filters, "bert_layer, resnet_block, gpt_step or gpt_decode; default: all");
+  verb->add_option("--threads", model.threads, "host threads of the plugin and the peers; default: one a processor")
+      ->check(CLI::Range(1, 4096));
+  verb->add_option("--seconds", model.seconds, "a model, about")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 3600.0));
+  verb->add_option("--steps", model.steps, "of the decode")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{2}, int64_t{65536}));
+  verb->add_option("--html", model.html, "also write a page with charts to this file");
+  verb->add_option("--peers", model.peer_folder, "folder of the peers; default: the installed ones")
+      ->envname("BACKPLANE_BENCH_PEERS");
+  verb->add_flag("!--no-peers", model.peers, "the device alone");
+  verb->add_flag("--small", model.small, "small sizes: shows that all of it runs, not how fast");
+  verb->add_flag("--quiet,-q", model.quiet, "no progress on standard error");
+  verb->footer(bench_model_examples);
+  verb->callback([&] { chosen = [&] { return bench_model(options.session, options.bench_model); }; });
+}
+
 void add_bench_memory(CLI::App& bench, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = bench.add_subcommand("memory", "copies, transfers and allocations of a device, by size");
   BenchMemoryOptions& memory = options.bench_memory;
@@ -81,6 +111,7 @@ void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen) {
   bench->require_subcommand(1);
   bench->fallthrough();
   add_bench_ops(*bench, options, chosen);
+  add_bench_model(*bench, options, chosen);
   add_bench_memory(*bench, options, chosen);
   add_bench_compare(*bench, options, chosen);
   add_bench_dispatch(*bench, options, chosen);

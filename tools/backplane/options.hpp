@@ -21,6 +21,7 @@ struct Options {
   RunOptions run;
   BenchOptions bench;
   BenchOpsOptions bench_ops;
+  BenchModelOptions bench_model;
   BenchMemoryOptions bench_memory;
   BenchCompareOptions bench_compare;
   CertifyOptions certify;

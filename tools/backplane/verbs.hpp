@@ -58,6 +58,18 @@ struct BenchOpsOptions {
 };
 int bench_ops(Session& session, const BenchOpsOptions& options);
 
+struct BenchModelOptions {
+  std::string plugin, device;        // as of bench ops
+  std::vector<std::string> filters;  // names of models; none: all
+  std::string html;                  // file of the page; empty: none
+  std::string peer_folder;           // empty: where the command's own are
+  int threads = 0;                   // 0: each processor that the process may use
+  double seconds = 5;                // a model
+  int64_t steps = 512;               // of the decode
+  bool peers = true, small = false, quiet = false;
+};
+int bench_model(Session& session, const BenchModelOptions& options);
+
 struct BenchMemoryOptions {
   std::string plugin, device;  // as of bench ops
   uint64_t most_bytes = uint64_t{64} << 20;

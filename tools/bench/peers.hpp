@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/data.hpp"
+#include "bench/model_graph.hpp"
 #include "bench/sampling.hpp"
 
 namespace tool {
@@ -30,6 +31,12 @@ class Peer {
   // Null with why where the peer has nothing of the kind. `op` and `data` outlive what comes back. One at a time. Throws Failure
   // where the peer itself has ended.
   virtual std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) = 0;
+  // The same for a whole model, whose data is that of graph.make_data().
+  virtual std::unique_ptr<PeerContestant> prepare_model(const ModelGraph&, const std::vector<HostBlock>&,
+                                                        std::string* why) {
+    *why = "the peer runs single operators only";
+    return nullptr;
+  }
 };
 
 // Every peer of a folder, libraries by name and then processes, and what is wrong with those that cannot be used.

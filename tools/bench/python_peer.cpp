@@ -153,8 +153,9 @@ class TemporaryFolder {
 // What a process gave last is only good until it prepares the next case: one contestant at a time.
 class PythonContestant final : public PeerContestant {
  public:
-  PythonContestant(LineProcess& process, const OpCase& op, const Message& prepared)
-      : process_(process), outputs_(make_outputs(op)), first_ns_(prepared.at("ns").get<double>()) {
+  // `outputs` has the sizes that the case has.
+  PythonContestant(LineProcess& process, std::vector<HostBlock> outputs, const Message& prepared)
+      : process_(process), outputs_(std::move(outputs)), first_ns_(prepared.at("ns").get<double>()) {
     const auto files = prepared.at("outputs").get<std::vector<std::string>>();
     while (outputs_.size() > files.size()) outputs_.pop_back();
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -212,13 +213,7 @@ class PythonPeer final : public Peer {
     }
     for (size_t i = 0; i < data.inputs.size(); ++i) {
       const std::string path = folder.file(fmt::format("input{}", i));
-      std::ofstream file(path, std::ios::binary);
-      file.write(reinterpret_cast<const char*>(data.inputs[i].data()),
-                 static_cast<std::streamsize>(data.inputs[i].bytes()));
-      if (!file.flush()) {
-        *why = "its inputs cannot be written to a temporary file";
-        return nullptr;
-      }
+      if (!write_block(path, data.inputs[i], why)) return nullptr;
       request["inputs"][i].push_back(path);
     }
     request["attributes"] = Message::parse(op.attributes.json().text());
@@ -228,10 +223,57 @@ class PythonPeer final : public Peer {
       *why = answer["error"].get<std::string>();
       return nullptr;
     }
-    return std::make_unique<PythonContestant>(*process_, op, answer);
+    return std::make_unique<PythonContestant>(*process_, make_outputs(op), answer);
+  }
+
+  std::unique_ptr<PeerContestant> prepare_model(const ModelGraph& graph, const std::vector<HostBlock>& data,
+                                                std::string* why) override {
+    const TemporaryFolder folder;
+    Message request = {
+        {"do", "prepare_model"}, {"threads", threads_}, {"values", Message::array()}, {"nodes", Message::array()}};
+    std::vector<HostBlock> outputs;
+    for (size_t i = 0; i < graph.values().size(); ++i) {
+      const Value& value = graph.values()[i];
+      Message described = {{"role", role_name(value.role)}, {"shape", value.shape}};
+      if (value.role == Role::output) outputs.emplace_back(bytes_of(value));
+      if (data[i].bytes() > 0) {
+        described["file"] = folder.file(fmt::format("value{}", i));
+        if (!write_block(described["file"].get<std::string>(), data[i], why)) return nullptr;
+      }
+      request["values"].push_back(described);
+    }
+    for (const Node& node : graph.nodes()) {
+      Message described = {{"op", node.op.name}, {"inputs", Message::array()}, {"outputs", Message::array()}};
+      described["attributes"] = Message::parse(node.attributes.json().text());
+      for (const View& view : node.inputs) described["inputs"].push_back(view_message(view));
+      for (const View& view : node.outputs) described["outputs"].push_back(view_message(view));
+      request["nodes"].push_back(described);
+    }
+    const Message answer = process_->ask(request);
+    if (answer.contains("error")) {
+      *why = answer["error"].get<std::string>();
+      return nullptr;
+    }
+    return std::make_unique<PythonContestant>(*process_, std::move(outputs), answer);
   }
 
  private:
+  static bool write_block(const std::string& path, const HostBlock& block, std::string* why) {
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(block.bytes()));
+    if (file.flush()) return true;
+    *why = "its inputs cannot be written to a temporary file";
+    return false;
+  }
+  static Message view_message(const View& view) {
+    if (view.number) return {{"number", *view.number}};
+    Message message = {{"value", view.value}};
+    if (!view.reshape.empty()) message["reshape"] = view.reshape;
+    if (view.slice) message["slice"] = {view.slice->axis, view.slice->begin, view.slice->end};
+    if (!view.permute.empty()) message["permute"] = view.permute;
+    return message;
+  }
+
   std::unique_ptr<LineProcess> process_;
   std::string name_, version_;
   int threads_ = 1;

@@ -8,7 +8,8 @@ namespace tool {
 
 struct Work {
   double flops = 0;  // a multiplication and an addition are two; 0: the operator is bound by memory, and bytes count
-  double bytes = 0;  // inputs and outputs, once each; an output that is read too, twice; of a gather's table what is taken
+  double bytes =
+      0;  // inputs and outputs, once each; an output that is read too, twice; of a gather's table what is taken
 };
 
 Work work_of(const OpCase& op);

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Python peers of `backplane bench ops`: peer.py torch|onnxruntime. A process that answers line by line on its standard streams.
+"""Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime. A process that answers line by line on its standard streams.
 
 First line out: {"name": .., "version": ..}, or {"error": why}. Then for each line in one line out:
   {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..], "outputs": [[dtype, shape], ..], "attributes": {..},
    "threads": n}          -> {"ns": of the first call, "outputs": [file, ..]} or {"error": why}
+  {"do": "prepare_model", "values": [{"role", "shape", "file"}, ..], "nodes": [{"op", "attributes", "inputs": [view, ..],
+   "outputs": [view, ..]}, ..], "threads": n}   -> the same, with the values of role output. A view is {"value": index, "reshape",
+   "slice": [axis, begin, end], "permute"}, in this order and each but the value optional, or {"number": n}. All are f32
   {"do": "time", "calls": n} -> {"ns": that n calls took}
   {"do": "release"}       -> {}
 Times are taken here, so that the pipe is not in them. Files are raw, dense, in the machine's byte order."""
@@ -89,6 +92,57 @@ class Torch:
             return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
         raise Unsupported("the peer has no such operator")
 
+    # Nodes as closures over a list of tensors. A cache is written in place, as eager programs do.
+    def prepare_model(self, model):
+        torch, functional = self.torch, self.torch.nn.functional
+        torch.set_num_threads(model["threads"])
+        values = [self.tensor("f32", value["shape"], value["file"]) if "file" in value else torch.empty(value["shape"])
+                  for value in model["values"]]
+
+        def seen(view):
+            if "number" in view:
+                return torch.tensor(view["number"])
+            tensor = values[view["value"]]
+            if "reshape" in view:
+                tensor = tensor.reshape(view["reshape"])
+            if "slice" in view:
+                axis, begin, end = view["slice"]
+                tensor = tensor.narrow(axis, begin, end - begin)
+            return tensor.permute(view["permute"]) if "permute" in view else tensor
+
+        def store(view, result):
+            if "slice" in view:
+                seen(view).copy_(result)
+                return
+            if "permute" in view:
+                result = result.permute([view["permute"].index(axis) for axis in range(result.dim())])
+            values[view["value"]] = result.reshape(model["values"][view["value"]]["shape"])
+
+        def computed(node):
+            op, attributes, inputs = node["op"], node["attributes"], [seen(view) for view in node["inputs"]]
+            if op == "linear":
+                return activated(functional.linear(*inputs), int(attributes["activation"]))
+            if op == "conv":
+                pad, stride = ([int(value) for value in attributes[name][:2]] for name in ("pad_begin", "stride"))
+                return activated(functional.conv2d(*inputs, stride, pad), int(attributes["activation"]))
+            if op == "layer_norm":
+                return functional.layer_norm(inputs[0], inputs[0].shape[-1:], *inputs[1:], attributes["epsilon"])
+            if op == "attention":
+                return functional.scaled_dot_product_attention(*inputs, scale=attributes["scale"])
+            return {"add": torch.add, "max": torch.maximum, "copy": lambda x: x}[op](*inputs)
+
+        def activated(x, activation):
+            return {0: lambda x: x, 1: functional.relu, 2: functional.gelu}[activation](x)
+
+        results = [index for index, value in enumerate(model["values"]) if value["role"] == "output"]
+
+        def call():
+            for node in model["nodes"]:
+                store(node["outputs"][0], computed(node))
+            return [values[index] for index in results]
+
+        return call
+
     def bytes_of(self, tensor):
         return tensor.contiguous().view(self.torch.uint8).numpy().tobytes() if tensor.dim() else tensor.reshape(1).view(
             self.torch.uint8).numpy().tobytes()
@@ -161,6 +215,109 @@ class OnnxRuntime:
         call.kept = values
         return call
 
+    # One graph; the runtime fuses what it can. A cache comes in as what is there already, and the node that writes it joins the two.
+    def prepare_model(self, model):
+        helper, numpy = self.onnx.helper, self.numpy
+        nodes, initializers, inputs, names = [], [], [], [f"v{index}" for index in range(len(model["values"]))]
+        arrays = {}
+
+        def array_of(value):
+            return numpy.fromfile(value["file"], numpy.float32).reshape(value["shape"])
+
+        def constant(array):
+            name = f"c{len(initializers)}"
+            initializers.append(self.onnx.numpy_helper.from_array(array, name))
+            return name
+
+        def emit(kind, given, **attributes):
+            name = f"n{len(nodes)}"
+            nodes.append(helper.make_node(kind, given, [name], **attributes))
+            return name
+
+        def reshaped(name, shape):
+            return emit("Reshape", [name, constant(numpy.array(shape, numpy.int64))])
+
+        # Caches of which a node reads what stands before its own.
+        past = {view["value"]: view["slice"] for node in model["nodes"] for view in node["outputs"] if "slice" in view}
+        for index, value in enumerate(model["values"]):
+            if value["role"] == "weight":
+                initializers.append(self.onnx.numpy_helper.from_array(array_of(value), names[index]))
+            elif "file" in value:
+                data = array_of(value)
+                if index in past:
+                    data = numpy.ascontiguousarray(numpy.take(data, range(past[index][1]), past[index][0]))
+                arrays[names[index]] = data
+                inputs.append(helper.make_tensor_value_info(names[index], self.onnx.TensorProto.FLOAT, data.shape))
+
+        def seen(view):
+            if "number" in view:
+                return constant(numpy.array(view["number"], numpy.float32))
+            name = names[view["value"]]
+            if "reshape" in view:
+                name = reshaped(name, view["reshape"])
+            return emit("Transpose", [name], perm=view["permute"]) if "permute" in view else name
+
+        def activated(name, activation):
+            if activation == 0:
+                return name
+            if activation == 1:
+                return emit("Relu", [name])
+            half = emit("Mul", [name, constant(numpy.array(0.5, numpy.float32))])
+            error = emit("Erf", [emit("Div", [name, constant(numpy.array(2 ** 0.5, numpy.float32))])])
+            return emit("Mul", [half, emit("Add", [error, constant(numpy.array(1, numpy.float32))])])
+
+        for node in model["nodes"]:
+            op, attributes, out, given = node["op"], node["attributes"], node["outputs"][0], [seen(view) for view in node["inputs"]]
+            if op == "linear":
+                result = activated(emit("Gemm", given, transB=1), int(attributes["activation"]))
+            elif op == "conv":
+                pads = [int(value) for name in ("pad_begin", "pad_end") for value in attributes[name][:2]]
+                result = activated(emit("Conv", given, pads=pads, strides=[int(value) for value in attributes["stride"][:2]]),
+                                   int(attributes["activation"]))
+            elif op == "layer_norm":
+                result = emit("LayerNormalization", given, axis=-1, epsilon=attributes["epsilon"])
+            elif op == "attention":
+                product = emit("MatMul", [given[0], emit("Transpose", [given[1]], perm=[0, 1, 3, 2])])
+                scaled = emit("Mul", [product, constant(numpy.array(attributes["scale"], numpy.float32))])
+                result = emit("MatMul", [emit("Softmax", [scaled], axis=-1), given[2]])
+            elif op == "copy" and out["value"] in past:
+                result = emit("Concat", [names[out["value"]], given[0]], axis=out["slice"][0])
+            elif op in ("add", "max"):
+                result = emit({"add": "Add", "max": "Max"}[op], given)
+            else:
+                raise Unsupported(f"the peer has no {op} in a model")
+            if "permute" in out:
+                result = emit("Transpose", [result], perm=[out["permute"].index(axis) for axis in range(len(out["permute"]))])
+            if "reshape" in out:
+                result = reshaped(result, model["values"][out["value"]]["shape"])
+            names[out["value"]] = result
+        outputs = [(names[index], value["shape"]) for index, value in enumerate(model["values"]) if value["role"] == "output"]
+        graph = helper.make_graph(nodes, "model", inputs, [helper.make_tensor_value_info(name, self.onnx.TensorProto.FLOAT, shape)
+                                                           for name, shape in outputs], initializers)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        made.ir_version = 8
+        return self.bound(made, arrays, outputs, model["threads"])
+
+    # A function that runs the model on bound values, so that a run copies nothing.
+    def bound(self, made, arrays, outputs, threads):
+        options = self.runtime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = self.runtime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        binding = session.io_binding()
+        values = {name: self.runtime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
+        for name, value in values.items():
+            binding.bind_ortvalue_input(name, value)
+        results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, self.numpy.float32) for _, shape in outputs]
+        for (name, _), value in zip(outputs, results):
+            binding.bind_ortvalue_output(name, value)
+
+        def call():
+            session.run_with_iobinding(binding)
+            return results
+
+        call.kept = values
+        return call
+
     def bytes_of(self, value):
         return value.numpy().tobytes()
 
@@ -185,9 +342,9 @@ def main(kind):
         for line in sys.stdin:
             request = json.loads(line)
             try:
-                if request["do"] == "prepare":
+                if request["do"] in ("prepare", "prepare_model"):
                     begin = time.perf_counter_ns()
-                    call = peer.prepare(request)
+                    call = peer.prepare(request) if request["do"] == "prepare" else peer.prepare_model(request)
                     results = call()
                     ns = time.perf_counter_ns() - begin
                     files = []

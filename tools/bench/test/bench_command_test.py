@@ -159,6 +159,58 @@ def processes():
               peer)
 
 
+# A peer of models: it answers with outputs of the right size, and of no sense.
+model_script = """
+import json, os, sys
+def answer(value):
+    print(json.dumps(value), flush=True)
+answer({"name": sys.argv[1], "version": "1"})
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["do"] == "prepare_model":
+        shape = [value["shape"] for value in request["values"] if value["role"] == "output"][0]
+        bytes = 4
+        for extent in shape:
+            bytes *= extent
+        path = os.path.join(os.environ["PEER_WORK"], "output")
+        open(path, "wb").write(b"?" * bytes)
+        answer({"ns": 1000, "outputs": [path]} if request["nodes"][0]["op"] != "conv" else {"error": "it has no images"})
+    else:
+        answer({"ns": 1})
+"""
+
+
+def model():
+    short = ("model", "--device", "reference:0", "--small", "--seconds", "0.01", "--threads", "1", "--quiet")
+    page = os.path.join(work, "models.html")
+    value = document("bench model --json", "bench_model", *short, "--no-peers", "--steps", "24", "--html", page)
+    rows = {row["model"]: row for row in value.get("rows", [])}
+    tap.check("bench model measures every model", list(rows) == ["bert_layer", "resnet_block", "gpt_step"] and all(
+        row["device"]["measured"] and row["device"]["latency_ns"]["samples"] >= 1 and row["device"]["first_ns"] > 0 and row["flops"] > 0
+        and row["device"]["device_peak_bytes"] > 0 for row in rows.values()), rows)
+    tap.check("the reference plugin runs composites as primitives, and makes its plans in the first run", all(
+        row["decomposed"] > 0 and row["plans_first"] > 0 and row["plans_after"] == 0 for row in rows.values()), rows)
+    decode = value.get("decode", {})
+    tap.check("a decode whose cache grows makes no plan behind its first steps", decode.get("measured") and decode["plans_after"] == 0
+              and decode["plans_warm"] > 0 and decode["class_hits"] > 0 and decode["ratio"]["samples"] == 16, decode)
+    html = open(page, encoding="utf-8").read()
+    tap.check("the page of models has charts and no reference to the outside", html.count("<svg") == 5 and "http" not in html
+              and "<link" not in html and "gpt_decode" in html, html[:500])
+    process = run(*short, "--no-peers", "--steps", "2")
+    tap.check("bench model for people", process.returncode == 0 and all(word in process.stdout for word in
+              ("reference:0", "LATENCY", "bert_layer", "plans made", "2 steps of a GPT decode")), shown(process))
+    folder = os.path.join(work, "model_peers")
+    os.mkdir(folder)
+    file("model_peers/peer.py", model_script)
+    value = document("bench model beside peers", "bench_model", *short, "--filter", "bert_layer", "--filter", "resnet_block", "--peers", folder)
+    reasons = {row["model"]: row["peers"][0]["reason"] for row in value["rows"]}
+    tap.check("a peer whose model differs has no times", "differs from the device's" in reasons.get("bert_layer", "") and "decode" not in value
+              and "geometric_mean" not in value["peers"][0], value)
+    tap.check("what a peer cannot run is said", reasons.get("resnet_block") == "it has no images", reasons)
+    refused("a model that is none", ["none", "bert_layer", "zebra"], "model", "--filter", "zebra", "--device", "reference:0", "--no-peers")
+    refused("a page of models that cannot be written", ["--html", "/nowhere/page.html"], "model", "--html", "/nowhere/page.html")
+
+
 def memory():
     value = document("bench memory --json", "bench_memory", "memory", "--device", "reference:0", "--seconds", "0.01", "--most", "8192")
     what = {row["what"] for row in value.get("rows", [])}
@@ -191,6 +243,7 @@ try:
     made = ops()
     refusals()
     processes()
+    model()
     compare(made, memory())
 finally:
     shutil.rmtree(work)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/device_model.hpp"
+
+#include "measure.hpp"
+
+namespace tool {
+namespace {
+
+constexpr uint64_t wait_ns = 600'000'000'000;  // a benchmark does not wait for ever
+
+backplane::Dims dims(const Extents& extents) {
+  return backplane::Dims(std::span<const int64_t>(extents.data(), extents.size()));
+}
+
+}  // namespace
+
+DeviceModel::DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data)
+    : stream_(device), values_(graph.values()) {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const backplane::Tensor& tensor =
+        tensors_.emplace_back(backplane::Tensor::empty(stream_, BP_F32, dims(values_[i].shape)));
+    if (data[i].bytes() == 0) continue;
+    call(bph_copy_in, stream_.get(), tensor.view().buffer, tensor.offset(), static_cast<const void*>(data[i].data()),
+         uint64_t{data[i].bytes()});
+  }
+  call(bph_stream_wait, stream_.get(), wait_ns);
+  use_nodes(graph);
+}
+
+backplane::Tensor DeviceModel::view_of(const View& view, const Extents& broadcast) const {
+  if (view.number) return backplane::Tensor::scalar(BP_F32, *view.number).broadcast_to(dims(broadcast));
+  backplane::Tensor tensor = tensors_[view.value];
+  if (!view.reshape.empty()) tensor = tensor.reshape(dims(view.reshape));
+  if (view.slice) tensor = tensor.slice(view.slice->axis, view.slice->begin, view.slice->end);
+  if (!view.permute.empty()) tensor = tensor.permute(dims(view.permute));
+  return tensor;
+}
+
+void DeviceModel::use_nodes(const ModelGraph& graph) {
+  steps_.clear();
+  for (const Node& node : graph.nodes()) {
+    Step& step = steps_.emplace_back(node);
+    const Extents& out = values_[node.outputs.front().value].shape;
+    for (const View& view : node.inputs) step.inputs.push_back(view_of(view, out));
+    for (const View& view : node.outputs) step.outputs.push_back(view_of(view, out));
+    step.call = sized<bph_call>();
+    step.call.op = node.op.op;
+  }
+  for (Step& step : steps_) {  // which move no more
+    step.call.attributes = step.attributes.data();
+    step.call.inputs = step.inputs.data();
+    step.call.outputs = step.outputs.data();
+    step.call.input_count = static_cast<uint32_t>(step.inputs.size());
+    step.call.output_count = static_cast<uint32_t>(step.outputs.size());
+  }
+}
+
+double DeviceModel::time(uint32_t calls, bool wait_each) {
+  return timed_ns([&] {
+    for (uint32_t i = 0; i < calls; ++i) {
+      for (const Step& step : steps_) call(bph_execute, stream_.get(), &step.call);
+      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), wait_ns);
+    }
+  });
+}
+
+std::vector<HostBlock> DeviceModel::outputs() const {
+  std::vector<HostBlock> outputs;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].role != Role::output) continue;
+    const HostBlock& block = outputs.emplace_back(bytes_of(values_[i]));
+    call(bph_copy_out, stream_.get(), static_cast<void*>(block.data()), tensors_[i].view().buffer, tensors_[i].offset(),
+         uint64_t{block.bytes()});
+  }
+  return outputs;
+}
+
+}  // namespace tool

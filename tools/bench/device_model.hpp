@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model on a Backplane device: its operators called one after the other on a stream.
+#pragma once
+
+#include "bench/model_graph.hpp"
+#include "bench/sampling.hpp"
+#include "host.hpp"
+
+namespace tool {
+
+class DeviceModel final : public Contestant {
+ public:
+  // `data` as of graph.make_data(). Keeps neither.
+  DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data);
+
+  // The nodes of another graph over the same values: another length of the same caches.
+  void use_nodes(const ModelGraph& graph);
+  double time(uint32_t calls, bool wait_each) override;
+  // The values of role output, in order.
+  std::vector<HostBlock> outputs() const;
+
+ private:
+  struct Step {
+    explicit Step(const Node& node) : attributes(node.attributes) {}
+    AttributeBlock attributes;
+    std::vector<bph_tensor> inputs, outputs;
+    bph_call call;
+  };
+  backplane::Tensor view_of(const View& view, const Extents& broadcast) const;
+
+  Stream stream_;
+  std::vector<Value> values_;
+  std::vector<backplane::Tensor> tensors_;  // one a value
+  std::vector<Step> steps_;
+};
+
+}  // namespace tool

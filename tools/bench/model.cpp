@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane bench model`: whole models with random weights on a device, beside what else runs them.
+#include "bench/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "bench/decode.hpp"
+#include "bench/device_model.hpp"
+#include "bench/models.hpp"
+#include "bench/peers.hpp"
+#include "bench/process_memory.hpp"
+#include "bench/target.hpp"
+#include "measure.hpp"
+#include "verbs.hpp"
+
+namespace tool {
+namespace {
+
+constexpr const char* decode_name = "gpt_decode";
+
+class ModelBench {
+ public:
+  ModelBench(const Session& session, const BenchModelOptions& options)
+      : options_(options),
+        size_(options.small ? ModelSize::small : ModelSize::full),
+        target_(session, {options.plugin, options.device, options.threads}) {
+    plan_.seconds = options.seconds;
+    plan_.sample_s = 0.02;  // a run takes milliseconds
+    if (options.peers) {
+      Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
+      peers_ = std::move(found.usable);
+      report_.notes = std::move(found.faults);
+    }
+    for (const auto& peer : peers_) {
+      peer->set_threads(target_.threads());
+      report_.peers.emplace_back(peer->name(), peer->version());
+    }
+    report_.device = target_.name();
+    report_.description = target_.info().name;
+    report_.plugin_version = target_.version();
+    report_.threads = target_.threads();
+    report_.takes_threads = target_.takes_threads();
+    report_.small = options.small;
+    report_.seconds = options.seconds;
+    report_.started = now_text();
+    report_.machine = machine_text();
+    if (!target_.takes_threads()) {
+      report_.notes.push_back(fmt::format("{} has no option 'threads' and runs with as many as it likes; peers use {}",
+                                          target_.name(), target_.threads()));
+    }
+  }
+
+  ModelReport run() {
+    size_t chosen = 0;
+    for (const ModelGraph& graph : all_models(size_)) {
+      if (!is_chosen(graph.name())) continue;
+      ++chosen;
+      say(graph.name());
+      report_.rows.push_back(measure(graph));
+    }
+    if (is_chosen(decode_name)) {
+      ++chosen;
+      say(decode_name);
+      report_.decode = measure_decode(target_.open(), size_, options_.steps);
+    }
+    if (chosen == 0) {
+      fail_usage("none of the models is chosen by {}; there are bert_layer, resnet_block, gpt_step and {}",
+                 fmt::join(options_.filters, ", "), decode_name);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  bool is_chosen(const std::string& name) const {
+    return options_.filters.empty() ||
+           std::find(options_.filters.begin(), options_.filters.end(), name) != options_.filters.end();
+  }
+  void say(const std::string& name) const {
+    if (options_.quiet) return;
+    fmt::print(stderr, "{}\n", name);
+  }
+
+  // The device's contestant and its first run; null if the device cannot do it.
+  std::unique_ptr<DeviceModel> start_device(const Device& device, const ModelGraph& graph,
+                                            const std::vector<HostBlock>& data, ModelRow& row) {
+    row.device.name = target_.name();
+    try {
+      PeakMemory memory;
+      auto model = std::make_unique<DeviceModel>(device, graph, data);
+      row.device.first_ns = model->time(1, true);
+      row.device.host_bytes = memory.growth();
+      row.plans_first = device.stats().plans_created;
+      return model;
+    } catch (const backplane::Error& error) {
+      row.device.reason = error.what();
+      return nullptr;
+    }
+  }
+
+  // A peer's contestant and its first run; null with the reason in `result`.
+  static std::unique_ptr<PeerContestant> start_peer(Peer& peer, const ModelGraph& graph,
+                                                    const std::vector<HostBlock>& data,
+                                                    const std::vector<HostBlock>& expected, Performance& result) {
+    result.name = peer.name();
+    std::unique_ptr<PeerContestant> contestant;
+    try {
+      contestant = peer.prepare_model(graph, data, &result.reason);
+    } catch (const Failure& failure) {
+      result.reason = failure.what();
+    }
+    if (contestant == nullptr) return nullptr;
+    result.first_ns = contestant->first_ns().value_or(0);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto apart = difference(BP_F32, contestant->outputs()[i], expected[i]);
+      if (apart && (!result.difference || !(*apart <= *result.difference))) result.difference = apart;
+    }
+    if (result.difference && *result.difference <= most_difference(BP_F32)) return contestant;
+    result.reason = fmt::format(
+        "its output differs from the device's by {:.2g} of the greatest value: it does not do the same work, so "
+        "that times would not compare",
+        result.difference.value_or(NAN));
+    return nullptr;
+  }
+
+  ModelRow measure(const ModelGraph& graph) {
+    ModelRow row;
+    row.name = graph.name();
+    row.description = graph.description();
+    row.flops = graph.flops();
+    row.weight_bytes = graph.weight_bytes();
+    row.operators = graph.nodes().size();
+    const Device device = target_.open();
+    const std::vector<HostBlock> data = graph.make_data();
+    const std::unique_ptr<DeviceModel> ours = start_device(device, graph, data, row);
+    if (ours == nullptr) return row;
+    const std::vector<HostBlock> expected = ours->outputs();
+    count_calls(device, *ours, row);
+
+    std::vector<Contestant*> contestants = {ours.get()};
+    std::vector<std::unique_ptr<PeerContestant>> started;
+    std::vector<size_t> peer_at;  // row.peers index of each contestant behind the device
+    for (const auto& peer : peers_) {
+      auto contestant = start_peer(*peer, graph, data, expected, row.peers.emplace_back());
+      if (contestant == nullptr) continue;
+      contestants.push_back(contestant.get());
+      peer_at.push_back(row.peers.size() - 1);
+      started.push_back(std::move(contestant));
+    }
+    std::vector<Samples> samples;
+    try {
+      samples = sample_in_turns(contestants, plan_);
+    } catch (const Failure& failure) {  // of a peer: the device is measured without them
+      for (const size_t at : peer_at) row.peers[at].reason = failure.what();
+      peer_at.clear();
+      samples = sample_in_turns({ours.get()}, plan_);
+    }
+    row.device.latency = figure_of(samples[0].latency);
+    row.device.throughput = figure_of(samples[0].throughput);
+    for (size_t i = 0; i < peer_at.size(); ++i) {
+      Performance& peer = row.peers[peer_at[i]];
+      peer.latency = figure_of(samples[i + 1].latency);
+      peer.throughput = figure_of(samples[i + 1].throughput);
+      peer.ratio = ratio_of(samples[i + 1].latency, samples[0].latency);
+    }
+    const bph_stats stats = device.stats();
+    row.plans_after = stats.plans_created - row.plans_first;
+    row.device.device_bytes = stats.bytes_reserved_peak;
+    return row;
+  }
+
+  // What a run in steady state does beside computing.
+  static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
+    constexpr uint32_t runs = 3;
+    model.time(1, true);
+    const bph_stats before = device.stats();
+    const uint64_t allocations = allocation_count();
+    model.time(runs, true);
+    row.heap_allocations = static_cast<double>(allocation_count() - allocations) / runs;
+    const bph_stats after = device.stats();
+    row.decomposed = static_cast<double>(after.decomposed_executions - before.decomposed_executions) / runs;
+    row.staged = static_cast<double>(after.staged_operands - before.staged_operands) / runs;
+  }
+
+  const BenchModelOptions& options_;
+  ModelSize size_;
+  Target target_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  SamplingPlan plan_;
+  ModelReport report_;
+};
+
+}  // namespace
+
+std::optional<double> geometric_mean(const ModelReport& report, const std::string& peer) {
+  double sum = 0;
+  int count = 0;
+  for (const ModelRow& row : report.rows) {
+    for (const Performance& one : row.peers) {
+      if (one.name != peer || !one.ratio) continue;
+      sum += std::log(one.ratio->median);
+      ++count;
+    }
+  }
+  if (count == 0) return {};
+  return std::exp(sum / count);
+}
+
+int bench_model(Session& session, const BenchModelOptions& options) {
+  std::ofstream page;
+  if (!options.html.empty()) {  // before minutes of measuring
+    page.open(options.html, std::ios::binary);
+    if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
+  }
+  const ModelReport report = ModelBench(session, options).run();
+  if (session.json) {
+    session.print(model_json(report));
+  } else {
+    session.out += model_text(report, session.colour);
+  }
+  if (!options.html.empty() && !(page << model_html(report)).flush()) {
+    throw Failure(exit_finding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
+  }
+  return exit_ok;
+}
+
+}  // namespace tool
