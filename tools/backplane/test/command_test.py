@@ -112,7 +112,7 @@ def bad_plugins(folder):
 
 def general():
     says("--help shows examples", ["Examples:", "backplane list", "doctor", "bench"], "--help")
-    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"], ["bench", "ops"], ["bench", "memory"], ["bench", "compare"]):
+    for verb in (["list"], ["info"], ["doctor"], ["run"], ["new"], ["bench", "dispatch"], ["bench", "ops"], ["bench", "model"], ["bench", "memory"], ["bench", "compare"]):
         says(f"{' '.join(verb)} --help", ["Usage:", verb[-1]], *verb, "--help")
     says("--version", ["backplane ", "plugin ABI " + abi], "--version")
     document("--version as JSON", "version", "--version")
