@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: a oneDNN product with a bias, then the activation in rows of vectors, whose corners are right.
+// linear of any size by the plugin's own kernels; of a size that recurs a oneDNN product with a bias, then the activation in rows of vectors,
+// whose corners are right.
+#include "gemm.hpp"
 #include "ops.hpp"
 #include "primitive.hpp"
 #include "rows.hpp"
@@ -46,6 +48,28 @@ struct Linear {
 
 void run(const Call& call) { call.prepared<Linear>().run(call); }
 
+void run_any_size(const Call& call) {
+  const auto flat = [](const View& view) {  // rows of the last dimension; packed
+    View out = view;
+    const int64_t cols = view.shape[view.rank - 1];
+    int64_t rows = 1;
+    for (uint32_t d = 0; d + 1 < view.rank; ++d) rows *= view.shape[d];
+    out.rank = 2;
+    out.shape[0] = rows, out.shape[1] = cols;
+    out.strides[0] = cols, out.strides[1] = 1;
+    return out;
+  };
+  View w = call.in(1);
+  std::swap(w.shape[0], w.shape[1]);
+  w.strides[0] = 1, w.strides[1] = w.shape[0];
+  const bool has_bias = call.inputs.size() > 2 && call.in(2).dtype != 0;
+  const uint32_t activation = call.attributes<bp_linear_attributes>().activation;
+  const Finish finish{
+      .bias = has_bias ? &call.in(2) : nullptr,
+      .activation = activation == BP_ACTIVATION_NONE ? nullptr : activation_row(activation, BP_F32, call.out().dtype)};
+  multiply(flat(call.in(0)), w, flat(call.out()), finish, *call.scratch);
+}
+
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
@@ -61,9 +85,10 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   int64_t rows = 1;
   for (uint32_t d = 0; d + 1 < x.rank; ++d) rows *= x.shape[d];
   const int64_t cols = w.shape[0], depth = w.shape[1];
-  if (rows == 0 || cols == 0 || depth == 0) {
-    return unsupported("linear: a view without elements is not here; let core decompose it");
-  }
+  const bool has_terms = rows != 0 && cols != 0 && depth != 0;
+  prepared.any_size = x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_ONE_SIZE) == 0;
+  prepared.size_helps = x.dtype != BP_F16 && rows > 1 && cols > 1;
+  if (prepared.any_size) return {};
   const Type type = type_of(x.dtype);
   const bool wide = activation != BP_ACTIVATION_NONE && x.dtype != BP_F32;
   const Type sums = wide ? Type::f32 : type;
@@ -73,7 +98,10 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
     const auto made = dnnl_api::describe<dnnl::matmul>(
         engine(), strict_attributes(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
         Md({depth, cols}, type, dnnl_api::Dims{1, depth}), bias, Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}));
-    if (!made) return unsupported("linear: oneDNN does not take these operands; let core decompose it");
+    if (!made) {
+      prepared.any_size = true;
+      return {};
+    }
     const Row row = activation == BP_ACTIVATION_NONE
                         ? nullptr
                         : activation_row(activation, wide ? uint32_t{BP_F32} : uint32_t{x.dtype}, y.dtype);
@@ -81,6 +109,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
     auto state = std::make_shared<Linear>(made, bias, RowKernel{row, kDear}, sums_bytes, team_size());
     prepared.workspace_bytes = sums_bytes + state->product.workspace_bytes();
     prepared.state = std::move(state);
+    prepared.run = run;
   } catch (const dnnl::error& failure) {
     return status_of(failure, "linear");
   }
@@ -90,9 +119,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 }  // namespace
 
 void add_linear(Kernels& kernels) {
-  for (const uint32_t dtype : {BP_F32, BP_BF16}) {
-    if (activation_row(BP_ACTIVATION_RELU, BP_F32, dtype) == nullptr) continue;
-    kernels.add(BP_OP_LINEAR, dtype, {.run = run, .dense = true, .prepare = prepare});
+  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
+    if (!gemm_serves(dtype)) continue;
+    kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare});
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul through oneDNN, for the dtypes that it has: f32, bf16 and 8-bit integers. A plan serves one size, since oneDNN
-// compiles for it. What it has no fast implementation for stays with the plain kernel.
+// matmul of any size by the plugin's own kernels; of a size that recurs through oneDNN, which compiles for it, for the dtypes that it has: f32,
+// bf16 and 8-bit integers.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
 
+#include "gemm.hpp"
 #include "ops.hpp"
 #include "primitive.hpp"
 #include "threads.hpp"
@@ -19,6 +20,7 @@ using dnnl_api::Type;
 
 // oneDNN 2.6 takes i8 x i8 as u8 x i8 and a correction, which it adds in f32: exact while all sums are below 2^24. What is deeper is shifted here.
 constexpr int64_t kExactDepthOfI8 = 512;
+constexpr int64_t kFewRows = 16;                 // up to so many the plugin's own kernels are as fast
 constexpr int64_t kTeamWork = int64_t{1} << 24;  // multiplications that are worth a team: a tenth of a millisecond
 
 // A batch of matrices; a stride of 0 repeats one matrix.
@@ -206,16 +208,27 @@ std::shared_ptr<const Matmul> try_make(const Matrices& a, const Matrices& b, con
   }
 }
 
+// oneDNN has nothing fast for these operands.
+Status keep_any_size(Prepared& prepared) {
+  prepared.any_size = true;
+  return {};
+}
+
+void run_any_size(const Call& call) { multiply(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
+
+// For the class: with one row or one column memory is the limit, and the plugin's own kernels reach it.
+bool size_helps(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
+
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
   const auto empty = [](const bp_tensor_desc& view) {
     return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
   };
-  if (empty(out) || empty(a) || empty(b)) {  // no terms: the plain kernel writes zeros
-    prepared.any_size = true;
-    return {};
-  }
+  prepared.any_size = (desc.flags & BP_OP_FLAG_ONE_SIZE) == 0 || empty(out) || empty(a) || empty(b) ||
+                      std::min(out.shape[out.rank - 2], out.shape[out.rank - 1]) <= kFewRows;
+  prepared.size_helps = size_helps(out);
+  if (prepared.any_size) return {};
   const bool shifts = a.dtype == BP_I8 && a.shape[a.rank - 1] > kExactDepthOfI8;
   Matrices operands[3] = {matrices_of(a), matrices_of(b), matrices_of(out)};
   const auto stage = [&](int i) {
@@ -241,7 +254,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   try {
     std::shared_ptr<const Matmul> state = try_make(operands[0], operands[1], operands[2]);
     if (shifts) {
-      if (state == nullptr) return {};
+      if (state == nullptr) return keep_any_size(prepared);
       const Shifted shifted(desc);
       prepared.workspace_bytes = shifted.left_bytes + shifted.sums_bytes + state->primitive.workspace_bytes();
       prepared.state = std::make_shared<ShiftedMatmul>(ShiftedMatmul{std::move(state), shifted});
@@ -249,14 +262,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
       return {};
     }
     if (state == nullptr) {
-      const uint32_t inputs = prepared.stage_inputs, outputs = prepared.stage_outputs;
       for (int i = 0; i < 3; ++i) stage(i);
       state = try_make(operands[0], operands[1], operands[2]);
-      if (state == nullptr) {
-        prepared.stage_inputs = inputs;
-        prepared.stage_outputs = outputs;
-        return {};
-      }
+      if (state == nullptr) return keep_any_size(prepared);
     }
     prepared.workspace_bytes = state->primitive.workspace_bytes();
     prepared.state = std::move(state);
@@ -277,18 +285,17 @@ bool exact_in_8_bits() {
 }  // namespace
 
 void add_matmul(Kernels& kernels) {
-  const auto prepare_for = [&](uint32_t dtype, uint32_t second) {
-    KernelSpec spec = *kernels.find(BP_OP_MATMUL, {dtype, second});
-    spec.prepare = prepare;
-    kernels.add(BP_OP_MATMUL, dtype, second, spec);
+  const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_one_size) {
+    if (gemm_serves(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_one_size});
   };
-  prepare_for(BP_F32, BP_F32);
-  prepare_for(BP_BF16, BP_BF16);
-  prepare_for(BP_BF16, BP_F32);
-  if (exact_in_8_bits()) {
-    prepare_for(BP_I8, BP_I32);
-    prepare_for(BP_U8, BP_I32);
-  }
+  const Prepare in_8_bits = exact_in_8_bits() ? prepare : nullptr;
+  add(BP_F32, BP_F32, prepare);
+  add(BP_BF16, BP_BF16, prepare);
+  add(BP_BF16, BP_F32, prepare);
+  add(BP_I8, BP_I32, in_8_bits);
+  add(BP_U8, BP_I32, in_8_bits);
+  add(BP_F16, BP_F16, nullptr);
+  add(BP_F16, BP_F32, nullptr);
 }
 
 }  // namespace backplane::onednn

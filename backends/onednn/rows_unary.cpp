@@ -112,6 +112,7 @@ Row find_activation(uint32_t activation, uint32_t from, uint32_t to) {
   if constexpr (kHasVectors) {
     if (from == BP_F32 && to == BP_F32) return activation_of<float, float>(activation);
     if (from == BP_F32 && to == BP_BF16) return activation_of<float, bf16>(activation);
+    if (from == BP_F32 && to == BP_F16) return activation_of<float, f16>(activation);
     if (from == BP_BF16 && to == BP_BF16) return activation_of<bf16, bf16>(activation);
     if (from == BP_F16 && to == BP_F16) return activation_of<f16, f16>(activation);
   }

@@ -16,7 +16,9 @@ namespace bp {
 
 namespace {
 
-constexpr uint64_t known_call_flags = BP_OP_FLAGS_ALL | BPH_CALL_NO_NATIVE;
+// Those of a bph_call that it takes.
+constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_ONE_SIZE;
+constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
 
 // What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
 struct Resolved {
@@ -211,11 +213,11 @@ inline const void* sized_attributes(const OpRow& row, const void* attributes, un
 }
 
 [[noreturn, gnu::cold]] void bad_call(const OpRow& row, const bph_call& call) {
-  throw Error(call.flags & ~known_call_flags ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
+  throw Error(call.flags & ~(known_call_flags | not_of_calls) ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
               "{}: takes {} scalars, {} given; at most {} inputs and outputs, {} and {} given; no null arrays; flags "
               "{:#x} of {:#x}",
               row.name, row.scalars, call.scalar_count, BP_MAX_OPERANDS, call.input_count, call.output_count,
-              call.flags, known_call_flags & ~uint64_t{BP_OP_FLAG_DEVICE_SCALARS})
+              call.flags, known_call_flags)
       .with_op(row.id);
 }
 
@@ -256,9 +258,8 @@ uint64_t head_of(const bph_call& call) {
 Lookup resolve_all(const OpRow& row, const Device& device, const bph_call& call, const void* attributes,
                    Resolved& resolved) {
   if (call.input_count > BP_MAX_OPERANDS || call.output_count > BP_MAX_OPERANDS || call.scalar_count != row.scalars ||
-      (call.flags & (~known_call_flags | BP_OP_FLAG_DEVICE_SCALARS)) != 0 ||
-      (call.inputs == nullptr && call.input_count != 0) || (call.outputs == nullptr && call.output_count != 0) ||
-      (call.scalars == nullptr && call.scalar_count != 0)) {
+      (call.flags & ~known_call_flags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
+      (call.outputs == nullptr && call.output_count != 0) || (call.scalars == nullptr && call.scalar_count != 0)) {
     bad_call(row, call);
   }
   const uint32_t inputs = call.input_count;
@@ -318,6 +319,8 @@ void execute(Stream& stream, const bph_call& given) {
     if (entry == nullptr) return;
   }
   check_overlaps(*entry, call->input_count, call->input_count + call->output_count, resolved);
+  if (entry->size_helps) [[unlikely]]
+    stream.device->plans.used(*entry);
 
   bp_operand scalars[4];
   static_assert(sizeof(scalars) / sizeof(scalars[0]) >= 3, "adamw and philox have three");

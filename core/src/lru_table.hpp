@@ -53,6 +53,13 @@ class LruTable {
     return remove(oldest_);
   }
 
+  // Takes the item that matches out; null if there is none.
+  template <class Matches>
+  Ref<T> take(uint64_t hash, Matches&& matches) noexcept {
+    T* item = find(hash, matches);
+    return item == nullptr ? Ref<T>() : remove(item);
+  }
+
   // Takes the least recently used item out; null if there is none.
   Ref<T> pop_oldest() noexcept { return oldest_ == nullptr ? Ref<T>() : remove(oldest_); }
 

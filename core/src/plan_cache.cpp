@@ -133,7 +133,7 @@ PlanEntry& PlanCache::add(PlanFront& front, const Lookup& lookup) {
     ++(entry ? shared_hits_ : missed_);
   }
   if (!entry) {
-    entry = make(lookup.row, key);
+    entry = make(lookup.row, key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
     // Another thread may have made the same meanwhile: then that one stays, and this one serves this stream.
@@ -157,28 +157,81 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
 }
 
 // Native if the plugin has the composite and nobody forbids it, else decomposed.
-Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key) {
-  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key);
+Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool one_size) {
+  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key, one_size);
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
   if (device_.native_composites && (key.words[0] & key_no_native) == 0) {
     try {
-      plan(*entry);
+      plan(*entry, one_size);
       return entry;
     } catch (const Error& error) {
       if (error.status() != BP_UNSUPPORTED) throw;
     }
   }
-  entry->program = make_program(device_, *this, row, entry->desc);
+  entry->program = make_program(device_, *this, row, entry->desc, one_size);
+  for (const Program::Step& step : entry->program->steps) entry->size_helps |= step.entry->size_helps;
   return entry;
 }
 
-Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key) {
+Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key, bool one_size) {
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
-  plan(*entry);
+  plan(*entry, one_size);
   return entry;
 }
 
-void PlanCache::plan(PlanEntry& entry) {
+Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  bp_plan* handle = nullptr;
+  bp_error error = fresh_error();
+  const bp_status status = device_.api->plan_create(device_.handle, &desc, &handle, &info, &error);
+  if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
+  if (handle == nullptr) {
+    throw Error(BP_INTERNAL, "{}: plan_create of {} succeeded with a null plan; the plugin is nonconforming",
+                device_.name, row.name)
+        .with_op(row.id);
+  }
+  Ref<Plan> plan;
+  try {
+    plan = Ref(adopt, new Plan(device_, handle, info));
+  } catch (...) {
+    device_.api->plan_destroy(device_.handle, handle);
+    throw;
+  }
+  return plan;
+}
+
+// Where the plugin has nothing faster, or no memory for it, the plan stays.
+void PlanCache::plan_for_one_size(PlanEntry& entry) {
+  const uint64_t flags = entry.desc.flags;
+  entry.desc.flags |= BP_OP_FLAG_ONE_SIZE;
+  try {
+    entry.plan = create_plan(*entry.row, entry.desc);
+    const std::lock_guard lock(mutex_);
+    ++created_;
+    ++one_size_;
+  } catch (const Error& error) {
+    if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
+    entry.desc.flags = flags;
+  }
+}
+
+// A call that is to be deterministic stays with the plan that it began with.
+void PlanCache::specialise(PlanEntry& entry) {
+  if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
+  const Key key(entry.words, entry.word_count);
+  const Ref<PlanEntry> better = make(*entry.row, key, true);
+  better->size_helps = false;  // asked once
+  const uint64_t hash = hash_words(key.words, key.count);
+  Ref<PlanEntry> replaced, dropped;
+  const std::lock_guard lock(mutex_);
+  replaced = entries_.take(hash, [&](const PlanEntry& item) { return item.matches(key); });
+  dropped = entries_.insert(hash, better.get());
+  if (dropped) ++evicted_;
+  generation_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void PlanCache::plan(PlanEntry& entry, bool one_size) {
   const OpRow& row = *entry.row;
   uint64_t words[PlanClass::max_words];
   const uint32_t count = class_words(entry, words);
@@ -194,24 +247,8 @@ void PlanCache::plan(PlanEntry& entry) {
     }
   }
   if (!entry.plan) {
-    bp_plan_info info = {};
-    info.struct_size = sizeof(info);
-    bp_plan* handle = nullptr;
-    bp_error error = fresh_error();
-    const bp_status status = device_.api->plan_create(device_.handle, &entry.desc, &handle, &info, &error);
-    if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
-    if (handle == nullptr) {
-      throw Error(BP_INTERNAL, "{}: plan_create of {} succeeded with a null plan; the plugin is nonconforming",
-                  device_.name, row.name)
-          .with_op(row.id);
-    }
-    try {
-      entry.plan = Ref(adopt, new Plan(device_, handle, info));
-    } catch (...) {
-      device_.api->plan_destroy(device_.handle, handle);
-      throw;
-    }
-    if ((info.flags & BP_PLAN_ANY_SIZE) != 0) {
+    entry.plan = create_plan(row, entry.desc);
+    if ((entry.plan->info.flags & BP_PLAN_ANY_SIZE) != 0) {
       Ref<PlanClass> item = PlanClass::create(words, count, entry.plan);
       Ref<PlanClass> dropped;
       const std::lock_guard lock(mutex_);
@@ -222,6 +259,9 @@ void PlanCache::plan(PlanEntry& entry) {
       ++created_;
     }
   }
+  constexpr uint32_t helps = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
+  entry.size_helps = (entry.plan->info.flags & helps) == helps;
+  if (entry.size_helps && one_size) plan_for_one_size(entry);
   entry.workspace_bytes = entry.plan->info.workspace_bytes;
   if ((entry.plan->info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
     bp_error error = fresh_error();
@@ -269,6 +309,7 @@ PlanCacheStats PlanCache::stats() noexcept {
   }
   stats.class_hits = class_hits_;
   stats.created = created_;
+  stats.one_size = one_size_;
   stats.evicted = evicted_;
   stats.entries = entries_.size();
   stats.executions = stats.hits + missed_;

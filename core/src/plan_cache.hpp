@@ -2,7 +2,8 @@
 // Plans by descriptor: one bounded cache a device, and before it a small front a stream that needs no lock.
 //
 // An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
-// (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan.
+// (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan. An exact descriptor that recurs gets a plan of
+// its own where the plugin says that this helps (BP_PLAN_SIZE_HELPS).
 #pragma once
 
 #include <backplane/backplane.h>
@@ -66,8 +67,10 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
-  Ref<Program> program;  // instead of a plan
-  bool direct = false;   // a plan that takes its operands as they are
+  Ref<Program> program;           // instead of a plan
+  bool direct = false;            // a plan that takes its operands as they are
+  bool size_helps = false;        // of its plan, or a step's: see PlanCache::used
+  std::atomic<uint32_t> uses{0};  // counted where size_helps
   uint64_t workspace_bytes = 0;
   uint64_t call_flags = 0;  // those of a bph_call that it serves
   bp_op_desc desc = {};
@@ -110,7 +113,7 @@ class PlanClass final : public Object {
 };
 
 struct PlanCacheStats {
-  uint64_t executions, hits, class_hits, created, evicted, entries;
+  uint64_t executions, hits, class_hits, created, one_size, evicted, entries;
 };
 
 class PlanCache;
@@ -165,8 +168,16 @@ class PlanCache {
     return entry != nullptr ? *entry : add(front, lookup);
   }
 
-  // A new entry with its plan, which the cache does not keep: a step of a program. Throws likewise.
-  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key);
+  // A new entry with its plan, which the cache does not keep: a step of a program. With one_size the plan is for its size
+  // alone where the plugin has a faster one. Throws likewise.
+  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key, bool one_size);
+
+  // Told of each use of an entry that has size_helps. One that recurs is replaced by one whose plans are for its size alone;
+  // the caller's own stays good until its next call.
+  void used(PlanEntry& entry) {
+    constexpr uint32_t recurs = 3;
+    if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
+  }
 
   // Forgets all; fronts notice at their next use.
   void clear() noexcept;
@@ -174,8 +185,11 @@ class PlanCache {
 
  private:
   friend class PlanFront;
-  Ref<PlanEntry> make(const OpRow& row, const Key& key);
-  void plan(PlanEntry& entry);
+  Ref<PlanEntry> make(const OpRow& row, const Key& key, bool one_size);
+  void plan(PlanEntry& entry, bool one_size);
+  Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
+  void plan_for_one_size(PlanEntry& entry);
+  void specialise(PlanEntry& entry);
   void attach(PlanFront& front) noexcept;
   void detach(PlanFront& front) noexcept;
 
@@ -185,7 +199,7 @@ class PlanCache {
   LruTable<PlanEntry> entries_;
   LruTable<PlanClass> classes_;
   PlanFront* fronts_ = nullptr;
-  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, evicted_ = 0, missed_ = 0;
+  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, one_size_ = 0, evicted_ = 0, missed_ = 0;
 };
 
 }  // namespace bp

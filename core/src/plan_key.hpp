@@ -80,6 +80,8 @@ struct Key {
   uint64_t words[max_key_words];
   uint32_t count = 0;
 
+  // A copy of `size` words.
+  Key(const uint64_t* own, uint32_t size) noexcept : count(size) { std::memcpy(words, own, size * sizeof(uint64_t)); }
   explicit Key(const Lookup& lookup) noexcept {
     words[count++] = lookup.head;
     words[count++] = lookup.flags;

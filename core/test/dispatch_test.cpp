@@ -218,6 +218,58 @@ TEST(Dispatch, PlanCacheIsBounded) {
   EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
 }
 
+// A product of `rows` x 2 ones and 2 x 3 twos, `times` over.
+void multiply(Host& host, int64_t rows, int times, uint64_t flags = 0, uint32_t op = BP_OP_MATMUL) {
+  const auto count = static_cast<size_t>(rows);
+  const bool linear = op == BP_OP_LINEAR;
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const bp_linear_attributes plain = {sizeof(plain), BP_ACTIVATION_NONE, BP_PRECISION_FULL, 0};
+  const bph_tensor a = host.tensor<float>(BP_F32, {rows, 2}, std::vector<float>(count * 2, 1));
+  const bph_tensor b = host.tensor<float>(BP_F32, linear ? std::vector<int64_t>{3, 2} : std::vector<int64_t>{2, 3},
+                                          std::vector<float>(6, 2));
+  for (int i = 0; i < times; ++i) {
+    const bph_tensor out = host.empty(BP_F32, {rows, 3}, count * 12);
+    Call call(op, {a, b}, {out}, linear ? static_cast<const void*>(&plain) : &full);
+    call.flags = flags;
+    ASSERT_OK(bph_execute(host.stream, &call, &error));
+    ASSERT_EQ(host.read<float>(out, count * 3), std::vector<float>(count * 3, 4)) << rows << " rows, use " << i;
+  }
+}
+
+TEST(Dispatch, ASizeThatRecursGetsAPlanOfItsOwn) {
+  Host host(dense);
+  multiply(host, 9, 2);
+  EXPECT_EQ(host.stats().plans_created, 1u);
+  multiply(host, 9, 4);
+  EXPECT_EQ(host.stats().plans_created, 2u) << "with the third use";
+  EXPECT_EQ(host.stats().plans_of_one_size, 1u);
+  multiply(host, 8, 4);
+  EXPECT_EQ(host.stats().plans_created, 2u) << "the plugin has nothing faster for it";
+  for (int64_t rows = 10; rows < 200; ++rows) multiply(host, rows, 1);
+  EXPECT_EQ(host.stats().plans_created, 2u) << "sizes that grow make no plans";
+  EXPECT_GE(host.stats().plan_class_hits, 190u);
+  multiply(host, 9, 4, BP_OP_FLAG_DETERMINISTIC);
+  EXPECT_EQ(host.stats().plans_of_one_size, 1u) << "a change of plan may change bits";
+}
+
+TEST(Dispatch, StepsOfACompositeThatRecursGetPlansOfTheirOwn) {
+  Host host(dense);
+  multiply(host, 9, 2, 0, BP_OP_LINEAR);
+  const uint64_t before = host.stats().plans_created;
+  EXPECT_EQ(host.stats().plans_of_one_size, 0u);
+  multiply(host, 9, 4, 0, BP_OP_LINEAR);
+  EXPECT_EQ(host.stats().plans_of_one_size, 1u);
+  EXPECT_EQ(host.stats().plans_created, before + 1);
+}
+
+TEST(Dispatch, APlanForOneSizeIsNotAskedForByCalls) {
+  Host host(dense);
+  const bph_tensor a = host.tensor<float>(BP_F32, {2, 2}, std::vector<float>(4)), out = host.empty(BP_F32, {2, 2}, 16);
+  Call call(BP_OP_ADD, {a, a}, {out});
+  call.flags = BP_OP_FLAG_ONE_SIZE;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "flags 0x8");
+}
+
 TEST(Dispatch, SupportsTellsWithoutExecuting) {
   Host host(reference);
   bph_support support = {};

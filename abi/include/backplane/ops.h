@@ -106,7 +106,10 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 #define BP_OP_FLAG_DEVICE_SCALARS \
   2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
 #define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; without it, it never does */
-#define BP_OP_FLAGS_ALL 7u /* a callee answers UNSUPPORTED to any other */
+/* At plan_create, of core only and only where the plan for any size has BP_PLAN_SIZE_HELPS: a plan for these sizes alone,
+ * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
+#define BP_OP_FLAG_ONE_SIZE 8u
+#define BP_OP_FLAGS_ALL 15u /* a callee answers UNSUPPORTED to any other */
 
 /* An operator made concrete, without data. Role: input, borrowed for the call. A view that an operator reads and writes
  * (scatter) is an output and not an input. */
@@ -134,6 +137,8 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
 /* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only; plan_workspace tells others. */
 #define BP_PLAN_SIZED_WORKSPACE 4u
+/* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_ONE_SIZE. */
+#define BP_PLAN_SIZE_HELPS 8u
 
 /* Facts about a plan. Role: output of plan_create. */
 typedef struct bp_plan_info {

@@ -49,7 +49,7 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
 }
 
 // Rows times columns of counting numbers, whose sums are exact.
-std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, bp_plan_info& info) {
+std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
   bp_error error{};
   error.struct_size = sizeof(error);
   const bp_tensor_desc inputs[] = {matrix(n, n), matrix(n, n)}, output = matrix(n, n);
@@ -57,6 +57,7 @@ std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t 
   bp_op_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.op = BP_OP_MATMUL;
+  desc.flags = flags;
   desc.attributes = &attributes;
   desc.inputs = inputs, desc.outputs = &output;
   desc.input_count = 2, desc.output_count = 1;
@@ -130,8 +131,14 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
       bp_device* device = nullptr;
       ASSERT_EQ(open(options, &device), BP_OK) << error.message;
       bp_plan_info info{};
-      EXPECT_EQ(product(plugin->device_api, device, n, info), expected) << options << ", n = " << n;
-      EXPECT_EQ(info.flags & BP_PLAN_ANY_SIZE, 0u) << "oneDNN compiles for a size";
+      EXPECT_EQ(product(plugin->device_api, device, n, 0, info), expected) << options << ", n = " << n;
+      EXPECT_NE(info.flags & BP_PLAN_ANY_SIZE, 0u);
+      EXPECT_EQ((info.flags & BP_PLAN_SIZE_HELPS) != 0, n > 1);
+      if (n > 16) {
+        EXPECT_EQ(product(plugin->device_api, device, n, BP_OP_FLAG_ONE_SIZE, info), expected)
+            << options << ", n = " << n;
+        EXPECT_EQ(info.flags & BP_PLAN_ANY_SIZE, 0u) << "oneDNN compiles for a size";
+      }
       plugin->device_api->close(device);
     }
   }

@@ -163,6 +163,17 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
   }
 }
 
+std::shared_ptr<Prepared> Execution::prepare_one_size(const Prepared& any_size) {
+  if ((any_size.plan.info.flags & BP_PLAN_SIZE_HELPS) == 0) return nullptr;
+  job_.flags |= BP_OP_FLAG_ONE_SIZE;
+  try {
+    return prepare();
+  } catch (const CaseEnd& end) {
+    if (end.outcome != Outcome::not_claimed) throw;
+    return nullptr;
+  }
+}
+
 std::string Execution::text() const {
   std::string text;
   for (size_t i = 0; i < views_.size(); ++i) {

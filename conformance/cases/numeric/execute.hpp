@@ -28,6 +28,8 @@ class Execution {
   void poison(const std::vector<oracle::Expected>& expected);
   // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
+  // A plan for these sizes alone, where the plan for any size says that one helps; null if there is none.
+  std::shared_ptr<Prepared> prepare_one_size(const Prepared& any_size);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
   // The same without a plan of the operator: the host library decomposes it. Ends the case as not claimed where it cannot.

@@ -228,6 +228,7 @@ typedef struct bph_stats {
   uint64_t out_of_memory_retries; /* allocations that waited or trimmed, then succeeded or failed */
   uint64_t workspace_bytes;       /* now, over all streams, temporaries of decomposed composites included */
   uint64_t decomposed_executions; /* composites that ran as primitives */
+  uint64_t plans_of_one_size;     /* of plans_created: for sizes that recurred, in place of a plan for any size */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 

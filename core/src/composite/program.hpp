@@ -32,9 +32,9 @@ class Program final : public Object {
   uint64_t workspace_bytes = 0;  // the most that a step needs
 };
 
-// The program of a checked descriptor with a plan for each of its steps. Throws UNSUPPORTED, naming composite, primitive and
+// The program of a checked descriptor with a plan for each of its steps; see PlanCache::make_planned. Throws UNSUPPORTED, naming composite, primitive and
 // dtype, where the device lacks one.
-Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc);
+Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool one_size);
 
 // The same without plans: throws if one could not be made. Returns the bytes of its temporaries.
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc);

@@ -40,6 +40,13 @@ void matmul_dense(const Call& call) {
   }
 }
 
+// Says that recurring sizes may be worth plans of their own, and has them beyond eight rows.
+Status prepare_matmul(const CheckedDesc& checked, Prepared& prepared) {
+  prepared.any_size = (checked.desc.flags & BP_OP_FLAG_ONE_SIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
+  prepared.size_helps = true;
+  return {};
+}
+
 // Adds each row's source to the cell that its index names; reads and writes the output.
 void scatter_dense(const Call& call) {
   const View& io = call.out();
@@ -57,7 +64,7 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_COPY, BP_I32, copy_f32);
     kernels().add(BP_OP_FILL, BP_F32, fill_f32);
     kernels().add(BP_OP_ADD, BP_F32, KernelSpec{.run = add_dense, .dense = true});
-    kernels().add(BP_OP_MATMUL, BP_F32, KernelSpec{.run = matmul_dense, .dense = true});
+    kernels().add(BP_OP_MATMUL, BP_F32, KernelSpec{.run = matmul_dense, .dense = true, .prepare = prepare_matmul});
     kernels().add(BP_OP_SUB, BP_F32, KernelSpec{.run = sub_dense, .dense = true});
     kernels().add(BP_OP_SCATTER, BP_F32, KernelSpec{.run = scatter_dense, .dense = true});
   }

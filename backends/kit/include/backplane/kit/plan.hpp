@@ -164,6 +164,7 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
     plan.stage_inputs = prepared.stage_inputs;
     plan.stage_outputs = prepared.stage_outputs;
     if (prepared.state != nullptr) plan.state = std::move(prepared.state);
+    if (prepared.any_size && prepared.size_helps) info.flags |= BP_PLAN_SIZE_HELPS;
     if (!prepared.any_size) {
       info.flags = 0;
       plan.exact.assign(desc.inputs, desc.inputs + desc.input_count);
@@ -174,6 +175,10 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
         if ((staged & 1u) != 0) plan.exact[i] = packed(plan.exact[i]);
       }
     }
+  }
+  if ((desc.flags & BP_OP_FLAG_ONE_SIZE) != 0 && (info.flags & BP_PLAN_ANY_SIZE) != 0) {
+    return unsupported(checked.op->name, ": no plan for one size is faster than the one for any size; use that")
+        .with_op(checked.desc.op);
   }
   info.stage_inputs = plan.stage_inputs;
   info.stage_outputs = plan.stage_outputs;
