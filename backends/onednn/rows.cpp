@@ -2,6 +2,7 @@
 #include "rows.hpp"
 
 #include <backplane/kit/plan.hpp>
+#include <bit>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -12,11 +13,18 @@ namespace {
 
 using namespace kit;
 
-// A tile of elements passes through buffers: `kColumns` along a row and up to `kLines` rows beside each other. The buffers of all operands fit
-// the second-level cache, and a line of memory that holds elements of many rows is read once.
+// A tile of elements passes through buffers, along a row and, where an operand lies across, with as many rows beside each other as `kAcrossBytes`
+// hold: what the processor fetches from a page is used at once. Of single rows a tile has `kColumns`.
 constexpr int64_t kColumns = 512;
-constexpr int64_t kLines = 32;
+constexpr int64_t kAcrossBytes = 256;
 constexpr int64_t kTileBytes = 32 << 10;
+constexpr int64_t kShortRow = 1024;  // bytes
+constexpr int64_t kPadBytes = 64;    // of a row: rows a power of two apart would share a few places in the cache
+
+// Asks for what is read soon and lies where the processor does not look by itself.
+void fetch(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
 
 // Outputs that exceed this are written past the caches: they would not stay there.
 constexpr int64_t kStreamed = 32 << 20;
@@ -29,15 +37,6 @@ template <class Word>
 void unpack_words(const Word* from, std::byte* to, int64_t stride, int64_t count) {
   for (int64_t i = 0; i < count; ++i) *reinterpret_cast<Word*>(to + i * stride) = from[i];
 }
-// Rows whose elements lie beside those of the next row.
-template <class Word>
-void transpose_words(const std::byte* from, int64_t stride, Word* to, int64_t columns, int64_t lines, int64_t pitch) {
-  for (int64_t i = 0; i < columns; ++i) {
-    const auto* line = reinterpret_cast<const Word*>(from + i * stride);
-    for (int64_t l = 0; l < lines; ++l) to[l * pitch + i] = line[l];
-  }
-}
-
 // Calls f with a pointer to words of as many bytes.
 template <class Byte, class F>
 void with_words(int64_t bytes, Byte* at, const F& f) {
@@ -56,20 +55,6 @@ void with_words(int64_t bytes, Byte* at, const F& f) {
   }
 }
 
-void stream_out(const std::byte* from, std::byte* to, int64_t bytes) {
-#if defined(__SSE2__)
-  constexpr int64_t kWord = sizeof(__m128i);
-  const int64_t head = std::min<int64_t>(bytes, -reinterpret_cast<intptr_t>(to) & (kWord - 1));
-  std::memcpy(to, from, static_cast<std::size_t>(head));
-  int64_t i = head;
-  for (; i + kWord <= bytes; i += kWord) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-  }
-  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-#else
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-#endif
-}
 void end_stream() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -87,6 +72,8 @@ struct Walk {
   Strides across;  // from a row to the one beside it
   int64_t lines;   // rows that are taken together
   bool streams;
+  bool copies;  // the row moves bytes only
+  const TileMoves& moves = tile_moves();
 
   // `count` elements of `lines_here` rows beside each other.
   void tile(Pointers at, const Strides& strides, int64_t count, int64_t lines_here) const {
@@ -98,26 +85,37 @@ struct Walk {
       }
       return;
     }
-    alignas(64) std::byte buffers[N][kTileBytes];
+    if (strides == bytes && copies) {
+      for (int64_t l = 0; l < lines_here; ++l)
+        moves.stream(at[1] + l * across[1], at[0] + l * across[0], count * bytes[0]);
+      return;
+    }
+    alignas(64) std::byte buffers[N][kTileBytes + kAcrossBytes * kPadBytes];
     const int64_t columns = std::min(kColumns, kTileBytes / (lines * *std::max_element(bytes.begin(), bytes.end())));
     for (int64_t i = 0; i < count; i += columns) {
       const int64_t length = std::min(columns, count - i);
-      for (std::size_t k = 1; k < N; ++k)
-        load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, length, lines_here);
+      for (std::size_t k = 1; k < N; ++k) {
+        if (i != 0 && strides[k] == 0) continue;  // the same value again
+        load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, i == 0 && strides[k] == 0 ? columns : length,
+             lines_here);
+      }
       for (int64_t l = 0; l < lines_here; ++l) {
         const void* in[N - 1];
         for (std::size_t k = 1; k < N; ++k) {
-          in[k - 1] =
-              strides[k] == bytes[k] ? at[k] + i * strides[k] + l * across[k] : buffers[k] + l * columns * bytes[k];
+          if (l + 2 < lines_here && strides[k] == bytes[k])
+            fetch(at[k] + i * strides[k] + (l + 2) * across[k], length * bytes[k]);
+          in[k - 1] = strides[k] == bytes[k] ? at[k] + i * strides[k] + l * across[k]
+                                             : buffers[k] + l * pitch_of(k, columns) * bytes[k];
         }
         std::byte* to = at[0] + i * strides[0] + l * across[0];
         if (strides[0] == bytes[0] && !streams) {
           row(in, to, length);
           continue;
         }
-        row(in, buffers[0], length);
+        const bool moved = copies && strides[0] == bytes[0];
+        if (!moved) row(in, buffers[0], length);
         if (strides[0] == bytes[0]) {
-          stream_out(buffers[0], to, length * bytes[0]);
+          moves.stream(moved ? static_cast<const std::byte*>(in[0]) : buffers[0], to, length * bytes[0]);
         } else {
           with_words(bytes[0], static_cast<const std::byte*>(buffers[0]),
                      [&](auto* words) { unpack_words(words, to, strides[0], length); });
@@ -126,14 +124,21 @@ struct Walk {
     }
   }
 
+  // Of the rows in operand k's buffer, in elements.
+  int64_t pitch_of(std::size_t k, int64_t columns) const { return columns + kPadBytes / bytes[k]; }
+
   // Packs operand k's part of a tile, unless it is packed already.
   void load(std::size_t k, const std::byte* from, int64_t stride, std::byte* to, int64_t columns, int64_t length,
             int64_t lines_here) const {
     if (stride == bytes[k]) return;
+    const int64_t pitch = pitch_of(k, columns);
+    const bool transposed = across[k] == bytes[k] && lines_here > 1;
+    if (transposed) {
+      const int word = std::countr_zero(static_cast<uint64_t>(bytes[k]));
+      return moves.transpose[word](from, stride, to, pitch, length, lines_here);
+    }
     with_words(bytes[k], to, [&](auto* words) {
-      if (across[k] == bytes[k] && lines_here > 1)
-        return transpose_words(from, stride, words, length, lines_here, columns);
-      for (int64_t l = 0; l < lines_here; ++l) pack_words(from + l * across[k], stride, words + l * columns, length);
+      for (int64_t l = 0; l < lines_here; ++l) pack_words(from + l * across[k], stride, words + l * pitch, length);
     });
   }
 };
@@ -156,12 +161,20 @@ void walk(const Nest<N>& nest, Walk<N> each) {
   const uint32_t d = packed_across(nest, each.bytes);
   if (d == nest.rank()) {
     each.lines = 1;
-    nest.rows([&](const auto& at, const auto& strides, int64_t count) { each.tile(at, strides, count, 1); });
+    // Short rows are each the start of something new.
+    const bool is_short = nest.rank() > 1 && nest.inner_count() * each.bytes[0] <= kShortRow;
+    nest.rows([&](const auto& at, const auto& strides, int64_t count) {
+      for (std::size_t k = 1; k < N && is_short; ++k) {
+        const int64_t next = nest.strides(nest.rank() - 2)[k];
+        if (strides[k] == each.bytes[k] && next != 0) fetch(at[k] + 4 * next, count * each.bytes[k]);
+      }
+      each.tile(at, strides, count, 1);
+    });
   } else {
-    each.lines = kLines;
+    each.lines = kAcrossBytes / *std::max_element(each.bytes.begin(), each.bytes.end());
     each.across = nest.strides(d);
-    for (int64_t begin = 0; begin < nest.extent(d); begin += kLines) {
-      const int64_t lines = std::min(kLines, nest.extent(d) - begin);
+    for (int64_t begin = 0; begin < nest.extent(d); begin += each.lines) {
+      const int64_t lines = std::min(each.lines, nest.extent(d) - begin);
       nest.cut(d, begin, begin + 1).rows([&](const auto& at, const auto& strides, int64_t count) {
         each.tile(at, strides, count, lines);
       });
@@ -187,7 +200,12 @@ void run_rows(const Call& call) {
   const int64_t elements = nest.elements();
   const bool in_place =
       std::any_of(call.inputs.begin(), call.inputs.end(), [&](const View& in) { return in.data == call.out().data; });
-  const Walk<N> each{kernel.row, bytes, {}, 1, elements * bytes[0] >= kStreamed && !in_place};
+  const Walk<N> each{.row = kernel.row,
+                     .bytes = bytes,
+                     .across = {},
+                     .lines = 1,
+                     .streams = elements * bytes[0] >= kStreamed && !in_place,
+                     .copies = call.op->id == BP_OP_COPY};
   parallel(elements, kernel.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return walk(nest, each);
     constexpr int64_t kLine = 64;  // elements: threads do not write to one cache line
@@ -233,7 +251,8 @@ void fill(const Call& call) {
       }
       if (!streams) return void(std::fill_n(reinterpret_cast<Word*>(at[0]), count, value));
       for (int64_t i = 0; i < count; i += kCount) {
-        stream_out(reinterpret_cast<const std::byte*>(values), at[0] + i * size, std::min(kCount, count - i) * size);
+        tile_moves().stream(reinterpret_cast<const std::byte*>(values), at[0] + i * size,
+                            std::min(kCount, count - i) * size);
       }
     });
     if (streams) end_stream();

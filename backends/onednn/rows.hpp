@@ -28,6 +28,16 @@ Row compare_row(uint32_t predicate, uint32_t dtype);
 Row select_row(uint32_t bytes);
 Row cast_row(uint32_t from, uint32_t to);
 
+struct TileMoves {
+  // Copies past the caches. Until end_stream, other threads may see the old bytes.
+  void (*stream)(const std::byte* from, std::byte* to, int64_t bytes);
+  // to[l * pitch + i] = word l of the line at from + i * stride, for i below columns and l below lines; pitch is in words.
+  // By the logarithm of the word's bytes.
+  void (*transpose[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+                       int64_t lines);
+};
+const TileMoves& tile_moves();
+
 // to = f(from) for packed memory, which may be the same: what a contraction ends with. `from` is of to's dtype, or f32.
 void run_packed(const RowKernel& kernel, const std::byte* from, const kit::View& to);
 
