@@ -146,7 +146,7 @@ TEST_P(Primitive, BrokenRulesAreRefused) {
     EXPECT_NE(refusal(alias, row).find("in place"), std::string::npos);
   }
   Desc flags = legal(row);
-  flags.op.flags = 8;
+  flags.op.flags = BP_OP_FLAGS_ALL + 1;
   refusal(flags, row, BP_UNSUPPORTED);
 }
 

@@ -56,7 +56,7 @@ TEST_F(ValidationPlanTest, DescriptorsKeepTheOperatorsRules) {
   }
   {
     Addition work(in, out);
-    work.desc.flags = 8;
+    work.desc.flags = BP_OP_FLAGS_ALL + 1;
     plan_refused(rule::unknown_value, work);
   }
   {

@@ -253,7 +253,7 @@ TEST_F(KitTest, DescriptorsAreChecked) {
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[1].shape[0] = -4; }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.in[0].flags = BP_DESC_PACKED; }), BP_UNSUPPORTED);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.out[0].alias = 3; }), BP_INVALID_ARGUMENT);
-  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.flags = 8; }), BP_UNSUPPORTED);
+  EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.flags = BP_OP_FLAGS_ALL + 1; }), BP_UNSUPPORTED);
   EXPECT_EQ(answer(BP_OP_MUL, [](Op& op) { op.desc.attributes = &op; }), BP_INVALID_ARGUMENT);
   EXPECT_EQ(answer(BP_OP_REDUCE_SUM, [](Op&) {}), BP_INVALID_ARGUMENT) << "no attributes";
   const bp_reduce_attributes beyond{sizeof(beyond), 2}, kept{sizeof(kept), 0}, range{sizeof(range), 256};
