@@ -49,6 +49,9 @@ class Driver : public kit::HostDriver {
     add_lanes(kernels());
     add_gradients(kernels());
     add_conv(kernels());
+    add_pool(kernels());
+    add_rope(kernels());
+    add_adamw(kernels());
     add_linear(kernels());
     add_attention(kernels());
     add_matmul(kernels());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites of packed rows: softmax and log_softmax along the last axis, layer_norm and rms_norm over trailing axes. Other axes are left to
+// Composites of packed rows: softmax and log_softmax along the last axis, layer_norm and rms_norm over trailing axes, group_norm. Other axes are left to
 // core, which decomposes them.
 #include "lanes.hpp"
 
@@ -77,6 +77,39 @@ Status prepare_norm(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
+void run_group(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  const int64_t elements = x.elements();
+  if (elements == 0) return;
+  const auto& attributes = call.attributes<bp_group_norm_attributes>();
+  const int64_t groups = attributes.groups, channels = x.shape[1] / groups;
+  const int64_t length = elements / (x.shape[0] * groups), bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
+  const auto parameter = [&](std::size_t i, int64_t group) -> const std::byte* {
+    const bool given = i < call.inputs.size() && call.inputs[i].dtype != 0;
+    return given ? call.inputs[i].data + group * channels * bytes : nullptr;
+  };
+  const auto keep = [&](std::size_t i, int64_t row, double value) {
+    if (i < call.outputs.size() && call.outputs[i].dtype != 0) store_statistic(call.outputs[i], row, value);
+  };
+  const GroupRow row = call.prepared<GroupRow>();
+  each_row(x.shape[0] * groups, length, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const Moments moments =
+          row(x.data + r * length * bytes, parameter(1, r % groups), parameter(2, r % groups),
+              y.data + r * length * bytes, channels, length / channels, static_cast<double>(attributes.epsilon));
+      keep(1, r, moments.mean);
+      keep(2, r, moments.rstd);
+    }
+  });
+}
+
+Status prepare_group(const CheckedDesc& checked, Prepared& prepared) {
+  Status status = want_one_dtype(checked, checked.desc.inputs[0].dtype);
+  if (!status.ok()) return status;
+  prepared.any_size = true;
+  return {};
+}
+
 }  // namespace
 
 void add_lanes(Kernels& kernels) {
@@ -89,6 +122,7 @@ void add_lanes(Kernels& kernels) {
     add(BP_OP_SOFTMAX, run_softmax, prepare_softmax, softmax_row(false, dtype));
     add(BP_OP_LOG_SOFTMAX, run_softmax, prepare_softmax, softmax_row(true, dtype));
     add(BP_OP_LAYER_NORM, run_norm, prepare_norm, norm_row(true, dtype));
+    add(BP_OP_GROUP_NORM, run_group, prepare_group, group_row(dtype));
     add(BP_OP_RMS_NORM, run_norm, prepare_norm, norm_row(false, dtype));
   }
 }

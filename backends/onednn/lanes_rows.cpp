@@ -120,6 +120,40 @@ Moments norm(const void* from, const void* gamma, const void* beta, void* to, in
   return moments;
 }
 
+struct ChannelAffine {
+  V mean, rstd, gamma, beta;
+  HWY_INLINE V operator()(D, V x, int64_t) const {
+    return hn::Add(hn::Mul(hn::Mul(hn::Sub(x, mean), rstd), gamma), beta);
+  }
+};
+
+template <class T>
+Moments group(const void* from, const void* gamma, const void* beta, void* to, int64_t channels, int64_t plane,
+              double epsilon) {
+  const D d;
+  const auto* x = static_cast<const T*>(from);
+  const Moments moments = moments_of<true>(d, x, channels * plane, epsilon);
+  const auto mean = static_cast<float>(moments.mean);
+  const auto parameter = [&](const void* all, int64_t channel, float otherwise) {
+    return hn::Set(d, all == nullptr ? otherwise : static_cast<float>(static_cast<const T*>(all)[channel]));
+  };
+  for (int64_t c = 0; c < channels; ++c) {
+    Write<T, ChannelAffine> write{static_cast<T*>(to) + c * plane,
+                                  plane,
+                                  {hn::Set(d, mean), hn::Set(d, static_cast<float>(moments.rstd)),
+                                   parameter(gamma, c, 1), parameter(beta, c, 0)}};
+    each_vector(d, x + c * plane, plane, mean, write);
+  }
+  return moments;
+}
+
+GroupRow find_group(uint32_t dtype) {
+  if constexpr (kHasVectors) {
+    return dtype == BP_F32 ? group<float> : dtype == BP_F16 ? group<f16> : dtype == BP_BF16 ? group<bf16> : nullptr;
+  }
+  return nullptr;
+}
+
 [[maybe_unused]] float greatest_step(const float* x, int64_t count) { return greatest_of(D(), x, count); }
 [[maybe_unused]] double exponentials_step(float* x, int64_t count, float greatest) {
   const D d;
@@ -177,9 +211,11 @@ HWY_AFTER_NAMESPACE();
 namespace backplane::onednn {
 HWY_EXPORT(find_softmax);
 HWY_EXPORT(find_norm);
+HWY_EXPORT(find_group);
 HWY_EXPORT(find_steps);
 SoftmaxRow softmax_row(bool logarithm, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_softmax)(logarithm, dtype); }
 SoftmaxSteps softmax_steps() { return HWY_DYNAMIC_DISPATCH(find_steps)(); }
+GroupRow group_row(uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_group)(dtype); }
 NormRow norm_row(bool centred, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_norm)(centred, dtype); }
 }  // namespace backplane::onednn
 #endif

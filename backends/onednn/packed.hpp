@@ -34,7 +34,19 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
                           " is not here, the last one is; permute, or let core decompose it");
 }
 
-// UNSUPPORTED unless `axes` are trailing ones of x, and all operands of one dtype or absent.
+// UNSUPPORTED unless all operands are of one dtype or absent.
+inline kit::Status want_one_dtype(const kit::CheckedDesc& checked, uint32_t dtype) {
+  const bp_op_desc& desc = checked.desc;
+  const auto fits = [&](const bp_tensor_desc& view) { return view.dtype == dtype || view.dtype == 0; };
+  if (std::all_of(desc.inputs, desc.inputs + desc.input_count, fits) &&
+      std::all_of(desc.outputs, desc.outputs + desc.output_count, fits)) {
+    return {};
+  }
+  return kit::unsupported(checked.op->name,
+                          ": operands of several dtypes are not here; cast to one, or let core decompose it");
+}
+
+// The same, and unless `axes` are trailing ones of x.
 inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_tensor_desc& x, uint32_t axes) {
   const uint32_t all = (1u << x.rank) - 1;
   uint32_t trailing = 0;  // the least trailing set that holds `axes`
@@ -43,14 +55,7 @@ inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_
     return kit::unsupported(checked.op->name, ": the axes mask ", axes, " of rank ", uint32_t{x.rank},
                             " is not here, trailing axes are; permute, or let core decompose it");
   }
-  const bp_op_desc& desc = checked.desc;
-  const auto fits = [&](const bp_tensor_desc& view) { return view.dtype == x.dtype || view.dtype == 0; };
-  if (std::all_of(desc.inputs, desc.inputs + desc.input_count, fits) &&
-      std::all_of(desc.outputs, desc.outputs + desc.output_count, fits)) {
-    return {};
-  }
-  return kit::unsupported(checked.op->name,
-                          ": operands of several dtypes are not here; cast to one, or let core decompose it");
+  return want_one_dtype(checked, x.dtype);
 }
 
 }  // namespace backplane::onednn

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// max_pool and avg_pool. Both are separable: the lines of an image that a row of the output sees are joined into one, with its padding about it, and
+// that is joined along itself. What asks for the maximum's place is searched element by element.
+#include <backplane/kit/plan.hpp>
+#include <cmath>
+#include <limits>
+
+#include "rows.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pool.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "simd-inl.h"
+
+#ifndef BACKPLANE_ONEDNN_POOL
+#define BACKPLANE_ONEDNN_POOL
+namespace backplane::onednn {
+
+struct PoolRows {
+  void (*lines)(float* joined, const void* line, int64_t count);  // joined[i] = join(joined[i], line[i])
+  // out[i] = join(out[i], line[i * stride])
+  void (*taps)(float* out, const float* line, int64_t stride, int64_t count);
+};
+
+}  // namespace backplane::onednn
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+namespace {
+
+struct Most {  // NaN stays
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  }
+  static float join(float a, float b) { return a > b || a != a ? a : b; }
+};
+struct Sum {
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return hn::Add(a, b);
+  }
+  static float join(float a, float b) { return a + b; }
+};
+
+template <class T, class How>
+void join_lines(float* joined, const void* from, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* line = static_cast<const T*>(from);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(How::join(hn::LoadU(d, joined + i), load(d, line + i)), d, joined + i);
+  for (; i < count; ++i) joined[i] = How::join(joined[i], static_cast<float>(line[i]));
+}
+
+template <class How>
+void join_taps(float* out, const float* line, int64_t stride, int64_t count) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= count && stride == 1; i += lanes)
+    hn::StoreU(How::join(hn::LoadU(d, out + i), hn::LoadU(d, line + i)), d, out + i);
+  for (; i + lanes < count && stride == 2; i += lanes) {  // reads an element more than it uses
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, line + 2 * i, even, odd);
+    hn::StoreU(How::join(hn::LoadU(d, out + i), even), d, out + i);
+  }
+#endif
+  for (; i < count; ++i) out[i] = How::join(out[i], line[i * stride]);
+}
+
+template <class How>
+PoolRows rows_of(uint32_t dtype) {
+  return {dtype == BP_F32   ? join_lines<float, How>
+          : dtype == BP_F16 ? join_lines<f16, How>
+                            : join_lines<bf16, How>,
+          join_taps<How>};
+}
+PoolRows find_pool(bool average, uint32_t dtype) {
+  if constexpr (kHasVectors) return average ? rows_of<Sum>(dtype) : rows_of<Most>(dtype);
+  return {};
+}
+
+}  // namespace
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace backplane::onednn {
+HWY_EXPORT(find_pool);
+namespace {
+
+using namespace kit;
+
+constexpr int64_t kGrain = int64_t{1} << 16;  // joins that are worth a thread
+
+// A window that moves over an image of up to three dimensions, missing ones first with extent 1.
+struct Window {
+  int64_t image[3] = {1, 1, 1}, result[3] = {1, 1, 1};
+  int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, begin[3] = {}, end[3] = {};
+
+  Window(const bp_pool_attributes& attributes, const View& x, const View& y) {
+    const uint32_t rank = attributes.spatial_rank, shift = 3 - rank;
+    for (uint32_t d = 0; d < rank; ++d) {
+      image[shift + d] = x.shape[2 + d], result[shift + d] = y.shape[2 + d];
+      kernel[shift + d] = attributes.kernel[d], stride[shift + d] = attributes.stride[d];
+      dilation[shift + d] = attributes.dilation[d];
+      begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
+    }
+  }
+  // The taps along a dimension that see the image, for a place in the result.
+  struct Taps {
+    int64_t first, last, at;  // [first, last); element 0's place, which may be outside
+  };
+  Taps taps(int d, int64_t place) const {
+    const int64_t at = place * stride[d] - begin[d], step = dilation[d];
+    const int64_t first = at >= 0 ? 0 : (-at + step - 1) / step;
+    const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
+    return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
+  }
+  int64_t padded_line() const { return begin[2] + image[2] + end[2]; }
+  int64_t plane() const { return image[0] * image[1] * image[2]; }
+  int64_t results() const { return result[0] * result[1] * result[2]; }
+};
+
+// One thread's work on one line of the output.
+class Lines {
+ public:
+  Lines(const Call& call, const Window& window, float* room)
+      : window_(window),
+        average_(call.op->id == BP_OP_AVG_POOL),
+        counts_padding_(call.attributes<bp_pool_attributes>().count_padding != 0),
+        rows_(call.prepared<PoolRows>()),
+        x_(call.in(0)),
+        y_(call.out()),
+        bytes_(static_cast<int64_t>(dtype_bytes(x_.dtype))),
+        narrow_(x_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, x_.dtype)),
+        line_(room),
+        out_(room + window.padded_line()) {}
+
+  static int64_t room(const Window& window) { return window.padded_line() + window.result[2]; }
+
+  void operator()(int64_t plane, int64_t slice, int64_t row) const {
+    const float start = average_ ? 0 : -std::numeric_limits<float>::infinity();
+    const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
+    std::fill_n(line_, window_.padded_line(), start);
+    for (int64_t s = slices.first; s < slices.last; ++s) {
+      for (int64_t r = rows.first; r < rows.last; ++r) {
+        const int64_t at = (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
+        const std::byte* from = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
+        rows_.lines(line_ + window_.begin[2], from, window_.image[2]);
+      }
+    }
+    const int64_t count = window_.result[2];
+    std::fill_n(out_, count, start);
+    for (int64_t k = 0; k < window_.kernel[2]; ++k)
+      rows_.taps(out_, line_ + k * window_.dilation[2], window_.stride[2], count);
+    if (average_) divide((slices.last - slices.first) * (rows.last - rows.first));
+    std::byte* to = y_.data + ((plane * window_.result[0] + slice) * window_.result[1] + row) * count * bytes_;
+    const void* in[] = {out_};
+    narrow_ == nullptr ? void(std::memcpy(to, out_, static_cast<std::size_t>(count) * sizeof(float)))
+                       : narrow_(in, to, count);
+  }
+
+ private:
+  void divide(int64_t lines) const {
+    for (int64_t i = 0; i < window_.result[2]; ++i) {
+      int64_t count = window_.kernel[0] * window_.kernel[1] * window_.kernel[2];
+      if (!counts_padding_) {
+        const auto taps = window_.taps(2, i);
+        count = lines * (taps.last - taps.first);
+      }
+      out_[i] /= static_cast<float>(count);
+    }
+  }
+
+  const Window& window_;
+  const bool average_, counts_padding_;
+  const PoolRows& rows_;
+  const View &x_, &y_;
+  const int64_t bytes_;
+  const Row narrow_;
+  float *line_, *out_;
+};
+
+void run(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  if (y.elements() == 0) return;
+  const Window window(call.attributes<bp_pool_attributes>(), x, y);
+  const int64_t planes = x.shape[0] * x.shape[1], lines = window.result[0] * window.result[1];
+  const int64_t room = Lines::room(window);
+  auto* memory =
+      reinterpret_cast<float*>(call.scratch->get(static_cast<std::size_t>(team_size() * room) * sizeof(float)));
+  const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
+  parallel(work, kGrain, [&](int part, int parts) noexcept {
+    const Lines each(call, window, memory + part * room);
+    const Range range = range_of(planes * lines, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i)
+      each(i / lines, i % lines / window.result[1], i % window.result[1]);
+  });
+}
+
+// The maximum and its place in its plane: the first of equals, or the first NaN. A window of padding alone names none.
+template <class T>
+void run_indexed(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  if (y.elements() == 0) return;
+  const Window window(call.attributes<bp_pool_attributes>(), x, y);
+  const int64_t results = window.results(), planes = x.shape[0] * x.shape[1];
+  const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
+  const auto search = [&](const T* image, const auto(&taps)[3], T& value, int32_t& place) {
+    float best = -std::numeric_limits<float>::infinity();
+    place = std::numeric_limits<int32_t>::max();
+    for (int64_t s = taps[0].first; s < taps[0].last; ++s) {
+      for (int64_t r = taps[1].first; r < taps[1].last; ++r) {
+        const int64_t line =
+            (taps[0].at + s * window.dilation[0]) * window.image[1] + taps[1].at + r * window.dilation[1];
+        for (int64_t c = taps[2].first; c < taps[2].last; ++c) {
+          const int64_t at = line * window.image[2] + taps[2].at + c * window.dilation[2];
+          const float here = widen(image[at]);
+          if (place != std::numeric_limits<int32_t>::max() && (!(here > best || here != here) || best != best))
+            continue;
+          best = here;
+          place = static_cast<int32_t>(at);
+        }
+      }
+    }
+    value = narrow<T>(best);
+  };
+  parallel(work, kGrain, [&](int part, int parts) noexcept {
+    const Range range = range_of(planes * results, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      const int64_t at = i % results, row = at / window.result[2];
+      const Window::Taps taps[3] = {window.taps(0, row / window.result[1]), window.taps(1, row % window.result[1]),
+                                    window.taps(2, at % window.result[2])};
+      search(x.as<const T>() + i / results * window.plane(), taps, y.as<T>()[i], call.out(1).as<int32_t>()[i]);
+    }
+  });
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const uint32_t rank = checked.attributes.as<bp_pool_attributes>().spatial_rank, dtype = desc.inputs[0].dtype;
+  const bool indexed = desc.output_count > 1 && desc.outputs[1].dtype != 0;
+  if (desc.inputs[0].rank != rank + 2 || desc.outputs[0].rank != rank + 2 || desc.outputs[0].dtype != dtype ||
+      (indexed && desc.outputs[1].dtype != BP_I32)) {
+    return unsupported(checked.op->name, ": operands other than x[N,C,..], y of its dtype and i32 places are not here");
+  }
+  prepared.any_size = true;
+  if (indexed) {
+    prepared.run = dtype == BP_F32 ? run_indexed<float> : dtype == BP_F16 ? run_indexed<f16> : run_indexed<bf16>;
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_pool(Kernels& kernels) {
+  for (const uint32_t op : {BP_OP_MAX_POOL, BP_OP_AVG_POOL}) {
+    for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
+      const PoolRows rows = HWY_DYNAMIC_DISPATCH(find_pool)(op == BP_OP_AVG_POOL, dtype);
+      if (rows.lines == nullptr) return;
+      kernels.add(op, dtype,
+                  {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<PoolRows>(rows)});
+    }
+  }
+}
+
+}  // namespace backplane::onednn
+#endif
