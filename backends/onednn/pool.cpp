@@ -21,9 +21,11 @@ namespace backplane::onednn {
 
 struct PoolRows {
   void (*lines)(float* joined, const void* line, int64_t count);  // joined[i] = join(joined[i], line[i])
-  // out[i] = join(out[i], line[i * stride])
+  // out[i] = join(out[i], line[i * stride]); `count` is a multiple of kPoolStep, and the line reaches as far
   void (*taps)(float* out, const float* line, int64_t stride, int64_t count);
+  void (*divide)(float* out, const float* columns, float lines, int64_t count);  // by columns[i] * lines; likewise
 };
+inline constexpr int64_t kPoolStep = 16;  // elements of the widest vectors, which have 64 bytes
 
 }  // namespace backplane::onednn
 #endif
@@ -64,9 +66,9 @@ void join_taps(float* out, const float* line, int64_t stride, int64_t count) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; i + lanes <= count && stride == 1; i += lanes)
+  for (; i < count && stride == 1; i += lanes)
     hn::StoreU(How::join(hn::LoadU(d, out + i), hn::LoadU(d, line + i)), d, out + i);
-  for (; i + lanes < count && stride == 2; i += lanes) {  // reads an element more than it uses
+  for (; i < count && stride == 2; i += lanes) {
     hn::Vec<decltype(d)> even, odd;
     hn::LoadInterleaved2(d, line + 2 * i, even, odd);
     hn::StoreU(How::join(hn::LoadU(d, out + i), even), d, out + i);
@@ -75,12 +77,20 @@ void join_taps(float* out, const float* line, int64_t stride, int64_t count) {
   for (; i < count; ++i) out[i] = How::join(out[i], line[i * stride]);
 }
 
+[[maybe_unused]] void divide(float* out, const float* columns, float lines, int64_t count) {
+  const hn::ScalableTag<float> d;
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto number = hn::Mul(hn::LoadU(d, columns + i), hn::Set(d, lines));
+    hn::StoreU(hn::Div(hn::LoadU(d, out + i), number), d, out + i);
+  }
+}
+
 template <class How>
 PoolRows rows_of(uint32_t dtype) {
   return {dtype == BP_F32   ? join_lines<float, How>
           : dtype == BP_F16 ? join_lines<f16, How>
                             : join_lines<bf16, How>,
-          join_taps<How>};
+          join_taps<How>, divide};
 }
 PoolRows find_pool(bool average, uint32_t dtype) {
   if constexpr (kHasVectors) return average ? rows_of<Sum>(dtype) : rows_of<Most>(dtype);
@@ -124,7 +134,12 @@ struct Window {
     const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
     return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
   }
-  int64_t padded_line() const { return begin[2] + image[2] + end[2]; }
+  // Of a line of the result in whole vectors, and of the line that it is made from.
+  int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
+  int64_t padded_line() const {
+    const int64_t reach = stride[2] * steps() + (kernel[2] - 1) * dilation[2];
+    return std::max(begin[2] + image[2] + end[2], reach);
+  }
   int64_t plane() const { return image[0] * image[1] * image[2]; }
   int64_t results() const { return result[0] * result[1] * result[2]; }
 };
@@ -142,14 +157,21 @@ class Lines {
         bytes_(static_cast<int64_t>(dtype_bytes(x_.dtype))),
         narrow_(x_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, x_.dtype)),
         line_(room),
-        out_(room + window.padded_line()) {}
+        out_(line_ + window.padded_line()),
+        empty_(out_ + window.steps()),
+        columns_(empty_ + window.padded_line()) {
+    std::fill_n(empty_, window.padded_line(), average_ ? 0 : -std::numeric_limits<float>::infinity());
+    for (int64_t i = 0; i < window.steps(); ++i) {
+      const auto taps = window.taps(2, std::min(i, window.result[2] - 1));
+      columns_[i] = static_cast<float>(counts_padding_ ? window.kernel[2] : taps.last - taps.first);
+    }
+  }
 
-  static int64_t room(const Window& window) { return window.padded_line() + window.result[2]; }
+  static int64_t room(const Window& window) { return 2 * (window.padded_line() + window.steps()); }
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
-    const float start = average_ ? 0 : -std::numeric_limits<float>::infinity();
     const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
-    std::fill_n(line_, window_.padded_line(), start);
+    std::memcpy(line_, empty_, static_cast<std::size_t>(window_.padded_line()) * sizeof(float));
     for (int64_t s = slices.first; s < slices.last; ++s) {
       for (int64_t r = rows.first; r < rows.last; ++r) {
         const int64_t at = (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
@@ -157,11 +179,15 @@ class Lines {
         rows_.lines(line_ + window_.begin[2], from, window_.image[2]);
       }
     }
-    const int64_t count = window_.result[2];
-    std::fill_n(out_, count, start);
+    const int64_t count = window_.result[2], steps = window_.steps();
+    std::memcpy(out_, empty_, static_cast<std::size_t>(steps) * sizeof(float));
     for (int64_t k = 0; k < window_.kernel[2]; ++k)
-      rows_.taps(out_, line_ + k * window_.dilation[2], window_.stride[2], count);
-    if (average_) divide((slices.last - slices.first) * (rows.last - rows.first));
+      rows_.taps(out_, line_ + k * window_.dilation[2], window_.stride[2], steps);
+    if (average_) {
+      const int64_t lines = counts_padding_ ? window_.kernel[0] * window_.kernel[1]
+                                            : (slices.last - slices.first) * (rows.last - rows.first);
+      rows_.divide(out_, columns_, static_cast<float>(lines), steps);
+    }
     std::byte* to = y_.data + ((plane * window_.result[0] + slice) * window_.result[1] + row) * count * bytes_;
     const void* in[] = {out_};
     narrow_ == nullptr ? void(std::memcpy(to, out_, static_cast<std::size_t>(count) * sizeof(float)))
@@ -169,24 +195,13 @@ class Lines {
   }
 
  private:
-  void divide(int64_t lines) const {
-    for (int64_t i = 0; i < window_.result[2]; ++i) {
-      int64_t count = window_.kernel[0] * window_.kernel[1] * window_.kernel[2];
-      if (!counts_padding_) {
-        const auto taps = window_.taps(2, i);
-        count = lines * (taps.last - taps.first);
-      }
-      out_[i] /= static_cast<float>(count);
-    }
-  }
-
   const Window& window_;
   const bool average_, counts_padding_;
   const PoolRows& rows_;
   const View &x_, &y_;
   const int64_t bytes_;
   const Row narrow_;
-  float *line_, *out_;
+  float *line_, *out_, *empty_, *columns_;
 };
 
 void run(const Call& call) {
