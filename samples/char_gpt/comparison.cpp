@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace char_gpt {
 
-double loss_bound(size_t step) { return 1e-6 * (1 + static_cast<double>(step) / 50); }
+double loss_bound(size_t step) { return std::min(1e-2, 1e-6 * std::exp2(static_cast<double>(step) / 5)); }
 
 Difference compare(const Curve& a, const Curve& b) {
   Difference worst;

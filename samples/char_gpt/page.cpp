@@ -44,7 +44,7 @@ polyline.line-2 { stroke: var(--c2); stroke-dasharray: 6 6; } polyline.line-3 { 
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { padding: 5px 10px 5px 0; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child { text-align: left; white-space: normal; }
+th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 7.5em; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font: .8125rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
 pre b { color: var(--c1); }
@@ -52,6 +52,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margi
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 </style>
 )";
+
+constexpr const char* page_end = "</main>\n</html>\n";
 
 std::string head(const std::string& title) {
   return fmt::format(
@@ -61,11 +63,11 @@ std::string head(const std::string& title) {
       title, page_style);
 }
 
-std::string fact_list(const Facts& facts) {
-  std::string html = "<section><h2>The run</h2><dl>";
+std::string fact_list(const Facts& facts, const char* css_class) {
+  std::string html = fmt::format("<section class=\"{}\"><h2>The run</h2><dl>", css_class);
   for (const auto& [name, value] : facts)
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape_html(name), escape_html(value));
-  return html + "</dl></section>\n</main>\n</html>\n";
+  return html + "</dl></section>\n";
 }
 
 // Bits per character, in means of so many steps that there are at most `most` points.
@@ -95,13 +97,13 @@ std::string to_html(const TrainingReport& report) {
       "not seen. <code>gzip -9</code> needs {:.3f}; behind the text that the model learned from, "
       "{:.3f}.</p></header>\n",
       bits, report.gzip, report.gzip_behind_training);
-  html += fmt::format("<section><h2>Bits per character</h2>{}</section>\n",
-                      line_chart("Bits per character by step", "step", {to_line(report.curve, 150), known},
-                                 {{"gzip -9", report.gzip}}));
+  html += fmt::format(
+      "<section><h2>Bits per character</h2>{}</section>\n",
+      line_chart("Bits per character by step", "step", {to_line(report.curve, 60), known}, {{"gzip -9", report.gzip}}));
   if (!report.written.empty())
     html += fmt::format("<section><h2>What it writes</h2><pre><b>{}</b>{}</pre></section>\n",
                         escape_html(report.prompt), escape_html(report.written));
-  return html + fact_list(report.facts);
+  return html + fact_list(report.facts, "wide") + page_end;
 }
 
 std::string to_html(const ComparisonReport& report) {
@@ -114,35 +116,35 @@ std::string to_html(const ComparisonReport& report) {
       report.curves.size());
   std::vector<Line> lines;
   for (const Curve& curve : report.curves) lines.push_back(to_line(curve, 400));
-  html += fmt::format("<section class=\"wide\"><h2>Bits per character</h2>{}</section>\n",
+  html += fmt::format("<section><h2>Bits per character</h2>{}</section>\n",
                       line_chart("Bits per character by step", "step", lines));
+  html += fact_list(report.facts, "");
   html +=
-      "<section class=\"wide\"><h2>Differences</h2><div class=\"scroll\"><table><tr><th scope=\"col\">Way</th><th "
-      "scope=\"col\">first"
-      "</th><th scope=\"col\">last</th><th scope=\"col\">seconds</th><th scope=\"col\">worst at step</th><th "
-      "scope=\"col\">differs by"
-      "</th><th scope=\"col\">bound</th><th scope=\"col\"></th></tr>\n";
+      "<section class=\"wide\"><h2>Differences</h2><div class=\"scroll\"><table><tr><th>Way</th><th></th><th>differs "
+      "by</th>"
+      "<th>bound</th><th>at step</th><th>first</th><th>last</th><th>seconds</th></tr>\n";
   for (size_t i = 0; i < report.curves.size(); ++i) {
     const Curve& curve = report.curves[i];
-    html += fmt::format("<tr><td>{}</td><td>{:.6f}</td><td>{:.6f}</td><td>{:.1f}</td>", escape_html(curve.name),
-                        curve.losses.front() * std::numbers::log2e, curve.losses.back() * std::numbers::log2e,
-                        curve.seconds);
+    html += fmt::format("<tr><td>{}</td>", escape_html(curve.name));
     if (i == 0) {
-      html += "<td colspan=\"4\">the others beside this</td></tr>\n";
-      continue;
+      html += "<td colspan=\"4\">the others beside this</td>";
+    } else {
+      const Difference& worst = report.differences[i - 1];
+      const bool agrees = worst.share <= 1;
+      html += fmt::format("<td class=\"{}\">{}</td><td>{:.1e}</td><td>{:.1e}</td><td>{}</td>", agrees ? "good" : "bad",
+                          agrees ? "agrees" : "differs", worst.relative, loss_bound(worst.step), worst.step + 1);
     }
-    const Difference& worst = report.differences[i - 1];
-    const bool agrees = worst.share <= 1;
-    html += fmt::format("<td>{}</td><td>{:.1e}</td><td>{:.1e}</td><td class=\"{}\">{}</td></tr>\n", worst.step + 1,
-                        worst.relative, loss_bound(worst.step), agrees ? "good" : "bad", agrees ? "agrees" : "differs");
+    html +=
+        fmt::format("<td>{:.6f}</td><td>{:.6f}</td><td>{:.1f}</td></tr>\n", curve.losses.front() * std::numbers::log2e,
+                    curve.losses.back() * std::numbers::log2e, curve.seconds);
   }
   html +=
-      "</table></div><p class=\"note\">First and last: bits per character of the first and the last step. Differences "
-      "and "
-      "bounds are shares of the loss, at the step where the difference is the greatest share of its bound; the bound "
-      "grows with "
-      "the steps, as roundings add up.</p></section>\n";
-  return html + fact_list(report.facts);
+      "</table></div><p class=\"note\">Differences and bounds are shares of the loss, at the step where the difference "
+      "is the "
+      "greatest share of its bound; the bound doubles every five steps, as training amplifies roundings. First and "
+      "last: "
+      "bits per character of the first and the last step.</p></section>\n";
+  return html + page_end;
 }
 
 }  // namespace char_gpt
