@@ -40,7 +40,7 @@ void check(const Schedule& schedule) {
 }
 
 double learning_rate(const Schedule& schedule, int64_t step) {
-  const double warm_up = std::max(1.0, static_cast<double>(schedule.steps) / 20);
+  const double warm_up = std::max(100.0, static_cast<double>(schedule.steps) / 20);
   const auto at = static_cast<double>(step + 1);
   if (at < warm_up) return schedule.peak_rate * at / warm_up;
   const double share = (at - warm_up) / std::max(1.0, static_cast<double>(schedule.steps) - warm_up);

@@ -24,7 +24,7 @@ struct Schedule {
 };
 // Throws std::runtime_error, saying which number is out of its range and what the range is.
 void check(const Schedule& schedule);
-// Of step `step`, 0 to steps - 1: warm-up over a twentieth, then half a cosine.
+// Of step `step`, 0 to steps - 1: warm-up over a twentieth, at least 100 steps, then half a cosine.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // What training goes on from.
