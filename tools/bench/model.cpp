@@ -32,6 +32,7 @@ class ModelBench {
     if (options.peers) {
       Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
       peers_ = std::move(found.usable);
+      std::erase_if(peers_, [](const auto& peer) { return !peer->runs_models(); });
       report_.notes = std::move(found.faults);
     }
     for (const auto& peer : peers_) {
@@ -137,7 +138,6 @@ class ModelBench {
     const std::unique_ptr<DeviceModel> ours = start_device(device, graph, data, row);
     if (ours == nullptr) return row;
     const std::vector<HostBlock> expected = ours->outputs();
-    count_calls(device, *ours, row);
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<PeerContestant>> started;
@@ -165,16 +165,16 @@ class ModelBench {
       peer.throughput = figure_of(samples[i + 1].throughput);
       peer.ratio = ratio_of(samples[i + 1].latency, samples[0].latency);
     }
+    count_calls(device, *ours, row);
     const bph_stats stats = device.stats();
     row.plans_after = stats.plans_created - row.plans_first;
     row.device.device_bytes = stats.bytes_reserved_peak;
     return row;
   }
 
-  // What a run in steady state does beside computing.
+  // What a run does beside computing, behind all samples: sizes that recur may have got plans of their own by then.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
-    model.time(1, true);
     const bph_stats before = device.stats();
     const uint64_t allocations = allocation_count();
     model.time(runs, true);

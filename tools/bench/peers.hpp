@@ -31,6 +31,8 @@ class Peer {
   // Null with why where the peer has nothing of the kind. `op` and `data` outlive what comes back. One at a time. Throws Failure
   // where the peer itself has ended.
   virtual std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) = 0;
+  // Whether prepare_model is worth asking.
+  virtual bool runs_models() const { return false; }
   // The same for a whole model, whose data is that of graph.make_data().
   virtual std::unique_ptr<PeerContestant> prepare_model(const ModelGraph&, const std::vector<HostBlock>&,
                                                         std::string* why) {

@@ -226,6 +226,7 @@ class PythonPeer final : public Peer {
     return std::make_unique<PythonContestant>(*process_, make_outputs(op), answer);
   }
 
+  bool runs_models() const override { return true; }
   std::unique_ptr<PeerContestant> prepare_model(const ModelGraph& graph, const std::vector<HostBlock>& data,
                                                 std::string* why) override {
     const TemporaryFolder folder;
