@@ -161,10 +161,34 @@ void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_
   }
 }
 
+// One row, as many sums as registers hold: b is read from its beginning to its end.
+template <class T, int kVectors>
+void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* sums) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, sums + v * lanes);
+  for (int64_t k = 0; k < depth; ++k, b += b_stride) {
+    const V left = hn::Set(d, a[k]);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(left, widened(d, b + v * lanes), sum[v]);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, sums + v * lanes);
+}
+
 template <class T>
 void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
              int64_t cols, float* sums, int64_t sums_stride) {
   const auto* at = static_cast<const T*>(b);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  if (rows == 1 && cols % (4 * lanes) == 0 && cols <= 16 * lanes) {
+    int64_t c = 0;
+    for (; c + 8 * lanes <= cols; c += 8 * lanes) add_narrow<T, 8>(a, at + c, b_stride, depth, sums + c);
+    for (; c < cols; c += 4 * lanes) add_narrow<T, 4>(a, at + c, b_stride, depth, sums + c);
+    return;
+  }
   int64_t k = 0;
   for (; k + 8 <= depth; k += 8)
     add_rows<T, 8>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, sums, sums_stride);
