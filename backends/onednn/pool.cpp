@@ -20,9 +20,11 @@
 namespace backplane::onednn {
 
 struct PoolRows {
-  void (*lines)(float* joined, const void* line, int64_t count);  // joined[i] = join(joined[i], line[i])
-  // out[i] = join(out[i], line[i * stride]); `count` is a multiple of kPoolStep, and the line reaches as far
-  void (*taps)(float* out, const float* line, int64_t stride, int64_t count);
+  // joined[i] = the join of lines[..][i], and of joined[i] itself if `more`; of at least one line
+  void (*lines)(float* joined, const void* const* lines, int64_t line_count, bool more, int64_t count);
+  // out[i] = the join of `kernel` taps of line, the first at i * stride, `dilation` apart; `count` is a multiple of
+  // kPoolStep, and the line reaches as far
+  void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
   void (*divide)(float* out, const float* columns, float lines, int64_t count);  // by columns[i] * lines; likewise
 };
 inline constexpr int64_t kPoolStep = 16;  // elements of the widest vectors, which have 64 bytes
@@ -50,31 +52,50 @@ struct Sum {
 };
 
 template <class T, class How>
-void join_lines(float* joined, const void* from, int64_t count) {
+void join_lines(float* joined, const void* const* lines, int64_t line_count, bool more, int64_t count) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* line = static_cast<const T*>(from);
+  const auto line = [&](int64_t l) { return static_cast<const T*>(lines[l]); };
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(How::join(hn::LoadU(d, joined + i), load(d, line + i)), d, joined + i);
-  for (; i < count; ++i) joined[i] = How::join(joined[i], static_cast<float>(line[i]));
+  for (; i + lanes <= count; i += lanes) {
+    auto result = load(d, line(0) + i);
+    for (int64_t l = 1; l < line_count; ++l) result = How::join(result, load(d, line(l) + i));
+    if (more) result = How::join(hn::LoadU(d, joined + i), result);
+    hn::StoreU(result, d, joined + i);
+  }
+  for (; i < count; ++i) {
+    auto result = static_cast<float>(line(0)[i]);
+    for (int64_t l = 1; l < line_count; ++l) result = How::join(result, static_cast<float>(line(l)[i]));
+    joined[i] = more ? How::join(joined[i], result) : result;
+  }
 }
 
 template <class How>
-void join_taps(float* out, const float* line, int64_t stride, int64_t count) {
+void join_taps(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count) {
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; i < count && stride == 1; i += lanes)
-    hn::StoreU(How::join(hn::LoadU(d, out + i), hn::LoadU(d, line + i)), d, out + i);
-  for (; i < count && stride == 2; i += lanes) {
-    hn::Vec<decltype(d)> even, odd;
-    hn::LoadInterleaved2(d, line + 2 * i, even, odd);
-    hn::StoreU(How::join(hn::LoadU(d, out + i), even), d, out + i);
+  const auto join_all = [&](const auto& tap) HWY_ATTR {
+    for (; i < count; i += lanes) {
+      auto result = tap(line + i * stride);
+      for (int64_t k = 1; k < kernel; ++k) result = How::join(result, tap(line + i * stride + k * dilation));
+      hn::StoreU(result, d, out + i);
+    }
+  };
+  if (stride == 1) join_all([&](const float* from) HWY_ATTR { return hn::LoadU(d, from); });
+  if (stride == 2) {
+    join_all([&](const float* from) HWY_ATTR {
+      hn::Vec<decltype(d)> even, odd;
+      hn::LoadInterleaved2(d, from, even, odd);
+      return even;
+    });
   }
 #endif
-  for (; i < count; ++i) out[i] = How::join(out[i], line[i * stride]);
+  for (; i < count; ++i) {
+    out[i] = line[i * stride];
+    for (int64_t k = 1; k < kernel; ++k) out[i] = How::join(out[i], line[i * stride + k * dilation]);
+  }
 }
 
 [[maybe_unused]] void divide(float* out, const float* columns, float lines, int64_t count) {
@@ -158,31 +179,40 @@ class Lines {
         narrow_(x_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, x_.dtype)),
         line_(room),
         out_(line_ + window.padded_line()),
-        empty_(out_ + window.steps()),
-        columns_(empty_ + window.padded_line()) {
-    std::fill_n(empty_, window.padded_line(), average_ ? 0 : -std::numeric_limits<float>::infinity());
+        columns_(out_ + window.steps()),
+        empty_(average_ ? 0 : -std::numeric_limits<float>::infinity()) {
+    std::fill_n(line_, window.padded_line(), empty_);
     for (int64_t i = 0; i < window.steps(); ++i) {
       const auto taps = window.taps(2, std::min(i, window.result[2] - 1));
       columns_[i] = static_cast<float>(counts_padding_ ? window.kernel[2] : taps.last - taps.first);
     }
   }
 
-  static int64_t room(const Window& window) { return 2 * (window.padded_line() + window.steps()); }
+  static int64_t room(const Window& window) { return window.padded_line() + 2 * window.steps(); }
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
     const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
-    std::memcpy(line_, empty_, static_cast<std::size_t>(window_.padded_line()) * sizeof(float));
+    // What lies about the image in the line stays as it is.
+    float* middle = line_ + window_.begin[2];
+    const void* seen[kLines];
+    int64_t count_seen = 0;
+    bool more = false;
+    const auto join = [&] {
+      if (count_seen != 0) rows_.lines(middle, seen, count_seen, more, window_.image[2]);
+      more = more || count_seen != 0;
+      count_seen = 0;
+    };
     for (int64_t s = slices.first; s < slices.last; ++s) {
       for (int64_t r = rows.first; r < rows.last; ++r) {
+        if (count_seen == kLines) join();
         const int64_t at = (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
-        const std::byte* from = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
-        rows_.lines(line_ + window_.begin[2], from, window_.image[2]);
+        seen[count_seen++] = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
       }
     }
+    join();
+    if (!more) std::fill_n(middle, window_.image[2], empty_);
     const int64_t count = window_.result[2], steps = window_.steps();
-    std::memcpy(out_, empty_, static_cast<std::size_t>(steps) * sizeof(float));
-    for (int64_t k = 0; k < window_.kernel[2]; ++k)
-      rows_.taps(out_, line_ + k * window_.dilation[2], window_.stride[2], steps);
+    rows_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], steps);
     if (average_) {
       const int64_t lines = counts_padding_ ? window_.kernel[0] * window_.kernel[1]
                                             : (slices.last - slices.first) * (rows.last - rows.first);
@@ -195,13 +225,16 @@ class Lines {
   }
 
  private:
+  static constexpr int64_t kLines = 16;  // that are joined at a time
+
   const Window& window_;
   const bool average_, counts_padding_;
   const PoolRows& rows_;
   const View &x_, &y_;
   const int64_t bytes_;
   const Row narrow_;
-  float *line_, *out_, *empty_, *columns_;
+  float *line_, *out_, *columns_;
+  const float empty_;
 };
 
 void run(const Call& call) {
