@@ -48,6 +48,7 @@ class Driver : public kit::HostDriver {
     add_reduce(kernels());
     add_lanes(kernels());
     add_gradients(kernels());
+    add_quantized(kernels());
     add_conv(kernels());
     add_pool(kernels());
     add_rope(kernels());

@@ -15,6 +15,7 @@ void add_pool(kit::Kernels& kernels);       // max_pool, avg_pool
 void add_rope(kit::Kernels& kernels);
 void add_adamw(kit::Kernels& kernels);
 void add_linear(kit::Kernels& kernels);
+void add_quantized(kit::Kernels& kernels);  // quantized_matmul
 void add_attention(kit::Kernels& kernels);
 void add_matmul(kit::Kernels& kernels);
 

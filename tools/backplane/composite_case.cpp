@@ -140,10 +140,12 @@ void make_composite(OpCase& op, const OpRequest& request) {
       op.outputs = {floats(op, square)};
       break;
     case BP_OP_QUANTIZED_MATMUL: {
-      const Extents w = shape(1, {4, square.empty() ? 1 : square.back()});
+      const bool four = attributes.get("weight_bits") == 4;
+      const int64_t depth = square.empty() ? 1 : square.back();
+      const Extents w = shape(1, {4, four ? (depth + 1) / 2 : depth});
       Extents y = square;
       if (!y.empty()) y.back() = at(w, 0);
-      op.inputs = {floats(op, square), {BP_I8, w, 0}, floats(op, shape(2, {at(w, 0)}))};
+      op.inputs = {floats(op, square), {four ? uint32_t{BP_U8} : uint32_t{BP_I8}, w, 0}, floats(op, shape(2, {at(w, 0)}))};
       op.outputs = {floats(op, y)};
       break;
     }

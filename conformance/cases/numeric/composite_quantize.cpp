@@ -164,6 +164,12 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
         .append(by_row != 0 ? ".by_row" : "");
     add_composite(catalogue, spec, more);
   };
+  // Beyond the tiles of a blocked product.
+  for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
+    const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
+    put({19, 131}, 24, form, named, 1, 1, 0);
+    put({19, 5}, 515, form, named, 1, 0, 0);
+  }
   for (const int32_t zeros : {0, 1}) {
     for (const int32_t depth : {1, 16, 33, 256}) {
       for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
