@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plan_create and plan_execute refuse. What core checks before it asks (too few operands, shapes that do not fit) is a
 // precondition and is not sent; what a newer host may send, or may ask about, is.
+#include <bit>
 #include <cstring>
 
 #include "cases/negative/refusals.hpp"
@@ -94,7 +95,8 @@ std::vector<Refusal> operator_refusals() {
   std::vector<Refusal> all;
   for (const bph_op_info& op : primitives()) {
     const uint32_t dtype = usual_dtype(op);
-    for (const uint32_t bit : {3u, 31u, 63u})
+    constexpr auto first_unknown = static_cast<uint32_t>(std::bit_width(BP_OP_FLAGS_ALL));
+    for (const uint32_t bit : {first_unknown, 31u, 63u})
       all.push_back(of_op(op, fmt::format("unknown_flag_{}", bit), {BP_UNSUPPORTED}, "BP-PLAN-004", dtype,
                           [bit](OpDesc& desc) { desc.flags(uint64_t{1} << bit); }));
     add_operands(all, op, dtype);
