@@ -10,6 +10,8 @@
 #include "bench/compare.hpp"
 #include "bench/data.hpp"
 #include "bench/device_contestant.hpp"
+#include "bench/model.hpp"
+#include "bench/models.hpp"
 #include "bench/ops.hpp"
 #include "bench/sampling.hpp"
 #include "bench/shape_file.hpp"
@@ -289,6 +291,55 @@ TEST(Report, ThePageEscapesWhatItIsTold) {
   EXPECT_THAT(page, HasSubstr("no &quot;add&quot; &lt;here&gt;"));
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos);
+}
+
+tool::Performance peer_with(const std::string& name, double ratio) {
+  tool::Performance peer;
+  peer.name = name;
+  if (ratio > 0) peer.ratio = tool::Figure{ratio, ratio, ratio, 1};
+  return peer;
+}
+
+TEST(Model, GeometricMeanIsOfTheModelsThatAPeerRan) {
+  tool::ModelReport report;
+  report.rows.resize(3);
+  report.rows[0].peers = {peer_with("a", 2), peer_with("b", 0)};
+  report.rows[1].peers = {peer_with("a", 8), peer_with("b", 0)};
+  report.rows[2].peers = {peer_with("a", 0), peer_with("c", 3)};
+  ASSERT_TRUE(tool::geometric_mean(report, "a"));
+  EXPECT_NEAR(*tool::geometric_mean(report, "a"), 4, 1e-12);
+  EXPECT_NEAR(*tool::geometric_mean(report, "c"), 3, 1e-12);
+  EXPECT_FALSE(tool::geometric_mean(report, "b"));
+}
+
+TEST(Model, AStepWritesItsPlaceInTheCacheAndSeesAllUpToIt) {
+  const tool::ModelGraph graph = tool::gpt_step(tool::ModelSize::small, 4, 9);
+  int writes = 0, reads = 0;
+  for (const tool::Node& node : graph.nodes()) {
+    for (const tool::View& view : node.outputs) {
+      if (!view.slice) continue;
+      ++writes;
+      EXPECT_EQ(view.slice->begin, 4);
+      EXPECT_EQ(view.slice->end, 5);
+    }
+    for (const tool::View& view : node.inputs) {
+      if (!view.slice) continue;
+      ++reads;
+      EXPECT_EQ(view.slice->begin, 0);
+      EXPECT_EQ(view.slice->end, 5);
+    }
+  }
+  EXPECT_EQ(writes, 4);  // keys and values of two blocks
+  EXPECT_EQ(reads, 4);
+}
+
+TEST(Model, FlopsAndWeightsAreThoseOfTheModel) {
+  const tool::ModelGraph bert = tool::bert_layer(tool::ModelSize::full);
+  // Four products of 768 x 768 and two of 768 x 3072 for each of 128 tokens, and scores and sums of 128 x 128 x 768.
+  EXPECT_DOUBLE_EQ(bert.flops(), 2.0 * 128 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 128 * 768);
+  EXPECT_EQ(bert.weight_bytes(), 4u * (4 * 768 * 768 + 2 * 768 * 3072 + 4 * 768 + 3072 + 768 + 4 * 768));
+  const tool::ModelGraph resnet = tool::resnet_block(tool::ModelSize::full);
+  EXPECT_DOUBLE_EQ(resnet.flops(), 2.0 * 56 * 56 * (256 * 64 + 64 * 64 * 9 + 64 * 256));
 }
 
 }  // namespace
