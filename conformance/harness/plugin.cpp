@@ -164,6 +164,13 @@ bp_stream* Device::stream() {
   return stream_;
 }
 
+char* Device::mapped(bp_buffer* buffer) {
+  if (slots_->buffer_map == nullptr || !(offers(BP_MEMORY_HOST) || offers(BP_MEMORY_SHARED))) return nullptr;
+  ErrorRecord error;
+  void* address = nullptr;
+  return slots_->buffer_map(handle_, buffer, &address, &error) == BP_OK ? static_cast<char*>(address) : nullptr;
+}
+
 bp_buffer* Device::staging(uint64_t bytes) {
   if (bytes <= staging_bytes_) return staging_;
   if (!offers(BP_MEMORY_HOST) && !offers(BP_MEMORY_SHARED))
@@ -181,10 +188,17 @@ void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64
   ErrorRecord error;
   if (slots_->copy_in != nullptr) {
     expect_ok(slots_->copy_in(handle_, way, buffer, offset, bytes, count, &error), error, "copy_in");
+  } else if (char* const address = mapped(buffer); address != nullptr) {
+    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    std::memcpy(address + offset, bytes, count);
+    return;
   } else {
+    const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
     std::memcpy(staging_address_, bytes, count);
     expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
+    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    return;
   }
   expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
 }
@@ -196,7 +210,11 @@ void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t coun
   if (slots_->copy_out != nullptr) {
     expect_ok(slots_->copy_out(handle_, way, bytes, buffer, offset, count, &error), error, "copy_out");
     expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+  } else if (char* const address = mapped(buffer); address != nullptr) {
+    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    std::memcpy(bytes, address + offset, count);
   } else {
+    const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
     expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
     expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");

@@ -99,7 +99,8 @@ class Device {
   bp_stream* stream();
 
  private:
-  bp_buffer* staging(uint64_t bytes);
+  char* mapped(bp_buffer* buffer);     // null: DEVICE memory
+  bp_buffer* staging(uint64_t bytes);  // under staging_mutex_, until what it holds has been taken
   void drop_objects() noexcept;
 
   Plugin& plugin_;
@@ -107,6 +108,7 @@ class Device {
   bp_device* handle_ = nullptr;
   bp_device_info info_{};
   bp_stream* stream_ = nullptr;
+  std::mutex staging_mutex_{};
   bp_buffer* staging_ = nullptr;
   uint64_t staging_bytes_ = 0;
   char* staging_address_ = nullptr;

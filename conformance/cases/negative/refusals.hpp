@@ -19,6 +19,9 @@ struct Refusal {
   // The bad call. Checks that what it was to give stays null, and that nothing else was written.
   std::function<bp_status(Context& context, bp_error* error)> call;
   uint32_t op = 0;  // that the record must name
+
+  // What a device must offer for the call to be possible at all; empty: nothing.
+  std::string_view extension() const { return slot == "event_elapsed" ? "TIMING" : ""; }
 };
 
 std::vector<Refusal> query_refusals();
