@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vulkan plugin's driver: every physical device that the loader finds and that has what kernels need.
+#pragma once
+
+#include <backplane/kit/plugin.hpp>
+
+#include "device.hpp"
+
+namespace backplane::vulkan {
+
+class Driver {
+ public:
+  using Device = vulkan::Device;
+
+  explicit Driver(kit::Host host) : host_(host) {}
+
+  const kit::Identity& identity() const { return identity_; }
+  kit::Result<uint32_t> device_count();
+  kit::Status device_info(uint32_t index, bp_device_info& info);
+  kit::Result<Device*> open(uint32_t index, std::string_view options);
+
+ private:
+  // Tells the host once of devices that are there and cannot be used.
+  kit::Result<std::shared_ptr<const Instance>> instance();
+
+  kit::Host host_;
+  kit::Identity identity_{.name = "vulkan", .version = BACKPLANE_VERSION};
+  std::atomic<bool> told_{false};
+};
+
+}  // namespace backplane::vulkan

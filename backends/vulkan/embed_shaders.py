@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""SPIR-V as C++ arrays: embed_shaders.py OUT.cpp NAME.spv..."""
+import array
+import os
+import sys
+
+out, *modules = sys.argv[1:]
+with open(out, "w", encoding="utf-8") as file:
+    file.write('// SPDX-License-Identifier: Apache-2.0\n#include "pipelines.hpp"\n\nnamespace backplane::vulkan {\n\nnamespace {\n')
+    entries = []
+    for module in modules:
+        name = os.path.splitext(os.path.basename(module))[0]
+        with open(module, "rb") as binary:
+            words = array.array("I", binary.read())
+        if not words or words[0] != 0x07230203:
+            sys.exit(f"{module} is no SPIR-V of this machine's byte order")
+        file.write(f"constexpr uint32_t k_{name}[] = {{{','.join(map(hex, words))}}};\n")
+        entries.append(f'    {{"{name}", k_{name}, {len(words)}}},\n')
+    file.write("}  // namespace\n\nconst Shader kShaders[] = {\n" + "".join(entries) + "};\n")
+    file.write(f"const std::size_t kShaderCount = {len(entries)};\n\n}}  // namespace backplane::vulkan\n")

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "instance.hpp"
+
+#include <cstdlib>
+
+namespace backplane::vulkan {
+
+namespace {
+
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+
+bool validation_wanted() {
+  const char* given = std::getenv(kValidation);
+  return given != nullptr && std::string_view(given) != "0" && *given != '\0';
+}
+
+kit::Status require_layer(const Library& library) {
+  uint32_t count = 0;
+  library.vkEnumerateInstanceLayerProperties(&count, nullptr);
+  std::vector<VkLayerProperties> layers(count);
+  library.vkEnumerateInstanceLayerProperties(&count, layers.data());
+  for (const VkLayerProperties& layer : layers) {
+    if (std::string_view(layer.layerName) == kValidationLayer) return {};
+  }
+  return {BP_UNAVAILABLE, kit::text("vulkan: ", kValidation, " asks for ", kValidationLayer,
+                                    ", which is not installed; install it or unset the variable")};
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* messages) {
+  static_cast<Messages*>(messages)->add(data->pMessage);
+  return VK_FALSE;
+}
+
+}  // namespace
+
+void Messages::add(const char* message) {
+  {
+    std::lock_guard lock(mutex_);
+    if (first_.empty()) first_ = message;
+  }
+  any_.store(true, std::memory_order_release);
+}
+
+kit::Status Messages::status() const {
+  if (!any_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex_);
+  return {BP_INTERNAL, kit::text("vulkan: the validation layer objects: ", first_)};
+}
+
+kit::Result<std::shared_ptr<const Instance>> Instance::shared() {
+  // Never destroyed: no work at exit.
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::shared_ptr<const Instance>;
+  std::lock_guard lock(*mutex);
+  if (*kept == nullptr) {
+    auto library = Library::open();
+    if (!library.ok()) return library.status();
+    std::shared_ptr<Instance> instance(new Instance(library.value()));
+    kit::Status status = instance->start();
+    if (status.ok()) status = instance->find_devices();
+    if (!status.ok()) return status;
+    *kept = std::move(instance);
+  }
+  return *kept;
+}
+
+kit::Status Instance::start() {
+  uint32_t version = VK_API_VERSION_1_0;
+  library_->vkEnumerateInstanceVersion(&version);
+  if (version < VK_API_VERSION_1_2) {
+    return {BP_UNAVAILABLE, kit::text("vulkan: the loader speaks ", VK_API_VERSION_MAJOR(version), ".",
+                                      VK_API_VERSION_MINOR(version), ", 1.2 is needed; install a newer one")};
+  }
+  auto application = chained<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+  application.pEngineName = "backplane";
+  application.apiVersion = VK_API_VERSION_1_2;
+  auto info = chained<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+  info.pApplicationInfo = &application;
+
+  auto messenger = chained<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+  messenger.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  messenger.pfnUserCallback = on_message;
+  messenger.pUserData = &messages_;
+  const VkValidationFeatureEnableEXT enabled[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+  auto features = chained<VkValidationFeaturesEXT>(VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, &messenger);
+  features.enabledValidationFeatureCount = 1;
+  features.pEnabledValidationFeatures = enabled;
+  const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+  const bool validate = validation_wanted();
+  if (validate) {
+    if (kit::Status status = require_layer(*library_); !status.ok()) return status;
+    info.pNext = &features;
+    info.enabledLayerCount = 1;
+    info.ppEnabledLayerNames = &kValidationLayer;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = extensions;
+  }
+  if (const VkResult result = library_->vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
+    handle_ = VK_NULL_HANDLE;
+    const kit::Status status = status_of(result, "vkCreateInstance");
+    return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
+  }
+  if (kit::Status status = api_.load(*library_, handle_); !status.ok()) return status;
+  if (validate) {
+    const auto create =
+        reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(library_->get(handle_, "vkCreateDebugUtilsMessengerEXT"));
+    return status_of(
+        create == nullptr ? VK_ERROR_EXTENSION_NOT_PRESENT : create(handle_, &messenger, nullptr, &messenger_),
+        "vkCreateDebugUtilsMessengerEXT");
+  }
+  return {};
+}
+
+kit::Status Instance::find_devices() {
+  uint32_t count = 0;
+  VkResult result = api_.vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+  std::vector<VkPhysicalDevice> handles(count);
+  if (result == VK_SUCCESS && count != 0) result = api_.vkEnumeratePhysicalDevices(handle_, &count, handles.data());
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) {
+    const kit::Status status = status_of(result, "vkEnumeratePhysicalDevices");
+    return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
+  }
+  handles.resize(count);
+  for (VkPhysicalDevice handle : handles) {
+    PhysicalDevice device = PhysicalDevice::read(api_, handle);
+    if (device.missing.empty()) {
+      devices_.push_back(std::move(device));
+      continue;
+    }
+    refused_ += kit::text("; ", device.properties.deviceName, " lacks ", device.missing);
+  }
+  if (!devices_.empty()) return {};
+  return {BP_UNAVAILABLE,
+          kit::text("vulkan: the loader finds ", count, " devices, none that can be used; install a driver", refused_)};
+}
+
+Instance::~Instance() {
+  if (handle_ == VK_NULL_HANDLE || api_.vkDestroyInstance == nullptr) return;
+  if (messenger_ != VK_NULL_HANDLE) {
+    reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(library_->get(handle_, "vkDestroyDebugUtilsMessengerEXT"))(
+        handle_, messenger_, nullptr);
+  }
+  api_.vkDestroyInstance(handle_, nullptr);
+}
+
+}  // namespace backplane::vulkan

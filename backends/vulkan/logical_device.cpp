@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logical_device.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+constexpr uint32_t kMaxQueues = 8;
+constexpr uint32_t kPushBytes = 8;  // the address of a kernel's parameters
+}  // namespace
+
+kit::Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::shared_ptr<const Instance> instance,
+                                                                  uint32_t index) {
+  std::unique_ptr<LogicalDevice> device(new LogicalDevice(std::move(instance), index));
+  if (kit::Status status = device->start(); !status.ok()) return status;
+  return device;
+}
+
+kit::Status LogicalDevice::start() {
+  const InstanceApi& api = instance_->api();
+  const uint32_t count = std::min(physical().queue_count, kMaxQueues);
+  const std::vector<float> priorities(count, 1.0f);
+  auto queues = chained<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queues.queueFamilyIndex = physical().queue_family;
+  queues.queueCount = count;
+  queues.pQueuePriorities = priorities.data();
+
+  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+  v12.storageBuffer8BitAccess = VK_TRUE;
+  v12.bufferDeviceAddress = VK_TRUE;
+  v12.scalarBlockLayout = VK_TRUE;
+  v12.timelineSemaphore = VK_TRUE;
+  auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+  v11.pNext = &v12;
+  v11.storageBuffer16BitAccess = VK_TRUE;
+  auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
+  features.features.shaderInt64 = VK_TRUE;
+  features.features.shaderFloat64 = physical().float64 ? VK_TRUE : VK_FALSE;
+
+  auto info = chained<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features);
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queues;
+  if (const VkResult result = api.vkCreateDevice(physical().handle, &info, nullptr, &handle_); result != VK_SUCCESS) {
+    handle_ = VK_NULL_HANDLE;
+    return status_of(result, "vkCreateDevice");
+  }
+  if (kit::Status status = api_.load(api, handle_); !status.ok()) return status;
+  for (uint32_t i = 0; i < count; ++i)
+    api_.vkGetDeviceQueue(handle_, queues.queueFamilyIndex, i, &queues_.emplace_back());
+
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
+  auto layout = chained<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  layout.pushConstantRangeCount = 1;
+  layout.pPushConstantRanges = &range;
+  return check(api_.vkCreatePipelineLayout(handle_, &layout, nullptr, &pipeline_layout_), "vkCreatePipelineLayout");
+}
+
+LogicalDevice::~LogicalDevice() {
+  if (handle_ == VK_NULL_HANDLE || api_.vkCmdWriteTimestamp == nullptr) return;  // the last function that is looked up
+  api_.vkDeviceWaitIdle(handle_);
+  for (VkSemaphore semaphore : semaphores_) api_.vkDestroySemaphore(handle_, semaphore, nullptr);
+  for (VkQueryPool pool : queries_) api_.vkDestroyQueryPool(handle_, pool, nullptr);
+  api_.vkDestroyPipelineLayout(handle_, pipeline_layout_, nullptr);
+  api_.vkDestroyDevice(handle_, nullptr);
+}
+
+kit::Status LogicalDevice::check(VkResult result, const char* what) {
+  if (result == VK_SUCCESS) return {};
+  if (result == VK_ERROR_DEVICE_LOST) lost_.store(true, std::memory_order_release);
+  return status_of(result, what);
+}
+
+kit::Status LogicalDevice::submit(VkQueue queue, const VkSubmitInfo& info) {
+  std::lock_guard lock(submit_mutex_);
+  return check(api_.vkQueueSubmit(queue, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+}
+
+kit::Status LogicalDevice::health() const {
+  if (lost()) return status_of(VK_ERROR_DEVICE_LOST, "an earlier call");
+  return instance_->messages().status();
+}
+
+kit::Result<VkSemaphore> LogicalDevice::take_semaphore() {
+  {
+    std::lock_guard lock(lists_mutex_);
+    if (!semaphores_.empty()) {
+      VkSemaphore semaphore = semaphores_.back();
+      semaphores_.pop_back();
+      return semaphore;
+    }
+  }
+  auto type = chained<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  auto info = chained<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  kit::Status status = check(api_.vkCreateSemaphore(handle_, &info, nullptr, &semaphore), "vkCreateSemaphore");
+  if (!status.ok()) return status;
+  return semaphore;
+}
+
+void LogicalDevice::give_semaphore(VkSemaphore semaphore) {
+  std::lock_guard lock(lists_mutex_);
+  semaphores_.push_back(semaphore);
+}
+
+kit::Result<VkQueryPool> LogicalDevice::take_query() {
+  {
+    std::lock_guard lock(lists_mutex_);
+    if (!queries_.empty()) {
+      VkQueryPool pool = queries_.back();
+      queries_.pop_back();
+      return pool;
+    }
+  }
+  auto info = chained<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = 1;
+  VkQueryPool pool = VK_NULL_HANDLE;
+  if (kit::Status status = check(api_.vkCreateQueryPool(handle_, &info, nullptr, &pool), "vkCreateQueryPool");
+      !status.ok())
+    return status;
+  return pool;
+}
+
+void LogicalDevice::give_query(VkQueryPool pool) {
+  std::lock_guard lock(lists_mutex_);
+  queries_.push_back(pool);
+}
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <bit>
+
+namespace backplane::vulkan {
+
+namespace {
+constexpr const char* kKindNames[BP_MEMORY_KINDS] = {"DEVICE", "HOST", "SHARED"};
+}  // namespace
+
+kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
+  if (kit::Status status = device_.health(); !status.ok()) return status;
+  const PhysicalDevice& physical = device_.physical();
+  if (kind >= BP_MEMORY_KINDS || physical.memory_type(kind) < 0) {
+    return kit::unsupported("vulkan: memory kind ", kind, " is not offered by ", physical.properties.deviceName);
+  }
+  const VkMemoryType& type = physical.memory.memoryTypes[physical.memory_type(kind)];
+  out.total_bytes = physical.memory.memoryHeaps[type.heapIndex].size;
+  out.free_bytes =
+      out.total_bytes - std::min(device_.used(type.heapIndex).load(std::memory_order_relaxed), out.total_bytes);
+  return {};
+}
+
+kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
+  const PhysicalDevice& physical = device_.physical();
+  if (desc.bytes == 0) return kit::invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
+  if (desc.kind >= BP_MEMORY_KINDS || physical.memory_type(desc.kind) < 0) {
+    return kit::unsupported("buffer_create: memory kind ", desc.kind, " is not offered by ",
+                            physical.properties.deviceName);
+  }
+  const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
+  if (!std::has_single_bit(alignment)) {
+    return kit::invalid_argument("buffer_create: the alignment ", alignment, " is not a power of two");
+  }
+  if (alignment > kMaxAlignment) {
+    return kit::unsupported("buffer_create: the alignment ", alignment, " is above ", kMaxAlignment);
+  }
+  if (kit::Status status = device_.health(); !status.ok()) return status;
+  const auto type = static_cast<uint32_t>(physical.memory_type(desc.kind));
+  auto buffer = std::make_unique<Buffer>();
+  buffer->bytes = desc.bytes;
+  buffer->kind = desc.kind;
+  buffer->heap = physical.memory.memoryTypes[type].heapIndex;
+  // Memory of a driver begins at no more than kAlignment for sure: what goes beyond is found inside.
+  const uint64_t room = alignment > kAlignment ? alignment : 0;
+  const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
+  if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
+    return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
+                              " memory asked, one allocation of ", physical.properties.deviceName, " has at most ",
+                              physical.max_allocation, "; divide the tensor");
+  }
+  buffer->allocated = desc.bytes + room;
+  const uint64_t before = device_.used(buffer->heap).fetch_add(buffer->allocated, std::memory_order_relaxed);
+  kit::Status status;
+  if (before > total || buffer->allocated > total - before) {
+    status =
+        kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory asked, ",
+                           before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
+  } else {
+    status = allocate(*buffer, type, alignment);
+  }
+  if (!status.ok()) {
+    destroy(buffer.release());
+    return status;
+  }
+  return buffer.release();
+}
+
+kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) {
+  const DeviceApi& api = device_.api();
+  auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = buffer.allocated;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  kit::Status status =
+      device_.check(api.vkCreateBuffer(device_.handle(), &info, nullptr, &buffer.handle), "vkCreateBuffer");
+  if (!status.ok()) return status;
+  VkMemoryRequirements requirements{};
+  api.vkGetBufferMemoryRequirements(device_.handle(), buffer.handle, &requirements);
+  if ((requirements.memoryTypeBits >> type & 1u) == 0) {
+    return kit::unsupported("buffer_create: the driver takes no buffers in memory of kind ", kKindNames[buffer.kind]);
+  }
+  auto flags = chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
+  allocation.allocationSize = requirements.size;
+  allocation.memoryTypeIndex = type;
+  status =
+      device_.check(api.vkAllocateMemory(device_.handle(), &allocation, nullptr, &buffer.memory), "vkAllocateMemory");
+  if (status.ok()) {
+    status =
+        device_.check(api.vkBindBufferMemory(device_.handle(), buffer.handle, buffer.memory, 0), "vkBindBufferMemory");
+  }
+  if (!status.ok()) return status;
+  auto address = chained<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+  address.buffer = buffer.handle;
+  const uint64_t start = api.vkGetBufferDeviceAddress(device_.handle(), &address);
+  buffer.address = (start + alignment - 1) & ~(alignment - 1);
+  buffer.offset = buffer.address - start;
+  if (buffer.offset + buffer.bytes > buffer.allocated) {
+    return {BP_INTERNAL, kit::text("vulkan: memory at ", start, " is not aligned to ", kAlignment, " bytes")};
+  }
+  if (buffer.kind == BP_MEMORY_DEVICE) return {};
+  void* mapped = nullptr;
+  status = device_.check(api.vkMapMemory(device_.handle(), buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
+  buffer.mapped = static_cast<std::byte*>(mapped);
+  if (status.ok()) buffer.mapped += buffer.offset;
+  return status;
+}
+
+void Memory::destroy(Buffer* buffer) {
+  const DeviceApi& api = device_.api();
+  api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
+  api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
+  device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
+  delete buffer;
+}
+
+}  // namespace backplane::vulkan

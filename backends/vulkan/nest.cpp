@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nest.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
+}  // namespace
+
+int64_t element_bytes(const kit::View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
+
+Nest Nest::of(std::initializer_list<const kit::View*> views) {
+  Nest out;
+  const kit::View& first = **views.begin();
+  out.rank = first.rank;
+  std::copy_n(first.shape, first.rank, out.shape);
+  for (const kit::View* view : views) {
+    NestOperand& operand = out.operand[out.operands++];
+    operand.view = view;
+    operand.address = reinterpret_cast<uint64_t>(view->data);
+    for (uint32_t i = 0; i < view->rank; ++i) operand.strides[i] = view->strides[i] * element_bytes(*view);
+  }
+  return out;
+}
+
+void Nest::add_counter(uint32_t axis) { operand[operands++].strides[axis] = 1; }
+
+int64_t Nest::count() const {
+  int64_t out = 1;
+  for (uint32_t i = 0; i < rank; ++i) out *= shape[i];
+  return out;
+}
+
+void Nest::drop(uint32_t axis) {
+  --rank;
+  std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
+  for (uint32_t k = 0; k < operands; ++k) {
+    int64_t* strides = operand[k].strides;
+    std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
+  }
+}
+
+void Nest::merge() {
+  for (uint32_t i = rank; i-- > 0;) {
+    if (shape[i] == 1) drop(i);
+  }
+  for (uint32_t i = rank; i-- > 1;) {
+    bool joined = true;
+    for (uint32_t k = 0; joined && k < operands; ++k)
+      joined = operand[k].strides[i - 1] == operand[k].strides[i] * shape[i];
+    if (!joined) continue;
+    shape[i] *= shape[i - 1];
+    for (uint32_t k = 0; k < operands; ++k) operand[k].strides[i - 1] = operand[k].strides[i];
+    shape[i - 1] = shape[i];
+    drop(i);
+  }
+}
+
+kit::Status Nest::for_parts(const std::function<kit::Status(const Nest&, int64_t first)>& body) const {
+  const int64_t total = count();
+  if (total == 0) return {};
+  if (total <= kMostCount) return body(*this, 0);
+  // Along the first dimension that counts: its slices lie one behind the other in logical order.
+  uint32_t axis = 0;
+  while (shape[axis] == 1) ++axis;
+  const int64_t inner = total / shape[axis];
+  const int64_t step = inner >= kMostCount ? 1 : kMostCount / inner;
+  for (int64_t i = 0; i < shape[axis]; i += step) {
+    Nest part = *this;
+    part.shape[axis] = std::min(step, shape[axis] - i);
+    for (uint32_t k = 0; k < operands; ++k)
+      part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
+    kit::Status status =
+        part.for_parts([&](const Nest& smaller, int64_t first) { return body(smaller, i * inner + first); });
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+void Nest::fill(Params& params, uint64_t params_address) const {
+  params.count = static_cast<uint32_t>(count());
+  params.rank = rank;
+  for (uint32_t i = 0; i < rank; ++i) params.shape[i] = static_cast<uint32_t>(shape[i]);
+  for (uint32_t k = 0; k < operands; ++k) {
+    const NestOperand& from = operand[k];
+    ParamsOperand& to = params.operands[k];
+    to.address = from.address;
+    std::copy_n(from.strides, BP_MAX_RANK, to.strides);
+    if (from.view != nullptr && is_immediate(*from.view)) {
+      params.values[k] = from.view->immediate;
+      to.address = params_address + offsetof(Params, values) + k * sizeof(uint64_t);
+      std::fill_n(to.strides, BP_MAX_RANK, 0);
+    }
+  }
+}
+
+void add_access(std::vector<Access>& out, const kit::View& view, bool write) {
+  if (view.data == nullptr || is_immediate(view)) return;
+  const int64_t size = element_bytes(view);
+  int64_t low = 0, high = size;
+  for (uint32_t i = 0; i < view.rank; ++i) {
+    if (view.shape[i] == 0) return;
+    const int64_t reach = (view.shape[i] - 1) * view.strides[i] * size;
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto address = reinterpret_cast<uint64_t>(view.data);
+  out.push_back({address + static_cast<uint64_t>(low), address + static_cast<uint64_t>(high), write});
+}
+
+void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call) {
+  for (uint32_t i = 0; i < call.op->scalars; ++i) {
+    const uint32_t slot = Params::kOperands + i;
+    params.values[slot] = call.scalar_bits[i];
+    params.scalar_at[i] = call.scalar_at[i] != nullptr
+                              ? reinterpret_cast<uint64_t>(call.scalar_at[i])
+                              : params_address + offsetof(Params, values) + slot * sizeof(uint64_t);
+  }
+}
+
+std::vector<Access> accesses_of(const kit::Call& call, bool io) {
+  std::vector<Access> out;
+  for (const kit::View& view : call.inputs) add_access(out, view, false);
+  for (const kit::View& view : call.outputs) {
+    if (io) add_access(out, view, false);
+    add_access(out, view, true);
+  }
+  for (uint32_t i = 0; i < call.op->scalars; ++i) {
+    if (call.scalar_at[i] == nullptr) continue;
+    const auto address = reinterpret_cast<uint64_t>(call.scalar_at[i]);
+    out.push_back({address, address + sizeof(uint64_t), false});
+  }
+  return out;
+}
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of a kernel: dimensions with a stride for each operand, merged where all operands allow it.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+
+#include "operator.hpp"
+
+namespace backplane::vulkan {
+
+// Threads of a workgroup, in every shader (GROUP of params.glsl); the least that Vulkan guarantees.
+inline constexpr uint32_t kGroup = 128;
+// Groups of a dispatch; kernels stride over what lies beyond. Below Vulkan's least limit of 65,535.
+inline constexpr uint32_t kMostGroups = 32768;
+
+constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
+  const uint64_t groups = (items + per_group - 1) / per_group;
+  return groups > kMostGroups ? kMostGroups : static_cast<uint32_t>(groups);
+}
+
+struct NestOperand {
+  const kit::View* view = nullptr;  // null: a counter, whose "address" is what its strides add up to
+  uint64_t address = 0;
+  int64_t strides[BP_MAX_RANK] = {};  // bytes
+};
+
+struct Nest {
+  uint32_t rank = 0;
+  int64_t shape[BP_MAX_RANK] = {};
+  uint32_t operands = 0;
+  NestOperand operand[Params::kOperands];
+
+  // Over the shape of the first view.
+  static Nest of(std::initializer_list<const kit::View*> views);
+  // An operand that counts along `axis`: 0, 1, 2, ... and is the same along the others.
+  void add_counter(uint32_t axis);
+
+  int64_t count() const;
+  // Takes dimension `axis` out; what it was is the kernel's own affair.
+  void drop(uint32_t axis);
+  // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
+  void merge();
+  // Calls `body(part, first)` for parts of at most 2^30 elements; `first` is the logical index of the part's element 0.
+  kit::Status for_parts(const std::function<kit::Status(const Nest&, int64_t first)>& body) const;
+
+  // Writes shape, operands and immediates.
+  void fill(Params& params, uint64_t params_address) const;
+};
+
+inline bool is_immediate(const kit::View& view) {
+  return view.data == reinterpret_cast<const std::byte*>(&view.immediate);
+}
+int64_t element_bytes(const kit::View& view);
+
+// Every byte that a view reaches; nothing for immediates and views without elements.
+void add_access(std::vector<Access>& out, const kit::View& view, bool write);
+
+// Writes the addresses of the scalars of a call: of device memory, or of their values in the parameters.
+void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call);
+
+// What a call reads and writes: all inputs, outputs (both ways where `io`), and scalars on the device.
+std::vector<Access> accesses_of(const kit::Call& call, bool io = false);
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators by family, and what they share.
+#pragma once
+
+#include "nest.hpp"
+
+namespace backplane::vulkan {
+
+// Dtypes that kernels compute with; f64 is moved and cast only.
+inline constexpr uint32_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
+
+// Most iterations of a loop in a kernel, where the work can be divided: a device may end a kernel that runs for seconds, and
+// Mesa's CPU driver ends every invocation after 65,535 iterations of its loops together.
+inline constexpr int64_t kMostSteps = 16384;
+
+template <class Body>
+void for_dtypes(uint32_t set, const Body& body) {
+  for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
+    if (kit::in_set(set, dtype)) body(dtype);
+  }
+}
+
+// The shader of `family` for a dtype, or for its width where bytes are only moved.
+inline std::string shader_name(const char* family, uint32_t dtype) {
+  return kit::text(family, "_", kit::dtype_name(dtype));
+}
+inline std::string move_name(uint32_t dtype) { return kit::text("move_", kit::dtype_bytes(dtype)); }
+
+// Enqueues a thread for each element of `nest`, or a workgroup for `per_group` of them; `more` writes what else the kernel is
+// told.
+kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
+                               const std::function<void(Params&)>& more = {}, uint32_t per_group = kGroup);
+
+void add_elementwise(kit::Kernels& kernels);
+void add_index(kit::Kernels& kernels);
+void add_lanes(kit::Kernels& kernels);
+void add_reduce(kit::Kernels& kernels);
+void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device);
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose every output element stands for itself: one thread an element.
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+// out, then the inputs, over the output's shape.
+Nest nest_of_call(const kit::Call& call) {
+  switch (call.inputs.size()) {
+    case 0:
+      return Nest::of({&call.out()});
+    case 1:
+      return Nest::of({&call.out(), &call.in(0)});
+    case 2:
+      return Nest::of({&call.out(), &call.in(0), &call.in(1)});
+    default:
+      return Nest::of({&call.out(), &call.in(0), &call.in(1), &call.in(2)});
+  }
+}
+
+class Elementwise : public Operator {
+ public:
+  Elementwise(std::string shader, uint32_t what) : shader_(std::move(shader)), what_(what) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
+    const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
+    return {{shader_, {packed ? 1u : 0u, what, 0, 0}}};
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    Nest nest = nest_of_call(call);
+    nest.merge();
+    return launch_elementwise(stream, plan.pipelines[0], nest, call);
+  }
+
+ private:
+  const std::string shader_;
+  const uint32_t what_;
+};
+
+class Iota : public Operator {
+ public:
+  explicit Iota(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan&, bool) const override { return {{shader_, {}}}; }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    Nest nest = Nest::of({&call.out()});
+    nest.add_counter(call.attributes<bp_axis_attributes>().axis);
+    nest.merge();
+    return launch_elementwise(stream, plan.pipelines[0], nest, call);
+  }
+
+ private:
+  const std::string shader_;
+};
+
+class Philox : public Operator {
+ public:
+  std::vector<Kernel> kernels(const kit::Plan&, bool packed) const override {
+    return {{"philox", {packed ? 1u : 0u, 0, 0, 0}}};
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    Nest nest = Nest::of({&call.out()});
+    nest.merge();
+    const std::vector<Access> accesses = accesses_of(call);
+    return nest.for_parts([&](const Nest& part, int64_t first) {
+      const Stream::Dispatch dispatch{
+          plan.pipelines[0], {groups_for(static_cast<uint64_t>(part.count()) / 4 + 2), 1, 1}, accesses};
+      return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
+        part.fill(params, address);
+        fill_scalars(params, address, call);
+        params.extra[0] = first;
+      });
+    });
+  }
+};
+
+constexpr uint32_t kUnaryFloat[] = {BP_OP_NEG, BP_OP_ABS, BP_OP_FLOOR, BP_OP_RINT, BP_OP_SQRT, BP_OP_RSQRT,
+                                    BP_OP_EXP, BP_OP_LOG, BP_OP_SIN,   BP_OP_COS,  BP_OP_TANH, BP_OP_ERF};
+constexpr uint32_t kBinary[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_REM, BP_OP_MAX,
+                                BP_OP_MIN, BP_OP_AND, BP_OP_OR,  BP_OP_XOR, BP_OP_SHL, BP_OP_SHR};
+
+template <class Op, class... Arguments>
+kit::KernelSpec spec_of(Arguments&&... arguments) {
+  return {.state = std::make_shared<const Op>(std::forward<Arguments>(arguments)...)};
+}
+
+}  // namespace
+
+kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
+                               const std::function<void(Params&)>& more, uint32_t per_group) {
+  const std::vector<Access> accesses = accesses_of(call);
+  return nest.for_parts([&](const Nest& part, int64_t) {
+    const Stream::Dispatch dispatch{
+        pipeline, {groups_for(static_cast<uint64_t>(part.count()), per_group), 1, 1}, accesses};
+    return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
+      part.fill(params, address);
+      fill_scalars(params, address, call);
+      if (more) more(params);
+    });
+  });
+}
+
+void add_elementwise(kit::Kernels& kernels) {
+  const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {
+    if (kit::in_set(kit::find_op(op)->dtypes, dtype))
+      kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what));
+  };
+  for_dtypes(kComputed, [&](uint32_t dtype) {
+    for (const uint32_t op : kUnaryFloat) add(op, dtype, "unary", op);
+    add(BP_OP_BITNOT, dtype, "unary", BP_OP_BITNOT);
+    for (const uint32_t op : kBinary) add(op, dtype, "binary", op);
+    add(BP_OP_COMPARE, dtype, "compare", 0);
+    if (kit::in_set(BP_SET_NUMERIC, dtype)) kernels.add(BP_OP_IOTA, dtype, spec_of<Iota>(shader_name("iota", dtype)));
+  });
+  for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
+    const std::string move = move_name(dtype);
+    kernels.add(BP_OP_COPY, dtype, spec_of<Elementwise>(move, 0u));
+    kernels.add(BP_OP_FILL, dtype, spec_of<Elementwise>(move, 1u));
+    kernels.add(BP_OP_SELECT, dtype, spec_of<Elementwise>(move, 2u));
+    for_dtypes(BP_SET_ALL, [&](uint32_t to) {
+      kernels.add(BP_OP_CAST, dtype, to, spec_of<Elementwise>(shader_name("cast", dtype), to));
+    });
+  });
+  kernels.add(BP_OP_PHILOX, BP_U32, spec_of<Philox>());
+}
+
+}  // namespace backplane::vulkan

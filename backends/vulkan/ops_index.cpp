@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// gather and scatter: elements chosen by an index operand.
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+uint32_t index_bytes(const kit::Plan& plan) { return kit::dtype_bytes(plan.dtypes.second); }
+
+class Gather : public Operator {
+ public:
+  explicit Gather(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    return {{shader_, {0, 3, index_bytes(plan), 0}}};
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const kit::View &x = call.in(0), &index = call.in(1);
+    const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
+    Nest nest = Nest::of({&call.out(), &index, &x});
+    const int64_t along = nest.operand[2].strides[axis];
+    nest.operand[2].strides[axis] = 0;
+    nest.merge();
+    // Without elements, or of one value only, x has no stride to be found by.
+    const int64_t extent = x.data == nullptr ? 0 : x.shape[axis];
+    return launch_elementwise(stream, plan.pipelines[0], nest, call, [&](Params& params) {
+      params.extra[0] = extent;
+      params.extra[1] = is_immediate(x) ? 0 : along;
+    });
+  }
+
+ private:
+  const std::string shader_;
+};
+
+class Scatter : public Operator {
+ public:
+  explicit Scatter(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    return {{shader_, {0, plan.attributes.as<bp_scatter_attributes>().mode, index_bytes(plan), 0}}};
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const kit::View &io = call.out(), &index = call.in(0), &source = call.in(1);
+    const uint32_t axis = call.attributes<bp_scatter_attributes>().axis;
+    Nest nest = Nest::of({&index, &io, &source});
+    std::swap(nest.operand[0], nest.operand[1]);
+    if (nest.count() == 0 || io.data == nullptr) return {};
+    const int64_t io_along = nest.operand[0].strides[axis];
+    const int64_t index_along = is_immediate(index) ? 0 : nest.operand[1].strides[axis];
+    const int64_t source_along = is_immediate(source) ? 0 : nest.operand[2].strides[axis];
+    const int64_t count = index.shape[axis];
+    nest.drop(axis);
+    nest.merge();
+    for (int64_t first = 0; first < count; first += kMostSteps) {
+      Nest part = nest;
+      part.operand[1].address += static_cast<uint64_t>(first * index_along);
+      part.operand[2].address += static_cast<uint64_t>(first * source_along);
+      kit::Status status = launch_elementwise(stream, plan.pipelines[0], part, call, [&](Params& params) {
+        params.extra[0] = io.shape[axis];
+        params.extra[1] = io_along;
+        params.extra[2] = std::min(kMostSteps, count - first);
+        params.extra[3] = index_along;
+        params.extra[4] = source_along;
+      });
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+ private:
+  const std::string shader_;
+};
+
+// Sums of duplicates would be rounded to 16 bits at each step, which the bound of a sum forbids.
+kit::Status no_half_sums(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  prepared.any_size = true;
+  if (checked.attributes.as<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return {};
+  return kit::unsupported("scatter: mode ADD on ", kit::dtype_name(checked.dtypes.first),
+                          " is not implemented by this plugin; scatter in f32, and cast");
+}
+
+}  // namespace
+
+void add_index(kit::Kernels& kernels) {
+  for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
+    kernels.add(BP_OP_GATHER, dtype, kit::KernelSpec{.state = std::make_shared<const Gather>(move_name(dtype))});
+  });
+  for_dtypes(kComputed, [&](uint32_t dtype) {
+    kit::KernelSpec spec{.state = std::make_shared<const Scatter>(shader_name("scatter", dtype))};
+    if (dtype == BP_F16 || dtype == BP_BF16) spec.prepare = no_half_sums;
+    kernels.add(BP_OP_SCATTER, dtype, std::move(spec));
+  });
+}
+
+}  // namespace backplane::vulkan

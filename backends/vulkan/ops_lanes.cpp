@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that work along one axis: running sums and sorting.
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+constexpr int64_t kLong = 256;  // from so many elements on, a workgroup shares a lane
+
+class Cumsum : public Operator {
+ public:
+  explicit Cumsum(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    const uint32_t exclusive = plan.attributes.as<bp_cumsum_attributes>().exclusive;
+    return {{shader_, {0, exclusive, 0, 0}}, {shader_, {0, exclusive, 0, 1}}};
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const auto& attributes = call.attributes<bp_cumsum_attributes>();
+    const uint32_t axis = attributes.axis;
+    Nest nest = Nest::of({&call.out(), &call.in(0)});
+    if (nest.count() == 0) return {};
+    const int64_t extent = call.out().shape[axis];
+    int64_t along[2] = {nest.operand[0].strides[axis], is_immediate(call.in(0)) ? 0 : nest.operand[1].strides[axis]};
+    for (uint32_t k = 0; attributes.reverse != 0 && k < 2; ++k) {
+      nest.operand[k].address += static_cast<uint64_t>((extent - 1) * along[k]);
+      along[k] = -along[k];
+    }
+    nest.drop(axis);
+    nest.merge();
+    const bool shared = extent >= kLong;
+    const auto more = [&](Params& params) {
+      params.extra[0] = extent;
+      params.extra[1] = along[1];
+      params.extra[2] = along[0];
+    };
+    return launch_elementwise(stream, plan.pipelines[shared ? 1 : 0], nest, call, more, shared ? 1 : kGroup);
+  }
+
+ private:
+  const std::string shader_;
+};
+
+// Up to so many elements by counting, in one step; a network of about log2(n)^2 / 2 steps beyond.
+constexpr int64_t kCounted = 512;
+
+class Sort : public Operator {
+ public:
+  explicit Sort(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    const uint32_t descending = plan.attributes.as<bp_sort_attributes>().descending;
+    return {{shader_, {0, descending, 0, 0}}, {shader_, {0, descending, 0, 1}}, {shader_, {0, descending, 0, 2}}};
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
+    Nest nest = Nest::of({&call.out(0), &call.out(1), &call.in(0)});
+    if (nest.count() == 0) return {};
+    const int64_t extent = call.in(0).shape[axis];
+    int64_t along[3];
+    for (uint32_t k = 0; k < 3; ++k) {
+      along[k] = nest.operand[k].strides[axis];
+      nest.operand[k].strides[axis] = 0;
+    }
+    if (is_immediate(call.in(0))) along[2] = 0;
+    nest.add_counter(axis);
+    const auto run = [&](uint32_t mode, Nest over, int64_t distance, bool mirrored) {
+      over.merge();
+      return launch_elementwise(stream, plan.pipelines[mode], over, call, [&](Params& params) {
+        params.extra[0] = extent;
+        params.extra[1] = along[2];
+        params.extra[2] = along[0];
+        params.extra[3] = along[1];
+        params.extra[4] = distance;
+        params.extra[5] = mirrored ? 1 : 0;
+      });
+    };
+    if (extent <= kCounted) return run(0, nest, 0, false);
+    kit::Status status = run(1, nest, 0, false);
+    for (int64_t block = 2; status.ok() && block < 2 * extent; block *= 2) {
+      Nest pairs = nest;
+      pairs.shape[axis] = (extent + block - 1) / block * (block / 2);  // those of whole blocks; the rest is skipped
+      status = run(2, pairs, block / 2, true);
+      for (int64_t distance = block / 4; status.ok() && distance > 0; distance /= 2)
+        status = run(2, pairs, distance, false);
+    }
+    return status;
+  }
+
+ private:
+  const std::string shader_;
+};
+
+}  // namespace
+
+void add_lanes(kit::Kernels& kernels) {
+  for_dtypes(kComputed & BP_SET_NUMERIC, [&](uint32_t dtype) {
+    kernels.add(BP_OP_CUMSUM, dtype,
+                kit::KernelSpec{.state = std::make_shared<const Cumsum>(shader_name("scan", dtype))});
+    kernels.add(BP_OP_SORT, dtype, kit::KernelSpec{.state = std::make_shared<const Sort>(shader_name("sort", dtype))});
+  });
+}
+
+}  // namespace backplane::vulkan

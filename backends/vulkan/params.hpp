@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel is told: one block in memory that the device reads, found by its address. Mirrors shaders/params.glsl.
+#pragma once
+
+#include <backplane/tensor.h>
+
+namespace backplane::vulkan {
+
+struct ParamsOperand {
+  uint64_t address;              // of the element that index 0 means
+  int64_t strides[BP_MAX_RANK];  // bytes, of the dimensions of `shape`
+};
+
+struct Params {
+  static constexpr uint32_t kOperands = 4, kScalars = 3, kExtras = 20;
+
+  uint32_t count;               // elements (or lanes, groups: the kernel's own) of this dispatch
+  uint32_t rank;                // of shape
+  uint32_t shape[BP_MAX_RANK];  // what `count` is decomposed by, row-major
+  ParamsOperand operands[kOperands];
+  uint64_t scalar_at[kScalars];           // addresses: `values` below, or memory of the caller
+  int64_t extra[kExtras];                 // the kernel's own
+  uint64_t values[kOperands + kScalars];  // immediates of operands, then of scalars; addressed, never named
+};
+static_assert(sizeof(Params) == 40 + 72 * 4 + 24 + 160 + 56);
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "physical_device.hpp"
+
+#include <vector>
+
+#include "memory.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+// What no kernel can do without; each is on every desktop driver of the last years.
+std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysicalDeviceVulkan11Features& v11,
+                             const VkPhysicalDeviceVulkan12Features& v12) {
+  const std::pair<VkBool32, const char*> needed[] = {
+      {base.shaderInt64, "shaderInt64"},
+      {v11.storageBuffer16BitAccess, "storageBuffer16BitAccess"},
+      {v12.storageBuffer8BitAccess, "storageBuffer8BitAccess"},
+      {v12.bufferDeviceAddress, "bufferDeviceAddress"},
+      {v12.scalarBlockLayout, "scalarBlockLayout"},
+      {v12.timelineSemaphore, "timelineSemaphore"},
+  };
+  std::string out;
+  for (const auto& [present, name] : needed) {
+    if (present == VK_FALSE) out += (out.empty() ? "" : ", ") + std::string(name);
+  }
+  return out;
+}
+
+// Cut where it is longer than the field; the rest of the field is zero.
+template <std::size_t N>
+void put_text(char (&field)[N], std::string_view text) {
+  std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
+}
+
+}  // namespace
+
+PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice handle) {
+  PhysicalDevice out;
+  out.handle = handle;
+
+  auto floats = chained<VkPhysicalDeviceFloatControlsProperties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, nullptr);
+  auto driver = chained<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, &floats);
+  auto limits = chained<VkPhysicalDeviceMaintenance3Properties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &driver);
+  auto id = chained<VkPhysicalDeviceIDProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, &limits);
+  auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &id);
+  api.vkGetPhysicalDeviceProperties2(handle, &properties);
+  out.properties = properties.properties;
+  if (out.properties.apiVersion < VK_API_VERSION_1_2) {
+    out.missing = kit::text("Vulkan 1.2 (it speaks ", VK_API_VERSION_MAJOR(out.properties.apiVersion), ".",
+                            VK_API_VERSION_MINOR(out.properties.apiVersion), ")");
+    return out;
+  }
+  std::memcpy(out.uuid, id.deviceUUID, sizeof(out.uuid));
+  out.driver = kit::text(driver.driverName, " ", driver.driverInfo);
+  out.max_allocation = limits.maxMemoryAllocationSize;
+  out.flushes_f32 = floats.shaderDenormPreserveFloat32 == VK_FALSE;
+  out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
+  out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
+  api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);
+
+  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+  auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+  v11.pNext = &v12;
+  auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
+  api.vkGetPhysicalDeviceFeatures2(handle, &features);
+  out.missing = missing_features(features.features, v11, v12);
+  out.float64 = features.features.shaderFloat64 == VK_TRUE;
+
+  uint32_t count = 0;
+  api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
+  for (uint32_t i = 0; i < count && out.queue_count == 0; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    out.queue_family = i;
+    out.queue_count = families[i].queueCount;
+    // Mesa's CPU driver (22.3) claims 64 bits, and answers 0 for timestamps between compute work.
+    out.timestamps = families[i].timestampValidBits == 64 && !out.is_cpu();
+  }
+  if (out.queue_count == 0 && out.missing.empty()) out.missing = "a queue family with compute";
+  if (out.memory_type(BP_MEMORY_DEVICE) < 0 && out.missing.empty()) out.missing = "memory";
+  return out;
+}
+
+int PhysicalDevice::memory_type(uint32_t kind) const {
+  constexpr VkMemoryPropertyFlags kMapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  VkMemoryPropertyFlags needed = 0, wanted = 0;
+  if (kind == BP_MEMORY_DEVICE) wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  if (kind == BP_MEMORY_HOST) needed = kMapped, wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  if (kind == BP_MEMORY_SHARED) needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  constexpr VkMemoryPropertyFlags kUnusable =
+      VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
+  int found = -1;
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
+    if ((flags & needed) != needed || (flags & kUnusable) != 0) continue;
+    if ((flags & wanted) == wanted) return static_cast<int>(i);
+    if (found < 0) found = static_cast<int>(i);
+  }
+  return found;
+}
+
+uint64_t PhysicalDevice::heap_bytes(uint32_t kind) const {
+  const int type = memory_type(kind);
+  return type < 0 ? 0 : memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
+}
+
+void PhysicalDevice::describe(bp_device_info& info) const {
+  switch (properties.deviceType) {
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      info.type = BP_DEVICE_CPU;
+      break;
+    case VK_PHYSICAL_DEVICE_TYPE_OTHER:
+      info.type = BP_DEVICE_OTHER;
+      break;
+    default:
+      info.type = BP_DEVICE_GPU;
+  }
+  put_text(info.name, properties.deviceName);
+  put_text(info.driver, driver);
+  std::memcpy(info.uuid, uuid, sizeof(info.uuid));
+  info.alignment = Memory::kAlignment;
+  info.max_buffer_bytes = std::min(max_allocation, heap_bytes(BP_MEMORY_DEVICE));
+  info.capabilities = BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC;
+  if (timestamps) info.capabilities |= BP_CAP_TIMING;
+  if (flushes_f32) info.capabilities |= BP_CAP_FTZ_F32;
+  if (unified()) info.capabilities |= BP_CAP_UNIFIED_MEMORY;
+  for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
+    if (memory_type(kind) < 0) continue;
+    info.memory_kinds |= 1u << kind;
+    // The address that DLPack passes on is the host's; DEVICE memory has none that another framework could use.
+    if (kind != BP_MEMORY_DEVICE) info.dlpack_type[kind] = 1;  // kDLCPU
+  }
+}
+
+}  // namespace backplane::vulkan

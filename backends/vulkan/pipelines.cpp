@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipelines.hpp"
+
+#include "float_controls.hpp"
+
+namespace backplane::vulkan {
+
+const Shader* find_shader(std::string_view name) {
+  for (std::size_t i = 0; i < kShaderCount; ++i) {
+    if (name == kShaders[i].name) return &kShaders[i];
+  }
+  return nullptr;
+}
+
+Pipelines::~Pipelines() {
+  for (auto& [key, entry] : entries_) device_.api().vkDestroyPipeline(device_.handle(), entry.pipeline, nullptr);
+}
+
+kit::Result<VkPipeline> Pipelines::get(const std::string& shader, const Constants& constants) {
+  const Shader* found = find_shader(shader);
+  if (found == nullptr) return kit::Status{BP_INTERNAL, kit::text("vulkan: there is no shader ", shader)};
+  Entry* entry = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    entry = &entries_[{found, constants}];
+  }
+  std::lock_guard lock(entry->mutex);
+  if (entry->pipeline == VK_NULL_HANDLE) {
+    auto made = compile(*found, constants);
+    if (!made.ok()) return made;
+    entry->pipeline = made.value();
+  }
+  return entry->pipeline;
+}
+
+kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants& constants) {
+  const DeviceApi& api = device_.api();
+  const PhysicalDevice& physical = device_.physical();
+  const std::vector<uint32_t> words = with_float_controls(
+      {shader.words, shader.word_count},
+      {.round_to_even_f32 = physical.round_to_even_f32, .preserve_nan_f32 = physical.preserves_nan_f32});
+  auto code = chained<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  code.codeSize = words.size() * sizeof(uint32_t);
+  code.pCode = words.data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  kit::Status status =
+      device_.check(api.vkCreateShaderModule(device_.handle(), &code, nullptr, &module), "vkCreateShaderModule");
+  if (!status.ok()) return status;
+
+  std::array<VkSpecializationMapEntry, std::tuple_size_v<Constants>> entries;
+  for (uint32_t i = 0; i < entries.size(); ++i) entries[i] = {i, i * uint32_t{sizeof(uint32_t)}, sizeof(uint32_t)};
+  const VkSpecializationInfo specialization{entries.size(), entries.data(), sizeof(constants), constants.data()};
+  auto info = chained<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &specialization;
+  info.layout = device_.pipeline_layout();
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result = api.vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+  api.vkDestroyShaderModule(device_.handle(), module, nullptr);
+  if (status = device_.check(result, "vkCreateComputePipelines"); !status.ok()) return status;
+  return pipeline;
+}
+
+}  // namespace backplane::vulkan

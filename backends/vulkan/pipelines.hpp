@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled kernels of a device: made when a plan first needs one, by shader and specialisation constants, never by size.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "logical_device.hpp"
+
+namespace backplane::vulkan {
+
+// A kernel's SPIR-V, embedded at build time.
+struct Shader {
+  const char* name;  // of the source, and of the dtype if it is compiled for each: "unary_f32"
+  const uint32_t* words;
+  uint32_t word_count;
+};
+extern const Shader kShaders[];
+extern const std::size_t kShaderCount;
+
+// Null: there is none of that name.
+const Shader* find_shader(std::string_view name);
+
+// Values of constant_id 0, 1, 2, 3; what each means is the shader's own.
+using Constants = std::array<uint32_t, 4>;
+
+class Pipelines {
+ public:
+  explicit Pipelines(LogicalDevice& device) : device_(device) {}
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // Compiles at the first call for the shader and constants. Any thread.
+  kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
+
+ private:
+  struct Entry {
+    std::mutex mutex;  // held while it is compiled, so that others go on
+    VkPipeline pipeline = VK_NULL_HANDLE;
+  };
+  kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);
+
+  LogicalDevice& device_;
+  std::mutex mutex_;
+  std::map<std::pair<const Shader*, Constants>, Entry> entries_;
+};
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vulkan plugin's door.
+#include "driver.hpp"
+
+namespace backplane::vulkan {
+
+kit::Result<std::shared_ptr<const Instance>> Driver::instance() {
+  auto found = Instance::shared();
+  if (found.ok() && !found.value()->refused().empty() && !told_.exchange(true))
+    host_.log(BP_LOG_INFO, "vulkan: not offered" + found.value()->refused());
+  return found;
+}
+
+kit::Result<uint32_t> Driver::device_count() {
+  auto found = instance();
+  if (!found.ok()) return found.status();
+  return static_cast<uint32_t>(found.value()->devices().size());
+}
+
+kit::Status Driver::device_info(uint32_t index, bp_device_info& info) {
+  auto found = instance();
+  if (found.ok()) found.value()->devices()[index].describe(info);
+  return found.status();
+}
+
+kit::Result<Device*> Driver::open(uint32_t index, std::string_view options) {
+  if (!options.empty()) {
+    return kit::unsupported("vulkan: the device option ", options.substr(0, options.find_first_of("=;")),
+                            " is not known; there are no options");
+  }
+  auto found = instance();
+  if (!found.ok()) return found.status();
+  return Device::open(found.value(), index);
+}
+
+}  // namespace backplane::vulkan
+
+BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  return backplane::kit::query<backplane::vulkan::Driver>(host, out, error);
+}

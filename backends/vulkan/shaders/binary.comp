@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = a op b for each element; OP is the operator's id.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "params.glsl"
+#include "dtype.glsl"
+
+#if IS_FLOAT
+// a / b. The built-in one is good for divisors from 2^-126 to 2^126 only: others are scaled, exactly, with the dividend.
+float divide(float a, float b) {
+  const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
+  precise float y = 0.0;
+  if (exponent >= 252u && exponent != 255u) {
+    y = (a * 0.0625) / (b * 0.0625);
+  } else {
+    y = a / b;
+  }
+  return y;
+}
+#endif
+
+#if T != T_BOOL
+BITS larger(BITS a, BITS b) {
+#if IS_FLOAT
+  if (is_nan(a)) return a;
+  if (is_nan(b)) return b;
+#endif
+  return order_of(a) >= order_of(b) ? a : b;
+}
+BITS lesser(BITS a, BITS b) {
+#if IS_FLOAT
+  if (is_nan(a)) return a;
+  if (is_nan(b)) return b;
+#endif
+  return order_of(a) <= order_of(b) ? a : b;
+}
+#endif
+
+#if IS_FLOAT
+BITS apply(BITS x, BITS y) {
+  if (OP == 25) return larger(x, y);
+  if (OP == 26) return lesser(x, y);
+  const float a = value_of(x), b = value_of(y);
+  precise float out_value = 0.0;
+  switch (OP) {
+    case 20: out_value = a + b; break;
+    case 21: out_value = a - b; break;
+    case 22: out_value = a * b; break;
+    case 23: out_value = divide(a, b); break;
+  }
+  return bits_of(out_value);
+}
+#elif T == T_BOOL
+BITS apply(BITS x, BITS y) {
+  const uint a = value_of(x), b = value_of(y);
+  return OP == 27 ? a & b : OP == 28 ? a | b : a ^ b;
+}
+#else
+BITS apply(BITS x, BITS y) {
+  const VALUE a = value_of(x), b = value_of(y);
+  switch (OP) {
+    case 20: return bits_of(a + b);
+    case 21: return bits_of(a - b);
+    case 22: return bits_of(a * b);
+    case 25: return larger(x, y);
+    case 26: return lesser(x, y);
+    case 27: return x & y;
+    case 28: return x | y;
+    case 29: return x ^ y;
+  }
+  if (OP == 23 || OP == 24) {
+    VALUE divisor = b;
+    // No device divides by zero, nor the least integer by -1: both act as a division by 1.
+    if (b == VALUE(0)) divisor = VALUE(1);
+#if T == T_I32
+    if (a == int(0x80000000u) && b == -1) divisor = 1;
+#elif T == T_I64
+    if (a == int64_t(0x8000000000000000ul) && b == -1l) divisor = 1l;
+#elif T == T_I8
+    if (a == -128 && b == -1) divisor = 1;
+#endif
+#if T == T_I8 || T == T_I32
+    // On magnitudes: what % gives for negative operands is undefined.
+    const uint n = uint(abs(a)), d = uint(abs(divisor)), q = n / d;
+    const bool negative = (a < 0) != (divisor < 0);
+    const int quotient = negative ? -int(q) : int(q);
+    return bits_of(OP == 23 ? quotient : a - quotient * divisor);
+#else
+    const VALUE quotient = a / divisor;
+    return bits_of(OP == 23 ? quotient : a - quotient * divisor);
+#endif
+  }
+  const uint by = uint(b) & (BYTES * 8u - 1u);
+  return OP == 30 ? bits_of(a << by) : bits_of(a >> by);
+}
+#endif
+
+void main() {
+  FOR_EACH(index) {
+    uint64_t at[3];
+    LOCATE(3, at, index);
+    store_bits(at[0], apply(load_bits(at[1]), load_bits(at[2])));
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of the dtype T (a number of dtypes.def, given by the build): BITS as they lie in memory, VALUE as computed with.
+// f16 and bf16 are computed as f32; conversions are done on integers, so that no device flushes or truncates.
+#define T_BOOL 1
+#define T_U8 2
+#define T_I8 3
+#define T_I32 6
+#define T_U32 7
+#define T_I64 8
+#define T_F16 10
+#define T_BF16 11
+#define T_F32 12
+#define T_F64 13  // as bits only: casts do without a device's own f64
+
+#define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
+
+// ---- f16 and bf16 <-> f32, as bits -----------------------------------------------------------------------------------
+uint f32_of_f16(uint bits) {
+  const uint sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1Fu, mantissa = bits & 0x3FFu;
+  if (exponent == 0x1Fu) return sign | 0x7F800000u | mantissa << 13;
+  if (exponent != 0u) return sign | (exponent + 112u) << 23 | mantissa << 13;
+  if (mantissa == 0u) return sign;
+  const uint top = uint(findMSB(mantissa));  // subnormal: mantissa * 2^-24
+  return sign | (top + 103u) << 23 | (mantissa << (23u - top) & 0x7FFFFFu);
+}
+// Rounds to nearest even.
+uint f16_of_f32(uint bits) {
+  const uint sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return sign | 0x7E00u;
+  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // 65520 and above
+  if (magnitude >= 0x38800000u) {                       // normal in f16
+    return sign | (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
+  }
+  if (magnitude < 0x33000000u) return sign;  // below half of the least
+  const uint shift = 126u - (magnitude >> 23);
+  const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
+  const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
+  return sign | (kept + uint(rest > half_ulp || (rest == half_ulp && (kept & 1u) == 1u)));
+}
+uint bf16_of_f32(uint bits) {
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return bits >> 16 | 0x40u;
+  return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+}
+
+bool nan_bits(uint f32_bits) { return (f32_bits & 0x7FFFFFFFu) > 0x7F800000u; }
+// Orders like the number: -0 and +0 are one, NaN is the greatest whatever its sign.
+int order_f32(uint bits) {
+  if (nan_bits(bits)) return 0x7FFFFFFF;
+  if (bits == 0x80000000u) bits = 0u;
+  return int(bits) ^ int(uint(int(bits) >> 31) >> 1);
+}
+
+// ---- T ---------------------------------------------------------------------------------------------------------------
+#if T == T_BOOL || T == T_U8 || T == T_I8
+#define BYTES 1
+#define BITS uint
+#define load_bits load8
+#define store_bits store8
+#elif T == T_F16 || T == T_BF16
+#define BYTES 2
+#define BITS uint
+#define load_bits load16
+#define store_bits store16
+#elif T == T_I64 || T == T_F64
+#define BYTES 8
+#define BITS uint64_t
+#define load_bits load64
+#define store_bits store64
+#else
+#define BYTES 4
+#define BITS uint
+#define load_bits load32
+#define store_bits store32
+#endif
+
+#if IS_FLOAT
+#define VALUE float
+#define ORDER int
+#if T == T_F16
+uint f32_bits(uint bits) { return f32_of_f16(bits); }
+uint bits_of_f32(uint bits) { return f16_of_f32(bits); }
+#elif T == T_BF16
+uint f32_bits(uint bits) { return bits << 16; }
+uint bits_of_f32(uint bits) { return bf16_of_f32(bits); }
+#else
+uint f32_bits(uint bits) { return bits; }
+uint bits_of_f32(uint bits) { return bits; }
+#endif
+float value_of(uint bits) { return uintBitsToFloat(f32_bits(bits)); }
+uint bits_of(float value) { return bits_of_f32(floatBitsToUint(value)); }
+bool is_nan(uint bits) { return nan_bits(f32_bits(bits)); }
+int order_of(uint bits) { return order_f32(f32_bits(bits)); }
+#define SIGN_BIT (1u << (BYTES * 8 - 1))
+
+#elif T == T_F64
+#elif T == T_I64
+#define VALUE int64_t
+#define ORDER int64_t
+int64_t value_of(uint64_t bits) { return int64_t(bits); }
+uint64_t bits_of(int64_t value) { return uint64_t(value); }
+int64_t order_of(uint64_t bits) { return int64_t(bits); }
+#elif T == T_I8 || T == T_I32
+#define VALUE int
+#define ORDER int
+#if T == T_I8
+int value_of(uint bits) { return int(bits << 24) >> 24; }
+#else
+int value_of(uint bits) { return int(bits); }
+#endif
+uint bits_of(int value) { return uint(value); }
+int order_of(uint bits) { return value_of(bits); }
+#else
+#define VALUE uint
+#define ORDER uint
+#if T == T_BOOL
+uint value_of(uint bits) { return uint(bits != 0u); }
+#else
+uint value_of(uint bits) { return bits; }
+#endif
+uint bits_of(uint value) { return value; }
+uint order_of(uint bits) { return value_of(bits); }
+#endif

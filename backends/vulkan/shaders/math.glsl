@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions of f32 out of additions, products and integer operations alone, so that they are as accurate on every
+// device: the built-in ones may be off by 2^-11. Errors named are against f64, without contraction.
+#define kInfinity uintBitsToFloat(0x7F800000u)
+#define kNaN uintBitsToFloat(0x7FC00000u)
+
+// 2^n for n from -126 to 127.
+float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
+
+// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7.
+float exp_f32(float x) {
+  if (nan_bits(floatBitsToUint(x))) return x;
+  if (x > 88.8) return kInfinity;
+  if (x < -104.0) return 0.0;
+  precise float n = roundEven(x * 1.44269504);
+  precise float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  precise float p = 1.9875691500e-4;
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  precise float y = p * (r * r) + r + 1.0;
+  const int whole = int(n), some = whole / 2;  // in two steps: 2^n alone may be out of range
+  precise float scaled = y * power_of_two(some) * power_of_two(whole - some);
+  return scaled;
+}
+
+// ln x, 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2), sqrt(2)).
+float log_f32(float x) {
+  uint bits = floatBitsToUint(x);
+  if (nan_bits(bits)) return x;
+  if ((bits & 0x7FFFFFFFu) == 0u) return -kInfinity;
+  if (bits >> 31 != 0u) return kNaN;
+  if (bits == 0x7F800000u) return x;
+  int k = 0;
+  if (bits < 0x00800000u) {  // subnormal: the mantissa is shifted up, so that none is flushed
+    const int shift = 23 - findMSB(bits);
+    bits <<= shift;
+    k = -shift;
+  }
+  bits += 0x3F800000u - 0x3F3504F3u;
+  k += int(bits >> 23) - 127;
+  bits = (bits & 0x7FFFFFu) + 0x3F3504F3u;
+  precise float f = uintBitsToFloat(bits) - 1.0;
+  precise float s = f / (2.0 + f);
+  precise float z = s * s;
+  precise float w = z * z;
+  precise float t1 = w * (0.40000972152 + w * 0.24279078841);
+  precise float t2 = z * (0.66666662693 + w * 0.28498786688);
+  precise float hfsq = 0.5 * f * f;
+  precise float y = s * (hfsq + (t1 + t2)) + float(k) * 9.0580006145e-06 - hfsq + f + float(k) * 6.9313812256e-01;
+  return y;
+}
+
+// 2/pi behind 32 zeros, most significant word first.
+const uint kTwoOverPi[8] = uint[8](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
+                                   0xFE5163ABu);
+
+uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
+
+// |x| = quadrant * pi/2 + r with |r| <= pi/4, for any finite x: Payne and Hanek's reduction. x is mantissa * 2^s; bits of 2/pi
+// that only add multiples of 4 are left out, and 94 bits of fraction are kept.
+float reduce_quadrant(uint magnitude, out uint quadrant) {
+  quadrant = 0u;
+  if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // up to pi/4
+  const uint mantissa = (magnitude & 0x7FFFFFu) | 0x800000u;
+  const uint first = (magnitude >> 23) - 120u;  // s + 30
+  const uint word = first >> 5, by = first & 31u;
+  const uint w0 = shifted(kTwoOverPi[word], kTwoOverPi[word + 1u], by);
+  const uint w1 = shifted(kTwoOverPi[word + 1u], kTwoOverPi[word + 2u], by);
+  const uint w2 = shifted(kTwoOverPi[word + 2u], kTwoOverPi[word + 3u], by);
+  const uint64_t low = uint64_t(w2) * mantissa;
+  const uint64_t middle = uint64_t(w1) * mantissa + (low >> 32);
+  const uint64_t high = uint64_t(w0 * mantissa) + (middle >> 32);
+  const uint64_t top = (high << 32) | (middle & 0xFFFFFFFFul);
+  const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // of a quadrant, in 2^-64, signed
+  quadrant = uint(top >> 62) + uint(fraction < 0l);
+  const uint64_t size = fraction < 0l ? uint64_t(-fraction) : uint64_t(fraction);
+  const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);  // at most 23 bits, and 40
+  // pi/2 * 2^-24 in two parts, and pi/2 * 2^-64.
+  const float high_scale = uintBitsToFloat(0x33C90FDBu), low_scale = uintBitsToFloat(0xA73BBD2Eu);
+  precise float r = upper * high_scale + (upper * low_scale + lower * uintBitsToFloat(0x1FC90FDBu));
+  if (fraction < 0l) r = -r;
+  return r;
+}
+
+// sin (which = 0) or cos (1), 2 ulp for |x| <= pi and as accurate absolutely beyond. Polynomials of Cephes sinf and cosf.
+float sin_cos_f32(float x, uint which) {
+  const uint bits = floatBitsToUint(x), magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude >= 0x7F800000u) return kNaN;
+  uint quadrant;
+  precise float r = reduce_quadrant(magnitude, quadrant);
+  quadrant += which;
+  precise float z = r * r;
+  precise float y;
+  if ((quadrant & 1u) == 0u) {
+    y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
+  } else {
+    y = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
+  }
+  uint out_bits = floatBitsToUint(y);
+  if ((quadrant & 2u) != 0u) out_bits ^= 0x80000000u;
+  if (which == 0u) out_bits ^= bits & 0x80000000u;
+  return uintBitsToFloat(out_bits);
+}
+
+// tanh x, 2 ulp. Cephes tanhf: odd polynomial below 0.625, else by e^2x.
+float tanh_f32(float x) {
+  const uint bits = floatBitsToUint(x);
+  if (nan_bits(bits)) return x;
+  const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
+  if (t < 0.625) {
+    if (t < 1.0e-4) return x;  // the square would be flushed, and adds nothing
+    precise float z = x * x;
+    precise float p =
+        ((((-5.70498872745e-3 * z + 2.06390887954e-2) * z - 5.37397155531e-2) * z + 1.33314422036e-1) * z -
+         3.33332819422e-1) * z * x + x;
+    return p;
+  }
+  precise float y = t > 10.0 ? 1.0 : 1.0 - 2.0 / (exp_f32(2.0 * t) + 1.0);
+  return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
+}
+
+// erf x, 1.2 ulp. Own least-squares fits at Chebyshev nodes, weighted for relative error: x + x P(x^2) below 0.93, and
+// 1 - e^-Q(|x|) up to 4, where f32 has reached 1.
+float erf_f32(float x) {
+  const uint bits = floatBitsToUint(x);
+  if (nan_bits(bits)) return x;
+  const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
+  if (t < 0.93) {
+    precise float s = x * x;
+    precise float p = 8.31153084e-05;
+    p = p * s + -0.000812863756;
+    p = p * s + 0.00519977091;
+    p = p * s + -0.0268588793;
+    p = p * s + 0.11283686;
+    p = p * s + -0.376126319;
+    p = p * s + 0.128379166;
+    precise float y = x + x * p;
+    return y;
+  }
+  precise float q = 1.87673195e-05;
+  q = q * t + -0.000405238097;
+  q = q * t + 0.00401977357;
+  q = q * t + -0.0246996358;
+  q = q * t + 0.107604064;
+  q = q * t + 0.633980274;
+  q = q * t + 1.12919462;
+  q = q * t + -0.000107049709;
+  precise float y = t > 4.0 ? 1.0 : 1.0 - exp_f32(-q);
+  return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
+}
+
+// 1 / sqrt(x), 2 ulp at most: the root may be off by 2.5 ulp, so one step of Newton follows.
+float rsqrt_f32(float x) {
+  const uint bits = floatBitsToUint(x);
+  if (nan_bits(bits)) return x;
+  if ((bits & 0x7FFFFFFFu) == 0u) return uintBitsToFloat(0x7F800000u | (bits & 0x80000000u));
+  if (bits >> 31 != 0u) return kNaN;
+  if (bits == 0x7F800000u) return 0.0;
+  precise float y = 1.0 / sqrt(x);
+  return y;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running sums. MODE 0: a thread walks a lane; 1: a workgroup does, each thread a stretch: sums of stretches first, then what
+// lies before each, then the elements. Operands out, in without the axis; extra: extent, stride of in, stride of out; OP 1:
+// exclusive. A reversed walk begins at the end with negative strides.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "params.glsl"
+#include "dtype.glsl"
+
+struct Sum {
+  VALUE high;
+  float low;  // floats: what rounding lost (Neumaier)
+};
+
+void take(inout Sum sum, VALUE x) {
+#if IS_FLOAT
+  precise float s = sum.high + x;
+  precise float t = s - sum.high;
+  precise float e = (sum.high - (s - t)) + (x - t);
+  precise float low = sum.low + e;
+  const bool finite = (floatBitsToUint(s) & 0x7F800000u) != 0x7F800000u;
+  sum.low = finite ? low : 0.0;
+  sum.high = s;
+#else
+  sum.high += x;
+#endif
+}
+
+void join(inout Sum sum, Sum other) {
+  take(sum, other.high);
+#if IS_FLOAT
+  precise float low = sum.low + other.low;
+  sum.low = low;
+#endif
+}
+
+BITS bits_of_sum(Sum sum) {
+#if IS_FLOAT
+  precise float total = sum.high + sum.low;
+  return bits_of(total);
+#else
+  return bits_of(sum.high);
+#endif
+}
+
+// Elements first to last - 1 behind `sum`; `store` 0 only sums.
+Sum walk(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
+  for (uint i = first; i < last; ++i) {
+    const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
+    const Sum before = sum;
+    take(sum, x);
+    if (stores) store_bits(out_base + uint64_t(params.extra[2] * int64_t(i)), OP == 1 ? bits_of_sum(before) : bits_of_sum(sum));
+  }
+  return sum;
+}
+
+shared Sum parts[MODE == 1 ? GROUP : 1];
+
+void main() {
+  const uint extent = uint(params.extra[0]);
+  const Sum zero = Sum(VALUE(0), 0.0);
+  if (MODE == 0) {
+    FOR_EACH(index) {
+      uint64_t at[2];
+      LOCATE(2, at, index);
+      walk(at[0], at[1], 0u, extent, zero, true);
+    }
+    return;
+  }
+  const uint lane = gl_LocalInvocationID.x, stretch = (extent + GROUP - 1u) / GROUP;
+  const uint first = min(lane * stretch, extent), last = min(first + stretch, extent);
+  for (uint index = gl_WorkGroupID.x; index < params.count; index += gl_NumWorkGroups.x) {
+    uint64_t at[2];
+    LOCATE(2, at, index);
+    parts[lane] = walk(at[0], at[1], first, last, zero, false);
+    barrier();
+    // Each thread its own: what lies before is the same for all that read it, whatever the order of threads.
+    Sum before = zero;
+    for (uint i = 0u; i < lane; ++i) join(before, parts[i]);
+    barrier();
+    walk(at[0], at[1], first, last, before, true);
+    barrier();
+  }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stable sort. Operands values, indices, x, all with stride 0 along the axis, and a counter along it; extra: extent, strides of
+// x, values, indices along the axis. OP 1: descending. MODE:
+// 0  by counting: a thread an element, which goes where so many others come before it
+// 1  values = x, indices = 0, 1, 2, ..
+// 2  one step of a bitonic network (Batcher 1968) on values and indices in place: a thread a pair; extra 4: the distance of a
+//    pair; extra 5: the first step of a merge pairs an element with its mirror image in the block of twice the distance.
+//    Smaller elements always go to the lower place, so places past the end count as greatest and are never touched.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "params.glsl"
+#include "dtype.glsl"
+
+ORDER key_of(BITS x) { return OP == 1 ? ~order_of(x) : order_of(x); }
+
+void main() {
+  const uint extent = uint(params.extra[0]);
+  FOR_EACH(index) {
+    uint64_t at[4];
+    LOCATE(4, at, index);
+    const uint own = uint(at[3]);
+    if (MODE == 2) {
+      const uint distance = uint(params.extra[4]);
+      const uint within = own % distance, block = own / distance * distance * 2u;
+      const uint low = block + within;
+      const uint high = params.extra[5] != 0l ? block + 2u * distance - 1u - within : low + distance;
+      if (high >= extent) continue;
+      const uint64_t low_value = at[0] + uint64_t(params.extra[2] * int64_t(low));
+      const uint64_t high_value = at[0] + uint64_t(params.extra[2] * int64_t(high));
+      const uint64_t low_index = at[1] + uint64_t(params.extra[3] * int64_t(low));
+      const uint64_t high_index = at[1] + uint64_t(params.extra[3] * int64_t(high));
+      const BITS a = load_bits(low_value), b = load_bits(high_value);
+      const uint i = load32(low_index), j = load32(high_index);
+      const ORDER key_a = key_of(a), key_b = key_of(b);
+      if (key_b < key_a || (key_b == key_a && j < i)) {
+        store_bits(low_value, b);
+        store_bits(high_value, a);
+        store32(low_index, j);
+        store32(high_index, i);
+      }
+      continue;
+    }
+    const BITS x = load_bits(at[2] + uint64_t(params.extra[1] * int64_t(own)));
+    uint rank = own;
+    if (MODE == 0) {
+      const ORDER key = key_of(x);
+      rank = 0u;
+      for (uint i = 0u; i < extent; ++i) {
+        const ORDER other = key_of(load_bits(at[2] + uint64_t(params.extra[1] * int64_t(i))));
+        rank += uint(other < key || (other == key && i < own));
+      }
+    }
+    store_bits(at[0] + uint64_t(params.extra[2] * int64_t(rank)), x);
+    store32(at[1] + uint64_t(params.extra[3] * int64_t(rank)), own);
+  }
+}

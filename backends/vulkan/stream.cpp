@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+constexpr uint32_t kParamsStride = (sizeof(Params) + 63) / 64 * 64;
+}  // namespace
+
+kit::Result<Stream*> Stream::create(LogicalDevice& device, Memory& memory) {
+  if (kit::Status status = device.health(); !status.ok()) return status;
+  auto timeline = Timeline::create(device);
+  if (!timeline.ok()) return timeline.status();
+  return new Stream(device, memory, std::move(timeline.value()));
+}
+
+Stream::~Stream() {
+  // What was recorded and never submitted is dropped: device.h has streams idle when they are destroyed.
+  if (!device_.lost()) (void)timeline_->wait(submitted_, BP_WAIT_FOREVER);
+  for (Batch& batch : batches_) {
+    device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
+    if (batch.params != nullptr) memory_.destroy(batch.params);
+  }
+}
+
+kit::Status Stream::failure() const { return timeline_->failed() ? timeline_->failure() : device_.health(); }
+
+kit::Status Stream::fail(const kit::Status& cause) {
+  if (cause.code() == BP_DEVICE_LOST) {
+    timeline_->fail(cause);
+  } else {
+    timeline_->fail({BP_EXECUTION_FAILED,
+                     kit::text("vulkan: accepted work could not be submitted: ", cause.message(),
+                               "; destroy this stream and go on with a new one"),
+                     cause.vendor_code()});
+  }
+  return timeline_->failure();
+}
+
+kit::Status Stream::make(Batch& batch) {
+  auto pool = chained<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  pool.queueFamilyIndex = device_.physical().queue_family;
+  kit::Status status = device_.check(device_.api().vkCreateCommandPool(device_.handle(), &pool, nullptr, &batch.pool),
+                                     "vkCreateCommandPool");
+  if (!status.ok()) return status;
+  auto commands = chained<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  commands.commandPool = batch.pool;
+  commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  commands.commandBufferCount = 1;
+  status = device_.check(device_.api().vkAllocateCommandBuffers(device_.handle(), &commands, &batch.commands),
+                         "vkAllocateCommandBuffers");
+  if (!status.ok()) return status;
+  const uint32_t kind = device_.physical().memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
+  auto params = memory_.create({sizeof(bp_buffer_desc), kind, kParamsBytes, 0});
+  if (params.ok()) batch.params = params.value();
+  return params.status();
+}
+
+kit::Status Stream::begin(Batch& batch) {
+  kit::Status status =
+      device_.check(device_.api().vkResetCommandPool(device_.handle(), batch.pool, 0), "vkResetCommandPool");
+  if (!status.ok()) return status;
+  batch.params_used = 0;
+  batch.work = 0;
+  batch.waits.clear();
+  batch.stamps.clear();
+  auto info = chained<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  return device_.check(device_.api().vkBeginCommandBuffer(batch.commands, &info), "vkBeginCommandBuffer");
+}
+
+kit::Result<Stream::Batch*> Stream::open_batch() {
+  if (kit::Status status = failure(); !status.ok()) return status;
+  if (open_ != nullptr) return open_;
+  if (batches_.capacity() == 0) batches_.reserve(kBatches);  // addresses stay
+  // One that has ended is taken again; a stream that is waited on often never makes a second.
+  Batch* batch = nullptr;
+  for (Batch& each : batches_) {
+    if (timeline_->reached(each.value)) {
+      batch = &each;
+      break;
+    }
+  }
+  if (batch == nullptr && batches_.size() < kBatches) {
+    if (kit::Status status = make(batches_.emplace_back()); !status.ok()) {
+      if (batches_.back().params != nullptr) memory_.destroy(batches_.back().params);
+      device_.api().vkDestroyCommandPool(device_.handle(), batches_.back().pool, nullptr);
+      batches_.pop_back();
+      return status;
+    }
+    batch = &batches_.back();
+  }
+  if (batch == nullptr) {  // room in the stream's own queue
+    batch = &batches_[0];
+    for (Batch& each : batches_) {
+      if (each.value < batch->value) batch = &each;
+    }
+    if (kit::Status status = timeline_->wait(batch->value, BP_WAIT_FOREVER); !status.ok()) return status;
+  }
+  if (kit::Status status = begin(*batch); !status.ok()) return status;
+  batch->waits.swap(waits_);
+  hazards_.clear();
+  open_ = batch;
+  return batch;
+}
+
+void Stream::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
+                     VkAccessFlags reads) {
+  auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = kWrites;
+  memory.dstAccessMask = reads;
+  device_.api().vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+// A barrier, if the work to come touches what the batch's earlier work does.
+void Stream::order(Batch& batch, std::span<const Access> accesses) {
+  if (hazards_.conflict(accesses)) {
+    barrier(batch.commands, kWork, kWork, kReads | kWrites);
+    hazards_.clear();
+  }
+  hazards_.note(accesses);
+}
+
+kit::Status Stream::after_work(Batch& batch) {
+  ++batch.work;
+  const bool full = batch.work >= kMostWork || batch.params_used + kParamsStride > kParamsBytes;
+  if (full || (batch.work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
+  return {};
+}
+
+kit::Status Stream::flush() {
+  if (open_ == nullptr && !waits_.empty()) {  // a wait alone is submitted with what follows it
+    return {};
+  }
+  if (open_ == nullptr) return {};
+  Batch& batch = *open_;
+  open_ = nullptr;
+  kit::Status status = submit(batch);
+  return status.ok() ? status : fail(status);
+}
+
+kit::Status Stream::submit(Batch& batch) {
+  // The host reads what was written once the semaphore says so.
+  barrier(batch.commands, kWork, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
+  if (!status.ok()) return status;
+  // Streams may share a queue, whose order says nothing of memory: a batch waits for the one before it, too.
+  if (submitted_ != timeline_->start()) batch.waits.push_back({timeline_, submitted_});
+  std::vector<VkSemaphore> semaphores;
+  std::vector<uint64_t> values;
+  std::vector<VkPipelineStageFlags> stages;
+  for (const Point& point : batch.waits) {
+    semaphores.push_back(point.timeline->semaphore());
+    values.push_back(point.value);
+    stages.push_back(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  }
+  batch.value = submitted_ + 1;
+  VkSemaphore signal = timeline_->semaphore();
+  auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+  timeline.waitSemaphoreValueCount = static_cast<uint32_t>(values.size());
+  timeline.pWaitSemaphoreValues = values.data();
+  timeline.signalSemaphoreValueCount = 1;
+  timeline.pSignalSemaphoreValues = &batch.value;
+  auto info = chained<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
+  info.waitSemaphoreCount = static_cast<uint32_t>(semaphores.size());
+  info.pWaitSemaphores = semaphores.data();
+  info.pWaitDstStageMask = stages.data();
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &batch.commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &signal;
+  status = device_.submit(queue_, info);
+  if (status.ok()) submitted_ = batch.value;
+  return status;
+}
+
+kit::Status Stream::wait(uint64_t timeout_ns) {
+  if (kit::Status status = flush(); !status.ok()) return status;
+  if (!waits_.empty() && !timeline_->failed()) {  // what is waited for is part of the stream, though nothing follows it
+    if (auto batch = open_batch(); !batch.ok()) return batch.status();
+    if (kit::Status status = flush(); !status.ok()) return status;
+  }
+  kit::Status status = timeline_->wait(submitted_, timeout_ns);
+  if (!status.ok()) return status;
+  return failure();
+}
+
+kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
+  if (kit::Status status = failure(); !status.ok()) return status;
+  if (stamp != nullptr || !waits_.empty()) {
+    auto opened = open_batch();
+    if (!opened.ok()) return opened.status();
+    Batch& batch = *opened.value();
+    if (stamp != nullptr) {
+      batch.stamps.push_back(stamp);
+      device_.api().vkCmdResetQueryPool(batch.commands, stamp->pool(), 0, 1);
+      device_.api().vkCmdWriteTimestamp(batch.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, stamp->pool(), 0);
+    }
+  }
+  if (kit::Status status = flush(); !status.ok()) return status;
+  return Point{timeline_, submitted_};
+}
+
+kit::Status Stream::wait_for(const Point& point) {
+  if (kit::Status status = failure(); !status.ok()) return status;
+  if (point.timeline == nullptr || point.timeline == timeline_) return {};
+  if (point.value == Timeline::kNever) {
+    timeline_->fail({BP_EXECUTION_FAILED, "vulkan: another stream, whose event this one waits on, failed: " +
+                                              point.timeline->failure().message()});
+    return {};
+  }
+  if (point.timeline->reached(point.value)) return {};
+  if (kit::Status status = flush(); !status.ok()) return status;  // earlier work need not wait
+  for (Point& known : waits_) {
+    if (known.timeline == point.timeline) {
+      known.value = std::max(known.value, point.value);
+      return {};
+    }
+  }
+  waits_.push_back(point);
+  return {};
+}
+
+kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+                         uint64_t bytes) {
+  auto opened = open_batch();
+  if (!opened.ok()) return opened.status();
+  Batch& batch = *opened.value();
+  const Access accesses[] = {{src.address + src_offset, src.address + src_offset + bytes, false},
+                             {dst.address + dst_offset, dst.address + dst_offset + bytes, true}};
+  order(batch, accesses);
+  const VkBufferCopy region{src.offset + src_offset, dst.offset + dst_offset, bytes};
+  device_.api().vkCmdCopyBuffer(batch.commands, src.handle, dst.handle, 1, &region);
+  return after_work(batch);
+}
+
+kit::Status Stream::dispatch(const Dispatch& dispatch,
+                             const std::function<void(Params&, uint64_t params_address)>& fill) {
+  auto opened = open_batch();
+  if (!opened.ok()) return opened.status();
+  Batch& batch = *opened.value();
+  const uint64_t address = batch.params->address + batch.params_used;
+  fill(*reinterpret_cast<Params*>(batch.params->mapped + batch.params_used), address);
+  batch.params_used += kParamsStride;
+  order(batch, dispatch.accesses);
+  const DeviceApi& api = device_.api();
+  api.vkCmdBindPipeline(batch.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+  api.vkCmdPushConstants(batch.commands, device_.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address),
+                         &address);
+  api.vkCmdDispatch(batch.commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
+  return after_work(batch);
+}
+
+}  // namespace backplane::vulkan

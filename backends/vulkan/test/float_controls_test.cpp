@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "float_controls.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pipelines.hpp"
+
+namespace {
+
+using namespace backplane::vulkan;
+
+constexpr uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpExtension = 10;
+
+// The second and third words of each instruction of `opcode`, in order.
+std::vector<std::pair<uint32_t, uint32_t>> instructions(const std::vector<uint32_t>& module, uint32_t opcode) {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  for (std::size_t at = 5; at < module.size(); at += module[at] >> 16) {
+    if ((module[at] & 0xFFFFu) == opcode) out.emplace_back(module[at + 1], (module[at] >> 16) > 2 ? module[at + 2] : 0);
+  }
+  return out;
+}
+
+std::vector<uint32_t> words_of(const Shader& shader) { return {shader.words, shader.words + shader.word_count}; }
+
+TEST(FloatControls, NothingAskedChangesNothing) {
+  for (std::size_t i = 0; i < kShaderCount; ++i)
+    EXPECT_EQ(with_float_controls(words_of(kShaders[i]), {}), words_of(kShaders[i])) << kShaders[i].name;
+}
+
+TEST(FloatControls, EachModeBringsItsCapability) {
+  for (std::size_t i = 0; i < kShaderCount; ++i) {
+    const std::vector<uint32_t> before = words_of(kShaders[i]);
+    const std::vector<uint32_t> after =
+        with_float_controls(before, {.round_to_even_f32 = true, .preserve_nan_f32 = true});
+    auto capabilities = instructions(before, kOpCapability);
+    capabilities.insert(capabilities.end(), {{4466, 0}, {4467, 0}});
+    EXPECT_EQ(instructions(after, kOpCapability), capabilities) << kShaders[i].name;
+    const auto modes = instructions(after, kOpExecutionMode);
+    ASSERT_EQ(modes.size(), instructions(before, kOpExecutionMode).size() + 2) << kShaders[i].name;
+    EXPECT_EQ(modes[0].second, 4461u);
+    EXPECT_EQ(modes[1].second, 4462u);
+  }
+}
+
+TEST(FloatControls, TheExtensionIsNamedWhereTheVersionLacksIt) {
+  std::vector<uint32_t> module = words_of(kShaders[0]);
+  const std::size_t before = instructions(module, kOpExtension).size();
+  module[1] = 0x00010300;
+  EXPECT_EQ(instructions(with_float_controls(module, {.round_to_even_f32 = true}), kOpExtension).size(), before + 1);
+  module[1] = 0x00010500;
+  EXPECT_EQ(instructions(with_float_controls(module, {.round_to_even_f32 = true}), kOpExtension).size(), before);
+}
+
+}  // namespace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nest.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace backplane::vulkan;
+using backplane::kit::View;
+
+View view_of(std::initializer_list<int64_t> shape, std::initializer_list<int64_t> strides) {
+  View view;
+  view.dtype = BP_F32;
+  view.rank = static_cast<uint32_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), view.shape);
+  std::copy(strides.begin(), strides.end(), view.strides);
+  view.data = reinterpret_cast<std::byte*>(0x1000);
+  return view;
+}
+
+TEST(Nest, PackedOperandsBecomeOneDimension) {
+  const View out = view_of({2, 3, 4}, {12, 4, 1}), in = view_of({2, 3, 4}, {12, 4, 1});
+  Nest nest = Nest::of({&out, &in});
+  nest.merge();
+  EXPECT_EQ(nest.rank, 1u);
+  EXPECT_EQ(nest.shape[0], 24);
+  EXPECT_EQ(nest.operand[1].strides[0], 4);
+}
+
+TEST(Nest, ADimensionStaysWhereOneOperandSteps) {
+  const View out = view_of({2, 3, 4}, {12, 4, 1}), in = view_of({2, 3, 4}, {0, 4, 1});
+  Nest nest = Nest::of({&out, &in});
+  nest.merge();
+  EXPECT_EQ(nest.rank, 2u);
+  EXPECT_THAT(std::vector<int64_t>(nest.shape, nest.shape + 2), testing::ElementsAre(2, 12));
+  EXPECT_EQ(nest.operand[0].strides[0], 48);
+  EXPECT_EQ(nest.operand[1].strides[0], 0);
+}
+
+TEST(Nest, PartsCoverEveryElementInOrder) {
+  constexpr int64_t kRows = 5, kColumns = int64_t{1} << 29;
+  const View out = view_of({kRows, kColumns}, {kColumns, 1});
+  Nest nest = Nest::of({&out});
+  nest.merge();
+  int64_t next = 0;
+  const auto status = nest.for_parts([&](const Nest& part, int64_t first) {
+    EXPECT_EQ(first, next);
+    EXPECT_EQ(part.operand[0].address, 0x1000u + static_cast<uint64_t>(first) * 4);
+    EXPECT_LE(part.count(), int64_t{1} << 30);
+    next += part.count();
+    return backplane::kit::Status{};
+  });
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(next, kRows * kColumns);
+}
+
+TEST(Nest, ImmediatesAreAddressedInTheParameters) {
+  const View out = view_of({8}, {1});
+  View in = view_of({8}, {0});
+  in.immediate = 0x40400000;
+  in.data = reinterpret_cast<std::byte*>(&in.immediate);
+  Params params{};
+  Nest::of({&out, &in}).fill(params, 0x9000);
+  EXPECT_EQ(params.operands[0].address, 0x1000u);
+  EXPECT_EQ(params.operands[1].address, 0x9000u + offsetof(Params, values) + sizeof(uint64_t));
+  EXPECT_EQ(params.operands[1].strides[0], 0);
+  EXPECT_EQ(params.values[1], 0x40400000u);
+}
+
+TEST(Nest, AccessesReachFromTheFirstByteToBehindTheLast) {
+  std::vector<Access> accesses;
+  add_access(accesses, view_of({4, 3}, {-10, 2}), true);
+  ASSERT_EQ(accesses.size(), 1u);
+  EXPECT_EQ(accesses[0].begin, 0x1000u - 3 * 10 * 4);
+  EXPECT_EQ(accesses[0].end, 0x1000u + 2 * 2 * 4 + 4);
+  EXPECT_TRUE(accesses[0].write);
+  add_access(accesses, view_of({4, 0}, {1, 1}), true);
+  EXPECT_EQ(accesses.size(), 1u);
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a stream has come: one timeline semaphore, which streams and the host wait on.
+#pragma once
+
+#include "logical_device.hpp"
+
+namespace backplane::vulkan {
+
+class Timeline {
+ public:
+  static kit::Result<std::shared_ptr<Timeline>> create(LogicalDevice& device);
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  VkSemaphore semaphore() const { return semaphore_; }
+  // The value before any work; not 0 if another stream had the semaphore.
+  uint64_t start() const { return start_; }
+  // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the failure that keeps it away.
+  kit::Status wait(uint64_t value, uint64_t timeout_ns);
+  // Whether `value` is reached, without waiting.
+  bool reached(uint64_t value);
+
+  // The stream's first failure: what was to be submitted from then on never runs.
+  void fail(kit::Status cause);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  kit::Status failure() const;
+  // The value that stands for what a failed stream never submits.
+  static constexpr uint64_t kNever = UINT64_MAX;
+
+ private:
+  Timeline(LogicalDevice& device, VkSemaphore semaphore) : device_(device), semaphore_(semaphore) {}
+
+  LogicalDevice& device_;
+  const VkSemaphore semaphore_;
+  uint64_t start_ = 0;
+  std::atomic<uint64_t> seen_{0};  // the highest value that the semaphore was known to have
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  kit::Status failure_;
+};
+
+// A place in a stream. Without a timeline: passed.
+struct Point {
+  std::shared_ptr<Timeline> timeline;
+  uint64_t value = 0;
+};
+
+}  // namespace backplane::vulkan
