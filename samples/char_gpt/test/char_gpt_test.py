@@ -39,7 +39,7 @@ text = write_file("fox.txt", LINE * 60)
 
 
 def run(*arguments):
-    return subprocess.run([char_gpt, *arguments], capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.run([char_gpt, *arguments], capture_output=True, text=True, check=False, timeout=280)
 
 
 def train(*arguments):
