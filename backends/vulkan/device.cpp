@@ -153,8 +153,10 @@ kit::Status Device::create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info
 kit::Status Device::execute(Stream& stream, const Plan& plan, const bp_execution* execution) {
   kit::Status status = stream.failure();
   kit::Call& call = stream.call();
+  const uint64_t before = stream.enqueued();
   if (status.ok()) status = kit::bind_call(plan.base, execution, span_of, call);
   if (status.ok()) status = static_cast<const Operator*>(plan.base.state.get())->enqueue(stream, plan, call);
+  if (!status.ok() && stream.enqueued() != before) status = stream.fail(status);  // a part of it is enqueued
   return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.base.op->id);
 }
 

@@ -33,7 +33,7 @@ kit::Status Stream::fail(const kit::Status& cause) {
     timeline_->fail(cause);
   } else {
     timeline_->fail({BP_EXECUTION_FAILED,
-                     kit::text("vulkan: accepted work could not be submitted: ", cause.message(),
+                     kit::text("vulkan: accepted work could not be carried on: ", cause.message(),
                                "; destroy this stream and go on with a new one"),
                      cause.vendor_code()});
   }
@@ -127,6 +127,7 @@ void Stream::order(Batch& batch, std::span<const Access> accesses) {
 
 kit::Status Stream::after_work(Batch& batch) {
   ++batch.work;
+  ++enqueued_;
   const bool full = batch.work >= kMostWork || batch.params_used + kParamsStride > kParamsBytes;
   if (full || (batch.work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
   return {};

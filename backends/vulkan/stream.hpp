@@ -41,6 +41,9 @@ class Stream {
   kit::Status wait_for(const Point& point);
   // The failure that every later call is answered with; OK while there is none.
   kit::Status failure() const;
+  // Commands enqueued so far: who enqueues several, and cannot go on after the first, fails the stream.
+  uint64_t enqueued() const { return enqueued_; }
+  kit::Status fail(const kit::Status& cause);
   // A point that stands for the stream's failure.
   Point never() const { return {timeline_, Timeline::kNever}; }
 
@@ -89,7 +92,6 @@ class Stream {
   kit::Status after_work(Batch& batch);
   kit::Status flush();
   kit::Status submit(Batch& batch);
-  kit::Status fail(const kit::Status& cause);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to, VkAccessFlags reads);
 
   LogicalDevice& device_;
@@ -99,6 +101,7 @@ class Stream {
   std::vector<Batch> batches_;
   Batch* open_ = nullptr;
   uint64_t submitted_;
+  uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // of the next batch
   Hazards hazards_;
   kit::Call call_;
