@@ -145,7 +145,8 @@ void make_composite(OpCase& op, const OpRequest& request) {
       const Extents w = shape(1, {4, four ? (depth + 1) / 2 : depth});
       Extents y = square;
       if (!y.empty()) y.back() = at(w, 0);
-      op.inputs = {floats(op, square), {four ? uint32_t{BP_U8} : uint32_t{BP_I8}, w, 0}, floats(op, shape(2, {at(w, 0)}))};
+      op.inputs = {
+          floats(op, square), {four ? uint32_t{BP_U8} : uint32_t{BP_I8}, w, 0}, floats(op, shape(2, {at(w, 0)}))};
       op.outputs = {floats(op, y)};
       break;
     }
