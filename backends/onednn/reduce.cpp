@@ -117,7 +117,9 @@ void run(const Call& call) {
   const Job job{call.prepared<Reduction>(), static_cast<int64_t>(dtype_bytes(in.dtype)), store_of(out.dtype)};
   const uint32_t inner = kept.rank() - 1;
   const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == job.bytes;
-  const bool few = outputs <= kColumns && elements / outputs > kGrain / kColumns;
+  // In parts there is a team for each output, or for all that lie side by side.
+  const bool few = columns ? outputs <= kColumns && elements / outputs > kGrain / kColumns
+                           : outputs < 2 * team_size() && elements / outputs > kGrain;
   if (elements < 2 * kGrain || team_size() == 1) return job.run(kept, reduced, columns);
   if (few && kept.rank() == 1) return reduce_in_parts(job, kept, reduced, columns, *call.scratch);
   parallel(elements, kGrain, [&](int part, int parts) noexcept {
