@@ -17,6 +17,7 @@ constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
 // Up to so many rows reading b costs more than multiplying it.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnySums = 8192, kStripStep = 64;
 constexpr int64_t kGrain = int64_t{1} << 21;  // multiplications that are worth a thread
+constexpr int64_t kReading = 8;               // multiplications in the time that an element of b takes from memory
 
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t parts_of(int64_t value, int64_t most) { return (value + most - 1) / most; }
@@ -68,7 +69,8 @@ class Product {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  int64_t work() const { return batches_ * rows_ * cols_ * depth_; }
+  // In multiplications; where reading b is the work, as many as take that time.
+  int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
   int64_t room() const { return sums() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
 
   void block(int64_t index, float* memory) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace tool {
 namespace {
@@ -61,6 +62,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
     for (size_t turn = 0; turn < count; ++turn) {
       const size_t i = (turn + round) % count;
       Contestant& one = *contestants[i];
+      if (count > 1) std::this_thread::sleep_for(std::chrono::duration<double>(plan.rest_s));
       const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
       if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
       samples[i].latency.push_back(one.time(calls, true) / calls);

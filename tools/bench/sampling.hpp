@@ -34,7 +34,8 @@ struct Samples {
 struct SamplingPlan {
   double seconds = 0.5;     // for all contestants together
   double sample_s = 0.002;  // what one sample should take at least
-  double warm_s = 0.0005;   // untimed work before each sample: another contestant had the caches
+  double rest_s = 0.003;  // idle before each turn: another contestant's threads may wait for work in a loop for so long
+  double warm_s = 0.0005;  // untimed work before each sample: another contestant had the caches
   uint32_t least_rounds = 5;
   uint32_t most_rounds = 101;
 };
