@@ -61,7 +61,7 @@ uint64_t HandleTable::insert(HandleType type, void* object) {
     if (chunks_[chunk].load(std::memory_order_relaxed) == nullptr) {
       if (salt_ == 0) salt_ = fresh_salt(this);
       Slot* slots = new Slot[1u << chunk_bits];
-      for (uint32_t i = 0; i < 1u << chunk_bits; ++i) slots[i].generation = salt_;
+      for (uint32_t i = 0; i < 1u << chunk_bits; ++i) slots[i].generation.store(salt_, std::memory_order_relaxed);
       chunks_[chunk].store(slots, std::memory_order_release);
     }
     free_.reserve(static_cast<size_t>(chunk + 1) << chunk_bits);  // so that remove never allocates
@@ -70,10 +70,9 @@ uint64_t HandleTable::insert(HandleType type, void* object) {
   const uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = chunks_[index >> chunk_bits].load(std::memory_order_relaxed)[index & ((1u << chunk_bits) - 1)];
-  ++slot.generation;
   slot.object = object;
-  const uint64_t handle =
-      static_cast<uint64_t>(slot.generation) << 32 | static_cast<uint64_t>(index) << 8 | static_cast<uint8_t>(type);
+  const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint64_t>(index) << 8 |
+                          static_cast<uint8_t>(type);
   slot.handle.store(handle, std::memory_order_release);
   return handle;
 }
@@ -101,10 +100,19 @@ void HandleTable::forget_after_fork() noexcept {
   forked_.store(true, std::memory_order_relaxed);
 }
 
+bool HandleTable::from_before_fork(uint64_t handle) const noexcept {
+  if (!forked_.load(std::memory_order_relaxed)) return false;
+  const Slot* slot = slot_of(handle);
+  if (slot == nullptr) return true;
+  // The child's generations of this slot are those behind its salt, up to the latest.
+  const uint32_t given_out = slot->generation.load(std::memory_order_relaxed) - salt_;
+  return static_cast<uint32_t>(handle >> 32) - salt_ - 1 >= given_out;
+}
+
 void bad_handle(HandleType type, const void* handle, const char* function) {
   const char* noun = handle_type_name(type);
   if (handle == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass a live one", function, noun);
-  if (HandleTable::instance().forked()) {
+  if (HandleTable::instance().from_before_fork(reinterpret_cast<uint64_t>(handle))) {
     throw Error(BP_UNAVAILABLE, "{}: {} {} was opened before fork(); a child opens its own registry and devices",
                 function, noun, handle);
   }

@@ -48,7 +48,7 @@ class HandleTable {
   // A new handle for the object of a retired one. Takes no lock.
   uint64_t renew(uint64_t retired) noexcept {
     Slot& slot = *slot_of(retired);
-    const uint64_t handle = static_cast<uint64_t>(++slot.generation) << 32 | static_cast<uint32_t>(retired);
+    const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint32_t>(retired);
     slot.handle.store(handle, std::memory_order_release);
     return handle;
   }
@@ -66,7 +66,8 @@ class HandleTable {
 
   // In a forked child nothing of the parent's may be used: from here on none of its handles is valid.
   void forget_after_fork() noexcept;
-  bool forked() const noexcept { return forked_.load(std::memory_order_relaxed); }
+  // Whether the handle may be one of the parent's: this process is a forked child, and has not given it out itself.
+  bool from_before_fork(uint64_t handle) const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 
   // The table of this library. Never destroyed, so that exit with live objects is safe.
@@ -76,7 +77,13 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> handle{0};
     void* object = nullptr;
-    uint32_t generation = 0;
+    std::atomic<uint32_t> generation{0};  // written by one thread at a time, read by any
+
+    uint32_t next_generation() noexcept {
+      const uint32_t next = generation.load(std::memory_order_relaxed) + 1;
+      generation.store(next, std::memory_order_relaxed);
+      return next;
+    }
   };
   Slot* slot_of(uint64_t handle) const noexcept {
     const uint32_t index = static_cast<uint32_t>(handle >> 8) & ((1u << index_bits) - 1);

@@ -152,7 +152,10 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     plugin = nullptr;
     if (create("") != BP_OK || load(plugin_file(logging_plugin)) != BP_OK) wrong |= 8;
     if (bph_plugin_device_count(plugin, &devices, &error) != BP_OK) wrong |= 16;
+    bph_plugin* const released = plugin;
     bph_plugin_release(plugin);
+    if (bph_plugin_device_count(released, &devices, &error) != BP_INVALID_ARGUMENT)
+      wrong |= 64;  // its own, not the parent's
     bph_registry_release(registry);
     if (shutdowns() != 1) wrong |= 32;
     _exit(wrong);
