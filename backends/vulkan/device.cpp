@@ -26,6 +26,32 @@ bool all_packed(const kit::Plan& plan, const bp_op_desc& desc) {
   return true;
 }
 
+// As kit::detail::is_dense of what an execution is bound to; without elements there is nothing to find.
+bool is_packed(const kit::View& view) {
+  if (view.data == nullptr) return true;
+  if (view.data == reinterpret_cast<const std::byte*>(&view.immediate)) return false;
+  int64_t stride = 1;
+  for (uint32_t i = view.rank; i-- > 0;) {
+    if (view.shape[i] == 1) continue;
+    if (view.strides[i] != stride) return false;
+    stride *= view.shape[i];
+  }
+  return true;
+}
+
+// Kernels of a packed plan find no other operands.
+kit::Status check_packed(const Plan& plan, const kit::Call& call) {
+  if (!plan.packed) return {};
+  for (const auto& [role, views] : {std::pair{"input ", call.inputs}, std::pair{"output ", call.outputs}}) {
+    for (const kit::View& view : views) {
+      if (is_packed(view)) continue;
+      return kit::invalid_argument(plan.base.op->name, ": ", role, &view - views.data(),
+                                   " is not packed, and the plan is for packed operands; make a plan for this layout");
+    }
+  }
+  return {};
+}
+
 kit::Span span_of(bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span(); }
 
 }  // namespace
@@ -83,7 +109,8 @@ kit::Status Device::record(Event& event, Stream& stream) {
     next.stamp = std::make_shared<Stamp>(logical_, pool.value());
   }
   auto marked = stream.mark(next.stamp);
-  // A record on a failed stream stands for the failure, so that who waits on it learns of it.
+  // A record on a failed stream stands for the failure, so that who waits on it learns of it. Otherwise it was not made.
+  if (!marked.ok() && stream.failure().ok()) return marked.status();
   next.point = marked.ok() ? marked.value() : stream.never();
   event.set(std::move(next));
   return marked.status();
@@ -155,6 +182,7 @@ kit::Status Device::execute(Stream& stream, const Plan& plan, const bp_execution
   kit::Call& call = stream.call();
   const uint64_t before = stream.enqueued();
   if (status.ok()) status = kit::bind_call(plan.base, execution, span_of, call);
+  if (status.ok()) status = check_packed(plan, call);
   if (status.ok()) status = static_cast<const Operator*>(plan.base.state.get())->enqueue(stream, plan, call);
   if (!status.ok() && stream.enqueued() != before) status = stream.fail(status);  // a part of it is enqueued
   return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.base.op->id);

@@ -2,6 +2,8 @@
 // Where a barrier is due: the memory that the work recorded since the last one reads and writes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +15,31 @@ struct Access {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool write = false;
+};
+
+// The accesses of one command. What is beyond its room widens the last one, which orders more than is needed, never less.
+class Accesses {
+ public:
+  Accesses() = default;
+  Accesses(std::initializer_list<Access> accesses) {
+    for (const Access& access : accesses) add(access);
+  }
+  void add(const Access& access) {
+    if (size_ < kRoom) {
+      each_[size_++] = access;
+      return;
+    }
+    Access& last = each_.back();
+    last = {std::min(last.begin, access.begin), std::max(last.end, access.end), last.write || access.write};
+  }
+  std::size_t size() const { return size_; }
+  const Access& operator[](std::size_t i) const { return each_[i]; }
+  operator std::span<const Access>() const { return {each_.data(), size_}; }
+
+ private:
+  static constexpr std::size_t kRoom = 16;
+  std::array<Access, kRoom> each_;
+  std::size_t size_ = 0;
 };
 
 class Hazards {

@@ -3,10 +3,6 @@
 
 namespace backplane::vulkan {
 
-namespace {
-constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
-}  // namespace
-
 int64_t element_bytes(const kit::View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
 
 Nest Nest::of(std::initializer_list<const kit::View*> views) {
@@ -56,27 +52,6 @@ void Nest::merge() {
   }
 }
 
-kit::Status Nest::for_parts(const std::function<kit::Status(const Nest&, int64_t first)>& body) const {
-  const int64_t total = count();
-  if (total == 0) return {};
-  if (total <= kMostCount) return body(*this, 0);
-  // Along the first dimension that counts: its slices lie one behind the other in logical order.
-  uint32_t axis = 0;
-  while (shape[axis] == 1) ++axis;
-  const int64_t inner = total / shape[axis];
-  const int64_t step = inner >= kMostCount ? 1 : kMostCount / inner;
-  for (int64_t i = 0; i < shape[axis]; i += step) {
-    Nest part = *this;
-    part.shape[axis] = std::min(step, shape[axis] - i);
-    for (uint32_t k = 0; k < operands; ++k)
-      part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-    kit::Status status =
-        part.for_parts([&](const Nest& smaller, int64_t first) { return body(smaller, i * inner + first); });
-    if (!status.ok()) return status;
-  }
-  return {};
-}
-
 void Nest::fill(Params& params, uint64_t params_address) const {
   params.count = static_cast<uint32_t>(count());
   params.rank = rank;
@@ -85,16 +60,17 @@ void Nest::fill(Params& params, uint64_t params_address) const {
     const NestOperand& from = operand[k];
     ParamsOperand& to = params.operands[k];
     to.address = from.address;
-    std::copy_n(from.strides, BP_MAX_RANK, to.strides);
+    // Packed kernels look at the first stride, of whatever rank.
+    std::copy_n(from.strides, std::max(rank, 1u), to.strides);
     if (from.view != nullptr && is_immediate(*from.view)) {
       params.values[k] = from.view->immediate;
       to.address = params_address + offsetof(Params, values) + k * sizeof(uint64_t);
-      std::fill_n(to.strides, BP_MAX_RANK, 0);
+      std::fill_n(to.strides, std::max(rank, 1u), 0);
     }
   }
 }
 
-void add_access(std::vector<Access>& out, const kit::View& view, bool write) {
+void add_access(Accesses& out, const kit::View& view, bool write) {
   if (view.data == nullptr || is_immediate(view)) return;
   const int64_t size = element_bytes(view);
   int64_t low = 0, high = size;
@@ -104,7 +80,7 @@ void add_access(std::vector<Access>& out, const kit::View& view, bool write) {
     (reach < 0 ? low : high) += reach;
   }
   const auto address = reinterpret_cast<uint64_t>(view.data);
-  out.push_back({address + static_cast<uint64_t>(low), address + static_cast<uint64_t>(high), write});
+  out.add({address + static_cast<uint64_t>(low), address + static_cast<uint64_t>(high), write});
 }
 
 void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call) {
@@ -117,17 +93,14 @@ void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call
   }
 }
 
-std::vector<Access> accesses_of(const kit::Call& call, bool io) {
-  std::vector<Access> out;
+Accesses accesses_of(const kit::Call& call) {
+  Accesses out;
   for (const kit::View& view : call.inputs) add_access(out, view, false);
-  for (const kit::View& view : call.outputs) {
-    if (io) add_access(out, view, false);
-    add_access(out, view, true);
-  }
+  for (const kit::View& view : call.outputs) add_access(out, view, true);
   for (uint32_t i = 0; i < call.op->scalars; ++i) {
     if (call.scalar_at[i] == nullptr) continue;
     const auto address = reinterpret_cast<uint64_t>(call.scalar_at[i]);
-    out.push_back({address, address + sizeof(uint64_t), false});
+    out.add({address, address + sizeof(uint64_t), false});
   }
   return out;
 }

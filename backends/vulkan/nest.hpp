@@ -2,7 +2,6 @@
 // The loops of a kernel: dimensions with a stride for each operand, merged where all operands allow it.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 
 #include "operator.hpp"
@@ -42,10 +41,35 @@ struct Nest {
   // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
   void merge();
   // Calls `body(part, first)` for parts of at most 2^30 elements; `first` is the logical index of the part's element 0.
-  kit::Status for_parts(const std::function<kit::Status(const Nest&, int64_t first)>& body) const;
+  template <class Body>
+  kit::Status for_parts(const Body& body) const {
+    return count() == 0 ? kit::Status{} : divide(body, 0);
+  }
 
   // Writes shape, operands and immediates.
   void fill(Params& params, uint64_t params_address) const;
+
+ private:
+  static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
+
+  // Parts along the first dimension that counts: its slices lie one behind the other in logical order.
+  template <class Body>
+  kit::Status divide(const Body& body, int64_t first) const {
+    const int64_t total = count();
+    if (total <= kMostCount) return body(*this, first);
+    uint32_t axis = 0;
+    while (shape[axis] == 1) ++axis;
+    const int64_t inner = total / shape[axis];
+    const int64_t step = inner >= kMostCount ? 1 : kMostCount / inner;
+    for (int64_t i = 0; i < shape[axis]; i += step) {
+      Nest part = *this;
+      part.shape[axis] = std::min(step, shape[axis] - i);
+      for (uint32_t k = 0; k < operands; ++k)
+        part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
+      if (kit::Status status = part.divide(body, first + i * inner); !status.ok()) return status;
+    }
+    return {};
+  }
 };
 
 inline bool is_immediate(const kit::View& view) {
@@ -54,12 +78,12 @@ inline bool is_immediate(const kit::View& view) {
 int64_t element_bytes(const kit::View& view);
 
 // Every byte that a view reaches; nothing for immediates and views without elements.
-void add_access(std::vector<Access>& out, const kit::View& view, bool write);
+void add_access(Accesses& out, const kit::View& view, bool write);
 
 // Writes the addresses of the scalars of a call: of device memory, or of their values in the parameters.
 void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call);
 
-// What a call reads and writes: all inputs, outputs (both ways where `io`), and scalars on the device.
-std::vector<Access> accesses_of(const kit::Call& call, bool io = false);
+// What a call reads and writes: all inputs, outputs, and scalars on the device.
+Accesses accesses_of(const kit::Call& call);
 
 }  // namespace backplane::vulkan

@@ -28,8 +28,21 @@ inline std::string move_name(uint32_t dtype) { return kit::text("move_", kit::dt
 
 // Enqueues a thread for each element of `nest`, or a workgroup for `per_group` of them; `more` writes what else the kernel is
 // told.
+inline constexpr auto kNothingMore = [](Params&) {};
+template <class More = decltype(kNothingMore)>
 kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
-                               const std::function<void(Params&)>& more = {}, uint32_t per_group = kGroup);
+                               const More& more = kNothingMore, uint32_t per_group = kGroup) {
+  const Accesses accesses = accesses_of(call);
+  return nest.for_parts([&](const Nest& part, int64_t) {
+    const Stream::Dispatch dispatch{
+        pipeline, {groups_for(static_cast<uint64_t>(part.count()), per_group), 1, 1}, accesses};
+    return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
+      part.fill(params, address);
+      fill_scalars(params, address, call);
+      more(params);
+    });
+  });
+}
 
 void add_elementwise(kit::Kernels& kernels);
 void add_index(kit::Kernels& kernels);

@@ -63,7 +63,7 @@ class Philox : public Operator {
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     Nest nest = Nest::of({&call.out()});
     nest.merge();
-    const std::vector<Access> accesses = accesses_of(call);
+    const Accesses accesses = accesses_of(call);
     return nest.for_parts([&](const Nest& part, int64_t first) {
       const Stream::Dispatch dispatch{
           plan.pipelines[0], {groups_for(static_cast<uint64_t>(part.count()) / 4 + 2), 1, 1}, accesses};
@@ -87,20 +87,6 @@ kit::KernelSpec spec_of(Arguments&&... arguments) {
 }
 
 }  // namespace
-
-kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
-                               const std::function<void(Params&)>& more, uint32_t per_group) {
-  const std::vector<Access> accesses = accesses_of(call);
-  return nest.for_parts([&](const Nest& part, int64_t) {
-    const Stream::Dispatch dispatch{
-        pipeline, {groups_for(static_cast<uint64_t>(part.count()), per_group), 1, 1}, accesses};
-    return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
-      part.fill(params, address);
-      fill_scalars(params, address, call);
-      if (more) more(params);
-    });
-  });
-}
 
 void add_elementwise(kit::Kernels& kernels) {
   const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {

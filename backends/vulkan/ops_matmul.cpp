@@ -36,7 +36,7 @@ class Matmul : public Operator {
     batch.merge();
     const uint64_t tiles = static_cast<uint64_t>((out.shape[m] + kRows - 1) / kRows) *
                            static_cast<uint64_t>((out.shape[n] + kColumns - 1) / kColumns);
-    const std::vector<Access> accesses = accesses_of(call);
+    const Accesses accesses = accesses_of(call);
     kit::Status status;
     for (int64_t first = 0; status.ok() && (first == 0 || first < depth); first += step) {
       numbers[2] = std::min(step, depth - first);

@@ -37,7 +37,7 @@ class Reduce : public Operator {
     const int64_t count = reduced.count();
     kept.merge();
     reduced.merge();
-    const std::vector<Access> accesses = accesses_of(call);
+    const Accesses accesses = accesses_of(call);
     const bool shared = count >= kLong;
     return kept.for_parts([&](const Nest& part, int64_t) {
       const auto outputs = static_cast<uint64_t>(part.count());

@@ -7,23 +7,34 @@ namespace {
 constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-constexpr uint32_t kParamsStride = (sizeof(Params) + 63) / 64 * 64;
 }  // namespace
 
 kit::Result<Stream*> Stream::create(LogicalDevice& device, Memory& memory) {
   if (kit::Status status = device.health(); !status.ok()) return status;
   auto timeline = Timeline::create(device);
   if (!timeline.ok()) return timeline.status();
-  return new Stream(device, memory, std::move(timeline.value()));
+  std::unique_ptr<Stream> stream(new Stream(device, memory, std::move(timeline.value())));
+  if (kit::Status status = stream->start(); !status.ok()) return status;
+  return stream.release();
+}
+
+// All memory of a stream: what is enqueued later allocates none.
+kit::Status Stream::start() {
+  const uint32_t kind = device_.physical().memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
+  auto params = memory_.create({sizeof(bp_buffer_desc), kind, uint64_t{kBatches} * kParamsBytes, 0});
+  if (!params.ok()) return params.status();
+  params_ = params.value();
+  auto scratch = memory_.create({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kScratchBytes, 0});
+  if (scratch.ok()) scratch_ = scratch.value();
+  return scratch.status();
 }
 
 Stream::~Stream() {
   // What was recorded and never submitted is dropped: device.h has streams idle when they are destroyed.
-  if (!device_.lost()) (void)timeline_->wait(submitted_, BP_WAIT_FOREVER);
-  for (Batch& batch : batches_) {
-    device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
-    if (batch.params != nullptr) memory_.destroy(batch.params);
-  }
+  timeline_->drain(submitted_);
+  for (Batch& batch : batches_) device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
+  if (params_ != nullptr) memory_.destroy(params_);
+  if (scratch_ != nullptr) memory_.destroy(scratch_);
 }
 
 kit::Status Stream::failure() const { return timeline_->failed() ? timeline_->failure() : device_.health(); }
@@ -51,13 +62,8 @@ kit::Status Stream::make(Batch& batch) {
   commands.commandPool = batch.pool;
   commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   commands.commandBufferCount = 1;
-  status = device_.check(device_.api().vkAllocateCommandBuffers(device_.handle(), &commands, &batch.commands),
-                         "vkAllocateCommandBuffers");
-  if (!status.ok()) return status;
-  const uint32_t kind = device_.physical().memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
-  auto params = memory_.create({sizeof(bp_buffer_desc), kind, kParamsBytes, 0});
-  if (params.ok()) batch.params = params.value();
-  return params.status();
+  return device_.check(device_.api().vkAllocateCommandBuffers(device_.handle(), &commands, &batch.commands),
+                       "vkAllocateCommandBuffers");
 }
 
 kit::Status Stream::begin(Batch& batch) {
@@ -66,6 +72,7 @@ kit::Status Stream::begin(Batch& batch) {
   if (!status.ok()) return status;
   batch.params_used = 0;
   batch.work = 0;
+  batch.bound = VK_NULL_HANDLE;
   batch.waits.clear();
   batch.stamps.clear();
   auto info = chained<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
@@ -73,39 +80,37 @@ kit::Status Stream::begin(Batch& batch) {
   return device_.check(device_.api().vkBeginCommandBuffer(batch.commands, &info), "vkBeginCommandBuffer");
 }
 
-kit::Result<Stream::Batch*> Stream::open_batch() {
+kit::Status Stream::open_batch() {
   if (kit::Status status = failure(); !status.ok()) return status;
-  if (open_ != nullptr) return open_;
-  if (batches_.capacity() == 0) batches_.reserve(kBatches);  // addresses stay
-  // One that has ended is taken again; a stream that is waited on often never makes a second.
-  Batch* batch = nullptr;
-  for (Batch& each : batches_) {
-    if (timeline_->reached(each.value)) {
-      batch = &each;
-      break;
-    }
+  if (open_ != nullptr) return {};
+  auto batch = idle_batch();
+  if (!batch.ok()) return batch.status();
+  if (kit::Status status = begin(*batch.value()); !status.ok()) return status;
+  open_ = batch.value();
+  open_->waits.swap(waits_);
+  hazards_.clear();
+  return {};
+}
+
+// One that has ended is taken again; a stream that is waited on often never makes a second.
+kit::Result<Stream::Batch*> Stream::idle_batch() {
+  for (uint32_t i = 0; i < made_; ++i) {
+    if (timeline_->reached(batches_[i].value)) return &batches_[i];
   }
-  if (batch == nullptr && batches_.size() < kBatches) {
-    if (kit::Status status = make(batches_.emplace_back()); !status.ok()) {
-      if (batches_.back().params != nullptr) memory_.destroy(batches_.back().params);
-      device_.api().vkDestroyCommandPool(device_.handle(), batches_.back().pool, nullptr);
-      batches_.pop_back();
+  if (made_ < kBatches) {
+    Batch& batch = batches_[made_];
+    batch.params_at = uint64_t{made_} * kParamsBytes;
+    if (kit::Status status = make(batch); !status.ok()) {
+      device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
+      batch = {};
       return status;
     }
-    batch = &batches_.back();
+    ++made_;
+    return &batch;
   }
-  if (batch == nullptr) {  // room in the stream's own queue
-    batch = &batches_[0];
-    for (Batch& each : batches_) {
-      if (each.value < batch->value) batch = &each;
-    }
-    if (kit::Status status = timeline_->wait(batch->value, BP_WAIT_FOREVER); !status.ok()) return status;
-  }
-  if (kit::Status status = begin(*batch); !status.ok()) return status;
-  batch->waits.swap(waits_);
-  hazards_.clear();
-  open_ = batch;
-  return batch;
+  Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);  // room in the stream's own queue
+  if (kit::Status status = timeline_->wait(oldest->value, BP_WAIT_FOREVER); !status.ok()) return status;
+  return oldest;
 }
 
 void Stream::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
@@ -117,27 +122,24 @@ void Stream::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipe
 }
 
 // A barrier, if the work to come touches what the batch's earlier work does.
-void Stream::order(Batch& batch, std::span<const Access> accesses) {
+void Stream::order(std::span<const Access> accesses) {
   if (hazards_.conflict(accesses)) {
-    barrier(batch.commands, kWork, kWork, kReads | kWrites);
+    barrier(open_->commands, kWork, kWork, kReads | kWrites);
     hazards_.clear();
   }
   hazards_.note(accesses);
 }
 
-kit::Status Stream::after_work(Batch& batch) {
-  ++batch.work;
+kit::Status Stream::after_work() {
   ++enqueued_;
-  const bool full = batch.work >= kMostWork || batch.params_used + kParamsStride > kParamsBytes;
-  if (full || (batch.work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
+  const uint32_t work = ++open_->work;
+  const bool full = work >= kMostWork || open_->params_used + kMostParams > kParamsBytes;
+  if (full || (work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
   return {};
 }
 
 kit::Status Stream::flush() {
-  if (open_ == nullptr && !waits_.empty()) {  // a wait alone is submitted with what follows it
-    return {};
-  }
-  if (open_ == nullptr) return {};
+  if (open_ == nullptr) return {};  // a wait alone is submitted with what follows it
   Batch& batch = *open_;
   open_ = nullptr;
   kit::Status status = submit(batch);
@@ -151,25 +153,24 @@ kit::Status Stream::submit(Batch& batch) {
   if (!status.ok()) return status;
   // Streams may share a queue, whose order says nothing of memory: a batch waits for the one before it, too.
   if (submitted_ != timeline_->start()) batch.waits.push_back({timeline_, submitted_});
-  std::vector<VkSemaphore> semaphores;
-  std::vector<uint64_t> values;
-  std::vector<VkPipelineStageFlags> stages;
+  semaphores_.clear();
+  values_.clear();
   for (const Point& point : batch.waits) {
-    semaphores.push_back(point.timeline->semaphore());
-    values.push_back(point.value);
-    stages.push_back(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+    semaphores_.push_back(point.timeline->semaphore());
+    values_.push_back(point.value);
   }
+  stages_.resize(semaphores_.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
   batch.value = submitted_ + 1;
   VkSemaphore signal = timeline_->semaphore();
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
-  timeline.waitSemaphoreValueCount = static_cast<uint32_t>(values.size());
-  timeline.pWaitSemaphoreValues = values.data();
+  timeline.waitSemaphoreValueCount = static_cast<uint32_t>(values_.size());
+  timeline.pWaitSemaphoreValues = values_.data();
   timeline.signalSemaphoreValueCount = 1;
   timeline.pSignalSemaphoreValues = &batch.value;
   auto info = chained<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
-  info.waitSemaphoreCount = static_cast<uint32_t>(semaphores.size());
-  info.pWaitSemaphores = semaphores.data();
-  info.pWaitDstStageMask = stages.data();
+  info.waitSemaphoreCount = static_cast<uint32_t>(semaphores_.size());
+  info.pWaitSemaphores = semaphores_.data();
+  info.pWaitDstStageMask = stages_.data();
   info.commandBufferCount = 1;
   info.pCommandBuffers = &batch.commands;
   info.signalSemaphoreCount = 1;
@@ -182,7 +183,7 @@ kit::Status Stream::submit(Batch& batch) {
 kit::Status Stream::wait(uint64_t timeout_ns) {
   if (kit::Status status = flush(); !status.ok()) return status;
   if (!waits_.empty() && !timeline_->failed()) {  // what is waited for is part of the stream, though nothing follows it
-    if (auto batch = open_batch(); !batch.ok()) return batch.status();
+    if (kit::Status status = open_batch(); !status.ok()) return status;
     if (kit::Status status = flush(); !status.ok()) return status;
   }
   kit::Status status = timeline_->wait(submitted_, timeout_ns);
@@ -193,13 +194,11 @@ kit::Status Stream::wait(uint64_t timeout_ns) {
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
   if (kit::Status status = failure(); !status.ok()) return status;
   if (stamp != nullptr || !waits_.empty()) {
-    auto opened = open_batch();
-    if (!opened.ok()) return opened.status();
-    Batch& batch = *opened.value();
+    if (kit::Status status = open_batch(); !status.ok()) return status;
     if (stamp != nullptr) {
-      batch.stamps.push_back(stamp);
-      device_.api().vkCmdResetQueryPool(batch.commands, stamp->pool(), 0, 1);
-      device_.api().vkCmdWriteTimestamp(batch.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, stamp->pool(), 0);
+      open_->stamps.push_back(stamp);
+      device_.api().vkCmdResetQueryPool(open_->commands, stamp->pool(), 0, 1);
+      device_.api().vkCmdWriteTimestamp(open_->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, stamp->pool(), 0);
     }
   }
   if (kit::Status status = flush(); !status.ok()) return status;
@@ -214,46 +213,49 @@ kit::Status Stream::wait_for(const Point& point) {
                                               point.timeline->failure().message()});
     return {};
   }
-  if (point.timeline->reached(point.value)) return {};
-  if (kit::Status status = flush(); !status.ok()) return status;  // earlier work need not wait
-  for (Point& known : waits_) {
+  // A point that is passed is waited for like any other: only that makes what another queue wrote visible in this one.
+  std::vector<Point>* waits = &waits_;
+  if (open_ != nullptr) {
+    if (point.timeline->reached(point.value)) {
+      waits = &open_->waits;
+    } else if (kit::Status status = flush(); !status.ok()) {  // earlier work need not wait
+      return status;
+    }
+  }
+  for (Point& known : *waits) {
     if (known.timeline == point.timeline) {
       known.value = std::max(known.value, point.value);
       return {};
     }
   }
-  waits_.push_back(point);
+  waits->push_back(point);
   return {};
 }
 
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
-  auto opened = open_batch();
-  if (!opened.ok()) return opened.status();
-  Batch& batch = *opened.value();
-  const Access accesses[] = {{src.address + src_offset, src.address + src_offset + bytes, false},
-                             {dst.address + dst_offset, dst.address + dst_offset + bytes, true}};
-  order(batch, accesses);
+  if (kit::Status status = open_batch(); !status.ok()) return status;
+  order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},
+                 {dst.address + dst_offset, dst.address + dst_offset + bytes, true}});
   const VkBufferCopy region{src.offset + src_offset, dst.offset + dst_offset, bytes};
-  device_.api().vkCmdCopyBuffer(batch.commands, src.handle, dst.handle, 1, &region);
-  return after_work(batch);
+  device_.api().vkCmdCopyBuffer(open_->commands, src.handle, dst.handle, 1, &region);
+  return after_work();
 }
 
-kit::Status Stream::dispatch(const Dispatch& dispatch,
-                             const std::function<void(Params&, uint64_t params_address)>& fill) {
-  auto opened = open_batch();
-  if (!opened.ok()) return opened.status();
-  Batch& batch = *opened.value();
-  const uint64_t address = batch.params->address + batch.params_used;
-  fill(*reinterpret_cast<Params*>(batch.params->mapped + batch.params_used), address);
-  batch.params_used += kParamsStride;
-  order(batch, dispatch.accesses);
+kit::Status Stream::enqueue(const Dispatch& dispatch, uint32_t params_bytes) {
+  order(dispatch.accesses);
+  Batch& batch = *open_;
+  const uint64_t address = params_->address + batch.params_at + batch.params_used;
+  batch.params_used += (params_bytes + kParamsAlign - 1) / kParamsAlign * kParamsAlign;
   const DeviceApi& api = device_.api();
-  api.vkCmdBindPipeline(batch.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+  if (batch.bound != dispatch.pipeline) {
+    api.vkCmdBindPipeline(batch.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+    batch.bound = dispatch.pipeline;
+  }
   api.vkCmdPushConstants(batch.commands, device_.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address),
                          &address);
   api.vkCmdDispatch(batch.commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
-  return after_work(batch);
+  return after_work();
 }
 
 }  // namespace backplane::vulkan

@@ -3,7 +3,7 @@
 // device has nothing else of this stream.
 #pragma once
 
-#include <functional>
+#include <array>
 
 #include "hazards.hpp"
 #include "memory.hpp"
@@ -47,30 +47,47 @@ class Stream {
   // A point that stands for the stream's failure.
   Point never() const { return {timeline_, Timeline::kNever}; }
 
-  // Where an execution is bound; kept, so that no call allocates.
+  // Where an execution is bound.
   kit::Call& call() { return call_; }
 
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
 
-  // One kernel: `fill(Params&)` writes what it is told, with `params_address` for what it addresses in them.
+  // One kernel. `fill(Block&, uint64_t address)` writes what the shader reads at `address`, which it is pushed: Params, or a
+  // plain struct of the kernel's own. The memory holds what it held before, and is written only: it may be uncached.
   struct Dispatch {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
   };
-  kit::Status dispatch(const Dispatch& dispatch, const std::function<void(Params&, uint64_t params_address)>& fill);
+  template <class Block = Params, class Fill>
+  kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
+    static_assert(std::is_trivially_copyable_v<Block> && sizeof(Block) <= kMostParams &&
+                  alignof(Block) <= kParamsAlign);
+    if (kit::Status status = open_batch(); !status.ok()) return status;
+    const uint64_t at = open_->params_at + open_->params_used;
+    fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
+    return enqueue(dispatch, sizeof(Block));
+  }
+  static constexpr uint32_t kMostParams = 1024;  // bytes of a block
+  static constexpr uint32_t kParamsAlign = 64;
+
+  // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who
+  // dispatches names the bytes among the accesses, as an operand's: that is what orders executions that use them.
+  uint64_t scratch() const { return scratch_->address; }
+  static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
   // A command buffer with what its commands refer to.
   struct Batch {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    Buffer* params = nullptr;
+    VkPipeline bound = VK_NULL_HANDLE;
+    uint64_t params_at = 0;  // in the stream's parameters, kParamsBytes of them
     uint32_t params_used = 0;
-    uint32_t work = 0;                             // commands recorded
-    uint64_t value = 0;                            // of the timeline, when it has ended
-    std::vector<Point> waits;                      // before it starts
-    std::vector<std::shared_ptr<Stamp>> stamps{};  // that it writes
+    uint32_t work = 0;                           // commands recorded
+    uint64_t value = 0;                          // of the timeline, when it has ended
+    std::vector<Point> waits;                    // before it starts
+    std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes
   };
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 64 * 1024;
@@ -84,12 +101,15 @@ class Stream {
         timeline_(std::move(timeline)),
         submitted_(timeline_->start()) {}
 
-  // The batch that is recorded, begun if there is none.
-  kit::Result<Batch*> open_batch();
+  kit::Status start();
+  // Begins a batch if none is recorded; then `open_` is one.
+  kit::Status open_batch();
+  kit::Result<Batch*> idle_batch();
   kit::Status make(Batch& batch);
   kit::Status begin(Batch& batch);
-  void order(Batch& batch, std::span<const Access> accesses);
-  kit::Status after_work(Batch& batch);
+  void order(std::span<const Access> accesses);
+  kit::Status enqueue(const Dispatch& dispatch, uint32_t params_bytes);
+  kit::Status after_work();
   kit::Status flush();
   kit::Status submit(Batch& batch);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to, VkAccessFlags reads);
@@ -98,13 +118,20 @@ class Stream {
   Memory& memory_;
   const VkQueue queue_;
   std::shared_ptr<Timeline> timeline_;
-  std::vector<Batch> batches_;
+  Buffer* params_ = nullptr;  // of all batches
+  Buffer* scratch_ = nullptr;
+  std::array<Batch, kBatches> batches_;
+  uint32_t made_ = 0;  // batches that have a command buffer
   Batch* open_ = nullptr;
   uint64_t submitted_;
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // of the next batch
   Hazards hazards_;
+  // Kept, so that no call allocates: where an execution is bound, and what a submission lists.
   kit::Call call_;
+  std::vector<VkSemaphore> semaphores_;
+  std::vector<uint64_t> values_;
+  std::vector<VkPipelineStageFlags> stages_;
 };
 
 }  // namespace backplane::vulkan

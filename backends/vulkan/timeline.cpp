@@ -32,6 +32,15 @@ bool Timeline::reached(uint64_t value) {
 kit::Status Timeline::wait(uint64_t value, uint64_t timeout_ns) {
   if (kit::Status status = device_.health(); !status.ok()) return status;
   if (value == kNever) return failure();
+  kit::Status status = wait_semaphore(value, timeout_ns);
+  return status.ok() ? device_.health() : status;
+}
+
+void Timeline::drain(uint64_t value) {
+  if (!device_.lost()) (void)wait_semaphore(value, BP_WAIT_FOREVER);
+}
+
+kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   if (reached(value)) return {};
   if (device_.lost()) return device_.health();
   if (timeout_ns == 0) return kit::timed_out();
@@ -39,9 +48,7 @@ kit::Status Timeline::wait(uint64_t value, uint64_t timeout_ns) {
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore_;
   info.pValues = &value;
-  kit::Status status =
-      device_.check(device_.api().vkWaitSemaphores(device_.handle(), &info, timeout_ns), "vkWaitSemaphores");
-  return status.ok() ? device_.health() : status;
+  return device_.check(device_.api().vkWaitSemaphores(device_.handle(), &info, timeout_ns), "vkWaitSemaphores");
 }
 
 void Timeline::fail(kit::Status cause) {

@@ -18,6 +18,8 @@ class Timeline {
   uint64_t start() const { return start_; }
   // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the failure that keeps it away.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
+  // As wait, without end and whatever else is wrong; returns early only of a lost device.
+  void drain(uint64_t value);
   // Whether `value` is reached, without waiting.
   bool reached(uint64_t value);
 
@@ -29,6 +31,7 @@ class Timeline {
   static constexpr uint64_t kNever = UINT64_MAX;
 
  private:
+  kit::Status wait_semaphore(uint64_t value, uint64_t timeout_ns);
   Timeline(LogicalDevice& device, VkSemaphore semaphore) : device_(device), semaphore_(semaphore) {}
 
   LogicalDevice& device_;

@@ -6,6 +6,7 @@
 namespace {
 
 using backplane::vulkan::Access;
+using backplane::vulkan::Accesses;
 using backplane::vulkan::Hazards;
 
 constexpr Access kRead{100, 200, false}, kWrite{100, 200, true};
@@ -27,6 +28,17 @@ TEST(Hazards, OnlyWhatOverlapsCounts) {
   EXPECT_TRUE(conflict(kWrite, {199, 300, true}));
   EXPECT_TRUE(conflict(kWrite, {0, 101, false}));
   EXPECT_TRUE(conflict(kWrite, {120, 130, false}));
+}
+
+TEST(Hazards, MoreAccessesThanThereIsRoomForStillWait) {
+  Accesses many;
+  for (uint64_t i = 0; i < 1000; ++i) many.add({i * 10, i * 10 + 5, i == 500});
+  Hazards hazards;
+  hazards.note(many);
+  EXPECT_TRUE(hazards.conflict(Accesses{{5002, 5003, false}}));
+  EXPECT_TRUE(hazards.conflict(Accesses{{9990, 9991, true}}));
+  EXPECT_FALSE(hazards.conflict(Accesses{{9995, 9999, true}}));
+  EXPECT_FALSE(hazards.conflict(Accesses{{0, 5, false}}));
 }
 
 TEST(Hazards, NothingIsLeftBehindABarrier) {

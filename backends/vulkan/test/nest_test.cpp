@@ -69,7 +69,7 @@ TEST(Nest, ImmediatesAreAddressedInTheParameters) {
 }
 
 TEST(Nest, AccessesReachFromTheFirstByteToBehindTheLast) {
-  std::vector<Access> accesses;
+  Accesses accesses;
   add_access(accesses, view_of({4, 3}, {-10, 2}), true);
   ASSERT_EQ(accesses.size(), 1u);
   EXPECT_EQ(accesses[0].begin, 0x1000u - 3 * 10 * 4);
