@@ -31,16 +31,26 @@ bool is_arithmetic(uint32_t op) {
   }
 }
 
-// The call as a device sees it that flushes the inputs of `set`, a mask.
+void flush(oracle::Tensor& tensor) {
+  if (tensor.dtype != BP_F32 && tensor.dtype != BP_BF16) return;
+  for (int64_t k = 0; k < tensor.count(); ++k) {
+    const uint64_t bits = oracle::load(tensor, k);
+    if (oracle::is_subnormal(tensor.dtype, bits)) oracle::store(tensor, k, bits & oracle::sign_bit(tensor.dtype));
+  }
+}
+
+// What an operator reads: its inputs, and the outputs that it adds to, which alone hold bytes before the call.
+size_t count_read(const oracle::Call& call) {
+  const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
+  return call.inputs.size() + (adds ? call.outputs.size() : 0);
+}
+
+// The call as a device sees it that flushes the operands of `set`, a mask of what is read.
 oracle::Call flushed(const oracle::Call& call, size_t set) {
   oracle::Call other = call;
-  for (size_t i = 0; i < other.inputs.size(); ++i) {
-    oracle::Tensor& input = other.inputs[i];
-    if ((set >> i & 1) == 0 || (input.dtype != BP_F32 && input.dtype != BP_BF16)) continue;
-    for (int64_t k = 0; k < input.count(); ++k) {
-      const uint64_t bits = oracle::load(input, k);
-      if (oracle::is_subnormal(input.dtype, bits)) oracle::store(input, k, bits & oracle::sign_bit(input.dtype));
-    }
+  for (size_t i = 0; i < count_read(call); ++i) {
+    if ((set >> i & 1) == 0) continue;
+    flush(i < other.inputs.size() ? other.inputs[i] : other.outputs[i - other.inputs.size()]);
   }
   return other;
 }
@@ -81,10 +91,10 @@ void Judge::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// Each input of an element may have been read as flushed, or not.
+// Each operand of an element may have been read as flushed, or not.
 bool Judge::forgiven(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index) {
   if (element_allowed(expected, got, index)) return true;
-  const size_t sets = size_t{1} << job_.call.inputs.size();
+  const size_t sets = size_t{1} << count_read(job_.call);
   for (size_t set = 1; set < sets && flushed_.size() + 1 < sets; ++set) {
     flushed_.push_back(oracle::evaluate(flushed(job_.call, set)));
   }

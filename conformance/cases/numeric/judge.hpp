@@ -21,7 +21,7 @@ class Judge {
   const Spec& spec_;
   const Job& job_;
   const Execution& execution_;
-  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of inputs that were read as flushed
+  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of operands that were read as flushed
 };
 
 }  // namespace bp::conformance::numeric

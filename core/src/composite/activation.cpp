@@ -80,7 +80,10 @@ void pow(Builder& b) {
   const Value finite = b.compare(BP_COMPARE_LT, magnitude, b.constant(HUGE_VAL));
   const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
   const Value real = b.select(no_real, b.constant(NAN), signed_power);
-  const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, y, zero));
+  // A device that flushes subnormals takes y for zero in y ln |x|, which is NaN then for an infinite logarithm: y as its
+  // products see it.
+  const Value multiplied = b.mul(y, one);
+  const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
   b.store(b.output(0), b.select(is_one, one, real));
 }
 
