@@ -34,7 +34,6 @@ kit::Status LogicalDevice::start() {
   v11.storageBuffer16BitAccess = VK_TRUE;
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   features.features.shaderInt64 = VK_TRUE;
-  features.features.shaderFloat64 = physical().float64 ? VK_TRUE : VK_FALSE;
 
   auto info = chained<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features);
   info.queueCreateInfoCount = 1;
@@ -55,11 +54,11 @@ kit::Status LogicalDevice::start() {
 }
 
 LogicalDevice::~LogicalDevice() {
-  if (handle_ == VK_NULL_HANDLE || api_.vkCmdWriteTimestamp == nullptr) return;  // the last function that is looked up
-  api_.vkDeviceWaitIdle(handle_);
+  if (handle_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
+  if (!queues_.empty()) wait_idle();  // all functions were found
   for (VkSemaphore semaphore : semaphores_) api_.vkDestroySemaphore(handle_, semaphore, nullptr);
   for (VkQueryPool pool : queries_) api_.vkDestroyQueryPool(handle_, pool, nullptr);
-  api_.vkDestroyPipelineLayout(handle_, pipeline_layout_, nullptr);
+  if (pipeline_layout_ != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(handle_, pipeline_layout_, nullptr);
   api_.vkDestroyDevice(handle_, nullptr);
 }
 
@@ -72,6 +71,11 @@ kit::Status LogicalDevice::check(VkResult result, const char* what) {
 kit::Status LogicalDevice::submit(VkQueue queue, const VkSubmitInfo& info) {
   std::lock_guard lock(submit_mutex_);
   return check(api_.vkQueueSubmit(queue, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+}
+
+void LogicalDevice::wait_idle() {
+  std::lock_guard lock(submit_mutex_);
+  (void)check(api_.vkDeviceWaitIdle(handle_), "vkDeviceWaitIdle");
 }
 
 kit::Status LogicalDevice::health() const {

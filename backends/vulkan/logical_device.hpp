@@ -30,6 +30,8 @@ class LogicalDevice {
   // A queue for a stream, dealt in turn.
   VkQueue next_queue() { return queues_[turn_.fetch_add(1, std::memory_order_relaxed) % queues_.size()]; }
   kit::Status submit(VkQueue queue, const VkSubmitInfo& info);
+  // Waits for all work of all queues; of a lost device too, which ends it in finite time.
+  void wait_idle();
 
   // A timeline semaphore that no work is pending on; from a list of those given back, or new. They are destroyed with the
   // device only: Mesa 22.3 still touches one shortly after a wait for it has returned.

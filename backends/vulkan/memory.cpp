@@ -110,6 +110,7 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) 
 }
 
 void Memory::destroy(Buffer* buffer) {
+  if (device_.lost()) device_.wait_idle();  // who is told of a loss need not wait for what it still does
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);

@@ -67,7 +67,6 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
   out.missing = missing_features(features.features, v11, v12);
-  out.float64 = features.features.shaderFloat64 == VK_TRUE;
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);

@@ -18,7 +18,6 @@ struct PhysicalDevice {
   uint64_t max_allocation = 0;     // bytes of one allocation and one buffer
   bool timestamps = false;         // on the queue family
   bool flushes_f32 = false;        // arithmetic on f32 may flush subnormals
-  bool float64 = false;            // shaderFloat64
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
   bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for
 

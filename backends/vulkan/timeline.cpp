@@ -37,7 +37,8 @@ kit::Status Timeline::wait(uint64_t value, uint64_t timeout_ns) {
 }
 
 void Timeline::drain(uint64_t value) {
-  if (!device_.lost()) (void)wait_semaphore(value, BP_WAIT_FOREVER);
+  const bool ended = !device_.lost() && wait_semaphore(value, BP_WAIT_FOREVER).ok();
+  if (!ended) device_.wait_idle();  // a lost device may be at work yet
 }
 
 kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {

@@ -18,7 +18,7 @@ class Timeline {
   uint64_t start() const { return start_; }
   // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the failure that keeps it away.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
-  // As wait, without end and whatever else is wrong; returns early only of a lost device.
+  // Until nothing that was submitted up to `value` runs, whatever is wrong with stream or device.
   void drain(uint64_t value);
   // Whether `value` is reached, without waiting.
   bool reached(uint64_t value);

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY
+"""Machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
 
-No loader, a loader that is none, no driver, a driver that is none, no validation layer: each is told, none disturbs another plugin."""
+No loader, a loader that is none, no driver, a driver that is none, one that fails, no validation layer: each is told, none disturbs
+another plugin, nor a driver that works."""
+import glob
+import json
 import os
 import sys
 import tempfile
@@ -10,7 +13,8 @@ import tempfile
 import support
 import tap
 
-command, library, other = sys.argv[1:]
+command, library, other = sys.argv[1:4]
+no_loader, failing = (os.path.abspath(path) for path in sys.argv[4:])
 folders = [os.path.dirname(path) for path in (library, other)]
 
 
@@ -20,16 +24,33 @@ def told(name, environment, *words):
     tap.check(f"{name}: the other plugin is there", "reference:0" in said, said)
 
 
+def drivers(*manifests):
+    return {name: os.pathsep.join(manifests) for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES")}
+
+
+def manifest(name, of):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"file_format_version": "1.0.0", "ICD": {"library_path": of, "api_version": "1.3.0"}}, file)
+    return path
+
+
 with tempfile.TemporaryDirectory() as folder:
     with open(os.path.join(folder, "libvulkan.so.1"), "w", encoding="utf-8") as file:
         file.write("no library")
+    told("no loader", {"LD_PRELOAD": no_loader}, "libvulkan.so.1 cannot be opened", "No such file", "install")
     told("a loader that is none", {"LD_LIBRARY_PATH": folder}, "libvulkan.so.1 cannot be opened", "install")
-    told("no driver", {"VK_ICD_FILENAMES": os.path.join(folder, "none.json"), "VK_DRIVER_FILES": os.path.join(folder, "none.json")},
-         "vkCreateInstance", "VK_ERROR_INCOMPATIBLE_DRIVER")
-    broken = os.path.join(folder, "broken.json")
-    with open(broken, "w", encoding="utf-8") as file:
-        file.write('{"file_format_version": "1.0.0", "ICD": {"library_path": "libbackplane_no_driver.so", "api_version": "1.3.0"}}')
-    told("a driver that is none", {"VK_ICD_FILENAMES": broken, "VK_DRIVER_FILES": broken}, "vkCreateInstance")
+    told("no driver", drivers(os.path.join(folder, "none.json")), "vkCreateInstance", "VK_ERROR_INCOMPATIBLE_DRIVER")
+    told("a driver that is none", drivers(manifest("broken.json", "libbackplane_no_driver.so")), "vkCreateInstance")
+    fails = manifest("fails.json", failing)
+    told("a driver whose instance fails", {**drivers(fails), "FAILING_DRIVER": "instance"}, "vkCreateInstance")
+    told("a driver whose devices fail", {**drivers(fails), "FAILING_DRIVER": "devices"}, "vkEnumeratePhysicalDevices",
+         "VK_ERROR_INITIALIZATION_FAILED")
+    told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")  # the loader's error, or ours
     told("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")
+    installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in support.listing(command, folders) else []
+    for how in ("instance", "none"):
+        said = support.listing(command, folders, {**drivers(fails, *installed), "FAILING_DRIVER": how})
+        tap.check(f"beside a driver that fails ({how}) others work", "vulkan:0" in said or not installed, said)
 tap.done()
