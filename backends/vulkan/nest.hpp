@@ -5,11 +5,11 @@
 #include <initializer_list>
 
 #include "operator.hpp"
+#include "shaders/sizes.h"
 
 namespace backplane::vulkan {
 
-// Threads of a workgroup, in every shader (GROUP of params.glsl); the least that Vulkan guarantees.
-inline constexpr uint32_t kGroup = 128;
+inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads of a workgroup, in every shader
 // Groups of a dispatch; kernels stride over what lies beyond. Below Vulkan's least limit of 65,535.
 inline constexpr uint32_t kMostGroups = 32768;
 
@@ -40,33 +40,32 @@ struct Nest {
   void drop(uint32_t axis);
   // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
   void merge();
-  // Calls `body(part, first)` for parts of at most 2^30 elements; `first` is the logical index of the part's element 0.
+  static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
+  // Calls `body(part, first)` for parts of at most `most` elements; `first` is the logical index of the part's element 0.
   template <class Body>
-  kit::Status for_parts(const Body& body) const {
-    return count() == 0 ? kit::Status{} : divide(body, 0);
+  kit::Status for_parts(const Body& body, int64_t most = kMostCount) const {
+    return count() == 0 ? kit::Status{} : divide(body, 0, std::min(most, kMostCount));
   }
 
   // Writes shape, operands and immediates.
   void fill(Params& params, uint64_t params_address) const;
 
  private:
-  static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
-
   // Parts along the first dimension that counts: its slices lie one behind the other in logical order.
   template <class Body>
-  kit::Status divide(const Body& body, int64_t first) const {
+  kit::Status divide(const Body& body, int64_t first, int64_t most) const {
     const int64_t total = count();
-    if (total <= kMostCount) return body(*this, first);
+    if (total <= most) return body(*this, first);
     uint32_t axis = 0;
     while (shape[axis] == 1) ++axis;
     const int64_t inner = total / shape[axis];
-    const int64_t step = inner >= kMostCount ? 1 : kMostCount / inner;
+    const int64_t step = inner >= most ? 1 : most / inner;
     for (int64_t i = 0; i < shape[axis]; i += step) {
       Nest part = *this;
       part.shape[axis] = std::min(step, shape[axis] - i);
       for (uint32_t k = 0; k < operands; ++k)
         part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-      if (kit::Status status = part.divide(body, first + i * inner); !status.ok()) return status;
+      if (kit::Status status = part.divide(body, first + i * inner, most); !status.ok()) return status;
     }
     return {};
   }

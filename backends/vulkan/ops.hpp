@@ -26,22 +26,30 @@ inline std::string shader_name(const char* family, uint32_t dtype) {
 }
 inline std::string move_name(uint32_t dtype) { return kit::text("move_", kit::dtype_bytes(dtype)); }
 
-// Enqueues a thread for each element of `nest`, or a workgroup for `per_group` of them; `more` writes what else the kernel is
-// told.
+// Enqueues a thread for each element of `nest`, or a workgroup for `per_group` of them, at most `most` at once; `more` writes what
+// else the kernel is told.
 inline constexpr auto kNothingMore = [](Params&) {};
 template <class More = decltype(kNothingMore)>
 kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
-                               const More& more = kNothingMore, uint32_t per_group = kGroup) {
+                               const More& more = kNothingMore, uint32_t per_group = kGroup,
+                               int64_t most = Nest::kMostCount) {
   const Accesses accesses = accesses_of(call);
-  return nest.for_parts([&](const Nest& part, int64_t) {
-    const Stream::Dispatch dispatch{
-        pipeline, {groups_for(static_cast<uint64_t>(part.count()), per_group), 1, 1}, accesses};
-    return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
-      part.fill(params, address);
-      fill_scalars(params, address, call);
-      more(params);
-    });
-  });
+  return nest.for_parts(
+      [&](const Nest& part, int64_t) {
+        const Stream::Dispatch dispatch{
+            pipeline, {groups_for(static_cast<uint64_t>(part.count()), per_group), 1, 1}, accesses};
+        return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
+          part.fill(params, address);
+          fill_scalars(params, address, call);
+          more(params);
+        });
+      },
+      most);
+}
+
+// Elements that a dispatch may have whose kernel takes `steps` iterations for each.
+constexpr int64_t most_elements(int64_t steps, int64_t per_group = kGroup) {
+  return std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * per_group;
 }
 
 void add_elementwise(kit::Kernels& kernels);

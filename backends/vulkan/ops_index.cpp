@@ -55,13 +55,16 @@ class Scatter : public Operator {
       Nest part = nest;
       part.operand[1].address += static_cast<uint64_t>(first * index_along);
       part.operand[2].address += static_cast<uint64_t>(first * source_along);
-      kit::Status status = launch_elementwise(stream, plan.pipelines[0], part, call, [&](Params& params) {
-        params.extra[0] = io.shape[axis];
-        params.extra[1] = io_along;
-        params.extra[2] = std::min(kMostSteps, count - first);
-        params.extra[3] = index_along;
-        params.extra[4] = source_along;
-      });
+      kit::Status status = launch_elementwise(
+          stream, plan.pipelines[0], part, call,
+          [&](Params& params) {
+            params.extra[0] = io.shape[axis];
+            params.extra[1] = io_along;
+            params.extra[2] = std::min(kMostSteps, count - first);
+            params.extra[3] = index_along;
+            params.extra[4] = source_along;
+          },
+          kGroup, most_elements(std::min(kMostSteps, count)));
       if (!status.ok()) return status;
     }
     return {};

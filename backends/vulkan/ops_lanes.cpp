@@ -6,7 +6,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kLong = 256;  // from so many elements on, a workgroup shares a lane
+constexpr int64_t kLong = 256;                   // from so many elements on, a workgroup shares a lane
+constexpr int64_t kMostScanned = kGroup * 8192;  // of a lane in one dispatch, which goes through them twice
+constexpr int64_t kCarryBytes = 16;              // of a lane's running sum between dispatches
 
 class Cumsum : public Operator {
  public:
@@ -28,13 +30,32 @@ class Cumsum : public Operator {
     }
     nest.drop(axis);
     nest.merge();
-    const bool shared = extent >= kLong;
-    const auto more = [&](Params& params) {
-      params.extra[0] = extent;
-      params.extra[1] = along[1];
-      params.extra[2] = along[0];
-    };
-    return launch_elementwise(stream, plan.pipelines[shared ? 1 : 0], nest, call, more, shared ? 1 : kGroup);
+    const bool shared = extent >= kLong, carried = extent > kMostScanned;
+    const uint32_t per_group = shared ? 1 : kGroup;
+    Accesses accesses = accesses_of(call);
+    if (carried) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+    const int64_t longest = std::min(extent, kMostScanned);
+    int64_t most = most_elements(shared ? 2 * (longest / kGroup + 1) + kGroup : longest, per_group);
+    if (carried) most = std::min(most, static_cast<int64_t>(Stream::kScratchBytes) / kCarryBytes);
+    return nest.for_parts(
+        [&](Nest lanes, int64_t) {
+          const auto groups = groups_for(static_cast<uint64_t>(lanes.count()), per_group);
+          kit::Status status;
+          for (int64_t first = 0; status.ok() && first < extent; first += kMostScanned) {
+            status = stream.dispatch({plan.pipelines[shared ? 1 : 0], {groups, 1, 1}, accesses},
+                                     [&](Params& params, uint64_t address) {
+                                       lanes.fill(params, address);
+                                       params.extra[0] = std::min(kMostScanned, extent - first);
+                                       params.extra[1] = along[1];
+                                       params.extra[2] = along[0];
+                                       params.extra[3] = carried ? static_cast<int64_t>(stream.scratch()) : 0;
+                                       params.extra[4] = first == 0 ? 0 : 1;
+                                     });
+            for (uint32_t k = 0; k < 2; ++k) lanes.operand[k].address += static_cast<uint64_t>(kMostScanned * along[k]);
+          }
+          return status;
+        },
+        most);
   }
 
  private:
@@ -65,15 +86,21 @@ class Sort : public Operator {
     nest.add_counter(axis);
     const auto run = [&](uint32_t mode, Nest over, int64_t distance, bool mirrored) {
       over.merge();
-      return launch_elementwise(stream, plan.pipelines[mode], over, call, [&](Params& params) {
-        params.extra[0] = extent;
-        params.extra[1] = along[2];
-        params.extra[2] = along[0];
-        params.extra[3] = along[1];
-        params.extra[4] = distance;
-        params.extra[5] = mirrored ? 1 : 0;
-      });
+      return launch_elementwise(
+          stream, plan.pipelines[mode], over, call,
+          [&](Params& params) {
+            params.extra[0] = extent;
+            params.extra[1] = along[2];
+            params.extra[2] = along[0];
+            params.extra[3] = along[1];
+            params.extra[4] = distance;
+            params.extra[5] = mirrored ? 1 : 0;
+          },
+          kGroup, most_elements(mode == 0 ? extent : 1));
     };
+    if (extent > int64_t{1} << 31) {
+      return kit::invalid_argument("sort: axis ", axis, " has ", extent, " elements; indices are i32, so at most 2^31");
+    }
     if (extent <= kCounted) return run(0, nest, 0, false);
     kit::Status status = run(1, nest, 0, false);
     for (int64_t block = 2; status.ok() && block < 2 * extent; block *= 2) {

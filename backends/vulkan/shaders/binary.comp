@@ -4,19 +4,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-
 #if IS_FLOAT
-// a / b. The built-in one is good for divisors from 2^-126 to 2^126 only: others are scaled, exactly, with the dividend.
-float divide(float a, float b) {
-  const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
-  precise float y = 0.0;
-  if (exponent >= 252u && exponent != 255u) {
-    y = (a * 0.0625) / (b * 0.0625);
-  } else {
-    y = a / b;
-  }
-  return y;
-}
+#include "activation.glsl"
 #endif
 
 #if T != T_BOOL
@@ -38,37 +27,38 @@ BITS lesser(BITS a, BITS b) {
 
 #if IS_FLOAT
 BITS apply(BITS x, BITS y) {
-  if (OP == 25) return larger(x, y);
-  if (OP == 26) return lesser(x, y);
+  if (OP == BP_OP_MAX) return larger(x, y);
+  if (OP == BP_OP_MIN) return lesser(x, y);
   const float a = value_of(x), b = value_of(y);
   precise float out_value = 0.0;
   switch (OP) {
-    case 20: out_value = a + b; break;
-    case 21: out_value = a - b; break;
-    case 22: out_value = a * b; break;
-    case 23: out_value = divide(a, b); break;
+    case BP_OP_ADD: out_value = a + b; break;
+    case BP_OP_SUB: out_value = a - b; break;
+    case BP_OP_MUL: out_value = a * b; break;
+    case BP_OP_DIV: out_value = divide_f32(a, b); break;
+    case BP_OP_POW: out_value = pow_f32(a, b); break;
   }
   return bits_of(out_value);
 }
 #elif T == T_BOOL
 BITS apply(BITS x, BITS y) {
   const uint a = value_of(x), b = value_of(y);
-  return OP == 27 ? a & b : OP == 28 ? a | b : a ^ b;
+  return OP == BP_OP_AND ? a & b : OP == BP_OP_OR ? a | b : a ^ b;
 }
 #else
 BITS apply(BITS x, BITS y) {
   const VALUE a = value_of(x), b = value_of(y);
   switch (OP) {
-    case 20: return bits_of(a + b);
-    case 21: return bits_of(a - b);
-    case 22: return bits_of(a * b);
-    case 25: return larger(x, y);
-    case 26: return lesser(x, y);
-    case 27: return x & y;
-    case 28: return x | y;
-    case 29: return x ^ y;
+    case BP_OP_ADD: return bits_of(a + b);
+    case BP_OP_SUB: return bits_of(a - b);
+    case BP_OP_MUL: return bits_of(a * b);
+    case BP_OP_MAX: return larger(x, y);
+    case BP_OP_MIN: return lesser(x, y);
+    case BP_OP_AND: return x & y;
+    case BP_OP_OR: return x | y;
+    case BP_OP_XOR: return x ^ y;
   }
-  if (OP == 23 || OP == 24) {
+  if (OP == BP_OP_DIV || OP == BP_OP_REM) {
     VALUE divisor = b;
     // No device divides by zero, nor the least integer by -1: both act as a division by 1.
     if (b == VALUE(0)) divisor = VALUE(1);
@@ -84,14 +74,14 @@ BITS apply(BITS x, BITS y) {
     const uint n = uint(abs(a)), d = uint(abs(divisor)), q = n / d;
     const bool negative = (a < 0) != (divisor < 0);
     const int quotient = negative ? -int(q) : int(q);
-    return bits_of(OP == 23 ? quotient : a - quotient * divisor);
+    return bits_of(OP == BP_OP_DIV ? quotient : a - quotient * divisor);
 #else
     const VALUE quotient = a / divisor;
-    return bits_of(OP == 23 ? quotient : a - quotient * divisor);
+    return bits_of(OP == BP_OP_DIV ? quotient : a - quotient * divisor);
 #endif
   }
   const uint by = uint(b) & (BYTES * 8u - 1u);
-  return OP == 30 ? bits_of(a << by) : bits_of(a >> by);
+  return OP == BP_OP_SHL ? bits_of(a << by) : bits_of(a >> by);
 }
 #endif
 

@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of the dtype T (a number of dtypes.def, given by the build): BITS as they lie in memory, VALUE as computed with.
-// f16 and bf16 are computed as f32; conversions are done on integers, so that no device flushes or truncates.
-#define T_BOOL 1
-#define T_U8 2
-#define T_I8 3
-#define T_I32 6
-#define T_U32 7
-#define T_I64 8
-#define T_F16 10
-#define T_BF16 11
-#define T_F32 12
-#define T_F64 13  // as bits only: casts do without a device's own f64
-
+// Elements of the dtype T, one of the build's T_*: BITS as they lie in memory, VALUE as computed with; f64 as bits only: casts do
+// without a device's own. f16 and bf16 are computed as f32; conversions are done on integers, so that no device flushes or truncates.
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
 // ---- f16 and bf16 <-> f32, as bits -----------------------------------------------------------------------------------

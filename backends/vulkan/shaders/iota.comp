@@ -4,30 +4,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
+#include "exact.glsl"
 
 #if IS_FLOAT
-// a * b without rounding, as high + low (Dekker, Veltkamp); where the split would overflow, low is 0.
-void exact_product(float a, float b, out float high, out float low) {
-  precise float p = a * b;
-  precise float ca = 4097.0 * a;
-  precise float cb = 4097.0 * b;
-  precise float a1 = ca - (ca - a);
-  precise float b1 = cb - (cb - b);
-  precise float a2 = a - a1;
-  precise float b2 = b - b1;
-  precise float e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
-  high = p;
-  low = abs(cb) < 1.0e38 && abs(p) < 1.0e38 ? e : 0.0;
-}
-// a + b without rounding (Knuth).
-void exact_sum(float a, float b, out float high, out float low) {
-  precise float s = a + b;
-  precise float t = s - a;
-  precise float e = (a - (s - t)) + (b - t);
-  high = s;
-  low = abs(s) < 3.0e38 ? e : 0.0;
-}
-
 BITS element(uint64_t i) {
   const float start = value_of(load_bits(params.scalar_at[0])), step = value_of(load_bits(params.scalar_at[1]));
   // i in two parts that f32 holds.

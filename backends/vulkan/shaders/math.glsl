@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions of f32 out of additions, products and integer operations alone, so that they are as accurate on every
-// device: the built-in ones may be off by 2^-11. Errors named are against f64, without contraction.
+// device: the built-in ones may be off by 2^-11. Errors named are against f64, without contraction, with exact division; where
+// Vulkan lets a quotient be off by 2.5 ulp, that of log is 1.1 ulp, and of tanh 2.4.
+#include "exact.glsl"
+
 #define kInfinity uintBitsToFloat(0x7F800000u)
 #define kNaN uintBitsToFloat(0x7FC00000u)
 
@@ -128,6 +131,10 @@ float erf_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
+  if (t < 1.0e-18) {  // products of the polynomial would be flushed, and add nothing
+    precise float y = x * 1.12837917;
+    return y;
+  }
   if (t < 0.93) {
     precise float s = x * x;
     precise float p = 8.31153084e-05;
@@ -152,13 +159,51 @@ float erf_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// 1 / sqrt(x), 2 ulp at most: the root may be off by 2.5 ulp, so one step of Newton follows.
+// The root of x > 0, finite, or one over it, 0.51 ulp: the built-in inverse root, which may be off by 2 ulp, of the mantissa, then a
+// step of Newton whose rest is exact. Exponents are integers, so that no subnormal is flushed.
+float root_of(uint bits, bool inverse) {
+  int exponent = int(bits >> 23) - 127;
+  if (exponent == -127) {
+    const int shift = 23 - findMSB(bits);
+    bits <<= shift;
+    exponent = -126 - shift;
+  }
+  const int odd = exponent & 1, whole = (exponent - odd) / 2;
+  const float m = uintBitsToFloat((bits & 0x7FFFFFu) | uint(127 + odd) << 23);  // in [1, 4)
+  const float y = inversesqrt(m);
+  float p, p_low, q, q_low;
+  exact_product(m, y, p, p_low);
+  if (inverse) {
+    exact_product(p, y, q, q_low);
+    precise float rest = ((1.0 - q) - q_low) - p_low * y;
+    precise float root = y + 0.5 * y * rest;
+    return root * power_of_two(-whole);
+  }
+  exact_product(p, p, q, q_low);
+  precise float rest = (m - q) - q_low;
+  precise float root = p + 0.5 * y * rest;
+  return root * power_of_two(whole);
+}
+
+float sqrt_f32(float x) {
+  const uint bits = floatBitsToUint(x);
+  if (nan_bits(bits) || (bits & 0x7FFFFFFFu) == 0u || bits == 0x7F800000u) return x;
+  return bits >> 31 != 0u ? kNaN : root_of(bits, false);
+}
+
 float rsqrt_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   if ((bits & 0x7FFFFFFFu) == 0u) return uintBitsToFloat(0x7F800000u | (bits & 0x80000000u));
   if (bits >> 31 != 0u) return kNaN;
-  if (bits == 0x7F800000u) return 0.0;
-  precise float y = 1.0 / sqrt(x);
+  return bits == 0x7F800000u ? 0.0 : root_of(bits, true);
+}
+
+// a / b, 2.5 ulp. The built-in one is that good for divisors from 2^-126 to 2^126 only: others are scaled, exactly, with the
+// dividend.
+float divide_f32(float a, float b) {
+  const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
+  const float scale = exponent == 0u ? 16777216.0 : exponent >= 252u && exponent != 255u ? 0.0625 : 1.0;
+  precise float y = (a * scale) / (b * scale);
   return y;
 }

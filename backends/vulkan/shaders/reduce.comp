@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions; OP is the operator's id: sum 34, product 35, max 36, min 37, argmax 38, argmin 39. VARIANT is the output's dtype.
-// MODE 0: a thread an output; 1: a workgroup an output. Operands out, in without the reduced dimensions, which are in extra:
-// how many elements, rank, 8 extents, 8 strides in bytes.
+// Reductions over rows; OP is the operator's id, VARIANT the output's dtype. Operands out, in.
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#include "params.glsl"
+#define OPERANDS 2
+#include "rows.glsl"
 #include "dtype.glsl"
 
 struct Sum {
@@ -16,9 +15,9 @@ struct Sum {
 
 Sum identity() {
   Sum out_sum;
-  out_sum.high = OP == 35 ? 1.0 : 0.0;
+  out_sum.high = OP == BP_OP_REDUCE_PROD ? 1.0 : 0.0;
   out_sum.low = 0.0;
-  out_sum.whole = OP == 35 ? 1l : 0l;
+  out_sum.whole = OP == BP_OP_REDUCE_PROD ? 1l : 0l;
 #if IS_FLOAT
   out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for the minimum
 #elif T == T_I64
@@ -26,10 +25,10 @@ Sum identity() {
 #elif T == T_I8 || T == T_I32
   out_sum.key = int(0x80000000u);
 #else
-  out_sum.key = OP == 37 || OP == 39 ? ~uint(T == T_U32 ? 0xFFFFFFFFu : T == T_U8 ? 0xFFu : 1u) : 0u;
+  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~uint(T == T_U32 ? 0xFFFFFFFFu : T == T_U8 ? 0xFFu : 1u) : 0u;
 #endif
 #if T == T_I8
-  out_sum.key = OP == 37 || OP == 39 ? ~127 : -128;
+  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~127 : -128;
 #endif
   out_sum.index = 0xFFFFFFFFu;
   return out_sum;
@@ -52,13 +51,13 @@ void take_key(inout Sum sum, ORDER key, uint index) {
 }
 
 void take(inout Sum sum, BITS x, uint index) {
-  if (OP == 34) {
+  if (OP == BP_OP_REDUCE_SUM) {
 #if IS_FLOAT
     add_float(sum, value_of(x));
 #else
     sum.whole += int64_t(value_of(x));
 #endif
-  } else if (OP == 35) {
+  } else if (OP == BP_OP_REDUCE_PROD) {
 #if IS_FLOAT
     precise float p = sum.high * value_of(x);
     sum.high = p;
@@ -67,7 +66,7 @@ void take(inout Sum sum, BITS x, uint index) {
 #endif
   } else {
     ORDER key = order_of(x);
-    if (OP == 37 || OP == 39) {
+    if (OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN) {
       key = ~key;
 #if IS_FLOAT
       if (is_nan(x)) key = 0x7FFFFFFF;
@@ -78,12 +77,12 @@ void take(inout Sum sum, BITS x, uint index) {
 }
 
 void join(inout Sum sum, Sum other) {
-  if (OP == 34) {
+  if (OP == BP_OP_REDUCE_SUM) {
     precise float low = sum.low + other.low;
     sum.low = low;
     add_float(sum, other.high);
     sum.whole += other.whole;
-  } else if (OP == 35) {
+  } else if (OP == BP_OP_REDUCE_PROD) {
     precise float p = sum.high * other.high;
     sum.high = p;
     sum.whole *= other.whole;
@@ -93,10 +92,10 @@ void join(inout Sum sum, Sum other) {
 }
 
 void put(uint64_t to, Sum sum) {
-  if (OP == 38 || OP == 39) {
+  if (OP == BP_OP_ARGMAX || OP == BP_OP_ARGMIN) {
     store32(to, sum.index);
-  } else if (OP == 36 || OP == 37) {
-    const ORDER order = OP == 37 ? ~sum.key : sum.key;
+  } else if (OP == BP_OP_REDUCE_MAX || OP == BP_OP_REDUCE_MIN) {
+    const ORDER order = OP == BP_OP_REDUCE_MIN ? ~sum.key : sum.key;
 #if IS_FLOAT
     uint bits = sum.key == 0x7FFFFFFF ? 0x7FC00000u : uint(order) ^ (uint(order >> 31) >> 1);
     store_bits(to, bits_of_f32(bits));
@@ -108,7 +107,7 @@ void put(uint64_t to, Sum sum) {
     // What was lost means nothing where the sum is no number.
     precise float total = sum.high + sum.low;
     const bool finite = (floatBitsToUint(sum.high) & 0x7F800000u) != 0x7F800000u;
-    const uint bits = floatBitsToUint(finite && OP == 34 ? total : sum.high);
+    const uint bits = floatBitsToUint(finite && OP == BP_OP_REDUCE_SUM ? total : sum.high);
     if (VARIANT == T_F32) store32(to, bits); else store_bits(to, bits_of_f32(bits));
 #else
     if (VARIANT == T_I64) store64(to, uint64_t(sum.whole));
@@ -118,54 +117,83 @@ void put(uint64_t to, Sum sum) {
   }
 }
 
-// Elements first, first + step, ... of the reduced dimensions.
-Sum reduce(uint64_t base, uint first, uint step) {
+void put_partial(uint64_t to, Sum sum) {
+#if IS_FLOAT
+  if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
+    store32(to, floatBitsToUint(sum.high));
+    store32(to + 4ul, floatBitsToUint(sum.low));
+    return;
+  }
+#else
+  if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
+    store64(to, uint64_t(sum.whole));
+    return;
+  }
+#endif
+  store64(to, uint64_t(sum.key));
+  store32(to + 8ul, sum.index);
+}
+
+Sum partial(uint64_t from) {
   Sum sum = identity();
-  const uint count = uint(params.extra[0]), rank = uint(params.extra[1]);
-  if (rank <= 1) {
-    const int64_t stride = params.extra[10];
-    uint i = first;
-    for (; i + 3u * step < count; i += 4u * step) {
-      [[unroll]] for (uint u = 0; u < 4; ++u) take(sum, load_bits(base + uint64_t(stride * int64_t(i + u * step))), i + u * step);
-    }
-    for (; i < count; i += step) take(sum, load_bits(base + uint64_t(stride * int64_t(i))), i);
+#if IS_FLOAT
+  if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
+    sum.high = uintBitsToFloat(load32(from));
+    sum.low = uintBitsToFloat(load32(from + 4ul));
     return sum;
   }
-  for (uint i = first; i < count; i += step) {
-    uint rest = i;
-    uint64_t at = base;
-    for (uint d = rank; d-- > 0;) {
-      const uint extent = uint(params.extra[2 + d]);
-      at += uint64_t(params.extra[10 + d] * int64_t(rest % extent));
-      rest /= extent;
-    }
-    take(sum, load_bits(at), i);
+#else
+  if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
+    sum.whole = int64_t(load64(from));
+    return sum;
   }
+#endif
+  sum.key = ORDER(load64(from));
+  sum.index = load32(from + 8ul);
   return sum;
 }
 
-shared Sum parts[MODE == 1 ? GROUP : 1];
+// This thread's share of the part.
+Sum reduced_part() {
+  Sum sum = identity();
+  const uint step = params.width;
+  uint i = begin + lane;
+  if (params.inner_rank <= 1u) {
+    const int64_t stride = params.operands[1].strides[params.outer_rank];
+    for (; i + 3u * step < end; i += 4u * step) {
+      [[unroll]] for (uint u = 0u; u < 4u; ++u) {
+        const uint j = i + u * step;
+        take(sum, load_bits(bases[1] + uint64_t(stride * int64_t(j))), params.first_element + j);
+      }
+    }
+  }
+  for (; i < end; i += step) take(sum, load_bits(at(1u, i)), params.first_element + i);
+  return sum;
+}
+
+shared Sum sums[GROUP];
 
 void main() {
-  if (MODE == 0) {
-    FOR_EACH(index) {
-      uint64_t at[2];
-      LOCATE(2, at, index);
-      put(at[0], reduce(at[1], 0u, 1u));
+  FOR_EACH_ROW {
+    Sum sum;
+    if (params.phase == PHASE_JOIN) {
+      sum = identity();
+      if (live) FOR_EACH_PARTIAL(p) join(sum, partial(partial_at(p)));
+    } else {
+      sum = reduced_part();
     }
-    return;
-  }
-  const uint lane = gl_LocalInvocationID.x;
-  for (uint index = gl_WorkGroupID.x; index < params.count; index += gl_NumWorkGroups.x) {
-    uint64_t at[2];
-    LOCATE(2, at, index);
-    parts[lane] = reduce(at[1], lane, GROUP);
-    barrier();
-    for (uint width = GROUP / 2; width > 0; width /= 2) {
-      if (lane < width) join(parts[lane], parts[lane + width]);
+    if (params.width > 1u) {
+      const uint thread = gl_LocalInvocationID.x;
+      sums[thread] = sum;
+      barrier();
+      for (uint near = params.width / 2u; near > 0u; near /= 2u) {
+        if (lane < near) join(sums[thread], sums[thread + near]);
+        barrier();
+      }
+      sum = sums[thread];
       barrier();
     }
-    if (lane == 0) put(at[0], parts[0]);
-    barrier();
+    if (!live || lane != 0u) continue;
+    if (params.phase == PHASE_PARTS) put_partial(own_partial(), sum); else put(bases[0], sum);
   }
 }

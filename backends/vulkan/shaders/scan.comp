@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums. MODE 0: a thread walks a lane; 1: a workgroup does, each thread a stretch: sums of stretches first, then what
-// lies before each, then the elements. Operands out, in without the axis; extra: extent, stride of in, stride of out; OP 1:
-// exclusive. A reversed walk begins at the end with negative strides.
+// lies before each, then the elements. Operands out, in without the axis; extra: extent, stride of in, stride of out, where lanes'
+// sums go on from one dispatch to the next (0: there is one only), whether there was one before; OP 1: exclusive. A reversed walk
+// begins at the end with negative strides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -54,6 +55,29 @@ Sum walk(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bo
   return sum;
 }
 
+uint64_t carry_at(uint index) { return uint64_t(params.extra[3]) + uint64_t(index) * 16ul; }
+
+// The sum of what earlier dispatches walked.
+Sum carried(uint index) {
+  Sum sum = Sum(VALUE(0), 0.0);
+  if (params.extra[4] == 0l) return sum;
+#if IS_FLOAT
+  sum.high = uintBitsToFloat(load32(carry_at(index)));
+  sum.low = uintBitsToFloat(load32(carry_at(index) + 8ul));
+#else
+  sum.high = VALUE(load64(carry_at(index)));
+#endif
+  return sum;
+}
+void carry(uint index, Sum sum) {
+#if IS_FLOAT
+  store32(carry_at(index), floatBitsToUint(sum.high));
+  store32(carry_at(index) + 8ul, floatBitsToUint(sum.low));
+#else
+  store64(carry_at(index), uint64_t(sum.high));
+#endif
+}
+
 shared Sum parts[MODE == 1 ? GROUP : 1];
 
 void main() {
@@ -75,10 +99,11 @@ void main() {
     parts[lane] = walk(at[0], at[1], first, last, zero, false);
     barrier();
     // Each thread its own: what lies before is the same for all that read it, whatever the order of threads.
-    Sum before = zero;
+    Sum before = carried(index);
     for (uint i = 0u; i < lane; ++i) join(before, parts[i]);
     barrier();
-    walk(at[0], at[1], first, last, before, true);
+    const Sum all = walk(at[0], at[1], first, last, before, true);
+    if (params.extra[3] != 0l && lane == GROUP - 1u) carry(index, all);
     barrier();
   }
 }

@@ -126,6 +126,12 @@ void add_lengths(Adder& adder, bool main_dtype) {
   }
 }
 
+// More elements to a result than one thread, or one workgroup, should go through.
+void add_longest(Adder& adder) {
+  adder({36000000}, 1, Data::integers);
+  adder({3, 2, 1500000}, 0b101, Data::integers);
+}
+
 void add_axes(Adder& adder) {
   for (uint32_t axes = 0; axes < 8; ++axes) adder({4, 7, 9}, axes, Data::integers);
   for (const uint32_t axes : {0b0101u, 0b1010u, 0b0110u, 0b1001u, 0b1110u}) adder({2, 3, 4, 5}, axes, Data::integers);
@@ -193,6 +199,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
   const bool main_dtype = dtype == BP_F32 || (dtype == BP_I32 && out == BP_I32);
   const bool widened = out != dtype && !oracle::is_float(dtype);
   add_lengths(adder, main_dtype);
+  if (op == BP_OP_REDUCE_SUM && dtype == BP_U8 && out == BP_I32) add_longest(adder);
   if (widened) return;  // the rest says nothing new about it
   add_axes(adder);
   add_layouts(adder, dtype, out, Data::integers);

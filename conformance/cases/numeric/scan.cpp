@@ -177,6 +177,7 @@ void add_arg(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   if (oracle::is_float(dtype))
     adder.data({Data::one_nan, Data::one_inf, Data::two_infs}, {1, 2, 9, 33, 129, 257, 1025});
   if (dtype == BP_F32) adder.lengths(long_lengths, Data::zero_mean, true);
+  if (dtype == BP_U8 && op == BP_OP_ARGMIN) adder({36000000}, 0, Data::zero_mean, Layout::dense, Mode::once, true);
 }
 
 void add_cumsum(Catalogue& catalogue, uint32_t dtype) {
@@ -184,6 +185,7 @@ void add_cumsum(Catalogue& catalogue, uint32_t dtype) {
     Adder adder(catalogue, BP_OP_CUMSUM, dtype, flags & 1, flags >> 1);
     adder.lengths(flags == 0 ? lengths_for(dtype) : std::span<const int32_t>(few_lengths), Data::integers);
     adder.layouts(Data::integers);
+    if (flags == 0 && dtype == BP_I32) adder({4500000}, 0, Data::integers);  // more than one dispatch should go through
     if (!oracle::is_float(dtype)) {
       adder.data({Data::special}, {33, 257});
       continue;

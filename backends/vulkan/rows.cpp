@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows.hpp"
+
+#include <bit>
+
+namespace backplane::vulkan {
+
+RowNest RowNest::by_axes(const kit::View& x, uint32_t axes) {
+  RowNest out;
+  for (const bool inner : {false, true}) {
+    for (uint32_t i = 0; i < x.rank; ++i) {
+      if (((axes >> i & 1u) != 0) != inner) continue;
+      out.axis_of_[out.outer_rank + out.inner_rank] = i;
+      out.add_dimension(x.shape[i], inner);
+    }
+  }
+  return out;
+}
+
+void RowNest::add_dimension(int64_t extent, bool inner) {
+  shape[outer_rank + inner_rank] = extent;
+  ++(inner ? inner_rank : outer_rank);
+}
+
+RowNest::Operand& RowNest::add_repeated(const kit::View* view) {
+  Operand& out = operand[operands++];
+  if (view == nullptr || view->dtype == 0) return out;
+  out.view = view;
+  out.address = reinterpret_cast<uint64_t>(view->data);
+  return out;
+}
+
+void RowNest::add(const kit::View* view) {
+  Operand& out = add_repeated(view);
+  if (out.view == nullptr) return;
+  for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) {
+    const uint32_t axis = axis_of_[d];
+    if (view->shape[axis] != 1) out.strides[d] = view->strides[axis] * element_bytes(*view);
+  }
+}
+
+void RowNest::drop(uint32_t axis) {
+  --(axis < outer_rank ? outer_rank : inner_rank);
+  const uint32_t rank = outer_rank + inner_rank;
+  std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
+  for (uint32_t k = 0; k < operands; ++k) {
+    int64_t* strides = operand[k].strides;
+    std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
+    strides[rank] = 0;
+  }
+}
+
+bool RowNest::walked_as_one(uint32_t axis) const {
+  if (axis == 0 || axis == outer_rank) return false;
+  for (uint32_t k = 0; k < operands; ++k) {
+    if (operand[k].strides[axis - 1] != operand[k].strides[axis] * shape[axis]) return false;
+  }
+  return true;
+}
+
+void RowNest::merge() {
+  for (uint32_t d = outer_rank + inner_rank; d-- > 0;) {
+    if (shape[d] == 1) drop(d);
+  }
+  for (uint32_t d = outer_rank + inner_rank; d-- > 1;) {
+    if (!walked_as_one(d)) continue;
+    shape[d] *= shape[d - 1];
+    for (uint32_t k = 0; k < operands; ++k) operand[k].strides[d - 1] = operand[k].strides[d];
+    shape[d - 1] = shape[d];
+    drop(d);
+  }
+}
+
+RowDivision RowDivision::of(const RowNest& nest) {
+  constexpr int64_t kHeld = BACKPLANE_ROW_HELD;
+  constexpr int64_t kMostEach =
+      1024;  // elements of a part for a thread: three times those, in up to nine dimensions, is
+             // below what Mesa's CPU driver ends an invocation after
+  constexpr int64_t kLeastEach = 32;  // below, a second dispatch costs more than threads without work
+  constexpr int64_t kEnough = 128;    // groups that keep a large device busy
+  constexpr int64_t kAcross = 65536;  // elements; longer rows are shared even if neighbours lie far apart
+  const auto divided = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+
+  const int64_t rows = nest.rows(), length = nest.length();
+  const int64_t* strides = nest.operand[1].strides;
+  const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
+  // Where neighbouring rows lie closer than the elements of one, each thread has a row of its own.
+  const bool across = nest.outer_rank > 0 && nest.inner_rank > 0 && length <= kAcross &&
+                      stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+  RowDivision out;
+  if (!across) {
+    const int64_t threads = std::clamp<int64_t>(divided(length, kHeld), 1, kGroup);
+    out.width = std::bit_ceil(static_cast<uint32_t>(threads));
+  }
+  const int64_t width = out.width, teams = kGroup / width;
+  const int64_t each = divided(length, width), groups = divided(rows, teams);
+  int64_t parts = divided(each, kMostEach);
+  if (groups < kEnough)
+    parts = std::max(parts, std::min(each / kLeastEach, divided(kEnough, std::max<int64_t>(groups, 1))));
+  out.chunk = parts > 1 ? divided(divided(length, parts), width) * width : length;
+  out.joined = 0;
+  (void)nest.for_lengths(kMostLength, [&](const RowNest& slice, int64_t) {
+    out.joined += out.parts_of(slice.length());
+    return kit::Status{};
+  });
+  // What a thread goes through in a round, and how many rounds that leaves it.
+  const int64_t steps = 32 + 3 * divided(out.chunk, width) * (1 + nest.inner_rank) + 3 * divided(out.joined, width);
+  const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * teams;
+  out.most_rows = std::clamp<int64_t>(items / out.joined, 1, kMostLength);
+  if (out.joined > 1) {
+    const auto room = static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL) / out.joined;
+    out.most_rows = std::clamp<int64_t>(room, 1, out.most_rows);
+  }
+  return out;
+}
+
+kit::Status no_room_for_partials(const RowNest& nest) {
+  return kit::unsupported("vulkan: a row of ", nest.length(),
+                          " elements is longer than kernels go; at most 2^34 are reduced at once");
+}
+
+}  // namespace backplane::vulkan
