@@ -57,7 +57,7 @@ kit::Span span_of(bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)-
 }  // namespace
 
 kit::Result<std::shared_ptr<Device::Shared>> Device::shared(const std::shared_ptr<const Instance>& instance,
-                                                            uint32_t index) {
+                                                            uint32_t index, const Log& log) {
   // Never destroyed: no work at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::map<uint32_t, std::shared_ptr<Shared>>;
@@ -67,19 +67,26 @@ kit::Result<std::shared_ptr<Device::Shared>> Device::shared(const std::shared_pt
   auto logical = LogicalDevice::create(instance, index);
   if (!logical.ok()) return logical.status();
   LogicalDevice& device = *logical.value();
-  entry.reset(new Shared{.logical = std::move(logical.value()), .pipelines = Pipelines(device)});
+  entry.reset(new Shared{.logical = std::move(logical.value()), .pipelines = Pipelines(device, log)});
   add_operators(entry->kernels, device.physical());
   return entry;
 }
 
-kit::Result<Device*> Device::open(const std::shared_ptr<const Instance>& instance, uint32_t index) {
-  auto found = shared(instance, index);
+kit::Result<Device*> Device::open(const std::shared_ptr<const Instance>& instance, uint32_t index, Log log) {
+  auto found = shared(instance, index, log);
   if (!found.ok()) return found.status();
-  return new Device(found.value());
+  return new Device(found.value(), std::move(log));
 }
 
-Device::Device(std::shared_ptr<Shared> shared)
-    : shared_(std::move(shared)), logical_(*shared_->logical), memory_(logical_) {}
+Device::Device(std::shared_ptr<Shared> shared, Log log)
+    : shared_(std::move(shared)), logical_(*shared_->logical), memory_(logical_), log_(std::move(log)) {}
+
+Device::~Device() {
+  try {
+    shared_->pipelines.cache().save(log_);
+  } catch (const std::bad_alloc&) {  // the cache is not written
+  }
+}
 
 kit::Result<void*> Device::map(const Buffer& buffer) const {
   if (buffer.mapped == nullptr) {

@@ -14,8 +14,9 @@ class Device {
   using Event = vulkan::Event;
   using Plan = vulkan::Plan;
 
-  // Opens physical device `index` of `instance`.
-  static kit::Result<Device*> open(const std::shared_ptr<const Instance>& instance, uint32_t index);
+  // Opens physical device `index` of `instance`. `log` is called until the device is closed.
+  static kit::Result<Device*> open(const std::shared_ptr<const Instance>& instance, uint32_t index, Log log);
+  ~Device();  // keeps the pipelines that were compiled
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -50,12 +51,14 @@ class Device {
     kit::Kernels kernels{};
     Pipelines pipelines;
   };
-  static kit::Result<std::shared_ptr<Shared>> shared(const std::shared_ptr<const Instance>& instance, uint32_t index);
-  explicit Device(std::shared_ptr<Shared> shared);
+  static kit::Result<std::shared_ptr<Shared>> shared(const std::shared_ptr<const Instance>& instance, uint32_t index,
+                                                     const Log& log);
+  Device(std::shared_ptr<Shared> shared, Log log);
 
   std::shared_ptr<Shared> shared_;
   LogicalDevice& logical_;
   Memory memory_;
+  const Log log_;
 };
 
 }  // namespace backplane::vulkan

@@ -54,6 +54,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     return out;
   }
   std::memcpy(out.uuid, id.deviceUUID, sizeof(out.uuid));
+  std::memcpy(out.driver_uuid, id.driverUUID, sizeof(out.driver_uuid));
   out.driver = kit::text(driver.driverName, " ", driver.driverInfo);
   out.max_allocation = limits.maxMemoryAllocationSize;
   out.flushes_f32 = floats.shaderDenormPreserveFloat32 == VK_FALSE;

@@ -11,6 +11,7 @@ struct PhysicalDevice {
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
   uint8_t uuid[16] = {};
+  uint8_t driver_uuid[16] = {};
   std::string driver;              // name and version
   std::string missing;             // why it cannot be used; empty: it can
   uint32_t queue_family = 0;       // with compute

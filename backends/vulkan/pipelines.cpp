@@ -58,9 +58,10 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
   info.stage.pSpecializationInfo = &specialization;
   info.layout = device_.pipeline_layout();
   VkPipeline pipeline = VK_NULL_HANDLE;
-  const VkResult result = api.vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+  const VkResult result = api.vkCreateComputePipelines(device_.handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
   api.vkDestroyShaderModule(device_.handle(), module, nullptr);
   if (status = device_.check(result, "vkCreateComputePipelines"); !status.ok()) return status;
+  cache_.note_compiled();
   return pipeline;
 }
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "logical_device.hpp"
+#include "pipeline_cache.hpp"
 
 namespace backplane::vulkan {
 
@@ -26,10 +26,13 @@ using Constants = std::array<uint32_t, 4>;
 
 class Pipelines {
  public:
-  explicit Pipelines(LogicalDevice& device) : device_(device) {}
+  Pipelines(LogicalDevice& device, const Log& log) : device_(device), cache_(device, log) {}
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
+
+  // Those that the driver's cache knows are not compiled again, also from one process to the next.
+  PipelineCache& cache() { return cache_; }
 
   // Compiles at the first call for the shader and constants. Any thread.
   kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
@@ -42,6 +45,7 @@ class Pipelines {
   kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);
 
   LogicalDevice& device_;
+  PipelineCache cache_;
   std::mutex mutex_;
   std::map<std::pair<const Shader*, Constants>, Entry> entries_;
 };

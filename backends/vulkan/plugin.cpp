@@ -30,7 +30,8 @@ kit::Result<Device*> Driver::open(uint32_t index, std::string_view options) {
   }
   auto found = instance();
   if (!found.ok()) return found.status();
-  return Device::open(found.value(), index);
+  return Device::open(found.value(), index,
+                      [host = host_](int32_t level, const std::string& line) { host.log(level, line); });
 }
 
 }  // namespace backplane::vulkan

@@ -33,7 +33,7 @@ double thread_seconds() {
 TEST_F(OnDevice, AnExecutionAllocatesNothing) {
   constexpr int kCalls = 1000;
   Rig rig;
-  ASSERT_TRUE(rig.open(instance_).ok());
+  ASSERT_TRUE(rig.open(instance).ok());
   double best = 1;
   for (int round = 0; round < 5; ++round) {
     const uint64_t before = allocations;
@@ -53,8 +53,8 @@ TEST_F(OnDevice, AnExecutionAllocatesNothing) {
 
 TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
   Rig rig, other;
-  ASSERT_TRUE(rig.open(instance_).ok());
-  ASSERT_TRUE(other.open(instance_).ok());
+  ASSERT_TRUE(rig.open(instance).ok());
+  ASSERT_TRUE(other.open(instance).ok());
   Event* const event = need(rig.device->create_event(0));
   for (int round = 0; round < 20; ++round) {
     const uint64_t before = allocations;
@@ -72,7 +72,7 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
 
 TEST_F(OnDevice, APlanOfPackedOperandsRefusesOthers) {
   Rig rig;
-  ASSERT_TRUE(rig.open(instance_).ok());
+  ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(rig.plan->packed);
   for (const int at : {1, 2}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
@@ -96,8 +96,8 @@ TEST_F(OnDevice, APlanOfPackedOperandsRefusesOthers) {
 
 TEST_F(OnDevice, ScratchIsOfOneStream) {
   Rig rig, other;
-  ASSERT_TRUE(rig.open(instance_).ok());
-  ASSERT_TRUE(other.open(instance_).ok());
+  ASSERT_TRUE(rig.open(instance).ok());
+  ASSERT_TRUE(other.open(instance).ok());
   const uint64_t a = rig.stream->scratch(), b = other.stream->scratch();
   EXPECT_EQ(a % 256, 0u);
   EXPECT_TRUE(a + Stream::kScratchBytes <= b || b + Stream::kScratchBytes <= a);

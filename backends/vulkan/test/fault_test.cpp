@@ -60,7 +60,7 @@ class Faults : public OnDevice {
   void SetUp() override {
     OnDevice::SetUp();
     if (IsSkipped() || real_lookup != nullptr) return;
-    auto& api = const_cast<InstanceApi&>(instance_->api());  // before the first device is opened
+    auto& api = const_cast<InstanceApi&>(instance->api());  // before the first device is opened
     real_lookup = std::exchange(api.vkGetDeviceProcAddr, lookup);
   }
   void TearDown() override { arm(INT64_MAX, VK_SUCCESS, false); }
@@ -73,7 +73,7 @@ class Faults : public OnDevice {
 
   // Opens, runs, waits; the first failure of all that the table answered.
   kit::Status work(Rig& rig) {
-    kit::Status status = rig.open(instance_);
+    kit::Status status = rig.open(instance);
     if (status.ok()) {
       std::fill_n(rig.data(0), Rig::kElements, 1.0f);
       std::fill_n(rig.data(1), Rig::kElements, 2.0f);
@@ -134,7 +134,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
     {
       Rig rig, bystander;
       arm(INT64_MAX, VK_SUCCESS, false);
-      ASSERT_TRUE(bystander.open(instance_).ok());
+      ASSERT_TRUE(bystander.open(instance).ok());
       arm(after, VK_ERROR_DEVICE_LOST, true);
       const kit::Status status = work(rig);
       const bool hit = struck != 0;
@@ -162,13 +162,13 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
 
 TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   Rig rig;
-  ASSERT_TRUE(rig.open(instance_).ok());
+  ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(rig.enqueue().ok());
   Event* const event = need(rig.device->create_event(0));
   ASSERT_TRUE(rig.device->record(*event, *rig.stream).ok());
   ASSERT_TRUE(rig.wait().ok());
   Rig other;
-  ASSERT_TRUE(other.open(instance_).ok());
+  ASSERT_TRUE(other.open(instance).ok());
   ASSERT_TRUE(other.enqueue().ok());
   Event* const passed = need(rig.device->create_event(0));
   ASSERT_TRUE(rig.device->record(*passed, *other.stream).ok());

@@ -14,9 +14,9 @@ class OnDevice : public testing::Test {
   void SetUp() override {
     auto found = Instance::shared();
     if (!found.ok()) GTEST_SKIP() << found.status().message();
-    instance_ = found.value();
+    instance = found.value();
   }
-  std::shared_ptr<const Instance> instance_;
+  std::shared_ptr<const Instance> instance;
 };
 
 template <class T>
@@ -67,7 +67,7 @@ struct Rig {
       if (made.ok()) place = made.value();
       return made.status();
     };
-    kit::Status status = keep(Device::open(instance, 0), device);
+    kit::Status status = keep(Device::open(instance, 0, [](int32_t, const std::string&) {}), device);
     if (status.ok()) status = keep(device->create_stream({}), stream);
     for (Buffer*& buffer : buffers) {
       if (status.ok())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 
+os.environ.setdefault("BACKPLANE_VULKAN_CACHE", "off")  # the tests leave the user's alone
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
 
 

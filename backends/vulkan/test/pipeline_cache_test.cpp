@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache on a device: what is kept, and that nothing that is wrong with a file is more than a line.
+#include "pipeline_cache.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "pipelines.hpp"
+#include "rig.hpp"
+
+namespace {
+
+using namespace backplane::vulkan;
+namespace fs = std::filesystem;
+
+class PipelineCaches : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    std::string pattern = testing::TempDir() + "backplane_pipelines_XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    ::setenv(kCache, folder.c_str(), 1);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  // As a process of its own would: opens, compiles two pipelines, keeps them.
+  void run() {
+    auto device = LogicalDevice::create(instance, 0);
+    ASSERT_TRUE(device.ok());
+    Pipelines pipelines(*device.value(), log());
+    for (const char* shader : {"unary_f32", "binary_f32"}) {
+      auto pipeline = pipelines.get(shader, {1, BP_OP_NEG, 0, 0});
+      ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
+    }
+    pipelines.cache().save(log());
+  }
+  Log log() {
+    return [this](int32_t, const std::string& line) { lines.push_back(line); };
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path());
+    return out;
+  }
+
+  std::string folder;
+  std::vector<std::string> lines;
+};
+
+TEST_F(PipelineCaches, IsKeptAndTaken) {
+  run();
+  ASSERT_EQ(files().size(), 1u);
+  const auto written = fs::last_write_time(files()[0]);
+  run();
+  EXPECT_EQ(fs::last_write_time(files()[0]), written) << "what is known already is not written again";
+  EXPECT_THAT(lines, testing::IsEmpty());
+}
+
+TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
+  run();
+  ASSERT_EQ(files().size(), 1u);
+  const fs::path file = files()[0];
+  const auto whole = fs::file_size(file);
+  fs::resize_file(file, whole - 1);
+  run();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], testing::AllOf(testing::HasSubstr(file.string()), testing::HasSubstr("is not used")));
+  EXPECT_EQ(fs::file_size(file), whole);
+  run();
+  EXPECT_EQ(lines.size(), 1u);
+}
+
+TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
+  run();
+  ASSERT_EQ(files().size(), 1u);
+  // Whole and ours, but what is in it is no cache of the driver's.
+  const fs::path file = files()[0];
+  CacheKey key;
+  {
+    std::ifstream stream(file, std::ios::binary);
+    stream.seekg(16);
+    stream.read(reinterpret_cast<char*>(&key), sizeof(key));
+  }
+  const CacheFile own(folder, key);
+  ASSERT_EQ(own.path(), file.string());
+  ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");
+  run();
+  EXPECT_THAT(lines, testing::IsEmpty());
+  std::string objection;
+  EXPECT_NE(own.load(objection), std::vector<std::byte>(500, std::byte{0xA5}));
+}
+
+TEST_F(PipelineCaches, AFolderThatCannotBeMadeIsOneLine) {
+  std::ofstream(folder + "/file") << "no folder";
+  ::setenv(kCache, (folder + "/file").c_str(), 1);
+  auto device = LogicalDevice::create(instance, 0);
+  ASSERT_TRUE(device.ok());
+  Pipelines pipelines(*device.value(), log());
+  for (const uint32_t op : {BP_OP_NEG, BP_OP_ABS}) {
+    EXPECT_TRUE(pipelines.get("unary_f32", {1, op, 0, 0}).ok());
+    pipelines.cache().save(log());
+  }
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(kCache)));
+}
+
+TEST_F(PipelineCaches, OffIsOff) {
+  ::setenv(kCache, "off", 1);
+  run();
+  EXPECT_THAT(files(), testing::IsEmpty());
+  EXPECT_THAT(lines, testing::IsEmpty());
+}
+
+}  // namespace
