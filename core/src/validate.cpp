@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <backplane/rules/composite.hpp>
 #include <cmath>
 #include <cstring>
 
-#include "composite/check.hpp"
 #include "error.hpp"
 #include "layout.hpp"
 #include "shape_text.hpp"
@@ -375,7 +375,13 @@ void read_attributes(const OpRow& row, const void* attributes, unsigned char* ou
 
 void validate(const OpRow& row, const bp_op_desc& desc) {
   Checker(row, desc).run();
-  if (row.shape_rule == BP_SHAPE_COMPOSITE) composite::check(row, desc);
+  if (row.shape_rule != BP_SHAPE_COMPOSITE) return;
+  try {
+    backplane::rules::check_composite_dtypes(desc, row.dtypes);
+    backplane::rules::check_composite_shapes(desc, desc.attributes);
+  } catch (const backplane::rules::Violation& violation) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {}", row.name, violation.what()).with_op(row.id);
+  }
 }
 
 bool reads_outputs(const OpRow& row) noexcept { return row.id == BP_OP_SCATTER || row.id == BP_OP_ADAMW; }

@@ -48,6 +48,11 @@ class Driver : public HostDriver {
     });
     // Made ready for one size: divides by the number of elements that it was prepared for, too.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
+    // Nothing, of every composite whose shapes follow a rule of its own.
+    for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
+      if (find_op(id) == nullptr || find_op(id)->shape != BP_SHAPE_COMPOSITE) continue;
+      for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) kernels().add(id, dtype, [](const Call&) {});
+    }
     // The number of operands that are there, in every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
       const auto there =

@@ -76,7 +76,8 @@ os.makedirs(os.path.dirname(sdk))
 shutil.move(stage + prefix, sdk)
 
 for pattern in ("include/backplane/plugin.h", "include/backplane/ops.def", "include/backplane/backplane.h",
-                "include/backplane/backplane.hpp", "include/backplane/kit/plugin.hpp", "share/backplane/plugin.map",
+                "include/backplane/backplane.hpp", "include/backplane/kit/plugin.hpp", "include/backplane/rules/composite.hpp",
+                "share/backplane/plugin.map",
                 "lib*/**/libbackplane.so", "lib*/**/pkgconfig/backplane.pc", "lib*/**/pkgconfig/backplane-plugin.pc",
                 "lib*/**/cmake/Backplane/BackplaneConfig.cmake", f"lib*/**/backplane/plugins/{plugin}.json",
                 f"lib*/**/backplane/plugins/libbackplane_{plugin}.so"):

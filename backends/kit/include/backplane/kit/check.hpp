@@ -3,7 +3,7 @@
 #pragma once
 
 #include <backplane/kit/op_table.hpp>
-#include <span>
+#include <backplane/rules/composite.hpp>
 
 namespace backplane::kit {
 
@@ -22,14 +22,7 @@ struct CheckedDesc {
   Attributes attributes{};
 };
 
-inline std::string shape_text(const bp_tensor_desc& view) {
-  std::string out = "[";
-  for (uint32_t i = 0; i < view.rank; ++i) {
-    if (i != 0) out += ",";
-    out += std::to_string(view.shape[i]);
-  }
-  return out += "]";
-}
+using rules::shape_text;  // "[2,3]"
 
 namespace detail {
 
@@ -49,11 +42,11 @@ inline Status check_view(const OpInfo& op, const bp_tensor_desc& view, const cha
     return invalid_argument(op.name, ": ", role, " ", index, " has rank ", uint32_t{view.rank}, ", at most ",
                             BP_MAX_RANK, " is legal");
   }
-  if (view.dtype == 0 && op.kind == BP_KIND_PRIMITIVE) {
-    return invalid_argument(op.name, ": ", role, " ", index,
-                            " has no dtype, which only a composite's optional ones may");
+  if (view.dtype == 0) {
+    if (index >= (input ? op.inputs_min : op.outputs_min)) return {};  // absent
+    return invalid_argument(op.name, ": ", role, " ", index, " has no dtype, which only optional operands may");
   }
-  if (view.dtype != 0 && dtype_bytes(view.dtype) == 0) {
+  if (dtype_bytes(view.dtype) == 0) {
     return unsupported(op.name, ": ", role, " ", index, " has the dtype ", view.dtype,
                        ", which this plugin does not know: update the plugin");
   }
@@ -61,16 +54,35 @@ inline Status check_view(const OpInfo& op, const bp_tensor_desc& view, const cha
     return unsupported(op.name, ": ", role, " ", index, " has the flags ", view.flags,
                        ", which this plugin does not know");
   }
+  int64_t count = 1;
+  bool far = false, empty = false;
   for (uint32_t i = 0; i < view.rank; ++i) {
     if (view.shape[i] < 0) {
       return invalid_argument(op.name, ": ", role, " ", index, " has the negative extent ", view.shape[i]);
     }
+    empty |= view.shape[i] == 0;
+    far |= __builtin_mul_overflow(count, view.shape[i], &count);
     if ((view.flags & BP_DESC_IMMEDIATE) != 0 && view.shape[i] > 1 && view.strides[i] != 0) {
       return invalid_argument(op.name, ": immediate ", role, " ", index, " has the stride ", view.strides[i],
                               " in dimension ", i, "; every stride of an immediate is 0");
     }
   }
+  if (far && !empty) {
+    return invalid_argument(op.name, ": ", role, " ", index, " of ", shape_text(view),
+                            " has more elements than 63 bits count");
+  }
   return {};
+}
+
+// Runs a check of rules/composite.hpp.
+template <class Check>
+Status obeys(const OpInfo& op, const Check& check) {
+  try {
+    check();
+    return {};
+  } catch (const rules::Violation& violation) {
+    return invalid_argument(op.name, ": ", violation.what());
+  }
 }
 
 inline Status check_counts(const OpInfo& op, const bp_op_desc& desc) {
@@ -104,9 +116,9 @@ inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attri
   const auto wrong = [&](const char* what, uint32_t dtype, uint32_t legal) {
     return invalid_argument(op.name, ": ", what, " is ", dtype_name(dtype), ", legal is ", dtype_list(legal));
   };
-  if (op.rule == BP_RULE_COMPOSITE) {  // its own: quantized operands come before the float ones
+  if (op.rule == BP_RULE_COMPOSITE) {  // quantized operands come before the float ones
     out = {t, result(0)};
-    return {};
+    return obeys(op, [&] { rules::check_composite_dtypes(desc, op.dtypes); });
   }
   if (!in_set(op.dtypes, t)) return wrong("its dtype", t, op.dtypes);
   const uint32_t only_t = BP_DTYPE_BIT(t);
@@ -170,25 +182,7 @@ inline Status check_axis(const OpInfo& op, uint32_t axis, uint32_t rank) {
 
 // The axis of the operators that have one, else 0.
 inline uint32_t axis_of(const OpInfo& op, const Attributes& attributes) {
-  switch (op.id) {
-    case BP_OP_IOTA:
-    case BP_OP_GATHER:
-    case BP_OP_ARGMAX:
-    case BP_OP_ARGMIN:
-      return attributes.as<bp_axis_attributes>().axis;
-    case BP_OP_SCATTER:
-      return attributes.as<bp_scatter_attributes>().axis;
-    case BP_OP_CUMSUM:
-      return attributes.as<bp_cumsum_attributes>().axis;
-    case BP_OP_SORT:
-      return attributes.as<bp_sort_attributes>().axis;
-    default:
-      return 0;
-  }
-}
-constexpr bool has_axis(uint32_t op) {
-  return op == BP_OP_IOTA || op == BP_OP_GATHER || op == BP_OP_ARGMAX || op == BP_OP_ARGMIN || op == BP_OP_SCATTER ||
-         op == BP_OP_CUMSUM || op == BP_OP_SORT;
+  return op.has_axis ? attributes.as<bp_axis_attributes>().axis : 0;
 }
 
 inline Status check_reduced(const OpInfo& op, const bp_tensor_desc& in, const bp_tensor_desc& out, uint32_t axes) {
@@ -222,7 +216,7 @@ inline Status check_shapes(const OpInfo& op, const bp_op_desc& desc, const Attri
                             " do not fit; broadcasting is the caller's, by stride 0");
   };
   const uint32_t axis = axis_of(op, attributes);
-  if (has_axis(op.id)) {
+  if (op.has_axis) {
     Status status = check_axis(op, axis, op.id == BP_OP_SCATTER || desc.input_count == 0 ? out.rank : in[0].rank);
     if (!status.ok()) return status;
   }
@@ -254,6 +248,8 @@ inline Status check_shapes(const OpInfo& op, const bp_op_desc& desc, const Attri
     case BP_SHAPE_SORT:
       if (!same_shape(in[0], out)) return differ(in[0], out);
       return same_shape(in[0], desc.outputs[1]) ? Status{} : differ(in[0], desc.outputs[1]);
+    case BP_SHAPE_COMPOSITE:
+      return obeys(op, [&] { rules::check_composite_shapes(desc, attributes.bytes); });
     default:
       return {};
   }

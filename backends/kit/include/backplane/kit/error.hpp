@@ -5,6 +5,7 @@
 #include <backplane/plugin.h>
 
 #include <algorithm>
+#include <backplane/rules/text.hpp>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -16,23 +17,7 @@
 
 namespace backplane::kit {
 
-namespace detail {
-inline void append(std::string& out, std::string_view part) { out.append(part); }
-inline void append(std::string& out, char part) { out.push_back(part); }
-template <class T>
-  requires std::is_arithmetic_v<T>
-void append(std::string& out, T part) {
-  out.append(std::to_string(part));
-}
-}  // namespace detail
-
-// Joins strings and numbers to one message.
-template <class... Parts>
-std::string text(const Parts&... parts) {
-  std::string out;
-  (detail::append(out, parts), ...);
-  return out;
-}
+using rules::text;  // joins strings and numbers to one message
 
 // A status code and, unless it is OK, what the user is told. OK never allocates.
 class [[nodiscard]] Status {

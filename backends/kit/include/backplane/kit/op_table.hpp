@@ -4,40 +4,16 @@
 
 #include <array>
 #include <backplane/kit/structs.hpp>
+#include <backplane/rules/dtypes.hpp>
 
 namespace backplane::kit {
 
-struct DtypeInfo {
-  const char* name = "unknown";
-  uint32_t bytes = 0;
-};
-
-namespace detail {
-constexpr std::array<DtypeInfo, BP_DTYPE_LIMIT> make_dtypes() {
-  std::array<DtypeInfo, BP_DTYPE_LIMIT> table{};
-#define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) table[id] = {name, bytes};
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
-  return table;
-}
-inline constexpr auto kDtypes = make_dtypes();
-}  // namespace detail
-
-constexpr DtypeInfo dtype_info(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypes[dtype] : DtypeInfo{}; }
-constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name; }
-constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype_info(dtype).bytes; }
-constexpr bool in_set(uint32_t set, uint32_t dtype) {
-  return dtype < BP_DTYPE_LIMIT && (set & BP_DTYPE_BIT(dtype)) != 0;
-}
-inline std::string dtype_list(uint32_t set) {
-  std::string out;
-  for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
-    if (!in_set(set, dtype)) continue;
-    if (!out.empty()) out += ", ";
-    out += dtype_name(dtype);
-  }
-  return out;
-}
+using rules::dtype_bytes;
+using rules::dtype_info;
+using rules::dtype_list;
+using rules::dtype_name;
+using rules::DtypeInfo;
+using rules::in_set;
 
 // Room for any operator's attributes.
 struct Attributes {
@@ -94,6 +70,21 @@ Status check_range(const char* stem, const char* field, T value, double lo, doub
 #undef BP_ATTR_ARRAY
 #undef BP_ATTR_RESERVED
 #undef BP_ATTRS_END
+
+// Whether the first field of each attribute struct is `axis`.
+constexpr bool begins_with_axis(std::initializer_list<std::string_view> fields) { return *fields.begin() == "axis"; }
+#define BP_ATTRS_BEGIN(stem) inline constexpr bool kAxis_##stem = begins_with_axis({
+#define BP_ATTR(stem, type, field, lo, hi, doc) #field,
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) #field,
+#define BP_ATTR_RESERVED(stem, field) #field,
+#define BP_ATTRS_END(stem) \
+  });
+#include <backplane/attributes.def>
+#undef BP_ATTRS_BEGIN
+#undef BP_ATTR
+#undef BP_ATTR_ARRAY
+#undef BP_ATTR_RESERVED
+#undef BP_ATTRS_END
 }  // namespace detail
 
 inline constexpr uint16_t kScalarNone = 0;
@@ -108,6 +99,7 @@ struct OpInfo {
   uint16_t scalar_dtype = kScalarNone;
   uint32_t attribute_bytes = 0;  // 0: the operator has none
   Status (*check_attributes)(const void* in, Attributes& out) = nullptr;
+  bool has_axis = false;  // the first attribute is the axis that it works along
   uint32_t shape = 0, rule = 0, dtypes = 0;
 };
 
@@ -132,6 +124,7 @@ constexpr std::array<OpInfo, BP_OP_LIMIT> make_ops() {
                kScalar_##sdtype,                                                                                       \
                std::string_view(#attrs) == "no" ? 0u : uint32_t{sizeof(bp_##attrs##_attributes)},                      \
                check_##attrs,                                                                                          \
+               kAxis_##attrs,                                                                                          \
                BP_SHAPE_##shape,                                                                                       \
                BP_RULE_##rule,                                                                                         \
                BP_SET_##set};

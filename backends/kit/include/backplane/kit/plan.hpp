@@ -6,6 +6,24 @@
 
 namespace backplane::kit {
 
+namespace detail {
+constexpr uint32_t most_operands() {
+  uint32_t most = 0;
+  for (const OpInfo& op : kOps) most = std::max(most, op.inputs_max + op.outputs_max);
+  return most;
+}
+}  // namespace detail
+
+// What a plan for any size counts on of an operand: what BP_PLAN_ANY_SIZE says that each execution keeps.
+struct Operand {
+  uint16_t dtype = 0;  // 0: absent
+  uint16_t flags = 0;
+  uint8_t rank = 0;
+  bool dense = false;    // packed row-major, by itself or staged
+  bool staged = false;   // by core: fully aligned too, and in strides of its own
+  uint32_t classes = 0;  // see view_class
+};
+
 struct Plan {
   const OpInfo* op = nullptr;
   KernelSpec kernel;
@@ -17,6 +35,7 @@ struct Plan {
   uint32_t stage_outputs = 0;
   Attributes attributes{};
   std::shared_ptr<const void> state;
+  std::array<Operand, detail::most_operands()> operands{};  // inputs first
   std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
 };
 
@@ -31,63 +50,130 @@ inline bp_tensor_desc packed(bp_tensor_desc view) {
   int64_t stride = 1;
   for (int i = view.rank - 1; i >= 0; --i) {
     view.strides[i] = stride;
-    stride *= view.shape[i];
+    stride *= std::max<int64_t>(view.shape[i], 1);
   }
   return view;
 }
 
 namespace detail {
 
-// Packed row-major; a stride counts only where the extent is above 1.
+// Packed row-major; a stride counts only where the extent is above 1, and a view of no elements is dense.
 inline bool is_dense(const bp_tensor_desc& view) {
   uint64_t stride = 1;
+  bool dense = true;
   for (int i = view.rank - 1; i >= 0; --i) {
-    if (view.shape[i] > 1 && static_cast<uint64_t>(view.strides[i]) != stride) return false;
+    if (view.shape[i] == 0) return true;
+    if (view.shape[i] > 1 && static_cast<uint64_t>(view.strides[i]) != stride) dense = false;
     stride *= static_cast<uint64_t>(view.shape[i]);
   }
-  return true;
+  return dense;
 }
 
-inline Status bind_view(const OpInfo& op, const char* role, uint32_t index, const bp_tensor_desc& desc,
-                        const bp_operand& operand, const Span& span, View& view) {
-  view.dtype = desc.dtype;
-  view.rank = desc.rank;
-  int64_t low = 0, high = 0;
-  bool empty = false, too_far = false;
-  for (uint32_t i = 0; i < desc.rank; ++i) {
-    view.shape[i] = desc.shape[i];
-    view.strides[i] = desc.strides[i];
-    if (desc.shape[i] == 0) empty = true;
-    int64_t reach = 0;
-    if (desc.shape[i] > 1 && __builtin_mul_overflow(desc.shape[i] - 1, desc.strides[i], &reach)) too_far = true;
-    int64_t& side = reach < 0 ? low : high;
-    if (__builtin_add_overflow(side, reach, &side)) too_far = true;
+// Per dimension four bits: the class of the extent (0, 1, more) and of the stride (0, 1, more, negative; that of an extent up to
+// 1 counts as 0).
+constexpr uint32_t dim_class(int64_t extent, int64_t stride) {
+  if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
+  return 2u << 2 | (stride < 0 ? 3u : static_cast<uint32_t>(std::min<int64_t>(stride, 2)));
+}
+constexpr uint32_t kExtentClasses = 0xCCCCCCCC;
+
+inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
+  Operand out;
+  if (view.dtype == 0) return out;
+  out.dtype = view.dtype;
+  out.rank = view.rank;
+  out.staged = staged;
+  out.flags = staged ? uint16_t{0} : view.flags;
+  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && is_dense(view));
+  for (uint32_t i = 0; i < view.rank; ++i) out.classes |= dim_class(view.shape[i], view.strides[i]) << 4 * i;
+  if (staged) out.classes &= kExtentClasses;
+  return out;
+}
+
+inline std::string role_text(const Plan& plan, uint32_t place) {
+  return place < plan.input_count ? text("input ", place) : text("output ", place - plan.input_count);
+}
+
+// An execution that is not of the plan's class.
+[[gnu::cold, gnu::noinline]] inline Status not_planned(const Plan& plan, uint32_t place, const bp_tensor_desc& view) {
+  const Operand& planned = plan.operands[place];
+  const std::string who = text(plan.op->name, ": ", role_text(plan, place));
+  constexpr const char* kAdvice = "; make a plan for this one";
+  if (view.dtype != planned.dtype) {
+    const auto name = [](uint32_t dtype) { return dtype == 0 ? "absent" : dtype_name(dtype); };
+    return invalid_argument(who, " is ", name(view.dtype), ", and of the plan ", name(planned.dtype), kAdvice);
   }
-  if (empty || desc.dtype == 0) {  // nothing there, or an optional operand that is absent
-    view.data = nullptr;
+  if (view.rank != planned.rank) {
+    return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", and of the plan ", uint32_t{planned.rank},
+                            kAdvice);
+  }
+  if (view.flags != planned.flags) {
+    return invalid_argument(who, " has the flags ", view.flags, ", and of the plan ", planned.flags,
+                            planned.staged ? "; what is staged is no immediate" : kAdvice);
+  }
+  return invalid_argument(who, " has shape ", shape_text(view), " and strides [",
+                          rules::list_text({view.strides, view.rank}), "], which are not of the plan's class",
+                          planned.dense ? ": it is for packed operands" : "", kAdvice);
+}
+
+inline Status bind_view(const Plan& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
+                        const Span& span, View& view) {
+  const Operand& planned = plan.operands[place];
+  if (desc.dtype != planned.dtype) return not_planned(plan, place, desc);
+  view.dtype = desc.dtype;
+  view.data = nullptr;
+  if (desc.dtype == 0) {
+    view.rank = 0;
     return {};
   }
+  if (desc.rank != planned.rank || desc.flags != planned.flags) return not_planned(plan, place, desc);
+  view.rank = desc.rank;
+  int64_t low = 0, high = 0, count = 1;
+  uint32_t classes = 0;
+  bool empty = false, too_far = false, dense = true;
+  for (int i = static_cast<int>(desc.rank) - 1; i >= 0; --i) {
+    const int64_t extent = desc.shape[i], stride = desc.strides[i];
+    if (extent < 0) return not_planned(plan, place, desc);
+    view.shape[i] = extent;
+    view.strides[i] = stride;
+    classes |= dim_class(extent, stride) << 4 * i;
+    if (extent > 1) {
+      int64_t reach = 0;
+      if (stride != count) dense = false;
+      if (__builtin_mul_overflow(extent - 1, stride, &reach)) too_far = true;
+      int64_t& side = reach < 0 ? low : high;
+      if (__builtin_add_overflow(side, reach, &side)) too_far = true;
+    } else if (extent == 0) {
+      empty = true;
+      continue;
+    }
+    if (__builtin_mul_overflow(count, extent, &count)) too_far = true;
+  }
+  if (planned.staged) classes &= kExtentClasses;
+  if (classes != planned.classes || (planned.dense && !dense && !empty)) return not_planned(plan, place, desc);
+  if (empty) return {};
   if ((desc.flags & BP_DESC_IMMEDIATE) != 0) {
     view.immediate = operand.immediate;
     view.data = reinterpret_cast<std::byte*>(&view.immediate);
     return {};
   }
+  const OpInfo& op = *plan.op;
   const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
   const auto offset = static_cast<int64_t>(operand.offset);
-  if (operand.buffer == nullptr) return invalid_argument(op.name, ": ", role, " ", index, " has no buffer");
+  if (operand.buffer == nullptr) return invalid_argument(op.name, ": ", role_text(plan, place), " has no buffer");
   constexpr int64_t kFar = int64_t{1} << 58;  // in bytes still far below what 64 bits hold
   if (too_far || low < -kFar || high > kFar) {
-    return invalid_argument(op.name, ": ", role, " ", index, " reaches further than memory does");
+    return invalid_argument(op.name, ": ", role_text(plan, place), " reaches further than memory does");
   }
   if (operand.offset > span.bytes || offset + low * size < 0 ||
       static_cast<uint64_t>(offset + (high + 1) * size) > span.bytes) {
-    return invalid_argument(op.name, ": ", role, " ", index, " reaches bytes ", offset + low * size, " to ",
+    return invalid_argument(op.name, ": ", role_text(plan, place), " reaches bytes ", offset + low * size, " to ",
                             offset + (high + 1) * size, " of a buffer of ", span.bytes);
   }
   view.data = span.address + offset;
   if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uint64_t>(size) != 0) {
-    return invalid_argument(op.name, ": ", role, " ", index, " begins at byte ", offset, ", which is not aligned for ",
-                            dtype_name(desc.dtype));
+    return invalid_argument(op.name, ": ", role_text(plan, place), " begins at byte ", offset,
+                            ", which is not aligned for ", dtype_name(desc.dtype));
   }
   return {};
 }
@@ -125,6 +211,10 @@ Status bind_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* 
                               span.bytes);
     }
     call.scalar_at[i] = span.address + scalars[i].offset;
+    if (reinterpret_cast<uintptr_t>(call.scalar_at[i]) % bytes != 0) {
+      return invalid_argument(op.name, ": scalar ", i, " begins at byte ", scalars[i].offset,
+                              ", which is not at its natural alignment of ", bytes);
+    }
   }
   return {};
 }
@@ -140,14 +230,21 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
 
   const bp_op_desc& desc = checked.desc;
-  plan = Plan{checked.op, *spec, checked.dtypes, desc.flags, desc.input_count, desc.output_count, 0,
-              0,          {},    spec->state,    {}};
+  plan = Plan{};
+  plan.op = checked.op;
+  plan.kernel = *spec;
+  plan.dtypes = checked.dtypes;
+  plan.flags = desc.flags;
+  plan.input_count = desc.input_count;
+  plan.output_count = desc.output_count;
+  plan.state = spec->state;
   std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attribute_bytes);
   for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
+    if (desc.inputs[i].dtype == 0) continue;
     if (!detail::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
-    if (spec->dense && !detail::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
+    if (spec->dense && desc.outputs[i].dtype != 0 && !detail::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
     // Only elementwise kernels read an element no later than they write it.
     const uint32_t alias = desc.outputs[i].alias;
     if (alias != 0 && checked.op->shape != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
@@ -180,6 +277,12 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
     return unsupported(checked.op->name, ": no plan for one size is faster than the one for any size; use that")
         .with_op(checked.desc.op);
   }
+  for (uint32_t i = 0; i < desc.input_count; ++i) {
+    plan.operands[i] = detail::make_operand(desc.inputs[i], (plan.stage_inputs >> i & 1u) != 0);
+  }
+  for (uint32_t i = 0; i < desc.output_count; ++i) {
+    plan.operands[desc.input_count + i] = detail::make_operand(desc.outputs[i], (plan.stage_outputs >> i & 1u) != 0);
+  }
   info.stage_inputs = plan.stage_inputs;
   info.stage_outputs = plan.stage_outputs;
   info.workspace_bytes = plan.kernel.workspace_bytes;
@@ -199,26 +302,29 @@ Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span
   if (desc.op != op.id || desc.input_count != plan.input_count || desc.output_count != plan.output_count) {
     return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
   }
-  status = check_shapes(op, desc, plan.attributes);
-  if (!status.ok()) return status;
-
   const uint32_t count = plan.input_count + plan.output_count;
+  if (desc.outputs == nullptr || execution.outputs == nullptr ||
+      (plan.input_count != 0 && (desc.inputs == nullptr || execution.inputs == nullptr))) {
+    return invalid_argument(op.name, ": the array of views or of operands is null");
+  }
   if (call.views.size() < count) call.views.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
     const bool input = i < plan.input_count;
     const uint32_t index = input ? i : i - plan.input_count;
-    const bp_operand* operands = input ? execution.inputs : execution.outputs;
-    if (operands == nullptr) return invalid_argument(op.name, ": the array of operands is null");
-    const bp_operand& operand = operands[index];
+    const bp_operand& operand = (input ? execution.inputs : execution.outputs)[index];
     const bp_tensor_desc& view = (input ? desc.inputs : desc.outputs)[index];
+    const Span span = operand.buffer == nullptr ? Span{} : span_of(operand.buffer);
+    status = detail::bind_view(plan, i, view, operand, span, call.views[i]);
+    if (!status.ok()) return status;
     if (!plan.exact.empty() && !detail::same_layout(view, plan.exact[i])) {
-      return invalid_argument(op.name, ": ", input ? "input " : "output ", index, " is ", shape_text(view),
+      return invalid_argument(op.name, ": ", detail::role_text(plan, i), " is ", shape_text(view),
                               ", and the plan is for ", shape_text(plan.exact[i]),
                               " and one layout only; make a plan for this one");
     }
-    const Span span = operand.buffer == nullptr ? Span{} : span_of(operand.buffer);
-    status = detail::bind_view(op, input ? "input" : "output", index, view, operand, span, call.views[i]);
-    if (!status.ok()) return status;
+  }
+  // An exact plan's shapes are those that were checked when it was made.
+  if (plan.exact.empty()) {
+    if (status = check_shapes(op, desc, plan.attributes); !status.ok()) return status;
   }
   call.op = &op;
   call.state = plan.state;

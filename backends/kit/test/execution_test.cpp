@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// An execution that its plan was not made for is refused, whoever calls: a kernel never sees what it does not count on.
+#include "driver.hpp"
+
+namespace backplane::kit::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(KitTest, ExecutionsAreChecked) {
+  bp_buffer *x = buffer(16), *workspace = buffer(256);
+  Op op;
+  ASSERT_EQ(prepare(BP_OP_ADD, op), BP_OK);
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}), BP_INVALID_ARGUMENT) << "no workspace";
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK);
+  EXPECT_EQ(execute(a, op, {{x, 4, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "past the end";
+  EXPECT_THAT(error.message, HasSubstr("4 to 20 of a buffer of 16"));
+  EXPECT_EQ(execute(a, op, {{nullptr, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT);
+  bp_buffer* wide = buffer(64);
+  EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
+}
+
+// A plan of `mul`, any strides, on vectors of 4 of which the first is changed before the execution.
+class PlanClass : public KitTest {
+ protected:
+  bp_status execute_changed(const auto& plan_of, const auto& change) {
+    Op op;
+    op.in = {view({4}), view({4})}, op.out = {view({4})};
+    plan_of(op);
+    EXPECT_EQ(prepare(BP_OP_MUL, op), BP_OK) << error.message;
+    change(op);
+    bp_buffer* x = buffer(64);
+    return execute(a, op, {{x, 16, 0}, {x, 16, 0}}, {x, 16, 0});
+  }
+  static void as_made(Op&) {}
+};
+
+TEST_F(PlanClass, IsKeptByEachExecution) {
+  const auto refused = [&](const char* word, const auto& change) {
+    error.message[0] = '\0';
+    EXPECT_EQ(execute_changed(as_made, change), BP_INVALID_ARGUMENT) << word;
+    EXPECT_THAT(error.message, HasSubstr(word));
+  };
+  EXPECT_EQ(execute_changed(as_made, as_made), BP_OK) << error.message;
+  EXPECT_EQ(execute_changed(as_made, [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({7}); }), BP_OK)
+      << error.message;
+  refused("is f64", [](Op& op) { op.in[0].dtype = BP_F64; });
+  refused("is absent", [](Op& op) { op.in[1].dtype = 0; });
+  refused("output 0 is i64", [](Op& op) { op.out[0].dtype = BP_I64; });
+  refused("rank 255", [](Op& op) { op.in[0].rank = 255; });
+  refused("rank 0", [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({}); });
+  refused("the flags 1", [](Op& op) { op.in[0].flags = BP_DESC_IMMEDIATE, op.in[0].strides[0] = 0; });
+  refused("the flags 2", [](Op& op) { op.in[0].flags = BP_DESC_PACKED; });
+  refused("strides [0]", [](Op& op) { op.in[0].strides[0] = 0; });
+  refused("strides [-1]", [](Op& op) { op.in[0].strides[0] = -1; });
+  refused("strides [2]", [](Op& op) { op.out[0].strides[0] = 2; });
+  refused("shape [-4]", [](Op& op) { op.in[0].shape[0] = -4; });
+  refused("shape [1]", [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({1}); });
+  refused("shape [0]", [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({0}); });
+  refused("[4] and [3]", [](Op& op) { op.out[0] = view({3}); });
+  refused("null", [](Op& op) { op.desc.inputs = nullptr; });
+  refused("null", [](Op& op) { op.desc.outputs = nullptr; });
+}
+
+TEST_F(PlanClass, DensenessIsKeptWhereThePlanHadIt) {
+  const auto matrix = [](Op& op) { op.in[0] = op.in[1] = op.out[0] = view({2, 2}); };
+  const auto with_pitch = [&](Op& op) { matrix(op), op.in[0].strides[0] = 3; };
+  EXPECT_EQ(execute_changed(matrix, with_pitch), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("packed operands"));
+  EXPECT_EQ(execute_changed(with_pitch, with_pitch), BP_OK) << error.message;
+  EXPECT_EQ(execute_changed(with_pitch, [&](Op& op) { op.in[0].strides[0] = 4; }), BP_OK) << error.message;
+}
+
+TEST_F(PlanClass, ReachIsCheckedWithoutOverflow) {
+  const auto strided = [](Op& op) { op.in[0].strides[0] = 2; };
+  const auto back = [](Op& op) { op.in[0].strides[0] = -2; };
+  for (const int64_t stride : {INT64_MAX, INT64_MAX / 2, int64_t{1} << 60, int64_t{100}}) {
+    EXPECT_EQ(execute_changed(strided, [&](Op& op) { op.in[0].strides[0] = stride; }), BP_INVALID_ARGUMENT) << stride;
+    EXPECT_EQ(execute_changed(back, [&](Op& op) { op.in[0].strides[0] = -stride; }), BP_INVALID_ARGUMENT) << stride;
+  }
+  const auto broadcast = [](Op& op) { op.in[0].strides[0] = 0; };
+  EXPECT_EQ(execute_changed(broadcast, as_made), BP_OK) << error.message;
+  // Few bytes are reached, but no loop over so many elements ends.
+  const auto planes = [](Op& op) {
+    op.in[0] = op.in[1] = op.out[0] = view({2, 2});
+    for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) each->strides[0] = each->strides[1] = 0;
+  };
+  EXPECT_EQ(execute_changed(planes,
+                            [](Op& op) {
+                              for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) {
+                                each->shape[0] = each->shape[1] = int64_t{1} << 40;
+                              }
+                            }),
+            BP_INVALID_ARGUMENT);
+}
+
+TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
+  bp_buffer *x = buffer(64), *workspace = buffer(256);
+  Op op;
+  op.in = {view({4}), view({4})}, op.out = {view({4})};
+  op.in[0].strides[0] = 0;
+  op.in[0].flags = BP_DESC_IMMEDIATE;
+  ASSERT_EQ(prepare(BP_OP_ADD, op), BP_OK);
+  ASSERT_EQ(op.info.stage_inputs, 1u);
+  const auto run = [&] { return execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace); };
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "an immediate is staged";
+  op.in[0].flags = 0;
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "a broadcast is staged";
+  op.in[0].strides[0] = 1;  // as core describes what it staged
+  EXPECT_EQ(run(), BP_OK) << error.message;
+  op.in[1].strides[0] = 2;
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
+}
+
+TEST_F(KitTest, OperandsAreThereWhereThePlanHasThem) {
+  Op op;
+  op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
+  op.in[0].dtype = op.in[1].dtype = BP_I8;
+  op.out = {view({4, 4})};
+  const bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
+  op.desc.attributes = &attributes;
+  ASSERT_EQ(prepare(BP_OP_QUANTIZED_MATMUL, op), BP_OK) << error.message;
+  bp_buffer* x = buffer(64);
+  const auto run = [&] { return execute(a, op, std::vector<bp_operand>(5, {x, 0, 0}), {x, 0, 0}); };
+  EXPECT_EQ(run(), BP_OK) << error.message;
+  op.in[3] = view({4}), op.in[3].dtype = BP_I8;
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("of the plan absent"));
+  op.in[3] = op.in[4] = {};
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("input 4 is absent"));
+  op.in[4] = view({4});
+  op.in[3].rank = 255;  // an absent view is not looked into
+  EXPECT_EQ(run(), BP_OK) << error.message;
+}
+
+TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
+  bp_buffer *x = buffer(64), *workspace = buffer(256);
+  Op op;
+  op.in = {view({4, 0}), view({4, 0})}, op.out = {view({4, 0})};
+  op.in[0].strides[0] = 2;
+  ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK) << error.message;
+  ASSERT_EQ(op.info.flags & BP_PLAN_ANY_SIZE, 0u);
+  op.in[0].strides[0] = 1;  // as core describes it, once staged
+  EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
+}
+
+}  // namespace
+}  // namespace backplane::kit::test
