@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "nest.hpp"
+
 namespace backplane::vulkan {
 
 namespace {
@@ -14,11 +16,11 @@ kit::Status check_span(const char* role, const Buffer& buffer, uint64_t offset, 
                                buffer.bytes);
 }
 
-// As the plan finds them: what core stages is packed.
+// As the plan finds them: what core stages is packed, and an immediate is so in every order.
 bool all_packed(const kit::Plan& plan, const bp_op_desc& desc) {
   for (uint32_t i = 0; i < desc.input_count; ++i) {
     const bool immediate = (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
-    if ((plan.stage_inputs >> i & 1u) == 0 && (immediate || !kit::detail::is_dense(desc.inputs[i]))) return false;
+    if ((plan.stage_inputs >> i & 1u) == 0 && !immediate && !kit::detail::is_dense(desc.inputs[i])) return false;
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
     if ((plan.stage_outputs >> i & 1u) == 0 && !kit::detail::is_dense(desc.outputs[i])) return false;
@@ -29,7 +31,7 @@ bool all_packed(const kit::Plan& plan, const bp_op_desc& desc) {
 // As kit::detail::is_dense of what an execution is bound to; without elements there is nothing to find.
 bool is_packed(const kit::View& view) {
   if (view.data == nullptr) return true;
-  if (view.data == reinterpret_cast<const std::byte*>(&view.immediate)) return false;
+  if (is_immediate(view)) return true;
   int64_t stride = 1;
   for (uint32_t i = view.rank; i-- > 0;) {
     if (view.shape[i] == 1) continue;

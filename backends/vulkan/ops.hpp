@@ -52,7 +52,7 @@ constexpr int64_t most_elements(int64_t steps, int64_t per_group = kGroup) {
   return std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * per_group;
 }
 
-void add_elementwise(kit::Kernels& kernels);
+void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_index(kit::Kernels& kernels);
 void add_lanes(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels);

@@ -6,6 +6,11 @@ namespace backplane::vulkan {
 
 namespace {
 
+constexpr uint32_t kFour = 4;  // elements of a thread where all are packed; see shaders/packed.glsl
+// What a workgroup then takes: on a CPU more, so that what a thread does once counts less; but no more than its caches hold,
+// since its threads go over the same part one after the other.
+constexpr uint32_t kPackedPart = kFour * kGroup, kPackedCpuPart = 8 * kPackedPart;
+
 // out, then the inputs, over the output's shape.
 Nest nest_of_call(const kit::Call& call) {
   switch (call.inputs.size()) {
@@ -22,7 +27,8 @@ Nest nest_of_call(const kit::Call& call) {
 
 class Elementwise : public Operator {
  public:
-  Elementwise(std::string shader, uint32_t what) : shader_(std::move(shader)), what_(what) {}
+  Elementwise(std::string shader, uint32_t what, uint32_t packed_part)
+      : shader_(std::move(shader)), what_(what), packed_part_(packed_part) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
     const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
@@ -32,12 +38,14 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     Nest nest = nest_of_call(call);
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[0], nest, call);
+    if (!plan.packed) return launch_elementwise(stream, plan.pipelines[0], nest, call);
+    return launch_elementwise(stream, plan.pipelines[0], nest, call, kNothingMore, packed_part_);
   }
 
  private:
   const std::string shader_;
   const uint32_t what_;
+  const uint32_t packed_part_;  // elements of a workgroup where all are packed
 };
 
 class Iota : public Operator {
@@ -88,10 +96,11 @@ kit::KernelSpec spec_of(Arguments&&... arguments) {
 
 }  // namespace
 
-void add_elementwise(kit::Kernels& kernels) {
+void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device) {
+  const uint32_t part = device.is_cpu() ? kPackedCpuPart : kPackedPart;
   const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {
     if (kit::in_set(kit::find_op(op)->dtypes, dtype))
-      kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what));
+      kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what, part));
   };
   for_dtypes(kComputed, [&](uint32_t dtype) {
     for (const uint32_t op : kUnaryFloat) add(op, dtype, "unary", op);
@@ -102,11 +111,11 @@ void add_elementwise(kit::Kernels& kernels) {
   });
   for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
     const std::string move = move_name(dtype);
-    kernels.add(BP_OP_COPY, dtype, spec_of<Elementwise>(move, 0u));
-    kernels.add(BP_OP_FILL, dtype, spec_of<Elementwise>(move, 1u));
-    kernels.add(BP_OP_SELECT, dtype, spec_of<Elementwise>(move, 2u));
+    kernels.add(BP_OP_COPY, dtype, spec_of<Elementwise>(move, 0u, part));
+    kernels.add(BP_OP_FILL, dtype, spec_of<Elementwise>(move, 1u, part));
+    kernels.add(BP_OP_SELECT, dtype, spec_of<Elementwise>(move, 2u, part));
     for_dtypes(BP_SET_ALL, [&](uint32_t to) {
-      kernels.add(BP_OP_CAST, dtype, to, spec_of<Elementwise>(shader_name("cast", dtype), to));
+      kernels.add(BP_OP_CAST, dtype, to, spec_of<Elementwise>(shader_name("cast", dtype), to, part));
     });
   });
   kernels.add(BP_OP_PHILOX, BP_U32, spec_of<Philox>());

@@ -72,7 +72,7 @@ void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device) {
 }
 
 void add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
-  add_elementwise(kernels);
+  add_elementwise(kernels, device);
   add_index(kernels);
   add_lanes(kernels);
   add_reduce(kernels);

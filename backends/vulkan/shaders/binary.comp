@@ -4,6 +4,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
+#include "packed.glsl"
+
 #if IS_FLOAT
 #include "activation.glsl"
 #endif
@@ -86,6 +88,23 @@ BITS apply(BITS x, BITS y) {
 #endif
 
 void main() {
+  if (PACKED == 1) {
+    const uint64_t to = params.operands[0].address;
+    const Packed a = packed_operand(1), b = packed_operand(2);
+    const bool aligned = IS_ALIGNED(to, BYTES) && a.aligned && b.aligned;
+    const uint count = params.count;
+    FOR_EACH_FOUR(first, count) {
+      if (aligned && count - first >= FOUR) {
+        const BITS4 x = take_four(a, first), y = take_four(b, first);
+        store_four(to + uint64_t(first) * BYTES, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
+      } else {
+        for (uint i = first; i < min(count, first + FOUR); ++i) {
+          store_bits(to + uint64_t(i) * BYTES, apply(TAKE(a, i), TAKE(b, i)));
+        }
+      }
+    }
+    return;
+  }
   FOR_EACH(index) {
     uint64_t at[3];
     LOCATE(3, at, index);

@@ -5,6 +5,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
+#include "packed.glsl"
+
+#define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 
 // The nearest f32 to magnitude * 2^0, ties to even; what floating-point hardware rounds is not left to it.
 uint f32_of_magnitude(uint64_t magnitude) {
@@ -95,34 +98,37 @@ int64_t integer_of64(uint64_t bits, int64_t low, int64_t high) {
 }
 #endif
 
-void put(uint64_t to, BITS x) {
+// In `wide` where the output has 8 bytes, else in `small`.
+void convert(BITS x, out uint small, out uint64_t wide) {
+  small = 0u;
+  wide = uint64_t(0);
 #if T == T_F64
   const uint sign = uint(x >> 63);
   switch (OP) {
-    case T_BOOL: store8(to, uint((x & 0x7FFFFFFFFFFFFFFFul) != uint64_t(0))); break;
-    case T_U8: store8(to, uint(integer_of64(x, 0l, 255l))); break;
-    case T_I8: store8(to, uint(integer_of64(x, -128l, 127l))); break;
-    case T_I32: store32(to, uint(integer_of64(x, -2147483648l, 2147483647l))); break;
-    case T_U32: store32(to, uint(integer_of64(x, 0l, 4294967295l))); break;
-    case T_I64: store64(to, uint64_t(integer_of64(x, int64_t(0x8000000000000000ul), 0x7FFFFFFFFFFFFFFFl))); break;
-    case T_F16: store16(to, narrow(x, 10, -14, 15, 0x7C00u, sign << 15)); break;
-    case T_BF16: store16(to, narrow(x, 7, -126, 127, 0x7F80u, sign << 15)); break;
-    case T_F32: store32(to, narrow(x, 23, -126, 127, 0x7F800000u, sign << 31)); break;
-    case T_F64: store64(to, x); break;
+    case T_BOOL: small = uint((x & 0x7FFFFFFFFFFFFFFFul) != uint64_t(0)); break;
+    case T_U8: small = uint(integer_of64(x, 0l, 255l)); break;
+    case T_I8: small = uint(integer_of64(x, -128l, 127l)); break;
+    case T_I32: small = uint(integer_of64(x, -2147483648l, 2147483647l)); break;
+    case T_U32: small = uint(integer_of64(x, 0l, 4294967295l)); break;
+    case T_I64: wide = uint64_t(integer_of64(x, int64_t(0x8000000000000000ul), 0x7FFFFFFFFFFFFFFFl)); break;
+    case T_F16: small = narrow(x, 10, -14, 15, 0x7C00u, sign << 15); break;
+    case T_BF16: small = narrow(x, 7, -126, 127, 0x7F80u, sign << 15); break;
+    case T_F32: small = narrow(x, 23, -126, 127, 0x7F800000u, sign << 31); break;
+    case T_F64: wide = x; break;
   }
 #elif IS_FLOAT
   const uint bits = f32_bits(x);
   switch (OP) {
-    case T_BOOL: store8(to, uint((bits & 0x7FFFFFFFu) != 0u)); break;
-    case T_U8: store8(to, uint(integer_of(bits, 0l, 255l))); break;
-    case T_I8: store8(to, uint(integer_of(bits, -128l, 127l))); break;
-    case T_I32: store32(to, uint(integer_of(bits, -2147483648l, 2147483647l))); break;
-    case T_U32: store32(to, uint(integer_of(bits, 0l, 4294967295l))); break;
-    case T_I64: store64(to, uint64_t(integer_of(bits, int64_t(0x8000000000000000ul), 0x7FFFFFFFFFFFFFFFl))); break;
-    case T_F16: store16(to, f16_of_f32(bits)); break;
-    case T_BF16: store16(to, bf16_of_f32(bits)); break;
-    case T_F32: store32(to, bits); break;
-    case T_F64: store64(to, f64_of_f32(bits)); break;
+    case T_BOOL: small = uint((bits & 0x7FFFFFFFu) != 0u); break;
+    case T_U8: small = uint(integer_of(bits, 0l, 255l)); break;
+    case T_I8: small = uint(integer_of(bits, -128l, 127l)); break;
+    case T_I32: small = uint(integer_of(bits, -2147483648l, 2147483647l)); break;
+    case T_U32: small = uint(integer_of(bits, 0l, 4294967295l)); break;
+    case T_I64: wide = uint64_t(integer_of(bits, int64_t(0x8000000000000000ul), 0x7FFFFFFFFFFFFFFFl)); break;
+    case T_F16: small = f16_of_f32(bits); break;
+    case T_BF16: small = bf16_of_f32(bits); break;
+    case T_F32: small = bits; break;
+    case T_F64: wide = f64_of_f32(bits); break;
   }
 #else
   const VALUE value = value_of(x);
@@ -132,10 +138,10 @@ void put(uint64_t to, BITS x) {
   const bool negative = false;
 #endif
   switch (OP) {
-    case T_BOOL: store8(to, uint(value != VALUE(0))); break;
-    case T_U8: case T_I8: store8(to, uint(value)); break;
-    case T_I32: case T_U32: store32(to, uint(value)); break;
-    case T_I64: store64(to, uint64_t(int64_t(value))); break;
+    case T_BOOL: small = uint(value != VALUE(0)); break;
+    case T_U8: case T_I8: small = uint(value); break;
+    case T_I32: case T_U32: small = uint(value); break;
+    case T_I64: wide = uint64_t(int64_t(value)); break;
     default: {
       const uint sign = negative ? 0x80000000u : 0u;
 #if T == T_I64
@@ -144,9 +150,9 @@ void put(uint64_t to, BITS x) {
       const uint64_t magnitude = uint64_t(uint(negative ? VALUE(0) - value : value));
 #endif
       if (OP == T_F64) {
-        store64(to, f64_of_magnitude(magnitude, negative));
+        wide = f64_of_magnitude(magnitude, negative);
       } else if (OP == T_F32) {
-        store32(to, sign | f32_of_magnitude(magnitude));
+        small = sign | f32_of_magnitude(magnitude);
       } else {
         // Rounded once: what lies below the f32 is kept as one sticky bit.
         uint64_t short_magnitude = magnitude;
@@ -157,14 +163,51 @@ void put(uint64_t to, BITS x) {
           short_magnitude = (magnitude >> shift | uint64_t(rest != uint64_t(0))) << shift;
         }
         const uint bits = sign | f32_of_magnitude(short_magnitude);
-        store16(to, OP == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits));
+        small = OP == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits);
       }
     }
   }
 #endif
 }
 
+void put(uint64_t to, BITS x) {
+  uint small;
+  uint64_t wide;
+  convert(x, small, wide);
+  if (OUT_BYTES == 8) store64(to, wide);
+  else if (OUT_BYTES == 4) store32(to, small);
+  else if (OUT_BYTES == 2) store16(to, small);
+  else store8(to, small);
+}
+
+void put_four(uint64_t to, BITS4 x) {
+  uvec4 small;
+  u64vec4 wide;
+  convert(x.x, small.x, wide.x);
+  convert(x.y, small.y, wide.y);
+  convert(x.z, small.z, wide.z);
+  convert(x.w, small.w, wide.w);
+  if (OUT_BYTES == 8) store_four64(to, wide);
+  else if (OUT_BYTES == 4) store_four32(to, small);
+  else if (OUT_BYTES == 2) store_four16(to, small);
+  else store_four8(to, small);
+}
+
 void main() {
+  if (PACKED == 1) {
+    const uint64_t to = params.operands[0].address;
+    const Packed from = packed_operand(1);
+    const bool aligned = IS_ALIGNED(to, OUT_BYTES) && from.aligned;
+    const uint count = params.count;
+    FOR_EACH_FOUR(first, count) {
+      if (aligned && count - first >= FOUR) {
+        put_four(to + uint64_t(first) * OUT_BYTES, take_four(from, first));
+      } else {
+        for (uint i = first; i < min(count, first + FOUR); ++i) put(to + uint64_t(i) * OUT_BYTES, TAKE(from, i));
+      }
+    }
+    return;
+  }
   FOR_EACH(index) {
     uint64_t at[2];
     LOCATE(2, at, index);

@@ -43,23 +43,35 @@ int order_f32(uint bits) {
 #if T == T_BOOL || T == T_U8 || T == T_I8
 #define BYTES 1
 #define BITS uint
+#define BITS4 uvec4
 #define load_bits load8
 #define store_bits store8
+#define load_four load_four8
+#define store_four store_four8
 #elif T == T_F16 || T == T_BF16
 #define BYTES 2
 #define BITS uint
+#define BITS4 uvec4
 #define load_bits load16
 #define store_bits store16
+#define load_four load_four16
+#define store_four store_four16
 #elif T == T_I64 || T == T_F64
 #define BYTES 8
 #define BITS uint64_t
+#define BITS4 u64vec4
 #define load_bits load64
 #define store_bits store64
+#define load_four load_four64
+#define store_four store_four64
 #else
 #define BYTES 4
 #define BITS uint
+#define BITS4 uvec4
 #define load_bits load32
 #define store_bits store32
+#define load_four load_four32
+#define store_four store_four32
 #endif
 
 #if IS_FLOAT

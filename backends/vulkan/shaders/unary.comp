@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
+#include "packed.glsl"
 #if IS_FLOAT
 #include "activation.glsl"
 #endif
@@ -49,6 +50,23 @@ BITS apply(BITS x) {
 #endif
 
 void main() {
+  if (PACKED == 1) {
+    const uint64_t to = params.operands[0].address;
+    const Packed from = packed_operand(1);
+    const bool aligned = IS_ALIGNED(to, BYTES) && from.aligned;
+    const uint count = params.count;
+    FOR_EACH_FOUR(first, count) {
+      if (aligned && count - first >= FOUR) {
+        const BITS4 x = take_four(from, first);
+        store_four(to + uint64_t(first) * BYTES, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
+      } else {
+        for (uint i = first; i < min(count, first + FOUR); ++i) {
+          store_bits(to + uint64_t(i) * BYTES, apply(TAKE(from, i)));
+        }
+      }
+    }
+    return;
+  }
   FOR_EACH(index) {
     uint64_t at[2];
     LOCATE(2, at, index);

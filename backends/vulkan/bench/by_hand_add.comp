@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "by_hand.glsl"
+void main() {
+  for (uint i = gl_GlobalInvocationID.x; i < count; i += gl_NumWorkGroups.x * 128) c[i] = a[i] + b[i];
+}
