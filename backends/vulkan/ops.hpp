@@ -8,6 +8,7 @@ namespace backplane::vulkan {
 
 // Dtypes that kernels compute with; f64 is moved and cast only.
 inline constexpr uint32_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
+inline constexpr uint32_t kFloats = BP_SET_FLOATS & kComputed;
 
 // Most iterations of a loop in a kernel, where the work can be divided: a device may end a kernel that runs for seconds, and
 // Mesa's CPU driver ends every invocation after 65,535 iterations of its loops together.
@@ -56,6 +57,8 @@ void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_index(kit::Kernels& kernels);
 void add_lanes(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels);
+void add_adamw(kit::Kernels& kernels);
+void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

@@ -32,7 +32,9 @@ class Elementwise : public Operator {
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
     const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
-    return {{shader_, {packed ? 1u : 0u, what, 0, 0}}};
+    const uint32_t variant =
+        plan.op->id == BP_OP_GELU ? plan.attributes.as<bp_gelu_attributes>().approximation : uint32_t{0};
+    return {{shader_, {packed ? 1u : 0u, what, variant, 0}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -84,10 +86,11 @@ class Philox : public Operator {
   }
 };
 
-constexpr uint32_t kUnaryFloat[] = {BP_OP_NEG, BP_OP_ABS, BP_OP_FLOOR, BP_OP_RINT, BP_OP_SQRT, BP_OP_RSQRT,
-                                    BP_OP_EXP, BP_OP_LOG, BP_OP_SIN,   BP_OP_COS,  BP_OP_TANH, BP_OP_ERF};
-constexpr uint32_t kBinary[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_REM, BP_OP_MAX,
-                                BP_OP_MIN, BP_OP_AND, BP_OP_OR,  BP_OP_XOR, BP_OP_SHL, BP_OP_SHR};
+constexpr uint32_t kUnaryFloat[] = {BP_OP_NEG,   BP_OP_ABS, BP_OP_FLOOR, BP_OP_RINT, BP_OP_SQRT,
+                                    BP_OP_RSQRT, BP_OP_EXP, BP_OP_LOG,   BP_OP_SIN,  BP_OP_COS,
+                                    BP_OP_TANH,  BP_OP_ERF, BP_OP_GELU,  BP_OP_SILU, BP_OP_SIGMOID};
+constexpr uint32_t kBinary[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_REM, BP_OP_MAX, BP_OP_MIN,
+                                BP_OP_AND, BP_OP_OR,  BP_OP_XOR, BP_OP_SHL, BP_OP_SHR, BP_OP_POW};
 
 template <class Op, class... Arguments>
 kit::KernelSpec spec_of(Arguments&&... arguments) {

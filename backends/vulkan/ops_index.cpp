@@ -33,6 +33,34 @@ class Gather : public Operator {
   const std::string shader_;
 };
 
+// Rows of a table: a gather whose index repeats along them.
+class Embedding : public Operator {
+ public:
+  explicit Embedding(std::string shader) : shader_(std::move(shader)) {}
+  std::vector<Kernel> kernels(const kit::Plan&, bool) const override {
+    return {{shader_, {0, 3, 4, 0}}, {shader_, {0, 3, 8, 0}}};  // by the bytes of an index
+  }
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const kit::View &out = call.out(), &table = call.in(0), &index = call.in(1);
+    Nest nest = Nest::of({&out});
+    NestOperand& rows = nest.operand[nest.operands++];
+    rows = {&index, reinterpret_cast<uint64_t>(index.data), {}};
+    for (uint32_t i = 0; i < index.rank; ++i) rows.strides[i] = index.strides[i] * element_bytes(index);
+    NestOperand& values = nest.operand[nest.operands++];
+    values = {&table, reinterpret_cast<uint64_t>(table.data), {}};
+    values.strides[out.rank - 1] = table.strides[1] * element_bytes(table);
+    nest.merge();
+    const VkPipeline pipeline = plan.pipelines[kit::dtype_bytes(index.dtype) == 8 ? 1 : 0];
+    return launch_elementwise(stream, pipeline, nest, call, [&](Params& params) {
+      params.extra[0] = table.data == nullptr ? 0 : table.shape[0];
+      params.extra[1] = is_immediate(table) ? 0 : table.strides[0] * element_bytes(table);
+    });
+  }
+
+ private:
+  const std::string shader_;
+};
+
 class Scatter : public Operator {
  public:
   explicit Scatter(std::string shader) : shader_(std::move(shader)) {}
@@ -87,6 +115,9 @@ kit::Status no_half_sums(const kit::CheckedDesc& checked, kit::Prepared& prepare
 void add_index(kit::Kernels& kernels) {
   for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
     kernels.add(BP_OP_GATHER, dtype, kit::KernelSpec{.state = std::make_shared<const Gather>(move_name(dtype))});
+  });
+  for_dtypes(BP_SET_FLOATS, [&](uint32_t dtype) {
+    kernels.add(BP_OP_EMBEDDING, dtype, kit::KernelSpec{.state = std::make_shared<const Embedding>(move_name(dtype))});
   });
   for_dtypes(kComputed, [&](uint32_t dtype) {
     kit::KernelSpec spec{.state = std::make_shared<const Scatter>(shader_name("scatter", dtype))};

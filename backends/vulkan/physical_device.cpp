@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "memory.hpp"
+#include "shaders/sizes.h"
 
 namespace backplane::vulkan {
 
@@ -33,6 +34,14 @@ void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
 }
 
+bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
+  constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+  const char* given = std::getenv("BACKPLANE_VULKAN_SUBGROUPS");
+  return (given == nullptr || std::string_view(given) != "off") &&
+         (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+         (subgroups.supportedOperations & kNeeded) == kNeeded && BACKPLANE_GROUP % subgroups.subgroupSize == 0;
+}
+
 }  // namespace
 
 PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice handle) {
@@ -42,8 +51,10 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   auto floats = chained<VkPhysicalDeviceFloatControlsProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, nullptr);
   auto driver = chained<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, &floats);
+  auto subgroups =
+      chained<VkPhysicalDeviceSubgroupProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, &driver);
   auto limits = chained<VkPhysicalDeviceMaintenance3Properties>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &driver);
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &subgroups);
   auto id = chained<VkPhysicalDeviceIDProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, &limits);
   auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &id);
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
@@ -58,6 +69,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.driver = kit::text(driver.driverName, " ", driver.driverInfo);
   out.max_allocation = limits.maxMemoryAllocationSize;
   out.flushes_f32 = floats.shaderDenormPreserveFloat32 == VK_FALSE;
+  out.shuffles = can_shuffle(subgroups);
   out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
   out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);

@@ -20,6 +20,7 @@ struct PhysicalDevice {
   bool timestamps = false;         // on the queue family
   bool flushes_f32 = false;        // arithmetic on f32 may flush subnormals
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
+  bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
   bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for
 
   // Reads all of it; `handle` is usable if `missing` is empty.

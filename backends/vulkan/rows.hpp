@@ -122,6 +122,11 @@ struct RowNest {
   }
 };
 
+// The shader of `family`, for a device with or without subgroups that pass values about.
+inline std::string row_shader(const char* family, uint32_t dtype, const PhysicalDevice& device) {
+  return shader_name(device.shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
+}
+
 // How rows are dealt over threads.
 struct RowDivision {
   uint32_t width = 1;     // threads of a team

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax, log_softmax: operands out, x. softmax_bwd: operands out, dy, y; VARIANT 1: of log_softmax. OP is the operator's id. Of a
+// part are kept the maximum's ordering key and the sum of e^(x - maximum); backward, the sum of dy y, or of dy.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define OPERANDS 3
+#include "rows.glsl"
+#include "dtype.glsl"
+#include "math.glsl"
+
+TEAM_REDUCTION(team_sum, float, sums, added)
+TEAM_REDUCTION(team_max, int, greatest_keys, max)
+
+// Keys order like the numbers (order_f32), NaN above all.
+const int kLeast = int(0x807FFFFFu), kInfinite = 0x7F800000;  // of -inf and inf
+float of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
+
+float x_at(uint i) { return value_of(load_bits(at(1u, i))); }
+
+void put(uint i, float distance, float e, float scale, float logarithm, bool none) {
+  float y = OP == BP_OP_SOFTMAX ? e * scale : distance - logarithm;
+  store_bits(at(0u, i), bits_of(none ? kNaN : y));
+}
+
+void forward() {
+  float held[HELD];
+  int key = kLeast;
+  float sum = 0.0, greatest;
+  if (params.phase == PHASE_JOIN) {
+    if (live) FOR_EACH_PARTIAL(p) key = max(key, int(load32(partial_at(p))));
+    key = team_max(key);
+    greatest = of_key(key);
+    if (live) FOR_EACH_PARTIAL(p) {
+      const int own = int(load32(partial_at(p)));
+      if (own != kLeast) sum += uintBitsToFloat(load32(partial_at(p) + 4ul)) * exp_f32(of_key(own) - greatest);
+    }
+  } else if (holds()) {
+    FOR_EACH_HELD(u, i) {
+      held[u] = i < end ? x_at(i) : -kInfinity;
+      key = max(key, order_f32(floatBitsToUint(held[u])));
+    }
+    key = team_max(key);
+    greatest = of_key(key);
+    FOR_EACH_HELD(u, i) {
+      held[u] -= greatest;
+      const float e = exp_f32(held[u]);
+      if (OP == BP_OP_SOFTMAX) held[u] = e;
+      if (i < end) sum += e;
+    }
+  } else {
+    FOR_EACH_ELEMENT(i) key = max(key, order_f32(f32_bits(load_bits(at(1u, i)))));
+    key = team_max(key);
+    greatest = of_key(key);
+    FOR_EACH_ELEMENT(i) sum += exp_f32(x_at(i) - greatest);
+  }
+  sum = team_sum(sum);
+  if (params.phase == PHASE_PARTS) {
+    if (live && lane == 0u) {
+      store32(own_partial(), uint(key));
+      store32(own_partial() + 4ul, floatBitsToUint(sum));
+    }
+    return;
+  }
+  // Of nothing but -inf, or with inf or NaN: no number.
+  const bool none = key == kLeast || key >= kInfinite;
+  const float scale = 1.0 / sum, logarithm = log_f32(sum);
+  if (holds() && params.phase == PHASE_WHOLE) {
+    FOR_EACH_HELD(u, i) if (i < end) put(i, held[u], held[u], scale, logarithm, none);
+  } else {
+    FOR_EACH_ELEMENT(i) {
+      const float distance = x_at(i) - greatest;
+      put(i, distance, OP == BP_OP_SOFTMAX ? exp_f32(distance) : 0.0, scale, logarithm, none);
+    }
+  }
+}
+
+float y_at(uint i) { return value_of(load_bits(at(2u, i))); }
+
+void put_gradient(uint i, float dy, float y, float total) {
+  const float dx = VARIANT == 1 ? dy - exp_f32(y) * total : y * (dy - total);
+  store_bits(at(0u, i), bits_of(dx));
+}
+
+void backward() {
+  float dy[HELD], y[HELD];
+  float total = 0.0;
+  if (params.phase == PHASE_JOIN) {
+    if (live) FOR_EACH_PARTIAL(p) total += uintBitsToFloat(load32(partial_at(p)));
+  } else if (holds()) {
+    FOR_EACH_HELD(u, i) {
+      dy[u] = i < end ? x_at(i) : 0.0;
+      y[u] = i < end ? y_at(i) : 0.0;
+      total += VARIANT == 1 ? dy[u] : dy[u] * y[u];
+    }
+  } else {
+    FOR_EACH_ELEMENT(i) total += VARIANT == 1 ? x_at(i) : x_at(i) * y_at(i);
+  }
+  total = team_sum(total);
+  if (params.phase == PHASE_PARTS) {
+    if (live && lane == 0u) store32(own_partial(), floatBitsToUint(total));
+  } else if (holds() && params.phase == PHASE_WHOLE) {
+    FOR_EACH_HELD(u, i) if (i < end) put_gradient(i, dy[u], y[u], total);
+  } else {
+    FOR_EACH_ELEMENT(i) put_gradient(i, x_at(i), y_at(i), total);
+  }
+}
+
+void main() {
+  FOR_EACH_ROW {
+    if (OP == BP_OP_SOFTMAX_BWD) backward(); else forward();
+  }
+}
