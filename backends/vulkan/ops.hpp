@@ -56,7 +56,7 @@ constexpr int64_t most_elements(int64_t steps, int64_t per_group = kGroup) {
 void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_index(kit::Kernels& kernels);
 void add_lanes(kit::Kernels& kernels);
-void add_reduce(kit::Kernels& kernels);
+void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_adamw(kit::Kernels& kernels);
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device);

@@ -75,7 +75,7 @@ void add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_elementwise(kernels, device);
   add_index(kernels);
   add_lanes(kernels);
-  add_reduce(kernels);
+  add_reduce(kernels, device);
   add_adamw(kernels);
   add_softmax(kernels, device);
   add_matmul(kernels, device);

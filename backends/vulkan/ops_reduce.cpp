@@ -8,7 +8,7 @@ namespace {
 
 class Reduce : public Operator {
  public:
-  Reduce(std::string shader, uint32_t op) : shader_(std::move(shader)), op_(op) {}
+  Reduce(std::string shader, uint32_t op, bool cpu) : shader_(std::move(shader)), op_(op), cpu_(cpu) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     return {{shader_, {0, op_, plan.dtypes.second, 0}}};
@@ -22,22 +22,24 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    return launch_rows<2>(stream, plan.pipelines[0], nest, accesses_of(call), false, [](RowBlock<2>&) {});
+    return launch_rows<2>(stream, {plan.pipelines[0], false, cpu_}, nest, accesses_of(call), [](RowBlock<2>&) {});
   }
 
  private:
   const std::string shader_;
   const uint32_t op_;
+  const bool cpu_;
 };
 
 }  // namespace
 
-void add_reduce(kit::Kernels& kernels) {
+void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device) {
   for (const uint32_t op :
        {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN, BP_OP_ARGMAX, BP_OP_ARGMIN}) {
     for_dtypes(kComputed & kit::find_op(op)->dtypes, [&](uint32_t dtype) {
-      kernels.add(op, dtype,
-                  kit::KernelSpec{.state = std::make_shared<const Reduce>(shader_name("reduce", dtype), op)});
+      kernels.add(
+          op, dtype,
+          kit::KernelSpec{.state = std::make_shared<const Reduce>(shader_name("reduce", dtype), op, device.is_cpu())});
     });
   }
 }

@@ -8,7 +8,7 @@ namespace {
 
 class Softmax : public Operator {
  public:
-  explicit Softmax(std::string shader) : shader_(std::move(shader)) {}
+  Softmax(std::string shader, bool cpu) : shader_(std::move(shader)), cpu_(cpu) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
@@ -26,18 +26,20 @@ class Softmax : public Operator {
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    return launch_rows<3>(stream, plan.pipelines[0], nest, accesses_of(call), true, [](RowBlock<3>&) {});
+    return launch_rows<3>(stream, {plan.pipelines[0], true, cpu_}, nest, accesses_of(call), [](RowBlock<3>&) {});
   }
 
  private:
   const std::string shader_;
+  const bool cpu_;
 };
 
 }  // namespace
 
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{.state = std::make_shared<const Softmax>(row_shader("softmax", dtype, device))};
+    const kit::KernelSpec spec{
+        .state = std::make_shared<const Softmax>(row_shader("softmax", dtype, device), device.is_cpu())};
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) kernels.add(op, dtype, spec);
   });
 }

@@ -71,22 +71,24 @@ void RowNest::merge() {
   }
 }
 
-RowDivision RowDivision::of(const RowNest& nest) {
+RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
   constexpr int64_t kHeld = BACKPLANE_ROW_HELD;
   constexpr int64_t kMostEach =
       1024;  // elements of a part for a thread: three times those, in up to nine dimensions, is
              // below what Mesa's CPU driver ends an invocation after
-  constexpr int64_t kLeastEach = 32;  // below, a second dispatch costs more than threads without work
-  constexpr int64_t kEnough = 128;    // groups that keep a large device busy
-  constexpr int64_t kAcross = 65536;  // elements; longer rows are shared even if neighbours lie far apart
+  constexpr int64_t kLeastEach = 32;      // below, a second dispatch costs more than threads without work
+  const int64_t enough = cpu ? 16 : 128;  // groups that keep a large device busy
+  constexpr int64_t kAcross = 65536;      // elements; longer rows are shared even if neighbours lie far apart
+  constexpr int64_t kMany = 64;           // rows that a CPU has work enough with
   const auto divided = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
 
   const int64_t rows = nest.rows(), length = nest.length();
   const int64_t* strides = nest.operand[1].strides;
   const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
   // Where neighbouring rows lie closer than the elements of one, each thread has a row of its own.
-  const bool across = nest.outer_rank > 0 && nest.inner_rank > 0 && length <= kAcross &&
+  const bool closer = nest.outer_rank > 0 && nest.inner_rank > 0 &&
                       stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+  const bool across = length <= kAcross && (cpu ? closer || rows >= kMany || length <= kGroup : closer);
   RowDivision out;
   if (!across) {
     const int64_t threads = std::clamp<int64_t>(divided(length, kHeld), 1, kGroup);
@@ -95,8 +97,8 @@ RowDivision RowDivision::of(const RowNest& nest) {
   const int64_t width = out.width, teams = kGroup / width;
   const int64_t each = divided(length, width), groups = divided(rows, teams);
   int64_t parts = divided(each, kMostEach);
-  if (groups < kEnough)
-    parts = std::max(parts, std::min(each / kLeastEach, divided(kEnough, std::max<int64_t>(groups, 1))));
+  if (groups < enough)
+    parts = std::max(parts, std::min(each / kLeastEach, divided(enough, std::max<int64_t>(groups, 1))));
   out.chunk = parts > 1 ? divided(divided(length, parts), width) * width : length;
   out.joined = 0;
   (void)nest.for_lengths(kMostLength, [&](const RowNest& slice, int64_t) {

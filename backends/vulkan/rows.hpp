@@ -134,7 +134,8 @@ struct RowDivision {
   int64_t joined = 1;     // parts of a row
   int64_t most_rows = 1;  // of a dispatch
 
-  static RowDivision of(const RowNest& nest);
+  // `cpu`: barriers cost far more than memory that is read apart.
+  static RowDivision of(const RowNest& nest, bool cpu);
   int64_t parts_of(int64_t length) const {
     return std::max<int64_t>((length + chunk - 1) / std::max<int64_t>(chunk, 1), 1);
   }
@@ -151,17 +152,22 @@ struct RowWork {
   int64_t parts, chunk, first_part, first_element;
 };
 
-// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `applies`: it goes through the elements again
-// once it knows what it found in all of them, else it ends with that. `more(block)` writes the kernel's own numbers.
+struct RowKernel {
+  VkPipeline pipeline;
+  bool applies;  // goes through the elements again once it knows what it found in all of them, else it ends with that
+  bool cpu;      // of the device
+};
+
+// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
 template <uint32_t Operands, class More>
-kit::Status launch_rows(Stream& stream, VkPipeline pipeline, const RowNest& nest, Accesses accesses, bool applies,
+kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& nest, Accesses accesses,
                         const More& more) {
   using Block = RowBlock<Operands>;
   if (nest.rows() == 0) return {};
-  const RowDivision division = RowDivision::of(nest);
+  const RowDivision division = RowDivision::of(nest, kernel.cpu);
   const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
     const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>({pipeline, {groups_for(threads), 1, 1}, accesses},
+    return stream.dispatch<Block>({kernel.pipeline, {groups_for(threads), 1, 1}, accesses},
                                   [&](Block& block, uint64_t address) {
                                     rows.fill(block, address);
                                     block.phase = work.phase;
@@ -194,7 +200,7 @@ kit::Status launch_rows(Stream& stream, VkPipeline pipeline, const RowNest& nest
     };
     kit::Status status = each_part(Block::kParts);
     if (!status.ok()) return status;
-    return applies ? each_part(Block::kJoin) : enqueue(rows, {Block::kJoin, kGroup, 1, 0, 0, 0});
+    return kernel.applies ? each_part(Block::kJoin) : enqueue(rows, {Block::kJoin, kGroup, 1, 0, 0, 0});
   });
 }
 
