@@ -77,6 +77,7 @@ void add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_lanes(kernels);
   add_reduce(kernels, device);
   add_adamw(kernels);
+  add_norm(kernels, device);
   add_softmax(kernels, device);
   add_matmul(kernels, device);
 }

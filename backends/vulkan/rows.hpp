@@ -141,8 +141,6 @@ struct RowDivision {
   }
 };
 
-// Bytes of the stream's scratch memory that hold partials, at its beginning. What lies behind is the kernels' own.
-inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
 kit::Status no_room_for_partials(const RowNest& nest);
 
 // What a dispatch is told beside the nest.
@@ -152,10 +150,15 @@ struct RowWork {
   int64_t parts, chunk, first_part, first_element;
 };
 
+enum class RowPasses {
+  kReduce,  // through the elements, and ends with what it found in all of them
+  kTwice,   // through the elements, then, knowing that, again
+  kOnce,    // elements are independent
+};
 struct RowKernel {
   VkPipeline pipeline;
-  bool applies;  // goes through the elements again once it knows what it found in all of them, else it ends with that
-  bool cpu;      // of the device
+  RowPasses passes;
+  bool cpu;  // of the device
 };
 
 // Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
@@ -186,9 +189,10 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
       return enqueue(rows, {Block::kWhole, division.width, 1, division.chunk, 0, 0});
     });
   }
+  const bool once = kernel.passes == RowPasses::kOnce;
   const auto bytes = static_cast<uint64_t>(division.joined) * BACKPLANE_ROW_PARTIAL;
-  if (bytes > kPartialBytes) return no_room_for_partials(nest);
-  accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
+  if (bytes > Stream::kScratchBytes) return no_room_for_partials(nest);
+  if (!once) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
   return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
     const auto each_part = [&](uint32_t phase) {
       int64_t first_part = 0;
@@ -198,9 +202,11 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
         return enqueue(slice, {phase, division.width, parts, division.chunk, before, first});
       });
     };
+    if (once) return each_part(Block::kWhole);
     kit::Status status = each_part(Block::kParts);
     if (!status.ok()) return status;
-    return kernel.applies ? each_part(Block::kJoin) : enqueue(rows, {Block::kJoin, kGroup, 1, 0, 0, 0});
+    return kernel.passes == RowPasses::kTwice ? each_part(Block::kJoin)
+                                              : enqueue(rows, {Block::kJoin, kGroup, 1, 0, 0, 0});
   });
 }
 

@@ -90,6 +90,8 @@ bool holds() { return params.chunk <= params.width * HELD; }
 // Where a part of this row lies in partials.
 uint64_t partial_at(uint which) { return params.partials + uint64_t(row * params.joined + which) * BACKPLANE_ROW_PARTIAL; }
 uint64_t own_partial() { return partial_at(params.first_part + part); }
+float partial_number(uint which, uint place) { return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place))); }
+void put_partial(uint place, float number) { store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number)); }
 #define FOR_EACH_PARTIAL(p) for (uint p = lane; p < params.joined; p += params.width)
 
 // NAME(x): JOIN over the team's threads, for each of them. By shuffles within subgroups, else by a tree in shared memory.

@@ -32,7 +32,7 @@ void forward() {
     greatest = of_key(key);
     if (live) FOR_EACH_PARTIAL(p) {
       const int own = int(load32(partial_at(p)));
-      if (own != kLeast) sum += uintBitsToFloat(load32(partial_at(p) + 4ul)) * exp_f32(of_key(own) - greatest);
+      if (own != kLeast) sum += partial_number(p, 1u) * exp_f32(of_key(own) - greatest);
     }
   } else if (holds()) {
     FOR_EACH_HELD(u, i) {
@@ -57,7 +57,7 @@ void forward() {
   if (params.phase == PHASE_PARTS) {
     if (live && lane == 0u) {
       store32(own_partial(), uint(key));
-      store32(own_partial() + 4ul, floatBitsToUint(sum));
+      put_partial(1u, sum);
     }
     return;
   }
@@ -85,7 +85,7 @@ void backward() {
   float dy[HELD], y[HELD];
   float total = 0.0;
   if (params.phase == PHASE_JOIN) {
-    if (live) FOR_EACH_PARTIAL(p) total += uintBitsToFloat(load32(partial_at(p)));
+    if (live) FOR_EACH_PARTIAL(p) total += partial_number(p, 0u);
   } else if (holds()) {
     FOR_EACH_HELD(u, i) {
       dy[u] = i < end ? x_at(i) : 0.0;
@@ -97,7 +97,7 @@ void backward() {
   }
   total = team_sum(total);
   if (params.phase == PHASE_PARTS) {
-    if (live && lane == 0u) store32(own_partial(), floatBitsToUint(total));
+    if (live && lane == 0u) put_partial(0u, total);
   } else if (holds() && params.phase == PHASE_WHOLE) {
     FOR_EACH_HELD(u, i) if (i < end) put_gradient(i, dy[u], y[u], total);
   } else {
