@@ -22,7 +22,8 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    return launch_rows<2>(stream, {plan.pipelines[0], RowPasses::kReduce, cpu_}, nest, accesses_of(call), [](RowBlock<2>&) {});
+    return launch_rows<2>(stream, {plan.pipelines[0], RowPasses::kReduce, cpu_}, nest, accesses_of(call),
+                          [](RowBlock<2>&) {});
   }
 
  private:

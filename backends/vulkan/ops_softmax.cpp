@@ -26,7 +26,8 @@ class Softmax : public Operator {
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    return launch_rows<3>(stream, {plan.pipelines[0], RowPasses::kTwice, cpu_}, nest, accesses_of(call), [](RowBlock<3>&) {});
+    return launch_rows<3>(stream, {plan.pipelines[0], RowPasses::kTwice, cpu_}, nest, accesses_of(call),
+                          [](RowBlock<3>&) {});
   }
 
  private:
