@@ -114,21 +114,13 @@ void run(const Call& call) {
   });
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
-  Status status = want_one_dtype(checked, checked.desc.inputs[0].dtype);
-  if (!status.ok()) return status;
-  prepared.any_size = true;
-  return {};
-}
-
 }  // namespace
 
 void add_adamw(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     const AdamwRow row = HWY_DYNAMIC_DISPATCH(find_adamw)(dtype);
     if (row == nullptr) continue;
-    kernels.add(BP_OP_ADAMW, dtype,
-                {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<AdamwRow>(row)});
+    kernels.add(BP_OP_ADAMW, dtype, {.run = run, .dense = true, .state = std::make_shared<AdamwRow>(row)});
   }
 }
 

@@ -128,18 +128,19 @@ class Attention {
   void hide(float* row, int64_t b, int64_t h, int64_t query, int64_t begin, int64_t length) const {
     if (mask_ != nullptr) {
       const int64_t bytes = static_cast<int64_t>(dtype_bytes(mask_->dtype));
+      const int64_t across = mask_->strides[3];
       const std::byte* at =
-          mask_->data + (b * mask_->strides[0] + h * mask_->strides[1] + query * mask_->strides[2]) * bytes;
-      for (int64_t j = 0; j < length; ++j) {
-        const std::byte* from = at + (begin + j) * mask_->strides[3] * bytes;
-        if (mask_->dtype == BP_BOOL) {
-          if (*from == std::byte{0}) row[j] = kNothing;
-        } else {
-          float added;
-          const void* in[] = {from};
-          widen_ == nullptr ? void(std::memcpy(&added, from, sizeof(added))) : widen_(in, &added, 1);
-          row[j] += added;
-        }
+          mask_->data +
+          (b * mask_->strides[0] + h * mask_->strides[1] + query * mask_->strides[2] + begin * across) * bytes;
+      if (mask_->dtype == BP_BOOL) {
+        const auto apply = [&](int64_t step) {
+          for (int64_t j = 0; j < length; ++j) row[j] = at[j * step] == std::byte{0} ? kNothing : row[j];
+        };
+        across == 1 ? apply(1) : apply(across);
+      } else {
+        float room[kKeys];
+        const float* added = widened(at, across, length, room);
+        for (int64_t j = 0; j < length; ++j) row[j] += added[j];
       }
     }
     if (attributes_.causal == 0) return;
@@ -147,21 +148,46 @@ class Attention {
     for (int64_t j = std::max<int64_t>(0, last + 1 - begin); j < length; ++j) row[j] = kNothing;
   }
 
+  // `count` elements of the dtype of q, `across` apart, as packed f32: where they are or in `room`.
+  const float* widened(const std::byte* at, int64_t across, int64_t count, float* room) const {
+    if (across == 1) {
+      if (widen_ == nullptr) return reinterpret_cast<const float*>(at);
+      const void* in[] = {at};
+      widen_(in, room, count);
+      return room;
+    }
+    const int64_t step = across * static_cast<int64_t>(dtype_bytes(q_.dtype));
+    for (int64_t j = 0; j < count; ++j) {
+      const void* in[] = {at + j * step};
+      widen_ == nullptr ? void(std::memcpy(room + j, in[0], sizeof(float))) : widen_(in, room + j, 1);
+    }
+    return room;
+  }
+
+  // Packed f32 to elements of the dtype of y, `across` apart.
+  void narrowed(const float* from, int64_t count, std::byte* to, int64_t across) const {
+    const auto bytes = static_cast<int64_t>(dtype_bytes(y_.dtype));
+    const int64_t run = across == 1 ? count : 1;
+    for (int64_t e = 0; e < count; e += run) {
+      const void* in[] = {from + e};
+      std::byte* at = to + e * across * bytes;
+      narrow_ == nullptr ? void(std::memcpy(at, from + e, static_cast<std::size_t>(run) * sizeof(float)))
+                         : narrow_(in, at, run);
+    }
+  }
+
   void finish(int64_t b, int64_t h, int64_t query, float greatest, double total, float* sums) const {
-    const int64_t bytes = static_cast<int64_t>(dtype_bytes(y_.dtype));
-    const auto put = [&](const View& view, int64_t e, const float* value) {
-      const int64_t last = view.rank == 4 ? e * view.strides[3] : 0;
-      std::byte* to = view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2] + last) * bytes;
-      const void* in[] = {value};
-      narrow_ == nullptr ? void(std::memcpy(to, value, sizeof(float))) : narrow_(in, to, 1);
+    const auto bytes = static_cast<int64_t>(dtype_bytes(y_.dtype));
+    const auto place = [&](const View& view) {
+      return view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2]) * bytes;
     };
     const bool nothing = greatest == kNothing;
     steps_.scale(sums, width(), nothing ? 0.0f : static_cast<float>(1 / total));
     if (nothing) std::fill_n(sums, width(), 0.0f);
-    for (int64_t e = 0; e < width(); ++e) put(y_, e, sums + e);
+    if (width() != 0) narrowed(sums, width(), place(y_), y_.strides[3]);
     if (log_sums_ != nullptr) {
       const float log_sum = nothing ? kNothing : static_cast<float>(static_cast<double>(greatest) + std::log(total));
-      put(*log_sums_, 0, &log_sum);
+      narrowed(&log_sum, 1, place(*log_sums_), 1);
     }
   }
 
@@ -189,29 +215,11 @@ void run(const Call& call) {
   }
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
-  const bp_op_desc& desc = checked.desc;
-  const bp_tensor_desc &q = desc.inputs[0], &k = desc.inputs[1], &v = desc.inputs[2], &y = desc.outputs[0];
-  const uint32_t dtype = q.dtype;
-  const auto has = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
-  if (q.rank != 4 || k.rank != 4 || v.rank != 4 || y.rank != 4 || k.shape[1] == 0 || q.shape[1] % k.shape[1] != 0) {
-    return invalid_argument("attention: q, k, v and y have rank 4, and the groups of k divide the heads of q");
-  }
-  const bool one_dtype = k.dtype == dtype && v.dtype == dtype && y.dtype == dtype &&
-                         (!has(3) || desc.inputs[3].dtype == dtype || desc.inputs[3].dtype == BP_BOOL) &&
-                         (desc.output_count < 2 || desc.outputs[1].dtype == dtype || desc.outputs[1].dtype == 0);
-  if (!one_dtype)
-    return unsupported("attention: a mixture of dtypes is not here; cast to one, or let core decompose it");
-  prepared.any_size = true;
-  return {};
-}
-
 }  // namespace
 
 void add_attention(Kernels& kernels) {
   if (softmax_steps().scale == nullptr) return;
-  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16})
-    kernels.add(BP_OP_ATTENTION, dtype, {.run = run, .prepare = prepare});
+  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) kernels.add(BP_OP_ATTENTION, dtype, run);
 }
 
 }  // namespace backplane::onednn

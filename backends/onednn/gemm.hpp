@@ -27,6 +27,8 @@ struct GemmFactor {
 };
 
 inline constexpr int64_t kExactDepth = 512;
+// Multiplications of oneDNN that are worth a team: a tenth of a millisecond.
+inline constexpr int64_t kTeamWork = int64_t{1} << 24;
 
 // One file, compiled once a vector target.
 GemmKernels gemm_kernels();

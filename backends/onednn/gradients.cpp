@@ -69,8 +69,9 @@ void run_norm_bwd(const Call& call) {
     if (rstd != nullptr) found.rstd = load_statistic(*rstd, r);
     return found;
   };
-  auto* kept = reinterpret_cast<Moments*>(call.workspace);  // null where no columns are summed
-  if (kept != nullptr) {
+  Moments* kept = nullptr;  // of all rows, where columns are summed
+  if (dgamma != nullptr || dbeta != nullptr) {
+    kept = reinterpret_cast<Moments*>(call.scratch->get(static_cast<std::size_t>(rows) * sizeof(Moments)));
     each_row(rows, length, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) kept[r] = moments_of(r);
     });
@@ -98,16 +99,7 @@ Status prepare_norm_bwd(const CheckedDesc& checked, Prepared& prepared) {
   Status status = want_trailing_axes(checked, desc.inputs[1], attributes.axes);
   if (!status.ok()) return status;
   prepared.state = std::make_shared<NormBwd>(norm_bwd(attributes.norm == BP_NORM_LAYER, desc.inputs[0].dtype));
-  const auto wanted = [&](uint32_t i) { return i < desc.output_count && desc.outputs[i].dtype != 0; };
-  if (!wanted(1) && !wanted(2)) {
-    prepared.any_size = true;
-    return {};
-  }
-  int64_t rows = 1;
-  for (uint32_t d = 0; d < desc.inputs[1].rank; ++d) {
-    if ((attributes.axes >> d & 1u) == 0) rows *= desc.inputs[1].shape[d];
-  }
-  prepared.workspace_bytes = static_cast<uint64_t>(std::max<int64_t>(rows, 1)) * sizeof(Moments);
+  prepared.any_size = true;
   return {};
 }
 

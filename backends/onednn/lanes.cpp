@@ -5,6 +5,7 @@
 
 #include <backplane/kit/plan.hpp>
 #include <backplane/kit/types.hpp>
+#include <limits>
 
 #include "ops.hpp"
 #include "packed.hpp"
@@ -45,10 +46,19 @@ void store_statistic(const View& out, int64_t row, double value) {
   }
 }
 
+// Of rows without elements: 0 / 0, as what core makes of them.
+void store_no_statistics(const Call& call) {
+  for (const View& out : call.outputs.subspan(1)) {
+    for (int64_t i = 0; out.dtype != 0 && i < out.elements(); ++i) {
+      store_statistic(out, i, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+}
+
 void run_norm(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   const int64_t elements = x.elements();
-  if (elements == 0) return;
+  if (elements == 0) return store_no_statistics(call);
   const bool centred = call.op->id == BP_OP_LAYER_NORM;
   const auto& attributes = call.attributes<bp_norm_attributes>();
   const int64_t length = row_length(x, attributes.axes);
@@ -80,7 +90,7 @@ Status prepare_norm(const CheckedDesc& checked, Prepared& prepared) {
 void run_group(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   const int64_t elements = x.elements();
-  if (elements == 0) return;
+  if (elements == 0) return store_no_statistics(call);
   const auto& attributes = call.attributes<bp_group_norm_attributes>();
   const int64_t groups = attributes.groups, channels = x.shape[1] / groups;
   const int64_t length = elements / (x.shape[0] * groups), bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
@@ -103,13 +113,6 @@ void run_group(const Call& call) {
   });
 }
 
-Status prepare_group(const CheckedDesc& checked, Prepared& prepared) {
-  Status status = want_one_dtype(checked, checked.desc.inputs[0].dtype);
-  if (!status.ok()) return status;
-  prepared.any_size = true;
-  return {};
-}
-
 }  // namespace
 
 void add_lanes(Kernels& kernels) {
@@ -122,7 +125,7 @@ void add_lanes(Kernels& kernels) {
     add(BP_OP_SOFTMAX, run_softmax, prepare_softmax, softmax_row(false, dtype));
     add(BP_OP_LOG_SOFTMAX, run_softmax, prepare_softmax, softmax_row(true, dtype));
     add(BP_OP_LAYER_NORM, run_norm, prepare_norm, norm_row(true, dtype));
-    add(BP_OP_GROUP_NORM, run_group, prepare_group, group_row(dtype));
+    add(BP_OP_GROUP_NORM, run_group, nullptr, group_row(dtype));
     add(BP_OP_RMS_NORM, run_norm, prepare_norm, norm_row(false, dtype));
   }
 }

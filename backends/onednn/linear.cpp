@@ -13,8 +13,6 @@ using namespace kit;
 using dnnl_api::Md;
 using dnnl_api::Type;
 
-constexpr int64_t kTeamWork = int64_t{1} << 24;  // multiplications that are worth a team
-
 struct Linear {
   Linear(const dnnl::matmul::primitive_desc& desc, const Md& bias, RowKernel last, uint64_t sums, int team)
       : product(dnnl::matmul(desc), arguments(desc, bias), desc.scratchpad_desc(), team),
@@ -75,13 +73,6 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
   const uint32_t activation = checked.attributes.as<bp_linear_attributes>().activation;
   const bool has_bias = desc.input_count > 2 && desc.inputs[2].dtype != 0;
-  if (x.rank == 0 || w.rank != 2 || y.rank != x.rank || x.shape[x.rank - 1] != w.shape[1] ||
-      y.shape[y.rank - 1] != w.shape[0]) {
-    return invalid_argument("linear: the shapes do not fit; legal is x[..,K], w[N,K], bias[N] to y[..,N]");
-  }
-  if (w.dtype != x.dtype || y.dtype != x.dtype || (has_bias && desc.inputs[2].dtype != x.dtype)) {
-    return unsupported("linear: a mixture of dtypes is not here; cast to one, or let core decompose it");
-  }
   int64_t rows = 1;
   for (uint32_t d = 0; d + 1 < x.rank; ++d) rows *= x.shape[d];
   const int64_t cols = w.shape[0], depth = w.shape[1];

@@ -20,8 +20,7 @@ using dnnl_api::Type;
 
 // oneDNN 2.6 takes i8 x i8 as u8 x i8 and a correction, which it adds in f32: exact while all sums are below 2^24. What is deeper is shifted here.
 constexpr int64_t kExactDepthOfI8 = 512;
-constexpr int64_t kFewRows = 16;                 // up to so many the plugin's own kernels are as fast
-constexpr int64_t kTeamWork = int64_t{1} << 24;  // multiplications that are worth a team: a tenth of a millisecond
+constexpr int64_t kFewRows = 16;  // up to so many the plugin's own kernels are as fast
 
 // A batch of matrices; a stride of 0 repeats one matrix.
 struct Matrices {

@@ -13,7 +13,7 @@ namespace backplane::onednn {
 template <class Body>
 void each_row(int64_t rows, int64_t length, const Body& body) {
   constexpr int64_t kGrain = int64_t{1} << 16;  // elements that are worth a thread
-  parallel(rows * length, kGrain, [&](int part, int parts) noexcept {
+  parallel(std::min(rows * length / kGrain, rows), 1, [&](int part, int parts) noexcept {
     const Range range = range_of(rows, part, parts);
     if (range.begin < range.end) body(range.begin, range.end);
   });
@@ -34,19 +34,7 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
                           " is not here, the last one is; permute, or let core decompose it");
 }
 
-// UNSUPPORTED unless all operands are of one dtype or absent.
-inline kit::Status want_one_dtype(const kit::CheckedDesc& checked, uint32_t dtype) {
-  const bp_op_desc& desc = checked.desc;
-  const auto fits = [&](const bp_tensor_desc& view) { return view.dtype == dtype || view.dtype == 0; };
-  if (std::all_of(desc.inputs, desc.inputs + desc.input_count, fits) &&
-      std::all_of(desc.outputs, desc.outputs + desc.output_count, fits)) {
-    return {};
-  }
-  return kit::unsupported(checked.op->name,
-                          ": operands of several dtypes are not here; cast to one, or let core decompose it");
-}
-
-// The same, and unless `axes` are trailing ones of x.
+// UNSUPPORTED unless `axes` are trailing ones of x.
 inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_tensor_desc& x, uint32_t axes) {
   const uint32_t all = (1u << x.rank) - 1;
   uint32_t trailing = 0;  // the least trailing set that holds `axes`
@@ -55,7 +43,7 @@ inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_
     return kit::unsupported(checked.op->name, ": the axes mask ", axes, " of rank ", uint32_t{x.rank},
                             " is not here, trailing axes are; permute, or let core decompose it");
   }
-  return want_one_dtype(checked, x.dtype);
+  return {};
 }
 
 }  // namespace backplane::onednn

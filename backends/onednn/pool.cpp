@@ -22,12 +22,14 @@ namespace backplane::onednn {
 struct PoolRows {
   // joined[i] = the join of lines[..][i], and of joined[i] itself if `more`; of at least one line
   void (*lines)(float* joined, const void* const* lines, int64_t line_count, bool more, int64_t count);
-  // out[i] = the join of `kernel` taps of line, the first at i * stride, `dilation` apart; `count` is a multiple of
-  // kPoolStep, and the line reaches as far
+  // out[i] = the join of `kernel` taps of line, the first at i * stride, `dilation` apart. With strides of kPoolStrides and
+  // less, line and out reach as far as `count` in whole kPoolSteps does
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
-  void (*divide)(float* out, const float* columns, float lines, int64_t count);  // by columns[i] * lines; likewise
+  // by columns[i] * lines; out and columns reach as far as `count` in whole kPoolSteps
+  void (*divide)(float* out, const float* columns, float lines, int64_t count);
 };
-inline constexpr int64_t kPoolStep = 16;  // elements of the widest vectors, which have 64 bytes
+inline constexpr int64_t kPoolStep = 16;    // elements of the widest vectors, which have 64 bytes
+inline constexpr int64_t kPoolStrides = 2;  // that vectors take
 
 }  // namespace backplane::onednn
 #endif
@@ -144,6 +146,7 @@ struct Window {
       dilation[shift + d] = attributes.dilation[d];
       begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
     }
+    for (int d = 0; d < 3; ++d) stride[d] = result[d] == 1 ? 1 : stride[d];  // of one place, it says nothing
   }
   // The taps along a dimension that see the image, for a place in the result.
   struct Taps {
@@ -158,8 +161,9 @@ struct Window {
   // Of a line of the result in whole vectors, and of the line that it is made from.
   int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
   int64_t padded_line() const {
-    const int64_t reach = stride[2] * steps() + (kernel[2] - 1) * dilation[2];
-    return std::max(begin[2] + image[2] + end[2], reach);
+    const int64_t padded = begin[2] + image[2] + end[2];
+    if (stride[2] > kPoolStrides) return padded;
+    return std::max(padded, stride[2] * steps() + (kernel[2] - 1) * dilation[2]);
   }
   int64_t plane() const { return image[0] * image[1] * image[2]; }
   int64_t results() const { return result[0] * result[1] * result[2]; }
@@ -182,6 +186,7 @@ class Lines {
         columns_(out_ + window.steps()),
         empty_(average_ ? 0 : -std::numeric_limits<float>::infinity()) {
     std::fill_n(line_, window.padded_line(), empty_);
+    std::fill_n(out_, window.steps(), 0.0f);
     for (int64_t i = 0; i < window.steps(); ++i) {
       const auto taps = window.taps(2, std::min(i, window.result[2] - 1));
       columns_[i] = static_cast<float>(counts_padding_ ? window.kernel[2] : taps.last - taps.first);
@@ -211,12 +216,12 @@ class Lines {
     }
     join();
     if (!more) std::fill_n(middle, window_.image[2], empty_);
-    const int64_t count = window_.result[2], steps = window_.steps();
-    rows_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], steps);
+    const int64_t count = window_.result[2];
+    rows_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], count);
     if (average_) {
       const int64_t lines = counts_padding_ ? window_.kernel[0] * window_.kernel[1]
                                             : (slices.last - slices.first) * (rows.last - rows.first);
-      rows_.divide(out_, columns_, static_cast<float>(lines), steps);
+      rows_.divide(out_, columns_, static_cast<float>(lines), count);
     }
     std::byte* to = y_.data + ((plane * window_.result[0] + slice) * window_.result[1] + row) * count * bytes_;
     const void* in[] = {out_};
@@ -294,12 +299,8 @@ void run_indexed(const Call& call) {
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
-  const uint32_t rank = checked.attributes.as<bp_pool_attributes>().spatial_rank, dtype = desc.inputs[0].dtype;
+  const uint32_t dtype = desc.inputs[0].dtype;
   const bool indexed = desc.output_count > 1 && desc.outputs[1].dtype != 0;
-  if (desc.inputs[0].rank != rank + 2 || desc.outputs[0].rank != rank + 2 || desc.outputs[0].dtype != dtype ||
-      (indexed && desc.outputs[1].dtype != BP_I32)) {
-    return unsupported(checked.op->name, ": operands other than x[N,C,..], y of its dtype and i32 places are not here");
-  }
   prepared.any_size = true;
   if (indexed) {
     prepared.run = dtype == BP_F32 ? run_indexed<float> : dtype == BP_F16 ? run_indexed<f16> : run_indexed<bf16>;

@@ -4,9 +4,6 @@
 #include "quantized.hpp"
 
 #include <atomic>
-#include <functional>
-#include <numeric>
-#include <span>
 #include <stdexcept>
 
 #include "ops.hpp"
@@ -23,28 +20,6 @@ constexpr int64_t kFewRows = 16;  // up to here a row of weights meets the rows 
 // A tile of weights: its f32 lie in the second-level cache. Of few rows whole ones; of many, parts that a product packs.
 constexpr int64_t kFewColumns = 16, kManyColumns = 128, kManyDepth = 512;
 constexpr int64_t kGrain = int64_t{1} << 18;  // weights that are worth a thread
-
-// What is wrong with the shapes of views or descriptors, null if nothing is. A plan serves every size: each run asks again.
-template <class Operand>
-const char* misfit(std::span<const Operand> in, const Operand& y, const bp_quantized_matmul_attributes& attributes) {
-  const Operand &a = in[0], &w = in[1];
-  const int64_t depth = a.rank == 0 ? 0 : a.shape[a.rank - 1];
-  const int64_t packed = attributes.weight_bits == 4 ? (depth + 1) / 2 : depth;
-  if (a.rank == 0 || w.rank != 2 || y.rank != a.rank || w.shape[1] != packed || y.shape[y.rank - 1] != w.shape[0] ||
-      !std::equal(a.shape, a.shape + a.rank - 1, y.shape)) {
-    return "the shapes do not fit; legal is a[..,K], w[N,K] or [N,K/2] to y[..,N]";
-  }
-  const auto count = [&](std::size_t i) {
-    return std::accumulate(in[i].shape, in[i].shape + in[i].rank, int64_t{1}, std::multiplies<>());
-  };
-  const int64_t cols = w.shape[0],
-                blocks = attributes.block == 0 ? 1 : (depth + attributes.block - 1) / attributes.block;
-  for (const std::size_t i : {2u, 3u}) {
-    if (i >= in.size() || in[i].dtype == 0 || count(i) == 1 || count(i) == cols || count(i) == cols * blocks) continue;
-    return "scales and zero points of the weight are one, [N] or [N,blocks]";
-  }
-  return in.size() > 6 && in[6].dtype != 0 && count(6) != cols ? "the bias is [N]" : nullptr;
-}
 
 struct Problem {
   explicit Problem(const Call& call)
@@ -172,9 +147,6 @@ class Product {
 };
 
 void run(const Call& call) {
-  if (const char* why = misfit(call.inputs, call.out(), call.attributes<bp_quantized_matmul_attributes>())) {
-    throw std::invalid_argument(why);
-  }
   const Problem problem(call);
   if (problem.rows == 0 || problem.cols == 0) return;
   const int64_t elements = problem.rows * problem.depth, room = Product::room(problem);
@@ -184,8 +156,13 @@ void run(const Call& call) {
       call.scratch->get(static_cast<std::size_t>(widened + team_size() * room) * sizeof(float)));
   const float* a = problem.a.as<float>();
   if (!wide) {
-    const void* in[] = {problem.a.data};
-    cast_row(problem.a.dtype, BP_F32)(in, memory, elements);
+    const Row widen = cast_row(problem.a.dtype, BP_F32);
+    const auto bytes = static_cast<int64_t>(dtype_bytes(problem.a.dtype));
+    parallel(elements, kCheap, [&](int part, int parts) noexcept {
+      const Range range = range_of(elements, part, parts, 64);
+      const void* in[] = {problem.a.data + range.begin * bytes};
+      if (range.begin < range.end) widen(in, memory + range.begin, range.end - range.begin);
+    });
     a = memory;
   }
   const Product work(problem, a);
@@ -199,33 +176,12 @@ void run(const Call& call) {
   }
 }
 
-Status prepare(const CheckedDesc& checked, Prepared& prepared) {
-  const bp_op_desc& desc = checked.desc;
-  const auto& attributes = checked.attributes.as<bp_quantized_matmul_attributes>();
-  const bp_tensor_desc &a = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
-  const bool four = attributes.weight_bits == 4;
-  const auto has = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
-  if ((!four && attributes.weight_bits != 8) || w.dtype != (four ? BP_U8 : BP_I8)) {
-    return invalid_argument("quantized_matmul: weights are i8, or 4 bits in u8; they are ", dtype_name(w.dtype), " of ",
-                            attributes.weight_bits, " bits");
-  }
-  if (const char* why = misfit(std::span(desc.inputs, desc.input_count), y, attributes)) {
-    return invalid_argument("quantized_matmul: ", why);
-  }
-  if (!has(2) || desc.inputs[2].dtype != a.dtype || y.dtype != a.dtype || has(4) || has(5) ||
-      (has(3) && desc.inputs[3].dtype != w.dtype) || (has(6) && desc.inputs[6].dtype != a.dtype)) {
-    return unsupported("quantized_matmul: this mixture of dtypes is not here; let core decompose it");
-  }
-  prepared.any_size = true;
-  return {};
-}
-
 }  // namespace
 
 void add_quantized(Kernels& kernels) {
   if (quantized_steps().dots == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    kernels.add(BP_OP_QUANTIZED_MATMUL, dtype, {.run = run, .dense = true, .prepare = prepare});
+    kernels.add(BP_OP_QUANTIZED_MATMUL, dtype, {.run = run, .dense = true});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <backplane/kit/plan.hpp>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "rows.hpp"
 
@@ -21,8 +22,8 @@ namespace backplane::onednn {
 
 // Frequencies, and room for what one position makes of them. `half` values each, padded to whole vectors.
 struct RopeTable {
-  uint32_t* steps;  // in 2^-32 turns
-  float* rests;     // in radians
+  const uint32_t* steps;  // in 2^-32 turns
+  const float* rests;     // in radians
   float *cosines, *sines;
   int64_t half;
 };
@@ -92,15 +93,31 @@ namespace {
 using namespace kit;
 
 constexpr int64_t kGrain = int64_t{1} << 16;  // elements that are worth a thread
+constexpr int64_t kKept = int64_t{1} << 16;   // the greatest depth whose frequencies a plan keeps
 
-void fill_frequencies(const RopeTable& table, float base) {
+// What a plan has: the frequencies of the size that it was made for, in the order of fill_frequencies' room.
+struct Rope {
+  RopeRows rows;
+  int64_t half = -1;
+  std::vector<float> frequencies;
+};
+
+int64_t half_of(int64_t depth, const bp_rope_attributes& attributes) {
+  return (attributes.rotary_extent == 0 ? depth : attributes.rotary_extent) / 2;
+}
+
+// Rests, then steps, each padded; `room` holds as many.
+void fill_frequencies(float* room, int64_t half, float base) {
   constexpr long double two_pi = 2 * std::numbers::pi_v<long double>;
-  const long double ratio = std::pow(static_cast<long double>(base), -1 / static_cast<long double>(table.half));
+  const long double ratio = std::pow(static_cast<long double>(base), -1 / static_cast<long double>(half));
+  const int64_t padded = half + kRopePadding;
+  std::fill_n(room, 2 * padded, 0.0f);
+  auto* steps = reinterpret_cast<uint32_t*>(room + padded);
   long double turns = 1 / two_pi;
-  for (int64_t i = 0; i < table.half; ++i, turns *= ratio) {
+  for (int64_t i = 0; i < half; ++i, turns *= ratio) {
     const long double scaled = std::ldexp(turns - std::floor(turns), 32), whole = std::floor(scaled);
-    table.steps[i] = static_cast<uint32_t>(whole);
-    table.rests[i] = static_cast<float>(std::ldexp((scaled - whole) * two_pi, -32));
+    steps[i] = static_cast<uint32_t>(whole);
+    room[i] = static_cast<float>(std::ldexp((scaled - whole) * two_pi, -32));
   }
 }
 
@@ -109,19 +126,22 @@ void run(const Call& call) {
   const int64_t elements = x.elements();
   if (elements == 0) return;
   const auto& attributes = call.attributes<bp_rope_attributes>();
-  const auto& rows = call.prepared<RopeRows>();
+  const auto& plan = call.prepared<Rope>();
+  const RopeRows& rows = plan.rows;
   const int64_t depth = x.shape[x.rank - 1], bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
-  const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
-  const int64_t half = rotated / 2, padded = half + kRopePadding;
+  const int64_t half = half_of(depth, attributes), rotated = 2 * half, padded = half + kRopePadding;
   const Row widen = x.dtype == BP_F32 ? nullptr : cast_row(x.dtype, BP_F32);
   const Row narrow = x.dtype == BP_F32 ? nullptr : cast_row(BP_F32, x.dtype);
   // Frequencies for all; cosines, sines and two rows for each thread.
   const int64_t room = 2 * padded + 2 * depth;
   auto* memory = reinterpret_cast<float*>(
       call.scratch->get(static_cast<std::size_t>(2 * padded + team_size() * room) * sizeof(float)));
-  RopeTable table{reinterpret_cast<uint32_t*>(memory + padded), memory, nullptr, nullptr, half};
-  std::fill_n(memory, 2 * padded, 0.0f);
-  fill_frequencies(table, attributes.base);
+  const float* frequencies = plan.frequencies.data();
+  if (plan.half != half) {
+    fill_frequencies(memory, half, attributes.base);
+    frequencies = memory;
+  }
+  const RopeTable table{reinterpret_cast<const uint32_t*>(frequencies + padded), frequencies, nullptr, nullptr, half};
   parallel(elements, kGrain, [&](int part, int parts) noexcept {
     float* own = memory + 2 * padded + part * room;
     RopeTable mine = table;
@@ -148,14 +168,16 @@ void run(const Call& call) {
 }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
-  const bp_op_desc& desc = checked.desc;
-  const bp_tensor_desc &x = desc.inputs[0], &position = desc.inputs[1];
-  if (x.rank == 0 || position.rank + 1 != x.rank || position.dtype != BP_I32 || desc.outputs[0].dtype != x.dtype) {
-    return unsupported(
-        "rope: operands other than x[..,L,D], i32 position[..,L] and y of x's dtype are not here; let "
-        "core decompose it");
-  }
+  const auto& attributes = checked.attributes.as<bp_rope_attributes>();
+  const bp_tensor_desc& x = checked.desc.inputs[0];
   prepared.any_size = true;
+  if (x.shape[x.rank - 1] > kKept) return {};
+  auto plan = std::make_shared<Rope>();
+  plan->rows = HWY_DYNAMIC_DISPATCH(find_rope)();
+  plan->half = half_of(x.shape[x.rank - 1], attributes);
+  plan->frequencies.resize(static_cast<std::size_t>(2 * (plan->half + kRopePadding)));
+  fill_frequencies(plan->frequencies.data(), plan->half, attributes.base);
+  prepared.state = std::move(plan);
   return {};
 }
 
@@ -166,7 +188,7 @@ void add_rope(Kernels& kernels) {
   if (rows.turn == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     kernels.add(BP_OP_ROPE, dtype,
-                {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<RopeRows>(rows)});
+                {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<Rope>(Rope{rows, -1, {}})});
   }
 }
 

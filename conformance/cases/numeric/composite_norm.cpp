@@ -168,6 +168,8 @@ class Adder {
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
     }
+    (*this)({5, 0}, 0b10, Spread::usual, inputs, outputs);  // statistics of nothing
+    (*this)({0, 5}, 0b10, Spread::usual, inputs, outputs);
     (*this)({4097, 3}, 0b01, Spread::offset, inputs, outputs);
     (*this)({3, 5, 4}, 0b101, Spread::usual, inputs, outputs);
     for (int32_t in = 0; in <= inputs; ++in) {
@@ -185,6 +187,7 @@ class Adder {
           (*this)(shape, detail, static_cast<Spread>(spread), inputs, outputs, Layout::dense, Mode::once, norm);
         }
       }
+      (*this)({2, 6, 0, 4}, detail, Spread::usual, inputs, outputs, Layout::dense, Mode::once, norm);
       for (const Layout layout : common_layouts)
         (*this)({2, 6, 5, 4}, detail, Spread::usual, inputs, outputs, layout, Mode::once, norm);
     }
