@@ -292,6 +292,15 @@ Block& Allocator::import_block(void* address, uint64_t bytes) {
     state.retire_block(block);
     created(state.device, "import_host", status, error, static_cast<bp_buffer*>(nullptr));
   }
+  if (kind != BP_MEMORY_HOST && kind != BP_MEMORY_SHARED) {
+    state.device.api->buffer_destroy(state.device.handle, block.plugin_buffer);
+    state.retire_block(block);
+    throw Error(
+        BP_INTERNAL,
+        "{}: import_host gives memory of kind {}, which must be HOST or SHARED; it is nonconforming, report it to "
+        "the plugin's author",
+        state.device.name, kind);
+  }
   block.source = Block::Source::imported;
   block.device = &state.device;
   block.kind = kind;

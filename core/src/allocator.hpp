@@ -24,6 +24,9 @@ struct Block;  // the allocator's own, and so are these
 struct EndingStream;
 struct Pool;
 
+// The largest alignment that may be asked for, or that a device may have.
+inline constexpr uint64_t most_alignment = uint64_t{1} << 30;
+
 // A piece of device memory: a plugin buffer, the bytes from its start, and how many.
 struct Span {
   bp_buffer* buffer = nullptr;

@@ -99,11 +99,20 @@ void Allocator::State::reclaim() noexcept {
   trim_passed();
 }
 
-// and then waits for the caller's own work and for ended streams.
+// and then waits for the caller's own work, for ended streams, and for what other threads are looking at.
 void Allocator::State::reclaim_pending(Stream* stream) {
-  if (stream != nullptr && !stream->idle()) stream->try_wait(BP_WAIT_FOREVER);
-  poll_ending(BP_WAIT_FOREVER);
-  device.allocator.poll();
+  try {
+    if (stream != nullptr && !stream->idle()) stream->try_wait(BP_WAIT_FOREVER);
+  } catch (const Error& error) {
+    if (error.status() != BP_EXECUTION_FAILED) throw;  // its work has ended; the stream's next call tells
+  }
+  // What others were looking at meanwhile they may have given back unfinished.
+  constexpr int most_rounds = 64;
+  int round = 0;
+  do {
+    poll_ending(BP_WAIT_FOREVER);
+    device.allocator.poll();
+  } while (await_looks() && ++round < most_rounds);
   trim_passed();
 }
 

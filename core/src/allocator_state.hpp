@@ -31,6 +31,16 @@ struct Allocator::State {
   EndingStream* ending = nullptr;
   BlockList waiting;
   BlockList spares;  // blocks without memory, some with a handle's slot
+  // A thread's look at what it took out of `ending` or `waiting`: neither list tells of it until the look ends.
+  struct Look {
+    uint64_t number;
+    Look* next;
+  };
+  template <class List>
+  class Taken;
+  Look* looks = nullptr;
+  uint64_t next_look = 1;
+  std::atomic<uint64_t> looks_ended{0};
   AllocatorStats stats = {};
   uint64_t live = 0;      // blocks handed out as buffers: the device stays open while there are any
   bool retained = false;  // by the live ones; kept while the device has a handle, so that the last one costs no more
@@ -70,6 +80,7 @@ struct Allocator::State {
   void poll_ending(uint64_t timeout_ns) noexcept;
   void poll_waiting() noexcept;
   void finish_stream(EndingStream* ended) noexcept;
+  bool await_looks() noexcept;
 };
 
 }  // namespace bp

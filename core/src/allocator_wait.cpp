@@ -107,12 +107,66 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
   while (Block* block = scratch.pop()) retire_block(*block);
 }
 
-void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
-  EndingStream* list = nullptr;
-  {
-    const std::lock_guard guard(lock);
-    std::swap(list, ending);
+namespace {
+
+// How many looks this thread is in: what they call (a buffer's release, the framework's allocator) may need memory itself.
+constinit thread_local uint32_t looking = 0;
+
+}  // namespace
+
+// Takes a list out for the length of a scope.
+template <class List>
+class Allocator::State::Taken {
+ public:
+  Taken(State& state, List& from) noexcept : state_(state) {
+    const std::lock_guard guard(state.lock);
+    std::swap(list, from);
+    look_ = {state.next_look++, std::exchange(state.looks, &look_)};
+    ++looking;
   }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() {
+    --looking;
+    {
+      const std::lock_guard guard(state_.lock);
+      Look** at = &state_.looks;
+      while (*at != &look_) at = &(*at)->next;
+      *at = look_.next;
+    }
+    state_.looks_ended.fetch_add(1, std::memory_order_release);
+    state_.looks_ended.notify_all();
+  }
+
+  List list = {};
+
+ private:
+  State& state_;
+  Look look_ = {};
+};
+
+// Waits until the looks that other threads have begun are over; false if there were none. Within a look it waits for nothing: two
+// would wait for each other.
+bool Allocator::State::await_looks() noexcept {
+  if (looking != 0) return false;
+  lock.lock();
+  const uint64_t last = next_look;
+  lock.unlock();
+  for (bool waited = false;; waited = true) {
+    const uint64_t ended = looks_ended.load(std::memory_order_acquire);
+    bool begun_before = false;
+    {
+      const std::lock_guard guard(lock);
+      for (const Look* look = looks; look != nullptr; look = look->next) begun_before |= look->number < last;
+    }
+    if (!begun_before) return waited;
+    looks_ended.wait(ended, std::memory_order_acquire);
+  }
+}
+
+void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
+  Taken taken(*this, ending);
+  EndingStream*& list = taken.list;
   while (list != nullptr) {
     EndingStream* stream = std::exchange(list, list->next);
     bp_error error = fresh_error();
@@ -128,12 +182,8 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  BlockList list;
-  {
-    const std::lock_guard guard(lock);
-    std::swap(list, waiting);
-  }
-  while (Block* block = list.pop()) {
+  Taken taken(*this, waiting);
+  while (Block* block = taken.list.pop()) {
     if (block->user || block->any_stream) collect_uses(*block);
     if (drop_passed(*block)) {
       put_back(*block);

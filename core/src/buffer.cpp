@@ -14,8 +14,6 @@ namespace bp {
 
 namespace {
 
-constexpr uint64_t most_alignment = uint64_t{1} << 30;
-
 Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 
 // A block keeps its handle's slot while it is cached, so that this takes no lock and no memory then.

@@ -2,11 +2,13 @@
 // Opening and closing devices.
 #include "device.hpp"
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "fallback.hpp"
+#include "search.hpp"
 #include "structs.hpp"
 
 namespace bp {
@@ -18,10 +20,27 @@ constexpr uint32_t most_plan_entries = 1u << 20;
 
 // BACKPLANE_NATIVE: on (default) or off.
 bool native_by_environment() {
-  const char* value = std::getenv("BACKPLANE_NATIVE");
+  const char* value = trusted_environment("BACKPLANE_NATIVE");
   if (value == nullptr || *value == '\0' || std::string_view(value) == "on") return true;
   if (std::string_view(value) == "off") return false;
   throw Error(BP_INVALID_ARGUMENT, "bph_device_open: BACKPLANE_NATIVE is \"{:.64}\"; set it to on or off", value);
+}
+
+// What the plugin says of a device, as far as core computes with it.
+bp_device_info checked_info(const std::string& name, const bp_device_info& info) {
+  if (!std::has_single_bit(info.alignment) || info.alignment > most_alignment) {
+    throw Error(BP_INTERNAL,
+                "{}: device_info gives an alignment of {} bytes, which must be a power of two up to {}; it is "
+                "nonconforming, report it to the plugin's author",
+                name, info.alignment, most_alignment);
+  }
+  if ((info.memory_kinds >> BP_MEMORY_DEVICE & 1) == 0) {
+    throw Error(BP_INTERNAL,
+                "{}: device_info gives the memory kinds {:#x}, which must have DEVICE (bit {}); it is nonconforming, "
+                "report it to the plugin's author",
+                name, info.memory_kinds, BP_MEMORY_DEVICE);
+  }
+  return info;
 }
 
 bph_device_desc read_desc(const bph_device_desc* desc) {
@@ -74,8 +93,8 @@ Ref<Device> Device::open(Ref<Plugin> plugin, uint32_t index, const bph_device_de
 Device::Device(Ref<Plugin> owner, uint32_t index, const bph_device_desc& desc)
     : plugin(std::move(owner)),
       api(&plugin->api),
-      info(plugin->device_info(index)),
       name(fmt::format("{}:{}", plugin->name, index)),
+      info(checked_info(name, plugin->device_info(index))),
       fallback_policy(desc.fallback),
       fallback_device(desc.fallback_device == nullptr ? "reference:0" : desc.fallback_device),
       native_composites(desc.native_composites == 0 ? native_by_environment() : desc.native_composites == 1),

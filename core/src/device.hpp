@@ -48,8 +48,8 @@ class Device final : public Object {
     Device& device;
     ~Closer();
   } closer{*this};
-  bp_device_info info = {};
-  std::string name;  // "plugin:index"
+  const std::string name;  // "plugin:index"
+  const bp_device_info info;
   uint64_t public_handle = 0;
   uint32_t fallback_policy = BPH_FALLBACK_ERROR;
   std::string fallback_device;

@@ -3,6 +3,9 @@
 #include "allocator.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -129,6 +132,31 @@ TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
   EXPECT_LE(fake->events(), 4u);
   EXPECT_LE(fake->bytes(), 2 * 2 * mib);
   bph_buffer_release(other);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
+  open();
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  bph_buffer* work = create(1024, two);
+  fake->hold();
+  for (int i = 0; i < 8; ++i) {
+    bph_buffer* buffer = create(1024, one);
+    ASSERT_WORKS(bph_buffer_record(buffer, two, error));
+    use(work, two);
+    bph_buffer_release(buffer);  // wants a mark of `two`
+  }
+  use(work, two);
+  const uint64_t polls = fake->calls("event_wait");
+  for (int i = 0; i < 20; ++i) use(work, two);
+  EXPECT_EQ(fake->calls("event_wait"), polls);
+  fake->run(plugin_stream(two));
+  trim();  // asks the marks: there is room again
+  const uint64_t marks = fake->calls("event_record");
+  use(work, two);
+  EXPECT_EQ(fake->calls("event_record"), marks + 1);
+  bph_buffer_release(work);
   for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
@@ -366,6 +394,60 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
   bph_stream_release(one);
   bph_buffer* b = create(7 * mib);
   bph_buffer_release(b);
+}
+
+TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  fake->hold();
+  use(a, one);
+  fake->break_stream(plugin_stream(one));
+  bph_buffer_desc desc = desc_of(7 * mib, one);
+  bph_buffer* made = nullptr;
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, nullptr), BP_EXECUTION_FAILED) << "told by the stream, and pending again";
+  desc.flags = BPH_BUFFER_RAW;
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  bph_buffer_release(a);
+  made = create(7 * mib, one);
+  bph_buffer_release(made);
+  bph_stream_release(one);
+}
+
+// One thread looks at an ended stream whose memory another needs: that one waits for it.
+TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  fake->hold();
+  use(a, one);
+  bph_buffer_release(a);
+  bph_stream_release(one);
+  std::promise<bp_status> answered;
+  std::future<bp_status> answer = answered.get_future();
+  std::thread second;
+  std::atomic<bool> begun{false};
+  fake->hook = [&](const char* slot) {
+    if (std::string_view(slot) != "stream_wait" || begun.exchange(true)) return;
+    second = std::thread([&] {
+      const bph_buffer_desc desc = desc_of(7 * mib);
+      bph_buffer* made = nullptr;
+      const bp_status status = bph_buffer_create(device, &desc, &made, nullptr);
+      bph_buffer_release(made);
+      answered.set_value(status);
+    });
+    // It answers only once this call has returned. One that does not wait answers meanwhile, given the time.
+    (void)answer.wait_for(std::chrono::milliseconds(200));
+  };
+  trim();  // looks at the stream
+  ASSERT_TRUE(second.joinable());
+  second.join();
+  EXPECT_EQ(answer.get(), BP_OK);
 }
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
