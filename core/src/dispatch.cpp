@@ -79,6 +79,15 @@ static_assert(offsetof(bph_tensor, rank) == offsetof(bph_tensor, dtype) + 2 &&
       .with_op(row.id);
 }
 
+// The strides that a view has: an immediate's are ignored.
+inline const int64_t* strides_of(const bph_tensor& tensor) noexcept {
+  return tensor.flags != 0 ? no_strides : tensor.strides;
+}
+
+inline uint64_t immediate_of(const bph_tensor& tensor) noexcept {
+  return tensor.flags != 0 ? tensor.immediate & value_mask(tensor.dtype) : 0;
+}
+
 // An entry that the stream used lately, against operand `i` of a call, in one pass: the view is the same, and its buffer is
 // live, of this device, aligned alike and holds it. False if anything differs or is wrong: the slow path says what.
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const Device& device, const bph_tensor& tensor,
@@ -89,15 +98,18 @@ static_assert(offsetof(bph_tensor, rank) == offsetof(bph_tensor, dtype) + 2 &&
   std::memcpy(&fields, &tensor.dtype, sizeof(fields));
   uint64_t difference = fields ^ static_cast<uint32_t>(head);
   const uint32_t rank = head_rank(head);
+  uint64_t strides_difference = 0;
   for (uint32_t d = 0; d < rank; ++d) {
-    difference |=
-        (static_cast<uint64_t>(tensor.shape[d]) ^ key[d]) | (static_cast<uint64_t>(tensor.strides[d]) ^ key[rank + d]);
+    difference |= static_cast<uint64_t>(tensor.shape[d]) ^ key[d];
+    strides_difference |= static_cast<uint64_t>(tensor.strides[d]) ^ key[rank + d];
   }
   if ((tensor.buffer == nullptr) | (tensor.flags != 0)) [[unlikely]] {
     buffer = nullptr;
-    operand = {nullptr, 0, tensor.flags != 0 ? tensor.immediate : 0};
+    operand = {nullptr, 0, immediate_of(tensor)};
+    if (tensor.flags == 0) difference |= strides_difference;  // an immediate's are ignored
     return (difference | static_cast<uint64_t>(own.extent.hi)) == 0;
   }
+  difference |= strides_difference;
   buffer = find_handle<Buffer>(tensor.buffer);
   if (buffer == nullptr) [[unlikely]]
     return false;
@@ -122,7 +134,7 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, const
   }
   uint64_t alignment = BP_MAX_ALIGNMENT_LOG2;
   if (tensor.buffer == nullptr || tensor.flags != 0) {
-    resolved.operands[at] = {nullptr, 0, tensor.flags != 0 ? tensor.immediate : 0};
+    resolved.operands[at] = {nullptr, 0, immediate_of(tensor)};
     resolved.buffers[at] = nullptr;
   } else {
     const Buffer* buffer = find_handle<Buffer>(tensor.buffer);
@@ -133,7 +145,7 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, const
     resolved.operands[at] = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
     resolved.buffers[at] = buffer;
   }
-  resolved.views[at] = {head | alignment << 32, tensor.shape, tensor.flags != 0 ? no_strides : tensor.strides};
+  resolved.views[at] = {head | alignment << 32, tensor.shape, strides_of(tensor)};
 }
 
 // 1 + the input that the output is identical to, 0 if none. Whether it overlaps otherwise is seen later.
@@ -150,11 +162,6 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, const
   return 0;
 }
 
-bool identical(const bp_tensor_desc& a, const bp_tensor_desc& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
-         std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
-}
-
 // Output `o` shares its buffer with operand `other`: exactly the same view is in-place work, no common byte is fine, anything
 // else is not.
 [[gnu::noinline]] void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Resolved& resolved) {
@@ -168,7 +175,7 @@ bool identical(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   const uint32_t index = is_input ? other : other - inputs;
   const bp_tensor_desc& out_view = entry.desc.outputs[o];
   const bp_tensor_desc& view = is_input ? entry.desc.inputs[index] : entry.desc.outputs[index];
-  if (is_input && distance == 0 && out_view.alias != 0 && identical(out_view, view)) return;
+  if (is_input && distance == 0 && out_view.alias != 0 && same_elements(out_view, view)) return;
   const Answer answer = views_overlap(out_view, dtype_bytes(out_view.dtype), view, dtype_bytes(view.dtype), distance);
   if (answer == Answer::no) return;
   throw Error(BP_INVALID_ARGUMENT,
@@ -229,11 +236,14 @@ uint64_t head_of(const bph_call& call) {
 // call is wrong.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, const void* attributes,
                                                     Resolved& resolved) {
-  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0))) [[unlikely]]
+  // Counts beyond these are not told apart by the heads compared below, and without an output there is no entry.
+  if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
+      (call.input_count > BP_MAX_OPERANDS) | (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]]
     return nullptr;
   const Device& device = *stream.device;
   const bph_tensor& first = call.input_count != 0 ? call.inputs[0] : call.outputs[0];
-  const uint32_t set = front_set(call.op, call.outputs[0].rank, call.outputs[0].shape, first.shape, first.strides);
+  const uint32_t set =
+      front_set(call.op, call.outputs[0].rank, call.outputs[0].shape, first.rank, first.shape, strides_of(first));
   return stream.device->plans.find(stream.plan_front, set, [&](const PlanEntry& entry) {
     if (head_of(call) != entry.words[0] || call.flags != entry.call_flags) return false;
     if (attributes != nullptr && std::memcmp(attributes, entry.words + 2, entry.row->attributes->bytes) != 0)
@@ -320,23 +330,21 @@ void execute(Stream& stream, const bph_call& given) {
   }
   check_overlaps(*entry, call->input_count, call->input_count + call->output_count, resolved);
   if (entry->size_helps) [[unlikely]]
-    stream.device->plans.used(*entry);
+    stream.device->plans.used(stream.plan_front, *entry);
 
   bp_operand scalars[4];
   static_assert(sizeof(scalars) / sizeof(scalars[0]) >= 3, "adamw and philox have three");
-  for (uint32_t i = 0; i < row.scalars; ++i) scalars[i] = {nullptr, 0, call->scalars[i]};
+  for (uint32_t i = 0; i < row.scalars; ++i) scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
   run_entry(stream, *entry, resolved.operands, resolved.operands + call->input_count, scalars);
 }
 
-void execute_views(Stream& stream, const OpRow& row, const void* attributes, const bp_tensor_desc* inputs,
-                   const bp_operand* input_operands, uint32_t input_count, const bp_tensor_desc* outputs,
-                   const bp_operand* output_operands, uint32_t output_count, const bp_operand* scalars) {
-  ViewRef views[2 * BP_MAX_OPERANDS];
-  for (uint32_t i = 0; i < input_count; ++i) views[i] = ref_to(inputs[i]);
-  for (uint32_t i = 0; i < output_count; ++i) views[input_count + i] = ref_to(outputs[i]);
-  const uint64_t head = Lookup::head_of(row.id, input_count, output_count, false);
-  const Lookup lookup = {row, head, 0, attributes, views, input_count + output_count};
-  run_entry(stream, stream.device->plans.get(stream.plan_front, lookup), input_operands, output_operands, scalars);
+Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
+  const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
+  ViewRef views[2] = {ref_to(from), ref_to(to)};
+  const OpRow& row = *op_row(fills ? BP_OP_FILL : BP_OP_COPY);
+  const Lookup lookup = {
+      row, Lookup::head_of(row.id, fills ? 0 : 1, 1, false), 0, nullptr, fills ? views + 1 : views, fills ? 1u : 2u};
+  return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_front, lookup));
 }
 
 namespace {

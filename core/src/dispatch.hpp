@@ -12,10 +12,8 @@ namespace bp {
 // Throws; see bph_execute.
 void execute(Stream& stream, const bph_call& call);
 
-// One operator on views that core made itself (staging).
-void execute_views(Stream& stream, const OpRow& row, const void* attributes, const bp_tensor_desc* inputs,
-                   const bp_operand* input_operands, uint32_t input_count, const bp_tensor_desc* outputs,
-                   const bp_operand* output_operands, uint32_t output_count, const bp_operand* scalars);
+// The entry that copies between views which core made itself (staging): COPY, or FILL of an immediate. Throws what planning does.
+Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to);
 
 // Throws; see bph_device_supports.
 bph_support supports(Device& device, const bph_call& call);

@@ -49,7 +49,7 @@ void Event::record(Stream& stream) {
   }
   bp_error error = fresh_error();
   const bp_status status = device->api->event_record(device->handle, handle, stream.handle, &error);
-  if (status == BP_OK) stream.enqueued_one();
+  stream.answered(status);
   {
     const std::lock_guard lock(lock_);
     ++records_;
@@ -83,9 +83,9 @@ void Event::make_wait(Stream& stream) {
   require_same_device("bph_stream_wait_event", "event", *device, "stream", *stream.device);
   stream.begin_call();
   bp_error error = fresh_error();
-  check(*device, "stream_wait_event", device->api->stream_wait_event(device->handle, stream.handle, handle, &error),
-        error);
-  stream.enqueued_one();
+  const bp_status status = device->api->stream_wait_event(device->handle, stream.handle, handle, &error);
+  stream.answered(status);
+  check(*device, "stream_wait_event", status, error);
 }
 
 bp_status Event::elapsed(Event& begin, Event& end, int64_t* out_ns) {

@@ -7,6 +7,7 @@
 #include "layout.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -104,6 +105,11 @@ bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) no
   }
   *out = {lo, hi};
   return true;
+}
+
+bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+  return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
+         std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
 }
 
 bool is_dense(const bp_tensor_desc& view) noexcept {

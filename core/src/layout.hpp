@@ -18,6 +18,8 @@ struct Extent {
 int64_t element_count(const bp_tensor_desc& view) noexcept;
 // False if an address does not fit 63 bits.
 bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept;
+// Whether both views have the same dtype, shape and strides.
+bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept;
 // Packed row-major; the strides of dimensions of extent 0 or 1 do not count, and a view of no elements is dense.
 bool is_dense(const bp_tensor_desc& view) noexcept;
 void make_dense(bp_tensor_desc& view) noexcept;

@@ -11,8 +11,8 @@
 
 namespace bp {
 
-// Opens, queries, negotiates, checks and completes. `manifest` is null for a bare library. Throws Fault with the rule;
-// an instance that the plugin gave until then is shut down.
+// Opens, queries, negotiates, checks and completes. `manifest` is null for a bare library. Throws Fault with the rule; an instance that the
+// plugin gave until then is shut down, but one of another ABI or too small: nothing is known of its shutdown, so that it is left alone.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 

@@ -56,6 +56,11 @@ inline const OpRow* op_row(uint32_t op) noexcept { return op < BP_OP_LIMIT ? op_
 // Bytes of an element, 0 for an unknown dtype; one load.
 extern const std::array<uint8_t, BP_DTYPE_LIMIT> dtype_bytes_table;
 inline uint32_t dtype_bytes(uint32_t dtype) noexcept { return dtype < BP_DTYPE_LIMIT ? dtype_bytes_table[dtype] : 0; }
+// The bits that a value of the dtype has in an immediate or scalar; bp_operand wants the rest zero.
+inline uint64_t value_mask(uint32_t dtype) noexcept {
+  const uint32_t bytes = dtype_bytes(dtype);
+  return bytes < sizeof(uint64_t) ? (uint64_t{1} << (8 * bytes)) - 1 : UINT64_MAX;
+}
 // "f32", or "unknown".
 const char* dtype_name(uint32_t dtype) noexcept;
 

@@ -75,6 +75,7 @@ Ref<PlanEntry> PlanEntry::create(const OpRow& row, const Key& key) {
   desc.input_count = inputs;
   desc.output_count = outputs;
   desc.scalar_count = row.scalars;
+  entry->scalar_mask = value_mask(row.scalar_dtype != 0 ? row.scalar_dtype : outputs != 0 ? views[inputs].dtype : 0u);
   unsigned char checked[max_attribute_bytes];
   read_attributes(row, desc.attributes, checked);
   validate(row, desc);
@@ -105,6 +106,18 @@ void PlanFront::flush() noexcept {
       if (entry != nullptr) entry->release();
       entry = nullptr;
     }
+  }
+  retired_ = {};
+}
+
+void PlanFront::retire(const PlanEntry& entry) noexcept {
+  for (auto& set : entries_) {
+    PlanEntry** const at = std::find(set, set + ways, &entry);
+    if (at == set + ways) continue;
+    retired_ = Ref<PlanEntry>(adopt, *at);
+    std::copy(at + 1, set + ways, at);
+    set[ways - 1] = nullptr;
+    return;
   }
 }
 
@@ -216,11 +229,20 @@ void PlanCache::plan_for_one_size(PlanEntry& entry) {
   }
 }
 
-// A call that is to be deterministic stays with the plan that it began with.
+// A call that is to be deterministic stays with the plan that it began with. So does one whose better plan cannot be had: what it
+// has is good; only a lost device is told.
 void PlanCache::specialise(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Key key(entry.words, entry.word_count);
-  const Ref<PlanEntry> better = make(*entry.row, key, true);
+  Ref<PlanEntry> better;
+  try {
+    better = make(*entry.row, key, true);
+  } catch (const Error& error) {
+    if (error.status() == BP_DEVICE_LOST) throw;
+    return;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   better->size_helps = false;  // asked once
   const uint64_t hash = hash_words(key.words, key.count);
   Ref<PlanEntry> replaced, dropped;
@@ -228,7 +250,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   replaced = entries_.take(hash, [&](const PlanEntry& item) { return item.matches(key); });
   dropped = entries_.insert(hash, better.get());
   if (dropped) ++evicted_;
-  generation_.fetch_add(1, std::memory_order_relaxed);
+  entry.superseded.store(true, std::memory_order_release);
 }
 
 void PlanCache::plan(PlanEntry& entry, bool one_size) {

@@ -37,7 +37,7 @@ class Plan final : public Object {
 };
 
 // An exact descriptor that was validated, and its plan; of a composite that is decomposed, its program. Immutable but for the
-// links. Its arrays follow it in memory.
+// links and what counts uses. Its arrays follow it in memory.
 class PlanEntry final : public Object {
  public:
   // Validates, and computes the extents. Throws. The plan is set later.
@@ -67,12 +67,14 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
-  Ref<Program> program;           // instead of a plan
-  bool direct = false;            // a plan that takes its operands as they are
-  bool size_helps = false;        // of its plan, or a step's: see PlanCache::used
-  std::atomic<uint32_t> uses{0};  // counted where size_helps
+  Ref<Program> program;                 // instead of a plan
+  bool direct = false;                  // a plan that takes its operands as they are
+  bool size_helps = false;              // of its plan, or a step's: see PlanCache::used
+  std::atomic<uint32_t> uses{0};        // counted where size_helps
+  std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
   uint64_t workspace_bytes = 0;
-  uint64_t call_flags = 0;  // those of a bph_call that it serves
+  uint64_t call_flags = 0;   // those of a bph_call that it serves
+  uint64_t scalar_mask = 0;  // the bits that its scalars have
   bp_op_desc desc = {};
   const uint64_t* words = nullptr;
   uint32_t word_count = 0;
@@ -133,9 +135,12 @@ class PlanFront {
   void flush() noexcept;
   // Takes the reference over; the last of the set goes.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
+  // Takes an entry out; it lives on until the next one goes this way.
+  void retire(const PlanEntry& entry) noexcept;
 
   PlanEntry* entries_[1u << front_set_bits][ways] = {};  // counted
   std::atomic<uint64_t> hits_{0};                        // written by the stream's owner, read by stats
+  Ref<PlanEntry> retired_;
   uint64_t generation_ = 0;
   PlanCache* cache_ = nullptr;
   PlanFront* next_ = nullptr;  // the cache's list
@@ -172,11 +177,12 @@ class PlanCache {
   // alone where the plugin has a faster one. Throws likewise.
   Ref<PlanEntry> make_planned(const OpRow& row, const Key& key, bool one_size);
 
-  // Told of each use of an entry that has size_helps. One that recurs is replaced by one whose plans are for its size alone;
-  // the caller's own stays good until its next call.
-  void used(PlanEntry& entry) {
+  // Told of each use of an entry that has size_helps. One that recurs is replaced by one whose plans are for its size alone, which
+  // each front finds at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
+  void used(PlanFront& front, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
+    if (entry.superseded.load(std::memory_order_acquire)) front.retire(entry);
   }
 
   // Forgets all; fronts notice at their next use.

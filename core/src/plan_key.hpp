@@ -42,16 +42,21 @@ inline ViewRef ref_to(const bp_tensor_desc& desc) noexcept {
           (desc.flags & BP_DESC_IMMEDIATE) != 0 ? no_strides : desc.strides};
 }
 
-// The set of a stream's front that a call belongs to. It only has to be cheap and to spread: entries are compared whole. Reads
-// a dimension of a view without any, or of too many: then it is whatever lies there, in bounds.
+// The set of a stream's front that a call belongs to, from its first output and its first operand. It only has to be cheap and to
+// spread: entries are compared whole. Reads no dimension that a view has not; of too many it reads one in bounds.
 inline constexpr uint32_t front_set_bits = 6;
-inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, const int64_t* first_shape,
-                          const int64_t* first_strides) noexcept {
-  const uint32_t last = (out_rank - 1) % BP_MAX_RANK;
-  const uint64_t mix = static_cast<uint64_t>(out_shape[last]) * 0x9E3779B97F4A7C15u +
-                       static_cast<uint64_t>(first_shape[last]) * 0x94D049BB133111EBu +
-                       static_cast<uint64_t>(first_strides[last]) * 0xD6E8FEB86659FD93u +
-                       static_cast<uint64_t>(out_shape[0]) + op;
+inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
+                          const int64_t* first_shape, const int64_t* first_strides) noexcept {
+  uint64_t mix = op;
+  if (out_rank != 0) [[likely]] {
+    mix += static_cast<uint64_t>(out_shape[(out_rank - 1) % BP_MAX_RANK]) * 0x9E3779B97F4A7C15u +
+           static_cast<uint64_t>(out_shape[0]);
+  }
+  if (first_rank != 0) [[likely]] {
+    const uint32_t last = (first_rank - 1) % BP_MAX_RANK;
+    mix += static_cast<uint64_t>(first_shape[last]) * 0x94D049BB133111EBu +
+           static_cast<uint64_t>(first_strides[last]) * 0xD6E8FEB86659FD93u;
+  }
   return static_cast<uint32_t>(mix * 0xBF58476D1CE4E5B9u >> (64 - front_set_bits));
 }
 
@@ -71,7 +76,8 @@ struct Lookup {
   // Where a stream's front keeps it: see front_set.
   uint32_t set() const noexcept {
     const ViewRef& out = views[static_cast<uint8_t>(head >> 32)];
-    return front_set(row.id, head_rank(out.head), out.shape, views[0].shape, views[0].strides);
+    return front_set(row.id, head_rank(out.head), out.shape, head_rank(views[0].head), views[0].shape,
+                     views[0].strides);
   }
 };
 

@@ -2,6 +2,8 @@
 // Running an entry with the operands that its plan's masks name copied to and from dense temporaries.
 #include "staging.hpp"
 
+#include <algorithm>
+
 #include "composite/program.hpp"
 #include "dispatch.hpp"
 #include "error.hpp"
@@ -44,16 +46,47 @@ bp_tensor_desc dense_like(const bp_tensor_desc& view) {
   return dense;
 }
 
-void copy_view(Stream& stream, const OpRow& row, const bp_tensor_desc& from, const bp_operand& source,
-               const bp_tensor_desc& to, const bp_operand& target) {
-  const WorkScope scope("staging", row.name);
-  bp_tensor_desc out = to;
-  out.alias = 0;
-  if ((from.flags & BP_DESC_IMMEDIATE) != 0) {
-    execute_views(stream, *op_row(BP_OP_FILL), nullptr, nullptr, nullptr, 0, &out, &target, 1, &source);
-  } else {
-    execute_views(stream, *op_row(BP_OP_COPY), nullptr, &from, &source, 1, &out, &target, 1, nullptr);
+[[noreturn]] void staged_copy(const Device& device, const OpRow& row) {
+  throw Error(BP_INTERNAL,
+              "{}: the plugin asks to stage operands of {}, which must take any strides itself; it is nonconforming",
+              device.name, row.name)
+      .with_op(row.id);
+}
+
+// A copy to or from a temporary: planned before anything is enqueued, so that what follows needs no more memory of core's.
+class StagingCopy {
+ public:
+  void plan(Stream& stream, const bp_tensor_desc& from, bp_tensor_desc to) {
+    to.alias = 0;
+    fills_ = (from.flags & BP_DESC_IMMEDIATE) != 0;
+    entry_ = plan_copy(stream, from, to);
+    if (!entry_->direct) staged_copy(*stream.device, *entry_->row);
   }
+  uint64_t workspace_bytes() const noexcept { return entry_ ? entry_->workspace_bytes : 0; }
+  // Nothing if it was not planned.
+  void run(Stream& stream, const bp_operand& source, const bp_operand& target) const {
+    if (!entry_) return;
+    run_plan(stream, *entry_, entry_->desc, fills_ ? nullptr : &source, &target, fills_ ? &source : nullptr);
+  }
+
+ private:
+  Ref<PlanEntry> entry_;
+  bool fills_ = false;
+};
+
+// Of the inputs that `output` is identical to, 1 + the first that is where it was; 0 if all were moved.
+template <class Staged>
+uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& output, const bp_operand* inputs,
+                         Staged&& staged) {
+  if (output.alias == 0) return 0;
+  const uint32_t first = output.alias - 1u;
+  for (uint32_t i = first; i < original.input_count; ++i) {
+    const bool same =
+        i == first || (inputs[i].buffer == inputs[first].buffer && inputs[i].offset == inputs[first].offset &&
+                       same_elements(original.inputs[i], original.inputs[first]));
+    if (same && staged(i) == 0) return static_cast<uint16_t>(i + 1);
+  }
+  return 0;
 }
 
 void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
@@ -62,15 +95,11 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   const Ref<PlanEntry> entry(&borrowed);
   const bp_plan_info& info = entry->plan->info;
   const bp_op_desc& original = entry->desc;
-  if (original.op == BP_OP_COPY || original.op == BP_OP_FILL) {
-    throw Error(BP_INTERNAL,
-                "{}: the plugin asks to stage operands of {}, which must take any strides itself; it is nonconforming",
-                stream.device->name, entry->row->name)
-        .with_op(entry->row->id);
-  }
+  if (original.op == BP_OP_COPY || original.op == BP_OP_FILL) staged_copy(*stream.device, *entry->row);
   bp_tensor_desc views[2 * BP_MAX_OPERANDS];
   bp_operand operands[2 * BP_MAX_OPERANDS];
   Temporary temporaries[2 * BP_MAX_OPERANDS];
+  StagingCopy copies_in[2 * BP_MAX_OPERANDS], copies_out[BP_MAX_OPERANDS];
   const uint32_t input_count = original.input_count;
   const uint32_t count = input_count + original.output_count;
   const auto staged = [&](uint32_t i) {
@@ -78,31 +107,45 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   };
   uint64_t operands_staged = 0;
   uint64_t bytes_staged = 0;
+  uint64_t workspace_bytes = entry->workspace_bytes;
+  // All memory and every plan first: where one is missing, nothing is enqueued.
   for (uint32_t i = 0; i < count; ++i) {
     const bp_tensor_desc& view = i < input_count ? original.inputs[i] : original.outputs[i - input_count];
-    const bp_operand& operand = i < input_count ? inputs[i] : outputs[i - input_count];
     views[i] = view;
-    operands[i] = operand;
+    operands[i] = i < input_count ? inputs[i] : outputs[i - input_count];
     if (staged(i) == 0 || view.dtype == 0) continue;
     views[i] = dense_like(view);
     const uint64_t bytes = static_cast<uint64_t>(element_count(view)) * dtype_bytes(view.dtype);
     operands[i] = temporaries[i].allocate(stream, bytes);
     ++operands_staged;
     bytes_staged += bytes;
-    if (i < input_count || reads_outputs(*entry->row))
-      copy_view(stream, *entry->row, view, operand, views[i], operands[i]);
+    const WorkScope scope("staging", entry->row->name);
+    if (i < input_count || reads_outputs(*entry->row)) {
+      copies_in[i].plan(stream, view, views[i]);
+      workspace_bytes = std::max(workspace_bytes, copies_in[i].workspace_bytes());
+    }
+    if (i >= input_count) {
+      copies_out[i - input_count].plan(stream, views[i], view);
+      workspace_bytes = std::max(workspace_bytes, copies_out[i - input_count].workspace_bytes());
+    }
   }
-  // An output is identical to an input only if neither moved.
+  if (workspace_bytes != 0) (void)stream.workspace_of(workspace_bytes);
   for (uint32_t i = input_count; i < count; ++i) {
-    if (views[i].alias != 0 && staged(views[i].alias - 1u) != 0) views[i].alias = 0;
+    if (staged(i) == 0) views[i].alias = alias_of_staged(original, views[i], inputs, staged);
   }
   bp_op_desc desc = original;
   desc.inputs = views;
   desc.outputs = views + input_count;
+  {
+    const WorkScope scope("staging", entry->row->name);
+    for (uint32_t i = 0; i < count; ++i) {
+      copies_in[i].run(stream, i < input_count ? inputs[i] : outputs[i - input_count], operands[i]);
+    }
+  }
   run_plan(stream, *entry, desc, operands, operands + input_count, scalars);
-  for (uint32_t i = input_count; i < count; ++i) {
-    const uint32_t o = i - input_count;
-    if (staged(i) != 0) copy_view(stream, *entry->row, views[i], operands[i], original.outputs[o], outputs[o]);
+  const WorkScope scope("staging", entry->row->name);
+  for (uint32_t o = 0; o < original.output_count; ++o) {
+    copies_out[o].run(stream, operands[input_count + o], outputs[o]);
   }
   stream.device->counters.staged_operands.fetch_add(operands_staged, std::memory_order_relaxed);
   stream.device->counters.staged_bytes.fetch_add(bytes_staged, std::memory_order_relaxed);

@@ -31,6 +31,7 @@ namespace bp {
   const bp_status status =
       stream.api->plan_execute(stream.device_handle, stream.handle, entry.plan->handle, &execution, &error);
   if (status != BP_OK) [[unlikely]] {
+    stream.answered(status);
     throw Error::from_plugin(status, error, stream.device->name.c_str()).with_op(entry.row->id);
   }
   stream.enqueued_one();

@@ -54,9 +54,17 @@ void Stream::wait(uint64_t timeout_ns) {
   }
 }
 
-void Stream::grow(Span& span, uint64_t bytes, uint64_t alignment) {
+void Stream::grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment) {
   drop(span);
-  span = device->allocator.allocate(BP_MEMORY_DEVICE, bytes, alignment, this);
+  const auto allocate = [&](uint64_t bytes) {
+    span = device->allocator.allocate(BP_MEMORY_DEVICE, bytes, alignment, this);
+  };
+  try {
+    allocate(std::max(least, wanted));
+  } catch (const Error& error) {
+    if (error.status() != BP_OUT_OF_MEMORY || wanted <= least) throw;
+    allocate(least);
+  }
   device->counters.workspace_bytes.fetch_add(span.bytes, std::memory_order_relaxed);
 }
 

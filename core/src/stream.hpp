@@ -46,20 +46,21 @@ class Stream final : public Object {
     if (timeline->mark_wanted()) [[unlikely]]
       timeline->record_mark(*device, handle);
   }
-  // Called after every enqueue that the plugin accepted.
+  // Called after every enqueue with what the plugin answered; `enqueued_one` where that was OK.
+  void answered(bp_status status) noexcept { timeline->answered(status); }
   void enqueued_one() noexcept { timeline->enqueued_one(); }
   bool idle() const noexcept { return timeline->idle(); }
 
   // Workspace of at least `bytes`, valid until the next call on the stream that needs more.
   const Span& workspace_of(uint64_t bytes) {
     if (workspace.bytes < bytes) [[unlikely]]
-      grow(workspace, std::max(bytes, workspace.bytes + workspace.bytes / 2), 0);
+      grow(workspace, bytes, workspace.bytes + workspace.bytes / 2, 0);
     return workspace;
   }
 
   // Memory for a program's temporaries, aligned to what views may state, valid until the next program needs more.
   const Span& temporaries_of(uint64_t bytes) {
-    if (temporaries.bytes < bytes) grow(temporaries, bytes, uint64_t{1} << BP_MAX_ALIGNMENT_LOG2);
+    if (temporaries.bytes < bytes) grow(temporaries, bytes, bytes, uint64_t{1} << BP_MAX_ALIGNMENT_LOG2);
     return temporaries;
   }
 
@@ -73,7 +74,8 @@ class Stream final : public Object {
  private:
   Stream() = default;
   void dispose() noexcept override;  // waits for nothing: pending work keeps the plugin's stream until it ended
-  void grow(Span& span, uint64_t bytes, uint64_t alignment);
+  // To `wanted` bytes, or to `least` where that is more, or all that memory is left for.
+  void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
 
   std::unique_ptr<EndingStream> ending_;  // made with the stream, so that its end cannot fail

@@ -4,6 +4,7 @@
 #include "timeline.hpp"
 
 #include <mutex>
+#include <utility>
 
 #include "device.hpp"
 #include "error.hpp"
@@ -39,7 +40,10 @@ void Timeline::record_mark(const Device& device, bp_stream* stream) noexcept {
   bp_event* event = nullptr;
   {
     const std::lock_guard lock(lock_);
-    if (outstanding_ == capacity) return want_mark();
+    if (outstanding_ == capacity) {
+      missed_ = true;
+      return;
+    }
     ++outstanding_;
     if (spare_count_ != 0) event = spare_[--spare_count_];
   }
@@ -50,7 +54,7 @@ void Timeline::record_mark(const Device& device, bp_stream* stream) noexcept {
     return want_mark();
   }
   const bp_status status = device.api->event_record(device.handle, event, stream, &error);
-  if (status == BP_OK) enqueued_one();
+  answered(status);
   const std::lock_guard lock(lock_);
   if (status == BP_OK) {
     insert({event, enqueued()});
@@ -76,6 +80,7 @@ bool Timeline::poll(const Device& device) noexcept {
         insert(mark);
       } else {
         --outstanding_;
+        if (std::exchange(missed_, false)) want_mark();
         if (dropped_) {
           unwanted = mark.event;
         } else {

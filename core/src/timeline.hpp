@@ -23,7 +23,11 @@ class Timeline final : public Object {
   // On a synchronous device nothing is ever pending.
   explicit Timeline(bool synchronous) noexcept : step_(synchronous ? 0 : 1) {}
 
-  // After every enqueue that the plugin accepted; by the stream's owner.
+  // After every enqueue, by the stream's owner. One that failed the stream counts too: a part of it may have been submitted, and
+  // only the stream's wait tells when memory is free.
+  void answered(bp_status status) noexcept {
+    if (status == BP_OK || status == BP_EXECUTION_FAILED) enqueued_one();
+  }
   void enqueued_one() noexcept {
     enqueued_.store(enqueued_.load(std::memory_order_relaxed) + step_, std::memory_order_release);
   }
@@ -35,7 +39,8 @@ class Timeline final : public Object {
 
   void want_mark() noexcept { mark_wanted_.store(true, std::memory_order_relaxed); }
   bool mark_wanted() const noexcept { return mark_wanted_.load(std::memory_order_relaxed); }
-  // By the stream's owner: records a mark behind all that is enqueued. If that fails, the mark stays wanted.
+  // By the stream's owner: records a mark behind all that is enqueued. If that fails, the mark stays wanted: of too many, until one
+  // has passed.
   void record_mark(const Device& device, bp_stream* stream) noexcept;
   // Asks the marks, from any thread; true if the timeline moved.
   bool poll(const Device& device) noexcept;
@@ -60,6 +65,7 @@ class Timeline final : public Object {
   bp_event* spare_[capacity];  // passed, to be recorded again
   uint32_t mark_count_ = 0, spare_count_ = 0;
   uint32_t outstanding_ = 0;  // marks recorded or being asked
+  bool missed_ = false;       // one more was wanted than there may be
   bool dropped_ = false;
 };
 

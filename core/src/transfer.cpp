@@ -27,12 +27,18 @@ void require_inside(const char* function, const char* which, const Buffer& buffe
               function, bytes, offset, which, buffer.bytes);
 }
 
+// Counts the enqueue, and throws unless it was accepted.
+void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_error& error) {
+  stream.answered(status);
+  check(*stream.device, slot, status, error);
+}
+
 void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
                   uint64_t bytes) {
   bp_error error = fresh_error();
-  check(*stream.device, "copy",
-        stream.api->copy(stream.device_handle, stream.handle, dst, dst_offset, src, src_offset, bytes, &error), error);
-  stream.enqueued_one();
+  const bp_status status =
+      stream.api->copy(stream.device_handle, stream.handle, dst, dst_offset, src, src_offset, bytes, &error);
+  check_enqueue(stream, "copy", status, error);
 }
 
 // A HOST span that is filled or emptied by the host, and the event that tells when the device is done with it.
@@ -61,9 +67,8 @@ class Slot {
   }
   void record() {
     bp_error error = fresh_error();
-    check(*stream_.device, "event_record",
-          stream_.api->event_record(stream_.device_handle, event_, stream_.handle, &error), error);
-    stream_.enqueued_one();
+    const bp_status status = stream_.api->event_record(stream_.device_handle, event_, stream_.handle, &error);
+    check_enqueue(stream_, "event_record", status, error);
   }
   void wait() {
     bp_error error = fresh_error();
@@ -172,11 +177,9 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
   stream.begin_call();
   if (device.plugin->has_copy_in) {
     bp_error error = fresh_error();
-    check(device, "copy_in",
-          stream.api->copy_in(device.handle, stream.handle, dst.plugin_buffer, dst.plugin_offset + dst_offset, src,
-                              bytes, &error),
-          error);
-    return stream.enqueued_one();
+    const bp_status status = stream.api->copy_in(device.handle, stream.handle, dst.plugin_buffer,
+                                                 dst.plugin_offset + dst_offset, src, bytes, &error);
+    return check_enqueue(stream, "copy_in", status, error);
   }
   if (dst.kind == BP_MEMORY_HOST) {  // no device copies HOST to HOST
     char* address = static_cast<char*>(dst.map());
@@ -199,11 +202,11 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
   stream.begin_call();
   if (device.plugin->has_copy_out) {
     bp_error error = fresh_error();
-    check(device, "copy_out",
-          stream.api->copy_out(device.handle, stream.handle, dst, src.plugin_buffer, src.plugin_offset + src_offset,
-                               bytes, &error),
-          error);
-    stream.enqueued_one();
+    const bp_status status = stream.api->copy_out(device.handle, stream.handle, dst, src.plugin_buffer,
+                                                  src.plugin_offset + src_offset, bytes, &error);
+    // A part that was submitted may write to `dst` until the stream has ended. This throws why it failed.
+    if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);
+    check_enqueue(stream, "copy_out", status, error);
     return stream.wait(BP_WAIT_FOREVER);
   }
   if (src.kind == BP_MEMORY_HOST) {

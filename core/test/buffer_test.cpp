@@ -166,6 +166,35 @@ TEST_F(BufferTest, RawIsThePluginsOwnAndWaitsForItsStream) {
   bph_stream_release(one);
 }
 
+TEST_F(BufferTest, APartOfACopyKeepsItsBuffers) {
+  FakeOptions options;
+  options.copy_in = options.copy_out = true;
+  open(options);
+  fake->hold();
+  std::vector<char> host(256);
+  for (const std::string slot : {"copy", "copy_in", "copy_out"}) {
+    bph_stream* one = stream();
+    bph_buffer_desc desc = desc_of(1024, one);
+    desc.flags = BPH_BUFFER_RAW;
+    bph_buffer* buffer = create(desc);
+    const uint64_t destroyed = fake->calls("buffer_destroy");
+    fake->submit_part(slot);
+    if (slot == "copy") {
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy", bph_copy(one, buffer, 0, buffer, 256, 256, error));
+    } else if (slot == "copy_in") {
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy_in", bph_copy_in(one, buffer, 0, host.data(), 256, error));
+    } else {
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy_out(one, host.data(), buffer, 0, 256, error));
+      EXPECT_FALSE(fake->pending(plugin_stream(one))) << "nothing writes to the caller's memory any more";
+    }
+    bph_buffer_release(buffer);
+    EXPECT_EQ(fake->calls("buffer_destroy"), destroyed + (slot == "copy_out" ? 1 : 0)) << slot << " may still use it";
+    EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_EXECUTION_FAILED);
+    EXPECT_EQ(fake->calls("buffer_destroy"), destroyed + 1) << slot;
+    bph_stream_release(one);
+  }
+}
+
 TEST_F(BufferTest, IdleRawIsDestroyedAtOnce) {
   open();
   bph_buffer_desc desc = desc_of(1000);
@@ -259,6 +288,45 @@ TEST_F(BufferTest, AFailedImportCallsBackToo) {
                bph_buffer_import_host(nullptr, memory, 16, Released::call, &released, &buffer, error));
   EXPECT_EQ(released.count, 5);
   EXPECT_EQ(buffer, nullptr);
+}
+
+TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
+  for (const uint32_t kind : {BP_MEMORY_DEVICE, 3u, 40u}) {
+    FakeOptions options;
+    options.import_kind = kind;
+    open(options);
+    char memory[64];
+    bph_buffer* none = nullptr;
+    EXPECT_FAILS(BP_INTERNAL, "of kind " + std::to_string(kind) + ", which must be HOST or SHARED",
+                 bph_buffer_import_host(device, memory, sizeof(memory), nullptr, nullptr, &none, error));
+    EXPECT_EQ(none, nullptr);
+    EXPECT_EQ(fake->buffers(), 0u);
+    TearDown();
+    fake.reset();
+  }
+}
+
+// Core computes with both, so that what a plugin says of its device is held against the header first.
+TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
+  const auto refused = [](FakeOptions options, const char* text) {
+    FakeDevice wrong(options);
+    try {
+      wrong.open();
+      ADD_FAILURE() << "opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), BP_INTERNAL) << error.what();
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(text));
+    }
+    EXPECT_TRUE(wrong.has_ended());
+  };
+  for (const uint64_t alignment : {uint64_t{0}, uint64_t{768}, uint64_t{1} << 31, UINT64_MAX}) {
+    FakeOptions options;
+    options.alignment = alignment;
+    refused(options, "a power of two up to 1073741824");
+  }
+  FakeOptions hostly;
+  hostly.kinds = 1u << BP_MEMORY_HOST;
+  refused(hostly, "must have DEVICE");
 }
 
 TEST_F(BufferTest, ImportNeedsTheInterface) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eager calls from the host API to a plugin and back: plans, classes, bounds, overlap, staging, fallback.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
 #include <numeric>
@@ -141,6 +144,29 @@ TEST(Dispatch, BadCallsAreRefused) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_UNSUPPORTED, "flags 0x2");
   call.input_views[0].flags = 0;
   EXPECT_OK(bph_execute(host.stream, &call, &error));
+}
+
+// A known descriptor proves nothing about counts that its key does not hold whole.
+TEST(Dispatch, CountsOfAKnownCallAreChecked) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor c = host.empty(BP_F32, {4}, 16);
+  Call call(BP_OP_ADD, {a, a}, {c});
+  for (int use = 0; use < 2; ++use) EXPECT_OK(bph_execute(host.stream, &call, &error));
+  call.output_count = 1 | 1u << 24;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "16777217 given");
+  call.output_count = 0;
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
+  call.input_count = 2 | 1u << 8;  // reaches into the place of the output count
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "258 and 0 given");
+  // Outputs that are none are not read, wherever they lie.
+  const long page = sysconf(_SC_PAGESIZE);
+  void* const closed = mmap(nullptr, static_cast<size_t>(page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  call.input_count = 2;
+  call.outputs = static_cast<const bph_tensor*>(closed);
+  EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
+  munmap(closed, static_cast<size_t>(page));
 }
 
 TEST(Dispatch, ReleasedHandlesAreRefused) {

@@ -37,6 +37,9 @@ struct Task {
   std::shared_ptr<EventState> wait, record;
   std::vector<bp_buffer*> buffers;
 };
+struct bp_plan {
+  uint32_t op;
+};
 struct bp_stream {
   std::deque<Task> tasks;
   bool failed = false;
@@ -87,7 +90,7 @@ struct FakeSlots {
   static void close(bp_device* device) {
     FakeDevice& fake = of(device);
     const std::lock_guard lock(fake.mutex_);
-    if (fake.live_buffers_ + fake.live_streams_ + fake.live_events_ != 0)
+    if (fake.live_buffers_ + fake.live_streams_ + fake.live_events_ + fake.live_plans_ != 0)
       fake.violations_.push_back("closed with objects alive");
     fake.closed_ = true;
     delete device;
@@ -168,8 +171,8 @@ struct FakeSlots {
     const StreamCall call(stream, fake.violations_, fake.mutex_);
     const std::lock_guard lock(fake.mutex_);
     if (timeout_ns == BP_WAIT_FOREVER) fake.run_all(stream, true);
-    if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");
-    return stream->tasks.empty() ? BP_OK : BP_TIMEOUT;
+    if (!stream->tasks.empty()) return BP_TIMEOUT;
+    return stream->failed ? report(error, BP_EXECUTION_FAILED, "the fake's stream was broken") : BP_OK;
   }
   static bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_error* error) {
     FakeDevice& fake = of(device);
@@ -189,13 +192,15 @@ struct FakeSlots {
     delete event;
   }
   // Appends work, and runs it at once unless the device is held or earlier work is pending.
-  static bp_status enqueue(FakeDevice& fake, bp_stream* stream, Task task, bp_error* error) {
+  static bp_status enqueue(FakeDevice& fake, const char* slot, bp_stream* stream, Task task, bp_error* error) {
     const std::lock_guard lock(fake.mutex_);
     if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");
     for (bp_buffer* buffer : task.buffers) ++buffer->users;
     stream->tasks.push_back(std::move(task));
     if (!fake.held_ || (fake.options.capabilities & BP_CAP_SYNCHRONOUS) != 0) fake.run_all(stream, false);
-    return BP_OK;
+    if (fake.parts_.erase(slot) == 0) return BP_OK;
+    stream->failed = true;
+    return report(error, BP_EXECUTION_FAILED, std::string("the fake submitted a part of ") + slot);
   }
   static bp_status event_record(bp_device* device, bp_event* event, bp_stream* stream, bp_error* error) {
     FakeDevice& fake = of(device);
@@ -209,7 +214,7 @@ struct FakeSlots {
     state->passed = false;
     Task task;
     task.record = state;
-    const bp_status status = enqueue(fake, stream, std::move(task), error);
+    const bp_status status = enqueue(fake, "event_record", stream, std::move(task), error);
     if (status == BP_OK) event->latest = state;
     return status;
   }
@@ -221,7 +226,7 @@ struct FakeSlots {
     const std::lock_guard lock(fake.mutex_);
     Task task;
     task.wait = event->latest;
-    return enqueue(fake, stream, std::move(task), error);
+    return enqueue(fake, "stream_wait_event", stream, std::move(task), error);
   }
   static bp_status event_wait(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
     FakeDevice& fake = of(device);
@@ -253,7 +258,7 @@ struct FakeSlots {
     Task task;
     task.work = [=] { std::memcpy(dst, src, bytes); };
     task.buffers = std::move(buffers);
-    return enqueue(fake, stream, std::move(task), error);
+    return enqueue(fake, slot, stream, std::move(task), error);
   }
   static void inside(FakeDevice& fake, const bp_buffer* buffer, uint64_t offset, uint64_t bytes) {
     if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return;
@@ -289,9 +294,52 @@ struct FakeSlots {
     bp_status answer = BP_OK;
     if (!fake.enter("import_host", error, &answer)) return answer;
     *out = new bp_buffer{static_cast<char*>(address), bytes, BP_MEMORY_SHARED, false};
-    *out_kind = BP_MEMORY_SHARED;
+    *out_kind = fake.options.import_kind;
     ++fake.live_buffers_;
     return BP_OK;
+  }
+  static bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                               bp_error* error) {
+    FakeDevice& fake = of(device);
+    if (out != nullptr) *out = nullptr;
+    bp_status answer = BP_OK;
+    if (!fake.enter("plan_create", error, &answer)) return answer;
+    *info = {};
+    info->struct_size = sizeof(*info);
+    if (fake.on_plan) answer = fake.on_plan(*desc, *info);
+    if (answer != BP_OK) return report(error, answer, "the fake makes no plan of this");
+    if (out == nullptr) return BP_OK;
+    *out = new bp_plan{desc->op};
+    ++fake.live_plans_;
+    return BP_OK;
+  }
+  static void plan_destroy(bp_device* device, bp_plan* plan) {
+    FakeDevice& fake = of(device);
+    bp_status answer = BP_OK;
+    fake.enter("plan_destroy", nullptr, &answer);
+    --fake.live_plans_;
+    delete plan;
+  }
+  static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
+                                bp_error* error) {
+    FakeDevice& fake = of(device);
+    bp_status answer = BP_OK;
+    if (!fake.enter("plan_execute", error, &answer)) return answer;
+    const StreamCall call(stream, fake.violations_, fake.mutex_);
+    const bp_op_desc& desc = *execution->desc;
+    if (desc.op != plan->op) {
+      const std::lock_guard lock(fake.mutex_);
+      fake.violations_.push_back("a plan executed as another operator");
+    }
+    if (fake.on_execute) fake.on_execute(*execution);
+    Task task;
+    const auto use = [&](bp_buffer* buffer) {
+      if (buffer != nullptr) task.buffers.push_back(buffer);
+    };
+    for (uint32_t i = 0; i < desc.input_count; ++i) use(execution->inputs[i].buffer);
+    for (uint32_t i = 0; i < desc.output_count; ++i) use(execution->outputs[i].buffer);
+    use(execution->workspace);
+    return enqueue(fake, "plan_execute", stream, std::move(task), error);
   }
   static bp_status device_info(const bp_plugin* plugin, uint32_t, bp_device_info* out, bp_error*) {
     const FakeDevice& fake = *reinterpret_cast<const FakeDevice::Instance*>(plugin)->fake;
@@ -346,6 +394,9 @@ FakeDevice::FakeDevice(FakeOptions given) : limit(given.limit), options(given), 
   api.event_wait = FakeSlots::event_wait;
   api.event_elapsed = FakeSlots::event_elapsed;
   api.copy = FakeSlots::copy;
+  api.plan_create = FakeSlots::plan_create;
+  api.plan_destroy = FakeSlots::plan_destroy;
+  api.plan_execute = FakeSlots::plan_execute;
   if (options.copy_in) api.copy_in = FakeSlots::copy_in;
   if (options.copy_out) api.copy_out = FakeSlots::copy_out;
   instance_->import.struct_size = sizeof(bp_import_api);
@@ -445,6 +496,11 @@ void FakeDevice::fail(const std::string& slot, bp_status status, uint32_t count)
 void FakeDevice::answer_null(const std::string& slot, uint32_t count) {
   const std::lock_guard lock(mutex_);
   nulls_[slot] = count;
+}
+
+void FakeDevice::submit_part(const std::string& slot) {
+  const std::lock_guard lock(mutex_);
+  parts_.insert(slot);
 }
 
 void FakeDevice::break_stream(bp_stream* stream) {

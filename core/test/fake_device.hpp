@@ -30,6 +30,7 @@ struct FakeOptions {
   uint64_t limit = UINT64_MAX;  // of the memory of all buffers
   bool copy_in = false, copy_out = false;
   bool import = true;
+  uint32_t import_kind = BP_MEMORY_SHARED;
 };
 
 class FakeDevice {
@@ -51,8 +52,14 @@ class FakeDevice {
   void fail(const std::string& slot, bp_status status, uint32_t count = 1);
   // The next `count` creates of `slot` answer OK with null.
   void answer_null(const std::string& slot, uint32_t count = 1);
+  // The next call of an enqueueing slot submits its work and then fails its stream.
+  void submit_part(const std::string& slot);
   // Fails a stream: its pending work is dropped.
   void break_stream(bp_stream* stream);
+  // What plan_create answers, with `info` zeroed; null: OK.
+  std::function<bp_status(const bp_op_desc& desc, bp_plan_info& info)> on_plan;
+  // Told of each execution that the plugin was asked for; its work does nothing.
+  std::function<void(const bp_execution& execution)> on_execute;
   // Called inside every slot.
   std::function<void(const char* slot)> hook;
 
@@ -79,8 +86,9 @@ class FakeDevice {
   std::map<std::string, uint64_t> calls_;
   std::map<std::string, std::pair<bp_status, uint32_t>> failures_;
   std::map<std::string, uint32_t> nulls_;
+  std::set<std::string> parts_;
   std::vector<std::string> violations_;
-  std::atomic<uint64_t> live_buffers_{0}, live_streams_{0}, live_events_{0}, bytes_{0};
+  std::atomic<uint64_t> live_buffers_{0}, live_streams_{0}, live_events_{0}, live_plans_{0}, bytes_{0};
   std::atomic<bool> closed_{false}, ended_{false};
   int64_t clock_ = 0;
   struct Instance;

@@ -158,6 +158,19 @@ TEST_F(StreamTest, WorkspaceGrowsIsReusedAndCounted) {
   EXPECT_EQ(stats().bytes_in_use, 0u);
 }
 
+TEST_F(StreamTest, WorkspaceGrowsByWhatIsLeft) {
+  FakeOptions options;
+  options.limit = 36u << 20;
+  open(options);
+  bph_stream* one = stream();
+  Stream& inner = require<Stream>(one, "test");
+  (void)inner.workspace_of(26u << 20);
+  EXPECT_GE(inner.workspace_of(30u << 20).bytes, 30u << 20) << "half as much again does not fit";
+  EXPECT_THROW(inner.workspace_of(50u << 20), Error);
+  EXPECT_GE(inner.workspace_of(30u << 20).bytes, 30u << 20);
+  bph_stream_release(one);
+}
+
 TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
   FakeOptions options;
   options.capabilities = BP_CAP_SYNCHRONOUS;

@@ -156,8 +156,8 @@ BP_FROZEN_MIN(bp_plan_info, BP_PLAN_INFO_MIN_SIZE);
 typedef struct bp_execution {
   uint32_t struct_size;
   uint32_t reserved;
-  /* of this call: identical to the plan's own unless the plan is ANY_SIZE, but that operands which core staged are
-   * described as they now are: dense, fully aligned, not immediate, aliasing nothing */
+  /* of this call: identical to the plan's own unless the plan is ANY_SIZE, but that operands which core staged are described as they now
+   * are: dense, fully aligned, not immediate, aliasing nothing, and an output's alias names the first identical input not staged, or none */
   const bp_op_desc* desc;
   const bp_operand* inputs;  /* desc->input_count */
   const bp_operand* outputs; /* desc->output_count */

@@ -303,8 +303,8 @@ BPH_API bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* o
 /* Between buffers of one device. Overlap is INVALID_ARGUMENT, and so is HOST to HOST, which the caller does itself. */
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, bp_error* error);
-/* From pageable host memory. `src` may be changed as soon as the call returns if the plugin has no slot for it (core then
- * staged it, counted), else once the stream has passed: treat it as borrowed until then. */
+/* From pageable host memory. `src` may be changed as soon as the call returns if the plugin has no slot for it (core then staged it, counted,
+ * and waits for earlier chunks beyond 4 MiB, for the stream if dst is HOST), else once the stream has passed: treat it as borrowed until then. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
                               bp_error* error);
 /* To pageable host memory, and waits until it is there: one explicit wait, this call's own. */
@@ -345,8 +345,8 @@ typedef struct bph_call {
 } bph_call;
 #define BPH_CALL_NO_NATIVE (1ull << 32) /* a composite is decomposed even if the plugin has it */
 
-/* Validates, finds or makes the plan, and enqueues. With a known descriptor it allocates nothing. A composite that the plugin
- * has not, or is told not to use, is enqueued as primitives; if one of these fails later, what went before is enqueued.
+/* Validates, finds or makes the plan, and enqueues. With a known descriptor it allocates nothing, but at the third use of one whose plan says
+ * BP_PLAN_SIZE_HELPS. A composite as primitives and staged operands take several enqueues: if a later one fails, what went before is enqueued.
  * Errors: INVALID_ARGUMENT (what is wrong, with the numbers), UNSUPPORTED (operator, dtypes and device), OUT_OF_MEMORY,
  * EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);

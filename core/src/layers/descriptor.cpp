@@ -45,9 +45,7 @@ void check_view(const Call& call, const char* role, uint32_t index, const bp_ten
 void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, const bp_op_desc& desc) {
   if (view.alias == 0) return;
   const bp_tensor_desc* input = view.alias <= desc.input_count ? &desc.inputs[view.alias - 1] : nullptr;
-  if (input == nullptr || input->dtype != view.dtype || input->rank != view.rank || input->flags != 0 ||
-      std::memcmp(input->shape, view.shape, sizeof(view.shape)) != 0 ||
-      std::memcmp(input->strides, view.strides, sizeof(view.strides)) != 0) {
+  if (input == nullptr || input->flags != 0 || !same_elements(*input, view)) {
     call.refuse(rule::view_alias,
                 "output {} names input {} as identical, of {} inputs; name one with the same dtype, shape and strides",
                 index, view.alias - 1, desc.input_count);
@@ -136,8 +134,12 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
       }
       continue;
     }
-    // An output is identical to an input only if that did not move.
-    if (expected.alias != 0 && (stage_inputs >> (expected.alias - 1) & 1u) != 0) expected.alias = 0;
+    // An output is identical to an input only if that did not move: to a later one then, or to none. Where they lie is the
+    // execution's.
+    const auto moved = [&](uint32_t alias) { return (stage_inputs >> (alias - 1) & 1u) != 0; };
+    if (expected.alias != 0 && moved(expected.alias)) {
+      expected.alias = view.alias > expected.alias && !moved(view.alias) ? view.alias : uint16_t{0};
+    }
     if (same_bytes(view, expected)) continue;
     if (!any_size || view.dtype != expected.dtype || view.rank != expected.rank || view.flags != expected.flags ||
         view.alignment_log2 != expected.alignment_log2 || view.alias != expected.alias ||

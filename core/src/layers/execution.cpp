@@ -109,9 +109,7 @@ class ExecutionCheck {
   // An output with an alias is identical to that input, and to each that is the same view of the same place.
   static bool in_place(const Placed& output, const Placed& input) {
     return output.view->alias != 0 && output.operand->offset == input.operand->offset &&
-           output.view->dtype == input.view->dtype && output.view->rank == input.view->rank &&
-           std::memcmp(output.view->shape, input.view->shape, sizeof(input.view->shape)) == 0 &&
-           std::memcmp(output.view->strides, input.view->strides, sizeof(input.view->strides)) == 0;
+           same_elements(*output.view, *input.view);
   }
 
   void check_overlaps() const {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plugin is given at an execution, and what is left where one fails: staging, immediates, fronts, recurring sizes.
+#include <algorithm>
+
+#include "memory_fixture.hpp"
+#include "plan_key.hpp"
+
+namespace bp::test {
+namespace {
+
+class StagingTest : public MemoryTest {
+ protected:
+  // One execution as the plugin saw it.
+  struct Seen {
+    uint32_t op;
+    uint64_t flags;
+    std::vector<bp_tensor_desc> outputs;
+    std::vector<bp_operand> inputs, scalars;
+  };
+
+  void open(FakeOptions options = {}, const bph_device_desc* desc = nullptr) {
+    MemoryTest::open(options, desc);
+    fake->on_execute = [this](const bp_execution& execution) {
+      const bp_op_desc& told = *execution.desc;
+      seen.push_back({told.op,
+                      told.flags,
+                      {told.outputs, told.outputs + told.output_count},
+                      {execution.inputs, execution.inputs + told.input_count},
+                      {execution.scalars, execution.scalars + told.scalar_count}});
+    };
+    one = stream();
+  }
+  void TearDown() override {
+    for (bph_buffer* each : buffers) bph_buffer_release(each);
+    bph_stream_release(one);
+    MemoryTest::TearDown();
+  }
+
+  bph_tensor tensor(uint32_t dtype, const std::vector<int64_t>& shape) {
+    bph_tensor view = {};
+    view.dtype = static_cast<uint16_t>(dtype);
+    view.rank = static_cast<uint8_t>(shape.size());
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+      view.shape[d] = shape[d];
+      view.strides[d] = stride;
+    }
+    buffers.push_back(create(4096, one));
+    view.buffer = buffers.back();
+    return view;
+  }
+  bp_status execute(uint32_t op, const std::vector<bph_tensor>& inputs, const std::vector<bph_tensor>& outputs,
+                    bp_error* error, const void* attributes = nullptr, const std::vector<uint64_t>& scalars = {}) {
+    bph_call call = {};
+    call.struct_size = sizeof(call);
+    call.op = op;
+    call.attributes = attributes;
+    call.inputs = inputs.data();
+    call.outputs = outputs.data();
+    call.scalars = scalars.data();
+    call.input_count = static_cast<uint32_t>(inputs.size());
+    call.output_count = static_cast<uint32_t>(outputs.size());
+    call.scalar_count = static_cast<uint32_t>(scalars.size());
+    return bph_execute(one, &call, error);
+  }
+
+  bph_stream* one = nullptr;
+  std::vector<bph_buffer*> buffers;
+  std::vector<Seen> seen;
+};
+
+bph_tensor immediate_like(bph_tensor view, uint64_t value) {
+  view.buffer = nullptr;
+  view.flags = BPH_TENSOR_IMMEDIATE;
+  view.immediate = value;
+  return view;
+}
+
+TEST_F(StagingTest, ValuesComeWithoutBitsAboveTheirDtype) {
+  open();
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), half = tensor(BP_F16, {4});
+  const bph_tensor dirty = immediate_like(a, 0xFFFFFFFF3F000000u);
+  for (int use = 0; use < 2; ++use) {  // made anew, and known
+    ASSERT_WORKS(execute(BP_OP_ADD, {dirty, a}, {out}, error));
+    EXPECT_EQ(seen.back().inputs[0].immediate, 0x3F000000u);
+    ASSERT_WORKS(execute(BP_OP_FILL, {}, {half}, error, nullptr, {0xABCDEF0112345678u}));
+    EXPECT_EQ(seen.back().scalars[0].immediate, 0x5678u);
+  }
+}
+
+TEST_F(StagingTest, AnOutputNamesTheFirstIdenticalInputThatStays) {
+  open();
+  const bph_tensor a = tensor(BP_F32, {4}), other = tensor(BP_F32, {4});
+  const auto alias_of = [&](uint32_t staged, const std::vector<bph_tensor>& inputs) {
+    EXPECT_EQ(bph_device_trim(device, 1, nullptr, nullptr), BP_OK);
+    fake->on_plan = [staged](const bp_op_desc& desc, bp_plan_info& info) {
+      if (desc.op == BP_OP_SUB) info.stage_inputs = staged;
+      return BP_OK;
+    };
+    bp_error error = fresh_error();
+    EXPECT_EQ(execute(BP_OP_SUB, inputs, {a}, &error), BP_OK) << error.message;
+    return seen.back().outputs[0].alias;
+  };
+  EXPECT_EQ(alias_of(0, {a, a}), 1);
+  EXPECT_EQ(alias_of(1, {a, a}), 2);
+  EXPECT_EQ(alias_of(2, {a, a}), 1);
+  EXPECT_EQ(alias_of(3, {a, a}), 0);
+  EXPECT_EQ(alias_of(1, {a, other}), 0);
+}
+
+TEST_F(StagingTest, AnAbsentOutputIsNotCopiedBack) {
+  open();
+  fake->on_plan = [](const bp_op_desc& desc, bp_plan_info& info) {
+    if (desc.op == BP_OP_LAYER_NORM) info.stage_outputs = 7;
+    return BP_OK;
+  };
+  const bp_norm_attributes over_rows = {sizeof(over_rows), 2, 1e-5f, 0};
+  const bph_tensor x = tensor(BP_F32, {2, 3}), y = tensor(BP_F32, {2, 3}), rstd = tensor(BP_F32, {2, 1});
+  ASSERT_WORKS(execute(BP_OP_LAYER_NORM, {x}, {y, bph_tensor{}, rstd}, error, &over_rows));
+  EXPECT_EQ(seen.size(), 3u) << "the operator and two copies back";
+  EXPECT_EQ(stats().staged_operands, 2u);
+}
+
+TEST_F(StagingTest, WhatStagingNeedsIsThereBeforeAnythingIsEnqueued) {
+  open();
+  const bp_topk_attributes first_axis = {sizeof(first_axis), 0, 0, 0};
+  const bph_tensor x = tensor(BP_F32, {8}), values = tensor(BP_F32, {2}), indices = tensor(BP_I32, {2});
+  bool fails = true;
+  fake->on_plan = [&](const bp_op_desc& desc, bp_plan_info& info) -> bp_status {
+    if (desc.op == BP_OP_TOPK) info.stage_inputs = 1, info.stage_outputs = 3;
+    return fails && desc.op == BP_OP_COPY && desc.inputs[0].dtype == BP_I32 ? BP_OUT_OF_MEMORY : BP_OK;
+  };
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "makes no plan", execute(BP_OP_TOPK, {x}, {values, indices}, error, &first_axis));
+  EXPECT_EQ(seen.size(), 0u);
+  fails = false;
+  ASSERT_WORKS(execute(BP_OP_TOPK, {x}, {values, indices}, error, &first_axis));
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST_F(StagingTest, ACopyThatWantsStagingIsTheDefectOfThePlugin) {
+  open();
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+  fake->on_plan = [](const bp_op_desc&, bp_plan_info& info) {
+    info.stage_outputs = 1;
+    return BP_OK;
+  };
+  EXPECT_FAILS(BP_INTERNAL, "stage operands of copy", execute(BP_OP_COPY, {a}, {out}, error));
+  EXPECT_FAILS(BP_INTERNAL, "stage operands of copy", execute(BP_OP_NEG, {a}, {out}, error));
+  EXPECT_EQ(seen.size(), 0u);
+}
+
+TEST_F(StagingTest, APartOfAnExecutionKeepsItsBuffers) {
+  open();
+  fake->hold();
+  const bph_tensor a = tensor(BP_F32, {4});
+  bph_tensor out = a;
+  bph_buffer_desc desc = desc_of(4096, one);
+  desc.flags = BPH_BUFFER_RAW;
+  out.buffer = create(desc);
+  fake->submit_part("plan_execute");
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of plan_execute", execute(BP_OP_NEG, {a}, {out}, error));
+  bph_buffer_release(out.buffer);
+  EXPECT_EQ(fake->calls("buffer_destroy"), 0u) << "the part still writes to it";
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(fake->calls("buffer_destroy"), 1u);
+}
+
+TEST_F(StagingTest, WhatACallIgnoresDoesNotHideItsEntry) {
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.plan_cache_entries = 1;  // so that only the stream's own front knows two
+  open({}, &desc);
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4}), cell = tensor(BP_F32, {}),
+                   other = tensor(BP_F32, {});
+  const auto run = [&](int64_t garbage) {
+    bph_tensor half = immediate_like(a, 0), from = cell, to = other;
+    std::fill(std::begin(half.strides), std::end(half.strides), garbage);
+    for (bph_tensor* view : {&from, &to}) {
+      std::fill(std::begin(view->shape), std::end(view->shape), garbage);
+      std::fill(std::begin(view->strides), std::end(view->strides), garbage);
+    }
+    ASSERT_WORKS(execute(BP_OP_ADD, {half, a}, {out}, error));
+    for (const uint32_t op : {BP_OP_NEG, BP_OP_ABS}) ASSERT_WORKS(execute(op, {from}, {to}, error));
+  };
+  run(1);
+  const uint64_t plans = fake->calls("plan_create");
+  for (int64_t garbage = 2; garbage < 40; ++garbage) run(garbage * 0x123456789);
+  EXPECT_EQ(fake->calls("plan_create"), plans);
+}
+
+TEST_F(StagingTest, ARecurringSizeWithoutABetterPlanKeepsItsOwn) {
+  for (const bp_status status : {BP_INTERNAL, BP_OUT_OF_MEMORY, BP_DEVICE_LOST}) {
+    open();
+    fake->on_plan = [status](const bp_op_desc& desc, bp_plan_info& info) {
+      info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
+      return (desc.flags & BP_OP_FLAG_ONE_SIZE) != 0 ? status : BP_OK;
+    };
+    const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+    for (int use = 1; use <= 5; ++use) {
+      if (status == BP_DEVICE_LOST && use == 3) {
+        EXPECT_FAILS(BP_DEVICE_LOST, "makes no plan", execute(BP_OP_NEG, {a}, {out}, error));
+      } else {
+        ASSERT_WORKS(execute(BP_OP_NEG, {a}, {out}, error));
+      }
+    }
+    EXPECT_EQ(fake->calls("plan_create"), 2u) << "asked once";
+    TearDown();
+    buffers.clear();
+    seen.clear();
+    fake.reset();
+    one = nullptr;
+  }
+}
+
+TEST_F(StagingTest, ABetterPlanReplacesItsOwnEntryOnly) {
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.plan_cache_entries = 1;
+  open({}, &desc);
+  fake->on_plan = [](const bp_op_desc& asked, bp_plan_info& info) {
+    if (asked.op == BP_OP_NEG) info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
+    return BP_OK;
+  };
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+  const auto one_size = [&](bph_stream* on) {
+    std::swap(on, one);
+    bp_error error = fresh_error();
+    EXPECT_EQ(execute(BP_OP_NEG, {a}, {out}, &error), BP_OK) << error.message;
+    std::swap(on, one);
+    return (seen.back().flags & BP_OP_FLAG_ONE_SIZE) != 0;
+  };
+  bph_stream* two = stream();
+  ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
+  EXPECT_FALSE(one_size(two));
+  EXPECT_FALSE(one_size(one));
+  EXPECT_FALSE(one_size(one)) << "the third use makes it";
+  EXPECT_TRUE(one_size(one));
+  const uint64_t plans = fake->calls("plan_create");
+  EXPECT_FALSE(one_size(two)) << "this stream's own entry, once more";
+  EXPECT_TRUE(one_size(two));
+  ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
+  EXPECT_EQ(fake->calls("plan_create"), plans) << "the stream still knows what was not replaced";
+  bph_stream_release(two);
+}
+
+}  // namespace
+}  // namespace bp::test
