@@ -138,6 +138,8 @@ kit::Status DeviceApi::load(const InstanceApi& instance, VkDevice device) {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
+  vkGetMemoryHostPointerPropertiesEXT = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
   return {};
 }
 

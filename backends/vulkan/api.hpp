@@ -54,6 +54,8 @@ struct DeviceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT =
+      nullptr;  // null where it is not enabled
   kit::Status load(const InstanceApi& instance, VkDevice device);
 };
 

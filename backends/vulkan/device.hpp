@@ -22,6 +22,11 @@ class Device {
 
   kit::Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
   kit::Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
+  bool imports_host() const { return logical_.physical().import_alignment != 0; }
+  kit::Result<Buffer*> import_host(void* address, uint64_t bytes, uint32_t& kind) {
+    kind = BP_MEMORY_SHARED;  // all kernels take it
+    return memory_.import(address, bytes);
+  }
   void destroy(Buffer* buffer) { memory_.destroy(buffer); }
   kit::Result<void*> map(const Buffer& buffer) const;
 

@@ -38,6 +38,11 @@ kit::Status LogicalDevice::start() {
   auto info = chained<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queues;
+  const char* const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+  if (physical().import_alignment != 0) {
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &import;
+  }
   if (const VkResult result = api.vkCreateDevice(physical().handle, &info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
     return status_of(result, "vkCreateDevice");

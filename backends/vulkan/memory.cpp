@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.hpp"
 
+#include <unistd.h>
+
 #include <bit>
 
 namespace backplane::vulkan {
@@ -58,7 +60,8 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
         kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory asked, ",
                            before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
   } else {
-    status = allocate(*buffer, type, alignment);
+    status = allocate(*buffer, type, nullptr);
+    if (status.ok()) status = place(*buffer, alignment);
   }
   if (!status.ok()) {
     destroy(buffer.release());
@@ -67,9 +70,11 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
   return buffer.release();
 }
 
-kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) {
+kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   const DeviceApi& api = device_.api();
-  auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  auto external = chained<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, imported ? &external : nullptr);
   info.size = buffer.allocated;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
@@ -78,13 +83,19 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) 
   if (!status.ok()) return status;
   VkMemoryRequirements requirements{};
   api.vkGetBufferMemoryRequirements(device_.handle(), buffer.handle, &requirements);
-  if ((requirements.memoryTypeBits >> type & 1u) == 0) {
-    return kit::unsupported("buffer_create: the driver takes no buffers in memory of kind ", kKindNames[buffer.kind]);
+  if ((requirements.memoryTypeBits >> type & 1u) == 0 ||
+      (imported != nullptr && requirements.size > buffer.allocated)) {
+    return kit::unsupported("vulkan: the driver takes no buffers in ", imported ? "imported" : kKindNames[buffer.kind],
+                            " memory");
   }
-  auto flags = chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+  auto pages = chained<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  pages.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  pages.pHostPointer = imported;
+  auto flags =
+      chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, imported ? &pages : nullptr);
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
-  allocation.allocationSize = requirements.size;
+  allocation.allocationSize = imported ? buffer.allocated : requirements.size;
   allocation.memoryTypeIndex = type;
   status =
       device_.check(api.vkAllocateMemory(device_.handle(), &allocation, nullptr, &buffer.memory), "vkAllocateMemory");
@@ -95,7 +106,12 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) 
   if (!status.ok()) return status;
   auto address = chained<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
   address.buffer = buffer.handle;
-  const uint64_t start = api.vkGetBufferDeviceAddress(device_.handle(), &address);
+  buffer.address = api.vkGetBufferDeviceAddress(device_.handle(), &address);
+  return {};
+}
+
+kit::Status Memory::place(Buffer& buffer, uint64_t alignment) const {
+  const uint64_t start = buffer.address;
   buffer.address = (start + alignment - 1) & ~(alignment - 1);
   buffer.offset = buffer.address - start;
   if (buffer.offset + buffer.bytes > buffer.allocated) {
@@ -103,10 +119,58 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, uint64_t alignment) 
   }
   if (buffer.kind == BP_MEMORY_DEVICE) return {};
   void* mapped = nullptr;
-  status = device_.check(api.vkMapMemory(device_.handle(), buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
+  kit::Status status = device_.check(
+      device_.api().vkMapMemory(device_.handle(), buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
   buffer.mapped = static_cast<std::byte*>(mapped);
   if (status.ok()) buffer.mapped += buffer.offset;
   return status;
+}
+
+kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
+  if (address == nullptr || bytes == 0) return kit::invalid_argument("import_host: no memory given");
+  if (kit::Status status = device_.health(); !status.ok()) return status;
+  // Whole pages are imported, those around what was asked for; a driver that wants more than pages must be given it.
+  const uint64_t alignment = device_.physical().import_alignment;
+  const auto first = reinterpret_cast<uint64_t>(address);
+  const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
+  if (alignment > static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) && (begin != first || end != first + bytes)) {
+    return kit::unsupported("import_host: the driver takes whole multiples of ", alignment,
+                            " bytes; align the memory, or copy instead");
+  }
+  if (end - begin > device_.physical().max_allocation) {
+    return kit::unsupported("import_host: ", bytes, " bytes are more than the ", device_.physical().max_allocation,
+                            " that the driver takes at once; divide the tensor");
+  }
+  auto* const pages = reinterpret_cast<void*>(begin);
+  uint32_t type = 0;
+  if (kit::Status status = import_type(pages, type); !status.ok()) return status;
+  auto buffer = std::make_unique<Buffer>();
+  buffer->kind = BP_MEMORY_SHARED;
+  buffer->bytes = bytes;
+  buffer->allocated = end - begin;
+  buffer->heap = kNoHeap;
+  if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
+    destroy(buffer.release());
+    return status;
+  }
+  buffer->offset = first - begin;
+  buffer->address += buffer->offset;
+  buffer->mapped = static_cast<std::byte*>(address);
+  return buffer.release();
+}
+
+kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
+  auto properties = chained<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
+  const VkResult result = device_.api().vkGetMemoryHostPointerPropertiesEXT(
+      device_.handle(), VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, pages, &properties);
+  if (result != VK_SUCCESS && result != VK_ERROR_INVALID_EXTERNAL_HANDLE)
+    return device_.check(result, "vkGetMemoryHostPointerPropertiesEXT");
+  const VkPhysicalDeviceMemoryProperties& memory = device_.physical().memory;
+  for (type = 0; result == VK_SUCCESS && type < memory.memoryTypeCount; ++type) {
+    const bool coherent = (memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+    if (coherent && (properties.memoryTypeBits >> type & 1u) != 0) return {};
+  }
+  return kit::unsupported("import_host: the driver does not take this memory; copy instead");
 }
 
 void Memory::destroy(Buffer* buffer) {
@@ -114,7 +178,7 @@ void Memory::destroy(Buffer* buffer) {
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
-  device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
+  if (buffer->heap != kNoHeap) device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
   delete buffer;
 }
 

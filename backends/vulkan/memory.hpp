@@ -8,6 +8,8 @@
 
 namespace backplane::vulkan {
 
+inline constexpr uint32_t kNoHeap = VK_MAX_MEMORY_HEAPS;
+
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -16,7 +18,7 @@ struct Buffer {
   uint64_t address = 0;  // for kernels, of byte 0; a multiple of the alignment that was asked for
   std::byte* mapped = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint32_t heap = 0;
+  uint32_t heap = 0;       // kNoHeap: the memory is not the device's
   uint64_t allocated = 0;  // counted against the heap
 
   // As the kit's binding of operands sees it.
@@ -32,10 +34,16 @@ class Memory {
 
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
+  // A buffer of kind SHARED over memory of the host's, which stays the host's.
+  kit::Result<Buffer*> import(void* address, uint64_t bytes);
   void destroy(Buffer* buffer);
 
  private:
-  kit::Status allocate(Buffer& buffer, uint32_t type, uint64_t alignment);
+  // The VkBuffer with its memory and address: new, or over the pages at `imported`.
+  kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
+  // Finds the address that has the alignment, and maps.
+  kit::Status place(Buffer& buffer, uint64_t alignment) const;
+  kit::Status import_type(const void* pages, uint32_t& type) const;
 
   LogicalDevice& device_;
 };

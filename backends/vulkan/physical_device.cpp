@@ -28,6 +28,14 @@ std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysi
   return out;
 }
 
+bool has_extension(const InstanceApi& api, VkPhysicalDevice handle, std::string_view name) {
+  uint32_t count = 0;
+  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, all.data());
+  return std::ranges::any_of(all, [&](const VkExtensionProperties& each) { return name == each.extensionName; });
+}
+
 // Cut where it is longer than the field; the rest of the field is zero.
 template <std::size_t N>
 void put_text(char (&field)[N], std::string_view text) {
@@ -73,6 +81,13 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
   out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);
+  if (has_extension(api, handle, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+    auto host = chained<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
+    auto more = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &host);
+    api.vkGetPhysicalDeviceProperties2(handle, &more);
+    out.import_alignment = host.minImportedHostPointerAlignment;
+  }
 
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);

@@ -17,6 +17,7 @@ struct PhysicalDevice {
   uint32_t queue_family = 0;       // with compute
   uint32_t queue_count = 0;        // of the family
   uint64_t max_allocation = 0;     // bytes of one allocation and one buffer
+  uint64_t import_alignment = 0;   // of host memory that can be imported; 0: none can
   bool timestamps = false;         // on the queue family
   bool flushes_f32 = false;        // arithmetic on f32 may flush subnormals
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for

@@ -159,7 +159,7 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  stages_.resize(semaphores_.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  stages_.resize(semaphores_.size(), kWork);
   batch.value = submitted_ + 1;
   VkSemaphore signal = timeline_->semaphore();
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);

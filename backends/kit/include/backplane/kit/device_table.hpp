@@ -205,9 +205,12 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // An interface of the device by name, or null.
-  static const void* interface(const char* name, uint32_t version) {
+  // An interface of the device by name, or null. One whose devices do not all import has imports_host(), too.
+  static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, uint32_t& kind) { d.import_host(nullptr, 0, kind); }) {
+      if constexpr (requires(const Device& d) { d.imports_host(); }) {
+        if (!of(device).imports_host()) return nullptr;
+      }
       static constexpr bp_import_api import{sizeof(bp_import_api), 0, import_host};
       if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import;
     }

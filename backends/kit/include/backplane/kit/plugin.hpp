@@ -169,7 +169,7 @@ class Instance : public bp_plugin {
   }
   static const void* on_get_interface(const bp_plugin*, bp_device* device, const char* name, uint32_t version) {
     if (device == nullptr || name == nullptr) return nullptr;
-    return DeviceTable<Device>::interface(name, version);
+    return DeviceTable<Device>::interface(device, name, version);
   }
   static void on_shutdown(const bp_plugin* plugin) { delete &of(plugin); }
 
