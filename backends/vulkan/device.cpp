@@ -16,42 +16,9 @@ kit::Status check_span(const char* role, const Buffer& buffer, uint64_t offset, 
                                buffer.bytes);
 }
 
-// As the plan finds them: what core stages is packed, and an immediate is so in every order.
-bool all_packed(const kit::Plan& plan, const bp_op_desc& desc) {
-  for (uint32_t i = 0; i < desc.input_count; ++i) {
-    const bool immediate = (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
-    if ((plan.stage_inputs >> i & 1u) == 0 && !immediate && !kit::detail::is_dense(desc.inputs[i])) return false;
-  }
-  for (uint32_t i = 0; i < desc.output_count; ++i) {
-    if ((plan.stage_outputs >> i & 1u) == 0 && !kit::detail::is_dense(desc.outputs[i])) return false;
-  }
-  return true;
-}
-
-// As kit::detail::is_dense of what an execution is bound to; without elements there is nothing to find.
-bool is_packed(const kit::View& view) {
-  if (view.data == nullptr) return true;
-  if (is_immediate(view)) return true;
-  int64_t stride = 1;
-  for (uint32_t i = view.rank; i-- > 0;) {
-    if (view.shape[i] == 1) continue;
-    if (view.strides[i] != stride) return false;
-    stride *= view.shape[i];
-  }
-  return true;
-}
-
-// Kernels of a packed plan find no other operands.
-kit::Status check_packed(const Plan& plan, const kit::Call& call) {
-  if (!plan.packed) return {};
-  for (const auto& [role, views] : {std::pair{"input ", call.inputs}, std::pair{"output ", call.outputs}}) {
-    for (const kit::View& view : views) {
-      if (is_packed(view)) continue;
-      return kit::invalid_argument(plan.base.op->name, ": ", role, &view - views.data(),
-                                   " is not packed, and the plan is for packed operands; make a plan for this layout");
-    }
-  }
-  return {};
+// The kit holds every execution to what it saw when it made the plan.
+bool all_packed(const kit::Plan& plan) {
+  return std::ranges::all_of(plan.operands, [](const kit::Operand& each) { return each.dtype == 0 || each.dense; });
 }
 
 kit::Span span_of(bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span(); }
@@ -174,7 +141,7 @@ kit::Status Device::create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info
   info.flags |= BP_PLAN_DETERMINISTIC;  // no kernel leaves an order to chance
   if (out == nullptr) return {};
   if (kit::Status status = logical_.health(); !status.ok()) return status;
-  plan.packed = all_packed(plan.base, *desc);
+  plan.packed = all_packed(plan.base);
   const auto& op = *static_cast<const Operator*>(plan.base.state.get());
   std::size_t count = 0;
   for (const Kernel& kernel : op.kernels(plan.base, plan.packed)) {
@@ -191,7 +158,6 @@ kit::Status Device::execute(Stream& stream, const Plan& plan, const bp_execution
   kit::Call& call = stream.call();
   const uint64_t before = stream.enqueued();
   if (status.ok()) status = kit::bind_call(plan.base, execution, span_of, call);
-  if (status.ok()) status = check_packed(plan, call);
   if (status.ok()) status = static_cast<const Operator*>(plan.base.state.get())->enqueue(stream, plan, call);
   if (!status.ok() && stream.enqueued() != before) status = stream.fail(status);  // a part of it is enqueued
   return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.base.op->id);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs the host, and what it refuses.
 #include <ctime>
+#include <random>
+#include <set>
 
 #include "rig.hpp"
 
@@ -76,22 +78,79 @@ TEST_F(OnDevice, APlanOfPackedOperandsRefusesOthers) {
   ASSERT_TRUE(rig.plan->packed);
   for (const int at : {1, 2}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
-    for (bp_tensor_desc& view : views) {
-      view.rank = 2;
-      view.shape[0] = view.shape[1] = 4;
-      view.strides[0] = 4;
-      view.strides[1] = 1;
-    }
     bp_op_desc desc = rig.desc;
     desc.inputs = views;
     desc.outputs = views + 2;
+    for (bp_tensor_desc& view : views) view.shape[0] = 16;
     EXPECT_TRUE(rig.enqueue(desc).ok());
-    views[at].strides[0] = 8;
+    views[at].strides[0] = 2;
     const kit::Status status = rig.enqueue(desc);
     EXPECT_EQ(status.code(), BP_INVALID_ARGUMENT);
     EXPECT_NE(status.message().find(at == 1 ? "input 1" : "output 0"), std::string::npos) << status.message();
   }
   EXPECT_TRUE(rig.wait().ok());
+}
+
+// Shapes of rank 2 to 4, packed or with gaps, as a plan for `op` is given them.
+struct Shapes {
+  Shapes(uint32_t op, std::mt19937& random) {
+    const auto pick = [&](int64_t most) { return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
+    const auto rank = static_cast<uint32_t>(1 + pick(3));
+    const bool gaps = random() % 2 != 0;
+    for (bp_tensor_desc& view : views) {
+      view.dtype = BP_F32;
+      view.rank = static_cast<uint8_t>(rank);
+    }
+    for (uint32_t i = 0; i < rank; ++i) {
+      const int64_t extent = pick(100);
+      for (bp_tensor_desc& view : views) view.shape[i] = extent;
+    }
+    reduce.struct_size = sizeof(reduce);
+    reduce.axes = 1;
+    if (op == BP_OP_REDUCE_SUM) views[2].shape[0] = 1;
+    if (op == BP_OP_MATMUL) views[0].shape[rank - 1] = views[1].shape[rank - 2] = pick(100);
+    for (bp_tensor_desc& view : views) {
+      view = kit::packed(view);
+      if (gaps) view.strides[0] += pick(100);
+    }
+    desc.struct_size = sizeof(desc);
+    desc.op = op;
+    matmul.struct_size = sizeof(matmul);
+    if (op == BP_OP_REDUCE_SUM) desc.attributes = &reduce;
+    if (op == BP_OP_MATMUL) desc.attributes = &matmul;
+    desc.inputs = views;
+    desc.input_count = op == BP_OP_ADD || op == BP_OP_MATMUL ? 2 : 1;
+    desc.outputs = views + 2;
+    desc.output_count = 1;
+  }
+  Shapes(const Shapes&) = delete;
+  Shapes& operator=(const Shapes&) = delete;
+
+  bp_tensor_desc views[3] = {};
+  bp_reduce_attributes reduce{};
+  bp_matmul_attributes matmul{};
+  bp_op_desc desc{};
+};
+
+TEST_F(OnDevice, NoShapeCompilesAnything) {
+  Rig rig;
+  ASSERT_TRUE(rig.open(instance).ok());
+  std::mt19937 random(1);
+  for (const uint32_t op : {BP_OP_ADD, BP_OP_EXP, BP_OP_REDUCE_SUM, BP_OP_MATMUL}) {
+    std::set<VkPipeline> compiled;  // none is ever ended, so each has a handle of its own
+    std::size_t after_some = 0;
+    for (int round = 0; round < 1032; ++round) {
+      if (round == 32) after_some = compiled.size();  // every layout was there
+      const Shapes shapes(op, random);
+      Plan* plan = nullptr;
+      bp_plan_info info{};
+      const kit::Status status = rig.device->create_plan(&shapes.desc, &plan, info);
+      ASSERT_TRUE(status.ok()) << status.message();
+      compiled.insert(plan->pipelines.begin(), plan->pipelines.end());
+      rig.device->destroy(plan);
+    }
+    EXPECT_EQ(compiled.size(), after_some) << kit::find_op(op)->name;
+  }
 }
 
 TEST_F(OnDevice, ScratchIsOfOneStream) {
