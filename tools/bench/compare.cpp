@@ -52,29 +52,36 @@ ReportFigures read_figures(const std::string& text, const std::string& path) {
     const Document document = Document::parse(text);
     ReportFigures figures;
     figures.schema = document.at("schema").get<std::string>();
-    const bool ops = figures.schema == "backplane.bench_ops";
-    if (!ops && figures.schema != "backplane.bench_memory") {
-      fail_usage("it is a document of {}; it takes those of bench_ops and bench_memory", figures.schema);
+    const bool ops = figures.schema == "backplane.bench_ops", models = figures.schema == "backplane.bench_model";
+    if (!ops && !models && figures.schema != "backplane.bench_memory") {
+      fail_usage("it is a document of {}; it takes those of bench_ops, bench_model and bench_memory", figures.schema);
     }
     figures.device = document.at("device").get<std::string>();
     for (const Document& row : document.at("rows")) {
-      if (!ops) {
+      if (!ops && !models) {
         add_metrics(figures.metrics,
                     fmt::format("{} | {} B", row.at("what").get<std::string>(), row.at("bytes").get<uint64_t>()), row);
         continue;
       }
       const std::string key =
-          fmt::format("{}/{} | ", row.at("group").get<std::string>(), row.at("case").get<std::string>());
+          models ? row.at("model").get<std::string>() + " | "
+                 : fmt::format("{}/{} | ", row.at("group").get<std::string>(), row.at("case").get<std::string>());
       add_metrics(figures.metrics, key + "device", row.at("device"));
       for (const Document& peer : row.at("peers")) {
         add_metrics(figures.metrics, key + peer.at("name").get<std::string>(), peer);
       }
     }
+    if (const auto decode = document.find("decode"); decode != document.end() && decode->at("measured").get<bool>()) {
+      for (const char* length : {"growing", "known"}) {
+        figures.metrics.push_back(
+            {fmt::format("gpt_decode | {} length", length), read_figure(decode->at(fmt::format("{}_ns", length)))});
+      }
+    }
     return figures;
   } catch (const Document::exception& error) {
-    fail_usage("{}: {}; give a report as `bench ops --json` or `bench memory --json` wrote it", path, error.what());
+    fail_usage("{}: {}; give a report as `bench ops`, `model` or `memory` wrote it with --json", path, error.what());
   } catch (const Failure& failure) {
-    fail_usage("{}: {}; give a report as `bench ops --json` or `bench memory --json` wrote it", path, failure.what());
+    fail_usage("{}: {}; give a report as `bench ops`, `model` or `memory` wrote it with --json", path, failure.what());
   }
 }
 

@@ -88,13 +88,19 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
       parts_(bytes < shared_bytes ? 1 : threads),
       begin_(parts_),
       end_(parts_) {
-  for (int part = 1; part < parts_; ++part) {
-    helpers_.emplace_back([this, part] {
-      for (begin_.arrive_and_wait(); !ended_.load(); begin_.arrive_and_wait()) {
-        copy_part(part);
-        end_.arrive_and_wait();
-      }
-    });
+  try {
+    for (int part = 1; part < parts_; ++part) {
+      helpers_.emplace_back([this, part] {
+        for (begin_.arrive_and_wait(); !ended_.load(); begin_.arrive_and_wait()) {
+          copy_part(part);
+          end_.arrive_and_wait();
+        }
+      });
+    }
+  } catch (...) {  // no more threads: those that there are end, for which the others are missing
+    ended_ = true;
+    (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));
+    throw;
   }
 }
 

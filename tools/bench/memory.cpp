@@ -59,12 +59,21 @@ class MemoryBench {
   }
 
   std::vector<MemoryRow> run() {
-    for (const uint64_t bytes : sizes_) moves(bytes);
-    for (const uint64_t bytes : sizes_) allocations(bytes);
+    for (const uint64_t bytes : sizes_) attempt("moves of memory", bytes, [&] { moves(bytes); });
+    for (const uint64_t bytes : sizes_) attempt("buffers", bytes, [&] { allocations(bytes); });
     return std::move(rows_);
   }
 
  private:
+  // What cannot be made ready is a row that says why; other sizes go on.
+  template <class Body>
+  void attempt(const char* what, uint64_t bytes, const Body& body) {
+    try {
+      body();
+    } catch (const backplane::Error& error) {
+      rows_.push_back({what, bytes, false, error.what(), {}, {}});
+    }
+  }
   bph_buffer_desc desc_of(uint64_t bytes, uint32_t flags = 0, uint32_t kind = BP_MEMORY_DEVICE) const {
     bph_buffer_desc desc = sized<bph_buffer_desc>();
     desc.kind = kind;
@@ -97,6 +106,7 @@ class MemoryBench {
     }
     const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
     for (size_t i = 0; i < at.size(); ++i) {
+      rows[at[i]].reason = samples[i].reason;
       rows[at[i]].latency = figure_of(samples[i].latency);
       rows[at[i]].throughput = figure_of(samples[i].throughput);
     }

@@ -55,21 +55,24 @@ class ModelBench {
   }
 
   ModelReport run() {
-    size_t chosen = 0;
-    for (const ModelGraph& graph : all_models(size_)) {
+    const std::vector<ModelGraph> graphs = all_models(size_);
+    for (const std::string& filter : options_.filters) {
+      const bool known =
+          filter == decode_name ||
+          std::any_of(graphs.begin(), graphs.end(), [&](const ModelGraph& graph) { return graph.name() == filter; });
+      if (!known) {
+        fail_usage("none of the models is {}; there are bert_layer, resnet_block, gpt_step and {}", filter,
+                   decode_name);
+      }
+    }
+    for (const ModelGraph& graph : graphs) {
       if (!is_chosen(graph.name())) continue;
-      ++chosen;
       say(graph.name());
       report_.rows.push_back(measure(graph));
     }
     if (is_chosen(decode_name)) {
-      ++chosen;
       say(decode_name);
       report_.decode = measure_decode(target_.open(), size_, options_.steps);
-    }
-    if (chosen == 0) {
-      fail_usage("none of the models is chosen by {}; there are bert_layer, resnet_block, gpt_step and {}",
-                 fmt::join(options_.filters, ", "), decode_name);
     }
     return std::move(report_);
   }
@@ -114,6 +117,11 @@ class ModelBench {
     }
     if (contestant == nullptr) return nullptr;
     result.first_ns = contestant->first_ns().value_or(0);
+    if (contestant->outputs().size() != expected.size()) {
+      result.reason = fmt::format("it gave {} of {} outputs: nobody knows that it does the same work",
+                                  contestant->outputs().size(), expected.size());
+      return nullptr;
+    }
     for (size_t i = 0; i < expected.size(); ++i) {
       const auto apart = difference(BP_F32, contestant->outputs()[i], expected[i]);
       if (apart && (!result.difference || !(*apart <= *result.difference))) result.difference = apart;
@@ -149,22 +157,21 @@ class ModelBench {
       peer_at.push_back(row.peers.size() - 1);
       started.push_back(std::move(contestant));
     }
-    std::vector<Samples> samples;
-    try {
-      samples = sample_in_turns(contestants, plan_);
-    } catch (const Failure& failure) {  // of a peer: the device is measured without them
-      for (const size_t at : peer_at) row.peers[at].reason = failure.what();
-      peer_at.clear();
-      samples = sample_in_turns({ours.get()}, plan_);
-    }
-    row.device.latency = figure_of(samples[0].latency);
-    row.device.throughput = figure_of(samples[0].throughput);
+    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    const auto take = [](const Samples& from, Performance& performance) {
+      performance.reason = from.reason;
+      performance.latency = figure_of(from.latency);
+      performance.throughput = figure_of(from.throughput);
+    };
+    take(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];
-      peer.latency = figure_of(samples[i + 1].latency);
-      peer.throughput = figure_of(samples[i + 1].throughput);
-      peer.ratio = ratio_of(samples[i + 1].latency, samples[0].latency);
+      take(samples[i + 1], peer);
+      if (samples[0].reason.empty() && samples[i + 1].reason.empty()) {
+        peer.ratio = ratio_of(samples[i + 1].latency, samples[0].latency);
+      }
     }
+    if (!row.device.reason.empty()) return row;
     count_calls(device, *ours, row);
     const bph_stats stats = device.stats();
     row.plans_after = stats.plans_created - row.plans_first;

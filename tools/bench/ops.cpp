@@ -136,7 +136,7 @@ class OpsBench {
     for (const Performance& one : row.peers) offer(one);
   }
   void relate_to_limit(const std::string& dtype, OpRow& row) const {
-    if (!row.device.reason.empty()) return;
+    if (!row.device.reason.empty() || row.copy_ns.empty()) return;
     const auto peak = report_.peaks.find(dtype);
     const double compute_ns = row.counts_flops() ? row.work.flops / peak->second.gflops : 0;
     std::vector<double> limit_ns;
@@ -182,7 +182,11 @@ class OpsBench {
   // Whether the outputs are those of the device, but for rounding; else with the reason in `result`.
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
                         Performance& result) {
-    for (size_t i = 0; i < made.size(); ++i) {
+    if (made.empty()) {
+      result.reason = "it gives no output: nobody knows that it does the same work";
+      return false;
+    }
+    for (size_t i = 0; i < std::min(made.size(), expected.size()); ++i) {
       const auto apart = difference(op.outputs[i].dtype, made[i], expected[i]);
       if (!apart) continue;
       if (!result.difference || !(*apart <= *result.difference)) result.difference = apart;
@@ -231,7 +235,12 @@ class OpsBench {
     const std::unique_ptr<OperatorContestant> ours = start_device(device, one, data, row);
     if (ours == nullptr) return row;
     std::vector<HostBlock> expected = make_outputs(one.op);
-    ours->read_outputs(expected);
+    try {
+      ours->read_outputs(expected);
+    } catch (const backplane::Error& error) {
+      row.device.reason = error.what();
+      return row;
+    }
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<Contestant>> started;
@@ -251,32 +260,39 @@ class OpsBench {
       enter(start_peer(*peer, one, data, expected, row.peers.back()));
     }
     std::unique_ptr<Contestant> copy;
-    const auto bytes = static_cast<uint64_t>(row.work.bytes);
-    if (target_.info().type == BP_DEVICE_CPU) {
-      copy = std::make_unique<MemcpyContestant>(bytes, target_.threads());
-    } else {
-      copy = std::make_unique<CopyContestant>(device, bytes);
-    }
-    contestants.push_back(copy.get());
-    std::vector<Samples> samples;
     try {
-      samples = sample_in_turns(contestants, plan_);
-    } catch (const Failure& failure) {  // of a peer: the device is measured without them
-      for (const size_t at : peer_at) row.peers[at].reason = failure.what();
-      peer_at.clear();
-      samples = sample_in_turns({ours.get(), copy.get()}, plan_);
+      copy = make_copy(device, static_cast<uint64_t>(row.work.bytes));
+      contestants.push_back(copy.get());
+    } catch (const std::exception& failure) {
+      note_no_copy(one, failure.what());
     }
-    row.device.latency = figure_of(samples[0].latency);
-    row.device.throughput = figure_of(samples[0].throughput);
+    const std::vector<Samples> samples = sample_in_turns(contestants, plan_);
+    take(samples[0], row.device);
     for (size_t i = 0; i < peer_at.size(); ++i) {
       Performance& peer = row.peers[peer_at[i]];
-      peer.latency = figure_of(samples[i + 1].latency);
-      peer.throughput = figure_of(samples[i + 1].throughput);
-      peer.ratio = ratio_of(samples[i + 1].throughput, samples[0].throughput);
+      take(samples[i + 1], peer);
+      if (samples[0].reason.empty() && samples[i + 1].reason.empty()) {
+        peer.ratio = ratio_of(samples[i + 1].throughput, samples[0].throughput);
+      }
     }
     row.device_ns = samples.front().throughput;
-    row.copy_ns = samples.back().throughput;
+    if (copy != nullptr) row.copy_ns = samples.back().throughput;
+    if (copy != nullptr && !samples.back().reason.empty()) note_no_copy(one, samples.back().reason);
     return row;
+  }
+
+  static void take(const Samples& samples, Performance& performance) {
+    performance.reason = samples.reason;
+    performance.latency = figure_of(samples.latency);
+    performance.throughput = figure_of(samples.throughput);
+  }
+
+  std::unique_ptr<Contestant> make_copy(const Device& device, uint64_t bytes) const {
+    if (target_.info().type == BP_DEVICE_CPU) return std::make_unique<MemcpyContestant>(bytes, target_.threads());
+    return std::make_unique<CopyContestant>(device, bytes);
+  }
+  void note_no_copy(const BenchCase& one, const std::string& why) {
+    report_.notes.push_back(fmt::format("{}: a copy of as many bytes was not measured: {}", one.id(), why));
   }
 
   const BenchOpsOptions& options_;

@@ -74,6 +74,7 @@ class LineProcess {
   bool started() const { return child_ != 0; }
 
   void write(const std::string& line) {
+    if (!given_up_.empty()) fail_peer(name_, given_up_);
     // A peer that ended is an error of ours, not a signal.
     sigset_t pipe_signal, before;
     sigemptyset(&pipe_signal);
@@ -100,7 +101,7 @@ class LineProcess {
       pollfd ready{out_, POLLIN, 0};
       const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
       if (polled < 0 && errno == EINTR) continue;
-      if (polled == 0) fail_peer(name_, fmt::format("no answer within {} s", limit.count()));
+      if (polled == 0) give_up(fmt::format("no answer within {} s", limit.count()));
       std::array<char, 4096> bytes;
       const ssize_t count = ::read(out_, bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
@@ -112,7 +113,17 @@ class LineProcess {
     try {
       return Message::parse(line);
     } catch (const Message::exception& error) {
-      fail_peer(name_, error.what());
+      give_up(error.what());
+    }
+  }
+
+  // What `body` makes of an answer; one that is not as agreed ends the conversation.
+  template <class Body>
+  auto understand(const Body& body) {
+    try {
+      return body();
+    } catch (const Message::exception& error) {
+      give_up(error.what());
     }
   }
 
@@ -122,7 +133,14 @@ class LineProcess {
   }
 
  private:
-  std::string name_, buffer_;
+  // An answer that comes late or is not understood would be taken for the next one: nothing is asked any more.
+  [[noreturn]] void give_up(std::string why) {
+    given_up_ = std::move(why);
+    kill(child_, SIGTERM);
+    fail_peer(name_, given_up_);
+  }
+
+  std::string name_, buffer_, given_up_;
   pid_t child_ = 0;
   int in_ = -1, out_ = -1;
 };
@@ -144,6 +162,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path() const { return path_; }
   std::string file(const std::string& name) const { return path_ / name; }
 
  private:
@@ -155,8 +174,11 @@ class PythonContestant final : public PeerContestant {
  public:
   // `outputs` has the sizes that the case has.
   PythonContestant(LineProcess& process, std::vector<HostBlock> outputs, const Message& prepared)
-      : process_(process), outputs_(std::move(outputs)), first_ns_(prepared.at("ns").get<double>()) {
-    const auto files = prepared.at("outputs").get<std::vector<std::string>>();
+      : process_(process), outputs_(std::move(outputs)) {
+    const auto files = process_.understand([&] {
+      first_ns_ = prepared.at("ns").get<double>();
+      return prepared.at("outputs").get<std::vector<std::string>>();
+    });
     while (outputs_.size() > files.size()) outputs_.pop_back();
     for (size_t i = 0; i < outputs_.size(); ++i) {
       std::ifstream file(files[i], std::ios::binary);
@@ -178,14 +200,16 @@ class PythonContestant final : public PeerContestant {
   std::optional<double> first_ns() const override { return first_ns_; }
   double time(uint32_t calls, bool) override {
     const Message answer = process_.ask({{"do", "time"}, {"calls", calls}});
-    if (answer.contains("error")) fail_peer("in Python", answer["error"].get<std::string>());
-    return answer.at("ns").get<double>();
+    return process_.understand([&] {
+      if (answer.contains("error")) fail_peer("in Python", answer["error"].get<std::string>());
+      return answer.at("ns").get<double>();
+    });
   }
 
  private:
   LineProcess& process_;
   std::vector<HostBlock> outputs_;
-  double first_ns_;
+  double first_ns_ = 0;
 };
 
 class PythonPeer final : public Peer {
@@ -199,8 +223,8 @@ class PythonPeer final : public Peer {
   void set_threads(int threads) override { threads_ = threads; }
 
   std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) override {
-    const TemporaryFolder folder;  // read by the peer before it answers
-    Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}};
+    const TemporaryFolder folder;  // read by the peer before it answers, and its answer before it ends
+    Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}, {"folder", folder.path()}};
     for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {
       request[role] = Message::array();
       for (const Operand& operand : *operands) {
@@ -220,7 +244,7 @@ class PythonPeer final : public Peer {
     if (request["attributes"].is_null()) request["attributes"] = Message::object();
     const Message answer = process_->ask(request);
     if (answer.contains("error")) {
-      *why = answer["error"].get<std::string>();
+      *why = process_->understand([&] { return answer["error"].get<std::string>(); });
       return nullptr;
     }
     return std::make_unique<PythonContestant>(*process_, make_outputs(op), answer);
@@ -230,8 +254,11 @@ class PythonPeer final : public Peer {
   std::unique_ptr<PeerContestant> prepare_model(const ModelGraph& graph, const std::vector<HostBlock>& data,
                                                 std::string* why) override {
     const TemporaryFolder folder;
-    Message request = {
-        {"do", "prepare_model"}, {"threads", threads_}, {"values", Message::array()}, {"nodes", Message::array()}};
+    Message request = {{"do", "prepare_model"},
+                       {"threads", threads_},
+                       {"folder", folder.path()},
+                       {"values", Message::array()},
+                       {"nodes", Message::array()}};
     std::vector<HostBlock> outputs;
     for (size_t i = 0; i < graph.values().size(); ++i) {
       const Value& value = graph.values()[i];
@@ -252,7 +279,7 @@ class PythonPeer final : public Peer {
     }
     const Message answer = process_->ask(request);
     if (answer.contains("error")) {
-      *why = answer["error"].get<std::string>();
+      *why = process_->understand([&] { return answer["error"].get<std::string>(); });
       return nullptr;
     }
     return std::make_unique<PythonContestant>(*process_, std::move(outputs), answer);

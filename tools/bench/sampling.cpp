@@ -46,12 +46,22 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
   std::vector<Samples> samples(count);
   std::vector<double> call_ns(count);
   double round_ns = 0;
+  const auto attempt = [&](size_t i, const auto& turn) {
+    if (!samples[i].reason.empty()) return;
+    try {
+      turn(*contestants[i]);
+    } catch (const std::exception& failure) {
+      samples[i] = {failure.what(), {}, {}};
+    }
+  };
   for (size_t i = 0; i < count; ++i) {
-    // What a call takes once it is warm decides how many make a sample.
-    call_ns[i] = contestants[i]->time(1, true);
-    const uint32_t few = calls_in(plan.sample_s / 4, call_ns[i]);
-    if (few > 1) call_ns[i] = contestants[i]->time(few, true) / few;
-    round_ns += call_ns[i];
+    attempt(i, [&](Contestant& one) {
+      // What a call takes once it is warm decides how many make a sample.
+      call_ns[i] = one.time(1, true);
+      const uint32_t few = calls_in(plan.sample_s / 4, call_ns[i]);
+      if (few > 1) call_ns[i] = one.time(few, true) / few;
+      round_ns += call_ns[i];
+    });
   }
   const bool slow = round_ns > 2e9 * plan.seconds;
   const uint32_t least = slow ? 1 : plan.least_rounds;
@@ -61,13 +71,14 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
     if (round >= least && now_s() - begin > plan.seconds) break;
     for (size_t turn = 0; turn < count; ++turn) {
       const size_t i = (turn + round) % count;
-      Contestant& one = *contestants[i];
-      if (count > 1) std::this_thread::sleep_for(std::chrono::duration<double>(plan.rest_s));
-      const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
-      if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
-      samples[i].latency.push_back(one.time(calls, true) / calls);
-      // One call with one wait is the same either way.
-      samples[i].throughput.push_back(calls == 1 ? samples[i].latency.back() : one.time(calls, false) / calls);
+      attempt(i, [&](Contestant& one) {
+        if (count > 1) std::this_thread::sleep_for(std::chrono::duration<double>(plan.rest_s));
+        const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
+        if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
+        samples[i].latency.push_back(one.time(calls, true) / calls);
+        // One call with one wait is the same either way.
+        samples[i].throughput.push_back(calls == 1 ? samples[i].latency.back() : one.time(calls, false) / calls);
+      });
     }
   }
   return samples;

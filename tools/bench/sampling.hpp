@@ -27,6 +27,7 @@ class Contestant {
 };
 
 struct Samples {
+  std::string reason;  // why a call failed; empty: none did. What failed takes no more turns, and has no samples
   std::vector<double> latency;     // ns a call, each waited for
   std::vector<double> throughput;  // ns a call, one wait behind all
 };

@@ -7,26 +7,33 @@ namespace {
 
 double count(const Extents& shape) { return static_cast<double>(element_count(shape)); }
 
+// Of a shape that has such a dimension, else 0: a case need not be one that a device takes.
+double last(const Extents& shape, size_t behind = 0) {
+  return behind < shape.size() ? static_cast<double>(shape[shape.size() - 1 - behind]) : 0;
+}
+double per(double whole, double parts) { return parts > 0 ? whole / parts : 0; }
+double count_each_first(const Extents& shape) {
+  return shape.empty() ? 0 : per(count(shape), static_cast<double>(shape.front()));
+}
+
 double flops_of(const OpCase& op) {
   const auto in = [&](size_t index) -> const Extents& { return op.inputs.at(index).shape; };
   const Extents& out = op.outputs.at(0).shape;
   switch (op.info.op) {
     case BP_OP_MATMUL:
-      return 2 * count(out) * static_cast<double>(in(0).back());
     case BP_OP_LINEAR:
-    case BP_OP_QUANTIZED_MATMUL:
-      return 2 * count(out) * static_cast<double>(in(1).back());
+    case BP_OP_QUANTIZED_MATMUL:  // the weights may lie two to a byte
+      return 2 * count(out) * last(in(0));
     case BP_OP_CONV:  // each output element: channels of its group times the window
-      return 2 * count(out) * count(in(1)) / static_cast<double>(in(1).front());
+      return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
     case BP_OP_CONV_BWD_INPUT:  // the work of the forward, whose output is the first input
-      return 2 * count(in(0)) * count(in(1)) / static_cast<double>(in(1).front());
+      return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
-      return 2 * count(in(1)) * count(out) / static_cast<double>(out.front());
+      return 2 * count(in(1)) * count_each_first(out);
     case BP_OP_ATTENTION: {  // q k^T and p v; what a causal mask hides is counted
-      const double queries = count(in(0)) / static_cast<double>(in(0).back());
-      const auto keys = static_cast<double>(in(1).at(in(1).size() - 2));
-      return 2 * queries * keys * static_cast<double>(in(0).back() + in(2).back());
+      const double queries = per(count(in(0)), last(in(0)));
+      return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
     default:
       return 0;

@@ -4,17 +4,16 @@
 
 First line out: {"name": .., "version": ..}, or {"error": why}. Then for each line in one line out:
   {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..], "outputs": [[dtype, shape], ..], "attributes": {..},
-   "threads": n}          -> {"ns": of the first call, "outputs": [file, ..]} or {"error": why}
+   "threads": n, "folder": where outputs are written}   -> {"ns": of the first call, "outputs": [file, ..]} or {"error": why}
   {"do": "prepare_model", "values": [{"role", "shape", "file"}, ..], "nodes": [{"op", "attributes", "inputs": [view, ..],
-   "outputs": [view, ..]}, ..], "threads": n}   -> the same, with the values of role output. A view is {"value": index, "reshape",
+   "outputs": [view, ..]}, ..], "threads": n, "folder"}   -> the same, with the values of role output. A view is {"value": index, "reshape",
    "slice": [axis, begin, end], "permute"}, in this order and each but the value optional, or {"number": n}. All are f32
   {"do": "time", "calls": n} -> {"ns": that n calls took}
   {"do": "release"}       -> {}
-Times are taken here, so that the pipe is not in them. Files are raw, dense, in the machine's byte order."""
+Times are taken here, so that the pipe and files are not in them. Files are raw, dense, in the machine's byte order."""
 import json
 import os
 import sys
-import tempfile
 import time
 
 
@@ -34,8 +33,7 @@ class Torch:
     def tensor(self, dtype, shape, path):
         if dtype not in self.dtypes:
             raise Unsupported("it has no such dtype")
-        with open(path, "rb") as file:
-            data = bytearray(file.read())
+        data = self.files[path]
         flat = self.torch.frombuffer(data, dtype=self.dtypes[dtype]) if data else self.torch.empty(0, dtype=self.dtypes[dtype])
         return flat.reshape(shape).clone()
 
@@ -201,7 +199,7 @@ class OnnxRuntime:
         binding = session.io_binding()
         values = []
         for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
-            values.append(self.runtime.OrtValue.ortvalue_from_numpy(self.numpy.fromfile(path, self.dtypes[dtype]).reshape(shape)))
+            values.append(self.runtime.OrtValue.ortvalue_from_numpy(self.numpy.frombuffer(self.files[path], self.dtypes[dtype]).reshape(shape)))
             binding.bind_ortvalue_input(name, values[-1])
         results = [self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, self.dtypes[dtype]) for dtype, shape in case["outputs"]]
         for name, value in zip(names[1], results):
@@ -221,7 +219,7 @@ class OnnxRuntime:
         arrays = {}
 
         def array_of(value):
-            return numpy.fromfile(value["file"], numpy.float32).reshape(value["shape"])
+            return numpy.frombuffer(self.files[value["file"]], numpy.float32).reshape(value["shape"])
 
         def constant(array):
             name = f"c{len(initializers)}"
@@ -327,6 +325,17 @@ class OnnxRuntime:
         return value.numpy().tobytes()
 
 
+def files_of(request):
+    if request["do"] == "prepare":
+        return [given[2] for given in request["inputs"]]
+    return [value["file"] for value in request["values"] if "file" in value]
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return bytearray(file.read())
+
+
 def main(kind):
     # What a library prints must not stand between the lines of the protocol.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -343,32 +352,32 @@ def main(kind):
         return
     answer({"name": peer.name, "version": peer.version})
     call = None
-    with tempfile.TemporaryDirectory(prefix="backplane-peer-") as folder:
-        for line in sys.stdin:
-            request = json.loads(line)
-            try:
-                if request["do"] in ("prepare", "prepare_model"):
-                    begin = time.perf_counter_ns()
-                    call = peer.prepare(request) if request["do"] == "prepare" else peer.prepare_model(request)
-                    results = call()
-                    ns = time.perf_counter_ns() - begin
-                    files = []
-                    for index, result in enumerate(results):
-                        files.append(os.path.join(folder, f"output{index}"))
-                        with open(files[-1], "wb") as file:
-                            file.write(peer.bytes_of(result))
-                    answer({"ns": ns, "outputs": files})
-                elif request["do"] == "time":
-                    begin = time.perf_counter_ns()
-                    for _ in range(request["calls"]):
-                        call()
-                    answer({"ns": time.perf_counter_ns() - begin})
-                else:
-                    call = None
-                    answer({})
-            except Exception as error:  # whatever a library throws is an answer
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] in ("prepare", "prepare_model"):
+                peer.files = {path: contents(path) for path in files_of(request)}
+                begin = time.perf_counter_ns()
+                call = peer.prepare(request) if request["do"] == "prepare" else peer.prepare_model(request)
+                results = call()
+                ns = time.perf_counter_ns() - begin
+                peer.files, files = {}, []
+                for index, result in enumerate(results):
+                    files.append(os.path.join(request["folder"], f"output{index}"))
+                    with open(files[-1], "wb") as file:
+                        file.write(peer.bytes_of(result))
+                answer({"ns": ns, "outputs": files})
+            elif request["do"] == "time":
+                begin = time.perf_counter_ns()
+                for _ in range(request["calls"]):
+                    call()
+                answer({"ns": time.perf_counter_ns() - begin})
+            else:
                 call = None
-                answer({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
+                answer({})
+        except Exception as error:  # whatever a library throws is an answer
+            call = None
+            answer({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
 
 
 main(sys.argv[1])

@@ -50,9 +50,9 @@ for line in sys.stdin:
 """
 
 
-def run(*arguments):
+def run(*arguments, **extra):
     environment = {**os.environ, "HOME": work, "XDG_DATA_HOME": work, "XDG_DATA_DIRS": work, "XDG_CONFIG_HOME": work,
-                   "BACKPLANE_PLUGIN_PATH": reference, "BACKPLANE_BENCH_PEERS": peers, "PEER_WORK": work}
+                   "BACKPLANE_PLUGIN_PATH": reference, "BACKPLANE_BENCH_PEERS": peers, "PEER_WORK": work, **extra}
     for name in ("BACKPLANE_DEVICE", "BACKPLANE_LAYERS"):
         environment.pop(name, None)
     return subprocess.run([command, "bench", *arguments], env=environment, text=True, capture_output=True, timeout=120, check=False)
@@ -135,6 +135,14 @@ def refusals():
     refused("a plugin and a device", ["--plugin", "--device"], "ops", "-p", "reference", "-d", "reference:0", "--filter", "tiny")
 
 
+def with_peers(script, shapes, **environment):
+    """Rows of a run beside peers by `script`: case -> name -> what was measured."""
+    file("peers/peer.py", script)
+    process = run("ops", "--device", "reference:0", "--seconds", "0.01", "--threads", "1", "--quiet", "--shapes", shapes, "--peers",
+                  os.path.join(work, "peers"), "--json", **environment)
+    return {row["case"]: {peer["name"]: peer for peer in row["peers"]} for row in json.loads(process.stdout)["rows"]}
+
+
 def processes():
     """Peers in processes of their own: one that works, one that is wrong, one that ends."""
     folder = os.path.join(work, "peers")
@@ -151,6 +159,20 @@ def processes():
     tap.check("a peer whose output differs has no times", "differs from the device's" in rows.get("add f32 7 7", {}).get("torch", {})
               .get("reason", ""), rows)
     tap.check("what a process has not is said", rows.get("exp f32 4", {}).get("torch", {}).get("reason") == "it only adds", rows)
+    # What is not understood ends the conversation: a line that comes late would be taken for the next answer.
+    broken = peer_script.replace('sys.exit(1)', 'print("no json", flush=True)')
+    rows = with_peers(broken, shapes)
+    tap.check("a peer that is not understood is asked no more", all("asked" in row["onnxruntime"]["reason"] or "parse error" in row[
+              "onnxruntime"]["reason"] for row in rows.values()) and rows["add f32 9 9"]["torch"]["measured"], rows)
+    rows = with_peers(peer_script.replace('"outputs": [path]', '"outputs": []'), shapes)
+    tap.check("a peer without outputs has no times", "it gives no output" in rows["add f32 9 9"]["torch"]["reason"], rows)
+    rows = with_peers(peer_script.replace('"outputs": [path]', '"outputs": 7'), shapes)
+    tap.check("an answer of another form is said", "type must be array" in rows["add f32 9 9"]["torch"]["reason"], rows)
+    own = os.path.join(work, "temporary")
+    os.mkdir(own)
+    rows = with_peers(peer_script.replace('os.environ["PEER_WORK"]', 'request["folder"]'), shapes, TMPDIR=own)
+    tap.check("what a peer writes into its folder is read, and nothing stays", rows["add f32 9 9"]["torch"]["measured"] and os.listdir(own)
+              == [], (rows, os.listdir(own)))
     file("peers/peer.py", peer_script.replace('if kind == "onnxruntime"', 'if False'))
     value = document("the same where none ends", "bench_ops", "ops", "--device", "reference:0", "--seconds", "0.01", "--threads", "1",
                      "--quiet", "--shapes", shapes, "--peers", folder)
@@ -206,8 +228,15 @@ def model():
     reasons = {row["model"]: row["peers"][0]["reason"] for row in value["rows"]}
     tap.check("a peer whose model differs has no times", "differs from the device's" in reasons.get("bert_layer", "") and "decode" not in value
               and "geometric_mean" not in value["peers"][0], value)
+    file("model_peers/peer.py", model_script.replace('"outputs": [path]', '"outputs": []'))
+    few = document("bench model beside a peer without outputs", "bench_model", *short, "--filter", "bert_layer", "--peers", folder)
+    tap.check("a peer that gives too few outputs has no times", "0 of 1 outputs" in few["rows"][0]["peers"][0]["reason"], few)
+    one = file("models.json", json.dumps(value))
+    same = document("two reports of models compared", "bench_compare", "compare", one, one)
+    tap.check("figures of models are compared", same.get("unmoved", 0) == 4 and same.get("moves") == [], same)
     tap.check("what a peer cannot run is said", reasons.get("resnet_block") == "it has no images", reasons)
     refused("a model that is none", ["none", "bert_layer", "zebra"], "model", "--filter", "zebra", "--device", "reference:0", "--no-peers")
+    refused("a model that is none beside one", ["none", "zebra"], "model", "--filter", "bert_layer", "--filter", "zebra", "--device", "reference:0")
     refused("a page of models that cannot be written", ["--html", "/nowhere/page.html"], "model", "--html", "/nowhere/page.html")
 
 

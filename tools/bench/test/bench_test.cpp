@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
+#include <system_error>
 
 #include "bench/compare.hpp"
 #include "bench/data.hpp"
@@ -107,6 +111,8 @@ TEST(Work, IsCountedByDefinition) {
   EXPECT_EQ(work("matmul f32 5x2x3 5x3x4").flops, 2.0 * 5 * 2 * 3 * 4);
   EXPECT_EQ(work("matmul bf16:f32 2x3 3x4").bytes, 2.0 * 6 + 2.0 * 12 + 4.0 * 8);
   EXPECT_EQ(work("linear f32 7x3 4x3").flops, 2.0 * 7 * 3 * 4);
+  EXPECT_EQ(work("quantized_matmul f32 5x64 3x64").flops, 2.0 * 5 * 64 * 3);
+  EXPECT_EQ(work("quantized_matmul f32 5x64 3x32 weight_bits=4").flops, 2.0 * 5 * 64 * 3) << "two weights to a byte";
   EXPECT_EQ(work("conv f32 1x3x8x8 5x3x3x3 pad_begin=1,1,0 pad_end=1,1,0").flops, 2.0 * 5 * 64 * 27);
   EXPECT_EQ(work("attention f32 1x2x5x8 1x2x7x8 1x2x7x8").flops, 2.0 * 2 * 5 * 7 * 16);
   EXPECT_EQ(work("add f32 10 10").flops, 0);
@@ -114,6 +120,20 @@ TEST(Work, IsCountedByDefinition) {
   EXPECT_EQ(work("gather f32 100x4 2x4 axis=0").bytes, 32.0 + 32 + 32);
   EXPECT_EQ(work("gather f32 2x4 100x4 axis=0").bytes, 32.0 + 1600 + 1600);
   EXPECT_EQ(work("scatter f32 2x4 2x4 -> 6x4 axis=0").bytes, 32.0 + 32 + 2 * 96);
+}
+
+// What a user may write is not always what a device takes.
+TEST(Work, OfShapesThatAreNoneIsAFigureToo) {
+  for (const char* line : {"matmul f32 2x3 3x4", "linear f32 7x3 4x3", "conv f32 1x3x8x8 5x3x3x3",
+                           "attention f32 1x2x5x8 1x2x7x8 1x2x7x8"}) {
+    tool::OpCase op = tool::parse_shapes(line, "w.txt").front().op;
+    for (const tool::Extents& shape : {tool::Extents{}, tool::Extents{0}, tool::Extents{0, 0, 0, 0}}) {
+      for (auto* side : {&op.inputs, &op.outputs}) {
+        for (tool::Operand& operand : *side) operand.shape = shape;
+      }
+      EXPECT_TRUE(std::isfinite(tool::work_of(op).flops)) << line;
+    }
+  }
 }
 
 TEST(Sampling, AFigureKeepsItsSpread) {
@@ -173,6 +193,39 @@ TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
   EXPECT_THAT(begins, HasSubstr("ABBAABBA"));
 }
 
+// Fails at a call.
+class Failing final : public tool::Contestant {
+ public:
+  explicit Failing(int calls) : left_(calls) {}
+  double time(uint32_t calls, bool) override {
+    if (left_-- == 0) throw std::runtime_error("out of memory");
+    return 1e6 * calls;
+  }
+
+ private:
+  int left_;
+};
+
+TEST(Sampling, WhatFailsIsOutAndCostsNobodyElseATurn) {
+  tool::SamplingPlan plan;
+  plan.sample_s = 0.001;
+  plan.most_rounds = 4;
+  plan.rest_s = 0;
+  for (const int calls : {0, 1, 3}) {
+    std::string order;
+    Pretender good('g', 1e6, order), other('o', 1e6, order);
+    Failing bad(calls);
+    const auto samples = tool::sample_in_turns({&good, &bad, &other}, plan);
+    EXPECT_EQ(samples[1].reason, "out of memory");
+    EXPECT_TRUE(samples[1].latency.empty());
+    EXPECT_TRUE(samples[1].throughput.empty());
+    for (const size_t i : {0u, 2u}) {
+      EXPECT_EQ(samples[i].reason, "");
+      EXPECT_EQ(samples[i].latency.size(), 4u);
+    }
+  }
+}
+
 TEST(Sampling, WhatTakesVeryLongIsMeasuredOnce) {
   std::string order;
   Pretender slow('s', 60e9, order);
@@ -228,7 +281,8 @@ TEST(Compare, AFileThatIsNoReportIsSaid) {
     return "no error";
   };
   EXPECT_THAT(complaint_of("{"), StartsWith("a.json: "));
-  EXPECT_THAT(complaint_of("{}"), HasSubstr("give a report as `bench ops --json`"));
+  EXPECT_THAT(complaint_of("{}"), HasSubstr("give a report as `bench ops`, `model`"));
+  EXPECT_THAT(complaint_of(R"({"schema":"backplane.bench_model"})"), HasSubstr("device"));
   EXPECT_THAT(complaint_of(R"({"schema":"backplane.list"})"), HasSubstr("it is a document of backplane.list"));
   EXPECT_THAT(
       complaint_of(R"({"schema":"backplane.bench_memory","device":"d","rows":[{"what":"w","bytes":1,"measured":true,
@@ -255,6 +309,8 @@ TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
   add("b", 1, 2, true, 0.9);
   add("c", 0, 3, true, 0.8);
   add("d", 0, 0, false, 0.4);
+  add("skinny", 1, 3, false, 0.5);  // its operations take less than a copy
+  report.rows.back().memory_bound = true;
   add("failed", 1, 0.1, true, 0.1);
   report.rows.back().device.reason = "it cannot";
   const std::vector<tool::Summary> all = tool::summaries_of(report);
@@ -265,6 +321,7 @@ TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(all[0].worst, 0.5);
   EXPECT_EQ(all[0].worst_case, "g/a");
   EXPECT_EQ(all[1].what, "peer/device, bound by memory");
+  EXPECT_EQ(all[1].cases, 2u);
   EXPECT_DOUBLE_EQ(all[1].mean, 3);
   EXPECT_EQ(all[2].what, "share of a copy, 64 MiB and more, dense");
   EXPECT_DOUBLE_EQ(all[2].worst, 0.8);
@@ -275,6 +332,19 @@ TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
 TEST(Contestants, ACopyOnThreadsEnds) {
   tool::MemcpyContestant copy(3 << 20, 3);
   EXPECT_GT(copy.time(5, false), 0);
+}
+
+// Stacks beyond what a process can address, so that the first thread is refused.
+TEST(Contestants, ACopyThatGetsNoThreadsSaysSo) {
+  pthread_attr_t before, vast;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  pthread_attr_init(&vast);
+  ASSERT_EQ(pthread_attr_setstacksize(&vast, size_t{1} << 62), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&vast), 0);
+  EXPECT_THROW(tool::MemcpyContestant(3 << 20, 3), std::system_error);
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  pthread_attr_destroy(&vast);
+  pthread_attr_destroy(&before);
 }
 
 TEST(Report, ThePageEscapesWhatItIsTold) {
