@@ -6,10 +6,10 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kFour = 4;  // elements of a thread where all are packed; see shaders/packed.glsl
+constexpr uint32_t kFour = 4;  // elements of a thread; see shaders/by_four.glsl
 // What a workgroup then takes: on a CPU more, so that what a thread does once counts less; but no more than its caches hold,
 // since its threads go over the same part one after the other.
-constexpr uint32_t kPackedPart = kFour * kGroup, kPackedCpuPart = 8 * kPackedPart;
+constexpr uint32_t kPart = kFour * kGroup, kCpuPart = 8 * kPart;
 
 // out, then the inputs, over the output's shape.
 Nest nest_of_call(const kit::Call& call) {
@@ -27,8 +27,8 @@ Nest nest_of_call(const kit::Call& call) {
 
 class Elementwise : public Operator {
  public:
-  Elementwise(std::string shader, uint32_t what, uint32_t packed_part)
-      : shader_(std::move(shader)), what_(what), packed_part_(packed_part) {}
+  Elementwise(std::string shader, uint32_t what, uint32_t part)
+      : shader_(std::move(shader)), what_(what), part_(part) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
     const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
@@ -40,14 +40,16 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     Nest nest = nest_of_call(call);
     nest.merge();
-    if (!plan.packed) return launch_elementwise(stream, plan.pipelines[0], nest, call);
-    return launch_elementwise(stream, plan.pipelines[0], nest, call, kNothingMore, packed_part_);
+    // As BY_FOUR of the shaders.
+    const bool by_four =
+        plan.packed || ((nest.rank == 1 || nest.rank == 2) && nest.shape[nest.rank - 1] % int64_t{kFour} == 0);
+    return launch_elementwise(stream, plan.pipelines[0], nest, call, kNothingMore, by_four ? part_ : kGroup);
   }
 
  private:
   const std::string shader_;
   const uint32_t what_;
-  const uint32_t packed_part_;  // elements of a workgroup where all are packed
+  const uint32_t part_;  // elements of a workgroup that takes four at once
 };
 
 class Iota : public Operator {
@@ -100,7 +102,7 @@ kit::KernelSpec spec_of(Arguments&&... arguments) {
 }  // namespace
 
 void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device) {
-  const uint32_t part = device.is_cpu() ? kPackedCpuPart : kPackedPart;
+  const uint32_t part = device.is_cpu() ? kCpuPart : kPart;
   const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {
     if (kit::in_set(kit::find_op(op)->dtypes, dtype))
       kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what, part));

@@ -99,8 +99,8 @@ int main(int argc, char** argv) {
     bp::Registry registry;
     const bp::Plugin plugin = registry.load(argv[1]);
     const bp::Device device = plugin.open();
-    const auto by_hand_add = spirv_of("by_hand_add"), by_hand_exp = spirv_of("by_hand_exp"),
-               by_hand_matmul = spirv_of("by_hand_matmul");
+    const auto by_hand_add = spirv_of("by_hand_add"), by_hand_add_row = spirv_of("by_hand_add_row"),
+               by_hand_exp = spirv_of("by_hand_exp"), by_hand_matmul = spirv_of("by_hand_matmul");
     const auto add = [](const bp::Stream& stream, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b) {
       bp::add(stream, out, a, b);
     };
@@ -112,6 +112,11 @@ int main(int argc, char** argv) {
     };
     const auto dense = [](const char* name, std::span<const uint32_t> spirv, uint32_t count, uint32_t calls,
                           auto call) { return Case{name, spirv, count, count, count, calls, call, {count}}; };
+    // The rows of `a` and the one of `b`.
+    const auto add_row = [](const bp::Stream& stream, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b) {
+      const bp::Dims rows{out.shape()[0] / 1024, 1024};
+      bp::add(stream, out.reshape(rows), a.reshape(rows), b.slice(0, 0, 1024).reshape({1, 1024}));
+    };
     const auto square = [&](const char* name, uint32_t side, uint32_t calls) {
       return Case{name, by_hand_matmul, side * side, side, side * side, calls, matmul, {side, side}};
     };
@@ -119,6 +124,7 @@ int main(int argc, char** argv) {
         dense("add 1024", by_hand_add, 1024, 1000, add),
         dense("add 1 Mi", by_hand_add, 1 << 20, 20, add),
         dense("add 16 Mi", by_hand_add, 1 << 24, 2, add),
+        dense("add a row, 1 Mi", by_hand_add_row, 1 << 20, 20, add_row),
         dense("exp 1 Mi", by_hand_exp, 1 << 20, 20, exp),
         dense("exp 16 Mi", by_hand_exp, 1 << 24, 2, exp),
         square("matmul 64", 64, 100),

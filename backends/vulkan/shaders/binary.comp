@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "packed.glsl"
+#include "by_four.glsl"
 
 #if IS_FLOAT
 #include "activation.glsl"
@@ -88,18 +88,18 @@ BITS apply(BITS x, BITS y) {
 #endif
 
 void main() {
-  if (PACKED == 1) {
-    const uint64_t to = params.operands[0].address;
-    const Packed a = packed_operand(1), b = packed_operand(2);
-    const bool aligned = IS_ALIGNED(to, BYTES) && a.aligned && b.aligned;
-    const uint count = params.count;
+  if (BY_FOUR) {
+    const Rows to = rows_of(0, BYTES), a = rows_of(1, BYTES), b = rows_of(2, BYTES);
+    const uint count = params.count, extent = ROW_EXTENT;
     FOR_EACH_FOUR(first, count) {
-      if (aligned && count - first >= FOUR) {
-        const BITS4 x = take_four(a, first), y = take_four(b, first);
-        store_four(to + uint64_t(first) * BYTES, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
+      if (count - first >= FOUR) {
+        const Place place = place_of(first, extent);
+        const BITS4 x = take_four(a, place), y = take_four(b, place);
+        put_four(to, place, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
       } else {
-        for (uint i = first; i < min(count, first + FOUR); ++i) {
-          store_bits(to + uint64_t(i) * BYTES, apply(TAKE(a, i), TAKE(b, i)));
+        for (uint i = first; i < count; ++i) {
+          const Place place = place_of(i, extent);
+          store_bits(address_of(to, place), apply(load_bits(address_of(a, place)), load_bits(address_of(b, place))));
         }
       }
     }

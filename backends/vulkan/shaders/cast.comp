@@ -5,7 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "packed.glsl"
+#include "by_four.glsl"
 
 #define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 
@@ -180,30 +180,37 @@ void put(uint64_t to, BITS x) {
   else store8(to, small);
 }
 
-void put_four(uint64_t to, BITS4 x) {
+PUT_FOUR(put_four8, uvec4, store_four8, store8)
+PUT_FOUR(put_four16, uvec4, store_four16, store16)
+PUT_FOUR(put_four32, uvec4, store_four32, store32)
+PUT_FOUR(put_four64, u64vec4, store_four64, store64)
+
+void convert_four(Rows to, Place place, BITS4 x) {
   uvec4 small;
   u64vec4 wide;
   convert(x.x, small.x, wide.x);
   convert(x.y, small.y, wide.y);
   convert(x.z, small.z, wide.z);
   convert(x.w, small.w, wide.w);
-  if (OUT_BYTES == 8) store_four64(to, wide);
-  else if (OUT_BYTES == 4) store_four32(to, small);
-  else if (OUT_BYTES == 2) store_four16(to, small);
-  else store_four8(to, small);
+  if (OUT_BYTES == 8) put_four64(to, place, wide);
+  else if (OUT_BYTES == 4) put_four32(to, place, small);
+  else if (OUT_BYTES == 2) put_four16(to, place, small);
+  else put_four8(to, place, small);
 }
 
 void main() {
-  if (PACKED == 1) {
-    const uint64_t to = params.operands[0].address;
-    const Packed from = packed_operand(1);
-    const bool aligned = IS_ALIGNED(to, OUT_BYTES) && from.aligned;
-    const uint count = params.count;
+  if (BY_FOUR) {
+    const Rows to = rows_of(0, OUT_BYTES), from = rows_of(1, BYTES);
+    const uint count = params.count, extent = ROW_EXTENT;
     FOR_EACH_FOUR(first, count) {
-      if (aligned && count - first >= FOUR) {
-        put_four(to + uint64_t(first) * OUT_BYTES, take_four(from, first));
+      if (count - first >= FOUR) {
+        const Place place = place_of(first, extent);
+        convert_four(to, place, take_four(from, place));
       } else {
-        for (uint i = first; i < min(count, first + FOUR); ++i) put(to + uint64_t(i) * OUT_BYTES, TAKE(from, i));
+        for (uint i = first; i < count; ++i) {
+          const Place place = place_of(i, extent);
+          put(address_of(to, place), load_bits(address_of(from, place)));
+        }
       }
     }
     return;

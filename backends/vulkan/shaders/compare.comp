@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "packed.glsl"
+#include "by_four.glsl"
 
 bool holds(BITS x, BITS y) {
 #if IS_FLOAT
@@ -21,19 +21,21 @@ bool holds(BITS x, BITS y) {
   return a >= b;
 }
 
+PUT_FOUR(put_four8, uvec4, store_four8, store8)
+
 void main() {
-  if (PACKED == 1) {
-    const uint64_t to = params.operands[0].address;
-    const Packed a = packed_operand(1), b = packed_operand(2);
-    const bool aligned = IS_ALIGNED(to, 1) && a.aligned && b.aligned;
-    const uint count = params.count;
+  if (BY_FOUR) {
+    const Rows to = rows_of(0, 1u), a = rows_of(1, BYTES), b = rows_of(2, BYTES);
+    const uint count = params.count, extent = ROW_EXTENT;
     FOR_EACH_FOUR(first, count) {
-      if (aligned && count - first >= FOUR) {
-        const BITS4 x = take_four(a, first), y = take_four(b, first);
-        store_four8(to + first, uvec4(holds(x.x, y.x), holds(x.y, y.y), holds(x.z, y.z), holds(x.w, y.w)));
+      if (count - first >= FOUR) {
+        const Place place = place_of(first, extent);
+        const BITS4 x = take_four(a, place), y = take_four(b, place);
+        put_four8(to, place, uvec4(holds(x.x, y.x), holds(x.y, y.y), holds(x.z, y.z), holds(x.w, y.w)));
       } else {
-        for (uint i = first; i < min(count, first + FOUR); ++i) {
-          store8(to + i, uint(holds(TAKE(a, i), TAKE(b, i))));
+        for (uint i = first; i < count; ++i) {
+          const Place place = place_of(i, extent);
+          store8(address_of(to, place), uint(holds(load_bits(address_of(a, place)), load_bits(address_of(b, place)))));
         }
       }
     }

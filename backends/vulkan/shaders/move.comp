@@ -42,48 +42,45 @@
 #define store_four store_four8
 #endif
 #endif
-#include "packed.glsl"
+#include "by_four.glsl"
 
-// Copy, fill and select of packed operands.
-void move_packed() {
-  const uint64_t to = params.operands[0].address;
-  const uint count = params.count;
-  if (OP == 1) {
-    const BITS4 value = BITS4(load_bits(params.scalar_at[0]));
-    const bool aligned = IS_ALIGNED(to, BYTES);
-    FOR_EACH_FOUR(first, count) {
-      if (aligned && count - first >= FOUR) {
-        store_four(to + uint64_t(first) * BYTES, value);
-      } else {
-        for (uint i = first; i < min(count, first + FOUR); ++i) store_bits(to + uint64_t(i) * BYTES, value.x);
-      }
-    }
-    return;
-  }
-  const Packed a = packed_operand(OP == 2 ? 2 : 1), b = packed_operand(OP == 2 ? 3 : 1), condition = packed_operand(1);
-  bool aligned = IS_ALIGNED(to, BYTES) && a.aligned && b.aligned;
-  if (OP == 2) aligned = aligned && condition.step == 1u && IS_ALIGNED(condition.address, 1);
+TAKE_FOUR(take_four8, uvec4, load_four8, load8)
+
+// Copy, fill and select, four at once.
+void move_by_four() {
+  const uint64_t scalar = params.scalar_at[0];
+  const Rows to = rows_of(0, BYTES), a = rows_of(OP == 2 ? 2 : 1, BYTES), b = rows_of(3, BYTES), condition = rows_of(1, 1u);
+  const uint count = params.count, extent = ROW_EXTENT;
   FOR_EACH_FOUR(first, count) {
-    if (aligned && count - first >= FOUR) {
-      BITS4 x = take_four(a, first);
+    if (count - first >= FOUR) {
+      const Place place = place_of(first, extent);
+      BITS4 x;
+      if (OP == 1) {
+        x = BITS4(load_bits(scalar));
+      } else {
+        x = take_four(a, place);
+      }
       if (OP == 2) {
-        const uvec4 which = load_four8(condition.address + first);
-        const BITS4 y = take_four(b, first);
+        const uvec4 which = take_four8(condition, place);
+        const BITS4 y = take_four(b, place);
         x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
       }
-      store_four(to + uint64_t(first) * BYTES, x);
+      put_four(to, place, x);
     } else {
-      for (uint i = first; i < min(count, first + FOUR); ++i) {
-        const bool other = OP == 2 && load8(place_of(condition, i)) == 0u;
-        MOVE(to + uint64_t(i) * BYTES, other ? place_of(b, i) : place_of(a, i));
+      for (uint i = first; i < count; ++i) {
+        const Place place = place_of(i, extent);
+        uint64_t from = scalar;
+        if (OP == 0) from = address_of(a, place);
+        if (OP == 2) from = load8(address_of(condition, place)) != 0u ? address_of(a, place) : address_of(b, place);
+        MOVE(address_of(to, place), from);
       }
     }
   }
 }
 
 void main() {
-  if (PACKED == 1 && OP != 3) {
-    move_packed();
+  if (OP != 3 && BY_FOUR) {
+    move_by_four();
     return;
   }
   FOR_EACH(index) {

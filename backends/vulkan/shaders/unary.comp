@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "packed.glsl"
+#include "by_four.glsl"
 #if IS_FLOAT
 #include "activation.glsl"
 #endif
@@ -50,18 +50,18 @@ BITS apply(BITS x) {
 #endif
 
 void main() {
-  if (PACKED == 1) {
-    const uint64_t to = params.operands[0].address;
-    const Packed from = packed_operand(1);
-    const bool aligned = IS_ALIGNED(to, BYTES) && from.aligned;
-    const uint count = params.count;
+  if (BY_FOUR) {
+    const Rows to = rows_of(0, BYTES), from = rows_of(1, BYTES);
+    const uint count = params.count, extent = ROW_EXTENT;
     FOR_EACH_FOUR(first, count) {
-      if (aligned && count - first >= FOUR) {
-        const BITS4 x = take_four(from, first);
-        store_four(to + uint64_t(first) * BYTES, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
+      if (count - first >= FOUR) {
+        const Place place = place_of(first, extent);
+        const BITS4 x = take_four(from, place);
+        put_four(to, place, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
       } else {
-        for (uint i = first; i < min(count, first + FOUR); ++i) {
-          store_bits(to + uint64_t(i) * BYTES, apply(TAKE(from, i)));
+        for (uint i = first; i < count; ++i) {
+          const Place place = place_of(i, extent);
+          store_bits(address_of(to, place), apply(load_bits(address_of(from, place))));
         }
       }
     }
