@@ -13,6 +13,8 @@ namespace {
 // Small enough that text is still readable when a phone scales it down.
 constexpr double width = 460, height = 270, left = 40, right = 12, top = 12, bottom = 40;
 
+constexpr size_t line_styles = 8;  // that the page has; further lines begin again
+
 struct Axis {
   double low, high, step;  // data at both ends, ticks at whole steps
 
@@ -90,14 +92,14 @@ std::string line_chart(const std::string& label, const std::string& x_name, cons
                        py(rule.y) - 4, escape_html(rule.name));
   }
   for (size_t i = 0; i < lines.size(); ++i) {
-    svg += fmt::format(R"(<polyline class="line-{}" points=")", i);
+    svg += fmt::format(R"(<polyline class="line-{}" points=")", i % line_styles);
     for (const auto& [x, y] : lines[i].points)
       if (std::isfinite(y)) svg += fmt::format("{:.1f},{:.1f} ", px(x), py(y));
     svg += R"("/>)";
   }
   svg += R"(</svg><p class="legend">)";
   for (size_t i = 0; i < lines.size(); ++i)
-    svg += fmt::format(R"(<span class="line-{}">{}</span>)", i, escape_html(lines[i].name));
+    svg += fmt::format(R"(<span class="line-{}">{}</span>)", i % line_styles, escape_html(lines[i].name));
   return svg + "</p>";
 }
 

@@ -16,6 +16,39 @@ std::vector<int32_t> codes(const std::string& text) {
   return codes;
 }
 
+namespace {
+
+// Waits for what borrows memory of this scope before that ends, where something throws, too.
+class Drain {
+ public:
+  explicit Drain(const bp::Stream& stream) : stream_(stream) {}
+  ~Drain() {
+    try {
+      stream_.wait();
+    } catch (const bp::Error&) {  // whoever threw says why; a stream that failed borrows nothing any more
+      return;
+    }
+  }
+  Drain(const Drain&) = delete;
+  Drain& operator=(const Drain&) = delete;
+
+ private:
+  const bp::Stream& stream_;
+};
+
+double number(const bp::Stream& stream, const bp::Tensor& single) {
+  if (single.dtype() == BP_F64) {
+    double value = 0;
+    bp::copy_out<double>(stream, std::span(&value, 1), single);
+    return value;
+  }
+  float value = 0;
+  bp::copy_out<float>(stream, std::span(&value, 1), single);
+  return static_cast<double>(value);
+}
+
+}  // namespace
+
 double bits(const bp::Stream& stream, const Model& model, const std::string& text) {
   constexpr int64_t most_windows = 16;
   constexpr int32_t ignored = -1;
@@ -41,7 +74,8 @@ double bits(const bp::Stream& stream, const Model& model, const std::string& tex
     Activations activations(stream, model.config(), model.dtype(), windows, length);
     const bp::Tensor token = bp::Tensor::empty(stream, BP_I32, {windows * length});
     const bp::Tensor target = bp::Tensor::empty(stream, BP_I32, {windows * length});
-    const bp::Tensor loss = bp::Tensor::empty(stream, BP_F32, {});
+    const bp::Tensor loss = bp::Tensor::empty(stream, model.dtype(), {});
+    const Drain drain(stream);
     bp::copy_in<int32_t>(stream, token, tokens);
     bp::copy_in<int32_t>(stream, target, targets);
     model.forward(activations, token);
@@ -49,9 +83,7 @@ double bits(const bp::Stream& stream, const Model& model, const std::string& tex
     attributes.reduction = BP_REDUCTION_SUM;
     attributes.ignore_index = ignored;
     bp::execute(stream, BP_OP_CROSS_ENTROPY, {activations.logits, target}, {loss}, &attributes);
-    float sum = 0;
-    bp::copy_out<float>(stream, std::span(&sum, 1), loss);
-    nats += sum;
+    nats += number(stream, loss);
   }
   return 8 + nats * std::numbers::log2e;
 }

@@ -37,10 +37,14 @@ line.rule { stroke: var(--soft); stroke-dasharray: 2 4; } text.rule { fill: var(
 polyline { fill: none; stroke-linejoin: round; stroke-width: 2; }
 polyline.line-0 { stroke: var(--c0); stroke-width: 7; stroke-linecap: round; } polyline.line-1 { stroke: var(--c1); stroke-width: 2.5; }
 polyline.line-2 { stroke: var(--c2); stroke-dasharray: 6 6; } polyline.line-3 { stroke: var(--c3); stroke-dasharray: 2 5; }
+polyline.line-4 { stroke: var(--c2); } polyline.line-5 { stroke: var(--c3); stroke-dasharray: 12 4; }
+polyline.line-6 { stroke: var(--c1); stroke-dasharray: 2 5; } polyline.line-7 { stroke: var(--c2); stroke-dasharray: 12 4 2 4; }
 .legend { margin: 6px 0 0; display: flex; flex-wrap: wrap; gap: 4px 18px; font-size: .875rem; color: var(--soft); }
 .legend span::before { content: ""; display: inline-block; width: 22px; vertical-align: middle; margin-right: 7px; border-top: 2px solid var(--soft); }
 .legend .line-0::before { border-top: 7px solid var(--c0); border-radius: 4px; } .legend .line-1::before { border-color: var(--c1); }
 .legend .line-2::before { border-top: 2px dashed var(--c2); } .legend .line-3::before { border-top: 2px dotted var(--c3); }
+.legend .line-4::before { border-color: var(--c2); } .legend .line-5::before { border-top: 4px dashed var(--c3); }
+.legend .line-6::before { border-top: 2px dotted var(--c1); } .legend .line-7::before { border-top: 4px double var(--c2); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { padding: 5px 10px 5px 0; text-align: right; border-bottom: 1px solid var(--grid); white-space: nowrap; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written backward pass against finite differences of the forward pass, in f64 on the plugin of BACKPLANE_TEST_PLUGIN.
+// The hand-written backward pass against finite differences of the forward pass, in f64 on the plugin of BACKPLANE_TEST_PLUGIN; what evaluation makes of a
+// model in f64; and the lines of the page.
 #include <backplane/backplane.hpp>
 
 #include <gtest/gtest.h>
@@ -11,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "evaluation.hpp"
 #include "model.hpp"
+#include "report.hpp"
 
 namespace {
 
@@ -83,6 +86,35 @@ TEST_P(Gradient, IsThatOfFiniteDifferences) {
   }
   EXPECT_GT(checked, 200);
   EXPECT_GT(not_zero, checked / 2);
+}
+
+TEST_P(Gradient, TheSameModelInF64KnowsATextAsWellAsInF32) {
+  bp::copy_in<double>(stream, parameters, host);
+  const std::vector<float> narrow(host.begin(), host.end());
+  const bp::Tensor parameters_f32 = bp::Tensor::empty(stream, BP_F32, {static_cast<int64_t>(narrow.size())});
+  bp::copy_in<float>(stream, parameters_f32, narrow);
+  const char_gpt::Model model_f32{stream, config, parameters_f32};
+  for (const char* text : {"", "a", "ab", "abacabadabacabaeabacabadabacaba"}) {
+    const double wide = char_gpt::bits(stream, model, text);
+    EXPECT_NEAR(wide, char_gpt::bits(stream, model_f32, text), 1e-3 * (1 + wide)) << text;
+  }
+}
+
+TEST(Page, EveryLineOfAComparisonHasAStyle) {
+  char_gpt::ComparisonReport report;
+  for (int i = 0; i < 10; ++i) report.curves.push_back({.name = std::to_string(i), .losses = {3, 2}});
+  report.differences.resize(report.curves.size() - 1);
+  const std::string page = char_gpt::to_html(report);
+  int lines = 0;
+  const std::string begin = "<polyline class=\"";
+  for (size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const size_t name = at + begin.size();
+    const std::string style = page.substr(name, page.find('"', name) - name);
+    EXPECT_NE(page.find("polyline." + style + " {"), std::string::npos) << style;
+    EXPECT_NE(page.find(".legend ." + style + "::before {"), std::string::npos) << style;
+    ++lines;
+  }
+  EXPECT_EQ(lines, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, Gradient, testing::Values(config.context, config.context - 2));
