@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -272,6 +273,35 @@ TEST_F(TraceHost, ThePathMayHoldTheProcessId) {
   const std::string path = testing::TempDir() + "trace_" + std::to_string(getpid()) + "_layer.json";
   EXPECT_EQ(create("trace", pattern.c_str()), BP_OK) << error.message;
   EXPECT_TRUE(Trace(path).events.empty());
+  unlink(path.c_str());
+}
+
+// A child that would write to its parent's file is told, also where the fork met another thread opening one.
+TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
+  const std::string path = fresh_path();
+  ASSERT_EQ(create("trace", path.c_str()), BP_OK) << error.message;
+  std::atomic<bool> done{false};
+  std::thread opens([&] {
+    while (!done) TraceFile::open(path, "the test");
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(30);  // instead of a deadlock
+      const bool told = create("trace", path.c_str()) == BP_INVALID_ARGUMENT &&
+                        std::string(error.message).find("%p") != std::string::npos;
+      const std::string own = path + "." + std::to_string(getpid());
+      const bool opened = create("trace", (path + ".%p").c_str()) == BP_OK;
+      unlink(own.c_str());
+      _exit(told && opened ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  done = true;
+  opens.join();
   unlink(path.c_str());
 }
 

@@ -3,6 +3,7 @@
 #include "layers/trace_file.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,8 +30,16 @@ struct Files {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<TraceFile>, std::less<>> by_path;
 };
+// The lock is held across fork, so that the child finds the map whole.
 Files& files() {
-  static Files* const all = new Files;
+  static Files* const all = [] {
+    auto made = std::make_unique<Files>();
+    if (pthread_atfork([] { files().mutex.lock(); }, [] { files().mutex.unlock(); }, [] { files().mutex.unlock(); }) !=
+        0) {
+      throw std::bad_alloc();
+    }
+    return made.release();
+  }();
   return *all;
 }
 
@@ -90,7 +99,14 @@ TraceFile& TraceFile::open(std::string_view pattern, const char* source) {
   Files& all = files();
   const std::lock_guard lock(all.mutex);
   const auto found = all.by_path.find(path);
-  if (found != all.by_path.end()) return *found->second;
+  if (found != all.by_path.end()) {
+    if (found->second->owner_ == getpid()) return *found->second;
+    throw Error(
+        BP_INVALID_ARGUMENT,
+        "trace: {} is \"{:.512}\", which process {} writes, of which this one was forked; give it a file of its own "
+        "with %p in the path, for the process id",
+        source, path, found->second->owner_);
+  }
   if (all.by_path.empty() && std::atexit(at_exit) != 0) throw std::bad_alloc();
   const int file = open_for_writing(path, source);
   std::unique_ptr<TraceFile> made;
