@@ -47,6 +47,32 @@ TEST_F(ValidationTest, ADeviceIsAnOpenOne) {
   logged(rule::device_handle, [&] { api->close(second); });
 }
 
+// Each registry has a log of its own, and that may call the device.
+TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
+  open();
+  struct Caller {
+    const bp_device_api* api;
+    bp_device* device;
+    std::vector<std::string> log;
+    bp_status status;
+  } caller = {api, device, {}, BP_INTERNAL};
+  puppet.host.context = &caller;
+  puppet.host.log = [](void* context, int32_t, const char* message) {
+    auto& self = *static_cast<Caller*>(context);
+    self.log.emplace_back(message);
+    bp_memory_info info = {};
+    info.struct_size = sizeof(info);
+    self.status = self.api->memory_info(self.device, BP_MEMORY_DEVICE, &info, nullptr);
+  };
+  Puppet later;
+  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host);
+  api->buffer_destroy(device, nullptr);
+  EXPECT_THAT(caller.log, testing::ElementsAre(testing::HasSubstr("buffer_destroy")));
+  EXPECT_EQ(caller.status, BP_OK);
+  EXPECT_THAT(later.log, testing::IsEmpty());
+  other->shutdown(other);
+}
+
 TEST_F(ValidationTest, HandlesOfNobodyAreRefused) {
   open();
   auto* s = stream();

@@ -76,8 +76,9 @@ Call::Call(const bp_device* handle, const char* slot) : slot_(slot) {
 }
 
 Call::~Call() {
-  if (!occupied_.empty()) {
+  if (few_count_ != 0) {
     const std::lock_guard lock(device_->mutex);
+    for (size_t i = 0; i < few_count_; ++i) --*few_[i];
     for (uint32_t* calls : occupied_) --*calls;
   }
   device_->calls.fetch_sub(1, std::memory_order_relaxed);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -128,7 +130,11 @@ class Call {
   }
   // The object is in use until the call ends. The device's mutex is held.
   void occupy(uint32_t& calls) {
-    occupied_.push_back(&calls);
+    if (few_count_ < few_.size()) {
+      few_[few_count_++] = &calls;
+    } else {
+      occupied_.push_back(&calls);
+    }
     ++calls;
   }
   CheckedStream& occupy_stream(const bp_stream* handle);
@@ -156,7 +162,9 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  std::vector<uint32_t*> occupied_;
+  std::array<uint32_t*, 4> few_ = {};  // so that waits need no memory
+  size_t few_count_ = 0;
+  std::vector<uint32_t*> occupied_;  // the rest
 };
 
 // A fallible slot: `body(call)` gives the status to answer, and throws to refuse.
@@ -178,7 +186,7 @@ void checked_void(const bp_device* handle, const char* slot, Body&& body) noexce
     Call call(handle, slot);
     body(call);
   });
-  if (refused != BP_OK) LiveDevices::instance().log(record.message);
+  if (refused != BP_OK) LiveDevices::instance().log(handle, record.message);
 }
 
 // Runs a create slot with a place of its own for the result: `body(next, inner, &made, record)`.
@@ -208,7 +216,8 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
-// Takes what a create slot made among the living objects. What came with a defect is destroyed: null.
+// Takes what a create slot made among the living objects. What came with a defect is destroyed, and so is what there is no memory
+// for: null.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();
@@ -224,8 +233,13 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
                  "gave {} {}, which is alive already; report it to the plugin's author", noun_of(made), fmt::ptr(made));
     }
     if (!outcome.defect) {
-      objects.add(made, std::move(state));
-      return made;
+      try {
+        objects.add(made, std::move(state));
+        return made;
+      } catch (const std::bad_alloc&) {
+        outcome.defect =
+            Error(BP_OUT_OF_MEMORY, "validation: {}: host memory is exhausted; free some and call again", device.name);
+      }
     }
   }
   if (!known) destroy(call.next(), call.inner(), made);

@@ -61,12 +61,20 @@ void LiveDevices::remove(const CheckedPlugin* plugin) {
   std::erase(plugins_, plugin);
 }
 
-void LiveDevices::log(const char* message) {
-  const std::lock_guard lock(mutex_);
-  if (plugins_.empty()) {
+void LiveDevices::log(const bp_device* device, const char* message) {
+  const CheckedPlugin* told = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = devices_.find(device); found != devices_.end()) {
+      told = &found->second->owner;
+    } else if (!plugins_.empty()) {
+      told = plugins_.back();
+    }
+  }
+  if (told == nullptr) {
     std::fprintf(stderr, "backplane: error: %s\n", message);
   } else {
-    plugins_.back()->log(message);
+    told->log(message);
   }
 }
 

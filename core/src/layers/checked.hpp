@@ -118,8 +118,8 @@ class LiveDevices {
   // Null if the handle is none of them.
   std::shared_ptr<CheckedDevice> find(const bp_device* device);
   void remove(const bp_device* device);
-  // Where a line goes that belongs to no known device.
-  void log(const char* message);
+  // To the log of the device's registry; of what is no known device, to that of the latest plugin. No lock is held then.
+  void log(const bp_device* device, const char* message);
   void add(const CheckedPlugin* plugin);
   void remove(const CheckedPlugin* plugin);
   // Whether a device other than `but` has `handle`; false too if that device is busy.

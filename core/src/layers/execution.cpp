@@ -38,7 +38,7 @@ class ExecutionCheck {
     check_overlaps();
     check_workspace();
     check_scalars();
-    for (CheckedBuffer* buffer : used_) call_.occupy(buffer->calls);
+    occupy_buffers(call_, used_);
     return std::move(used_);
   }
 

@@ -27,11 +27,15 @@ Point Ledger::enqueue(uint64_t line) {
   return {line, own.enqueued};
 }
 
-Clock Ledger::now(uint64_t line) const {
+void Ledger::now(uint64_t line, Clock& clock) const {
   const Line& own = lines_.at(line);
-  Clock clock = own.behind;
+  clock.assign(own.behind.begin(), own.behind.end());
   clock.push_back({line, own.enqueued});
-  return clock;
+}
+
+void Ledger::expect_order(uint64_t line, const Clock& clock) {
+  Clock& behind = lines_.at(line).behind;
+  behind.reserve(behind.size() + clock.size());
 }
 
 void Ledger::order_behind(uint64_t line, const Clock& clock) {

@@ -3,6 +3,7 @@
 // and, through events that streams waited on, of others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -30,15 +31,19 @@ class Ledger {
   void close_line(uint64_t line) { lines_.erase(line); }
   // One more enqueue on the line: the point that it ends at.
   Point enqueue(uint64_t line);
-  // What a wait for all that is enqueued on the line covers.
-  Clock now(uint64_t line) const;
+  // What a wait for all that is enqueued on the line covers, in place of what `clock` held; into room for `clock_size` points it
+  // needs no memory.
+  void now(uint64_t line, Clock& clock) const;
+  std::size_t clock_size(uint64_t line) const { return lines_.at(line).behind.size() + 1; }
+  // Makes room for `order_behind`, which needs no memory then. The line is enqueued to by one call at a time.
+  void expect_order(uint64_t line, const Clock& clock);
   // Later work of the line starts behind `clock`.
   void order_behind(uint64_t line, const Clock& clock);
   // A wait that covers `clock` succeeded.
   void passed(const Clock& clock);
   // The line failed, and no work of it touches memory again.
   void failed(uint64_t line, uint64_t at) { pass({line, at}); }
-  // The device is lost: nothing is pending.
+  // The device is lost, or what a wait covered could not be noted: nothing is said to be pending from now on.
   void lose() { lost_ = true; }
 
   bool pending(Point point) const;

@@ -104,8 +104,14 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
       own.next.close(made);
       return outcome.defect ? outcome.answer(error) : told.answer(error);
     }
-    const auto device = std::make_shared<CheckedDevice>(own, made, index, info);
-    LiveDevices::instance().add(device);
+    std::shared_ptr<CheckedDevice> device;
+    try {
+      device = std::make_shared<CheckedDevice>(own, made, index, info);
+      LiveDevices::instance().add(device);
+    } catch (...) {
+      own.next.close(made);
+      throw;
+    }
     own.devices.fetch_add(1, std::memory_order_relaxed);
     *out = handle_of(*device);
     return BP_OK;

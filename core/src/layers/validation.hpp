@@ -10,8 +10,11 @@ void splice_memory(CheckedPlugin& plugin);  // memory, buffers, copies, bp.impor
 void splice_order(CheckedPlugin& plugin);   // streams and events
 void splice_plans(CheckedPlugin& plugin);
 
-// Work of `stream` uses the buffers from now on: called when the plugin accepted it. The device's mutex is held.
-void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers);
+// The buffers are in use until the call ends, and there is room for use_buffers to note it. The device's mutex is held.
+void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
+// Work of `stream` uses the occupied buffers from now on: called when the plugin accepted it, so that it needs no memory. The
+// device's mutex is held.
+void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
 
 // A descriptor as this library knows it; refuses one that breaks a rule. `attributes` receives those of a known operator.
 bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned char* attributes);

@@ -174,9 +174,8 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
         call.refuse(rule::copy_host, "both buffers lie in HOST memory; copy there with memcpy, behind a wait");
       }
       line = &call.occupy_stream(stream);
-      call.occupy(to.calls);
-      call.occupy(from.calls);
       buffers = {&to, &from};
+      occupy_buffers(call, buffers);
     }
     return enqueue_copy(call, Slot::copy, *line, buffers, error,
                         [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -200,8 +199,8 @@ bp_status pageable(bp_device* handle, Slot slot, bp_stream* stream, bp_buffer* b
         call.refuse(rule::copy_pointer, "the address of {} bytes of host memory is null; pass it", bytes);
       }
       line = &call.occupy_stream(stream);
-      call.occupy(known.calls);
       buffers = {&known};
+      occupy_buffers(call, buffers);
     }
     return enqueue_copy(call, slot, *line, buffers, error, forward);
   });
@@ -225,7 +224,15 @@ bp_status copy_out(bp_device* handle, bp_stream* stream, void* dst, bp_buffer* s
 
 }  // namespace
 
-void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) {
+void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
+  for (CheckedBuffer* buffer : buffers) {
+    call.occupy(buffer->calls);
+    // Each call that runs adds a point at most.
+    buffer->uses.reserve(buffer->uses.size() + buffer->calls);
+  }
+}
+
+void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept {
   const Point point = call.device().ledger.enqueue(stream.line);
   for (CheckedBuffer* buffer : buffers) raise(buffer->uses, point);
 }

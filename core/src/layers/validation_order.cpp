@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: streams and events.
+#include <new>
+
 #include "layers/validation.hpp"
 
 namespace bp::layers {
@@ -11,17 +13,22 @@ bp_status stream_create(bp_device* handle, const bp_stream_desc* desc, bp_stream
   return checked(handle, Slot::stream_create, error, [&](Call& call) {
     call.need(out, "out");
     (void)call.input(desc, BP_STREAM_DESC_MIN_SIZE, "bp_stream_desc");
+    CheckedDevice& device = call.device();
+    CheckedStream state;
+    {
+      const std::lock_guard lock(device.mutex);
+      state.line = device.ledger.open_line();
+    }
     bp_stream* made = nullptr;
     Outcome outcome = create(call, Slot::stream_create, &made,
                              [&](const bp_device_api& next, bp_device* inner, bp_stream** place, bp_error* record) {
                                return next.stream_create(inner, desc, place, record);
                              });
-    CheckedStream state;
-    {
-      const std::lock_guard lock(call.device().mutex);
-      state.line = call.device().ledger.open_line();
-    }
     *out = keep(call, outcome, made, state);
+    if (*out == nullptr) {
+      const std::lock_guard lock(device.mutex);
+      device.ledger.close_line(state.line);
+    }
     return outcome.answer(error);
   });
 }
@@ -48,15 +55,29 @@ void stream_destroy(bp_device* handle, bp_stream* stream) {
   });
 }
 
+// A wait goes on where host memory is too short to note what it covers: false then.
+template <class Body>
+bool noted(Body&& body) {
+  try {
+    body();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
   return checked(handle, Slot::stream_wait, error, [&](Call& call) {
     Ledger& ledger = call.device().ledger;
     CheckedStream* state = nullptr;
     Clock covered;
+    bool known = true;  // what it covers
+    uint64_t enqueued = 0;
     {
       const std::lock_guard lock(call.device().mutex);
       state = &call.occupy_stream(stream);
-      covered = ledger.now(state->line);
+      enqueued = ledger.enqueued(state->line);
+      known = noted([&] { ledger.now(state->line, covered); });
     }
     Outcome outcome =
         call.forward(Slot::stream_wait, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -67,10 +88,10 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
-    if (outcome.ok()) ledger.passed(covered);
+    if (outcome.ok()) known ? ledger.passed(covered) : ledger.lose();
     // It answers with an error only when no work of the stream will touch memory again.
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
-      ledger.failed(state->line, covered.back().at);
+      ledger.failed(state->line, enqueued);
     }
     return outcome.answer(error);
   });
@@ -113,6 +134,8 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   return checked(handle, Slot::event_record, error, [&](Call& call) {
     CheckedEvent* state = nullptr;
     CheckedStream* line = nullptr;
+    Ledger& ledger = call.device().ledger;
+    Clock recorded;
     {
       const std::lock_guard lock(call.device().mutex);
       state = &call.object(event, "event");
@@ -122,6 +145,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
       }
       line = &call.occupy_stream(stream);
       call.occupy(state->calls);
+      recorded.reserve(ledger.clock_size(line->line));
       ++state->records;
     }
     Outcome outcome =
@@ -132,8 +156,9 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
     call.note(outcome, line);
     ++state->records;
     if (outcome.ok()) {
-      (void)call.device().ledger.enqueue(line->line);
-      state->clock = call.device().ledger.now(line->line);
+      (void)ledger.enqueue(line->line);
+      ledger.now(line->line, recorded);
+      std::swap(state->clock, recorded);
     }
     return outcome.answer(error);
   });
@@ -145,12 +170,19 @@ struct Awaited {
   Clock clock;
   uint64_t records = 0;
 
+  bool complete = true;  // `clock` is all of it
+
   // The device's mutex is held.
   void begin(Call& call, const bp_event* handle, const char* role) {
     event = &call.object(handle, role);
     call.occupy(event->calls);
-    clock = event->clock;
+    complete = noted([&] { clock = event->clock; });
     records = event->records;
+  }
+  // The wait succeeded.
+  void passed(Ledger& ledger) const {
+    if (!complete) return ledger.lose();
+    if (known()) ledger.passed(clock);
   }
   bool known() const { return !event->recording() && event->records == records; }
 };
@@ -163,6 +195,7 @@ bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* even
       const std::lock_guard lock(call.device().mutex);
       awaited.begin(call, event, "event");
       line = &call.occupy_stream(stream);
+      call.device().ledger.expect_order(line->line, awaited.clock);
     }
     Outcome outcome =
         call.forward(Slot::stream_wait_event, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -172,6 +205,7 @@ bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* even
     call.note(outcome, line);
     if (outcome.ok()) {
       (void)call.device().ledger.enqueue(line->line);
+      if (!awaited.complete) call.device().ledger.lose();
       if (awaited.known()) call.device().ledger.order_behind(line->line, awaited.clock);
     }
     return outcome.answer(error);
@@ -194,7 +228,7 @@ bp_status event_wait(bp_device* handle, bp_event* event, uint64_t timeout_ns, bp
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);
-    if (outcome.ok() && awaited.known()) call.device().ledger.passed(awaited.clock);
+    if (outcome.ok()) awaited.passed(call.device().ledger);
     return outcome.answer(error);
   });
 }
@@ -222,7 +256,7 @@ bp_status event_elapsed(bp_device* handle, bp_event* begin, bp_event* end, int64
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);
     for (const Awaited* each : {&from, &to}) {
-      if (outcome.ok() && each->known()) call.device().ledger.passed(each->clock);
+      if (outcome.ok()) each->passed(call.device().ledger);
     }
     return outcome.answer(error);
   });

@@ -10,10 +10,9 @@ namespace bp::layers {
 
 namespace {
 
-CheckedPlan plan_of(const bp_op_desc& desc, const bp_plan_info& info) {
+CheckedPlan plan_of(const bp_op_desc& desc) {
   CheckedPlan plan;
   plan.desc = desc;
-  plan.info = info;
   if (desc.attributes != nullptr) {
     const auto* bytes = static_cast<const unsigned char*>(desc.attributes);
     plan.attributes.assign(bytes, bytes + *static_cast<const uint32_t*>(desc.attributes));
@@ -45,6 +44,7 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     const auto forward = [&](const bp_device_api& next, bp_device* inner, bp_plan** place, bp_error* record) {
       return next.plan_create(inner, desc, place, &facts, record);
     };
+    CheckedPlan state = plan_of(known);
     bp_plan* made = nullptr;
     Outcome outcome = out != nullptr ? create(call, Slot::plan_create, &made, forward)
                                      : call.forward(Slot::plan_create,
@@ -53,12 +53,14 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
                                                     });
     if (outcome.ok()) check_info(call, outcome, known, facts);
     if (out != nullptr) {
-      *out = keep(call, outcome, made, outcome.ok() ? plan_of(known, facts) : CheckedPlan());
+      state.info = facts;
+      *out = keep(call, outcome, made, std::move(state));
     } else {
       const std::lock_guard lock(call.device().mutex);
       call.note(outcome, nullptr);
     }
-    if (outcome.ok()) write_output(info, facts, "plan_create", "bp_plan_info", BP_PLAN_INFO_MIN_SIZE);
+    if (outcome.ok() && !outcome.defect)
+      write_output(info, facts, "plan_create", "bp_plan_info", BP_PLAN_INFO_MIN_SIZE);
     return outcome.answer(error);
   });
 }
