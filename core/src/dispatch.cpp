@@ -302,15 +302,20 @@ Lookup resolve_all(const OpRow& row, const Device& device, const bph_call& call,
   return nullptr;
 }
 
+bph_call read_call(const bph_call& given, const char* function) {
+  const bph_call call = read_input(&given, sizeof(bph_call), function, "bph_call");
+  if (call.reserved != 0)
+    throw Error(BP_INVALID_ARGUMENT, "{}: bph_call.reserved is {}; set it to 0", function, call.reserved);
+  return call;
+}
+
 }  // namespace
 
 void execute(Stream& stream, const bph_call& given) {
   const bph_call* call = &given;
   bph_call copy;
   if (given.struct_size != sizeof(bph_call) || given.reserved != 0) [[unlikely]] {
-    copy = read_input(&given, sizeof(bph_call), "bph_execute", "bph_call");
-    if (copy.reserved != 0)
-      throw Error(BP_INVALID_ARGUMENT, "bph_execute: bph_call.reserved is {}; set it to 0", copy.reserved);
+    copy = read_call(given, "bph_execute");
     call = &copy;
   }
   const OpRow* found = op_row(call->op);
@@ -372,7 +377,7 @@ bph_support facts_of(Device& device, const OpRow& row, const PlanEntry& entry, b
 }  // namespace
 
 bph_support supports(Device& device, const bph_call& given) {
-  const bph_call call = read_input(&given, sizeof(bph_call), "bph_device_supports", "bph_call");
+  const bph_call call = read_call(given, "bph_device_supports");
   const OpRow& row = require_op(call.op);
   Resolved resolved;
   unsigned char room[max_attribute_bytes];

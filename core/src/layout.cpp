@@ -74,7 +74,8 @@ struct Problem {
   }
 };
 
-int64_t magnitude(int64_t value) { return value < 0 ? -value : value; }
+// Of a stride: INT64_MIN has none, and goes with extents that no address holds.
+int64_t magnitude(int64_t value) { return value < 0 ? (value == INT64_MIN ? INT64_MAX : -value) : value; }
 
 }  // namespace
 
@@ -113,22 +114,23 @@ bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
 }
 
 bool is_dense(const bp_tensor_desc& view) noexcept {
-  int64_t expected = 1;
+  // Unsigned: with an extent of 0 further on it may wrap, and then nothing counts.
+  uint64_t expected = 1;
   bool dense = true;
   for (uint32_t d = view.rank; d-- > 0;) {
     if (view.shape[d] == 0) return true;
     if (view.shape[d] == 1) continue;
-    dense &= view.strides[d] == expected;
-    expected *= view.shape[d];
+    dense &= static_cast<uint64_t>(view.strides[d]) == expected;
+    expected *= static_cast<uint64_t>(view.shape[d]);
   }
   return dense;
 }
 
 void make_dense(bp_tensor_desc& view) noexcept {
-  int64_t stride = 1;
+  uint64_t stride = 1;  // as in is_dense
   for (uint32_t d = view.rank; d-- > 0;) {
-    view.strides[d] = stride;
-    stride *= std::max<int64_t>(view.shape[d], 1);
+    view.strides[d] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[d], 1));
   }
 }
 
@@ -159,7 +161,11 @@ Answer self_overlap(const bp_tensor_desc& view) noexcept {
   bool nested = true;
   for (int i = 0; i < count; ++i) {
     nested &= dims[i].stride > span;
-    span += dims[i].stride * (dims[i].extent - 1);
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(dims[i].stride, dims[i].extent - 1, &reach) ||
+        __builtin_add_overflow(span, reach, &span)) {
+      return Answer::unknown;
+    }
   }
   if (nested) return Answer::no;
   // Two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry the first d_k that is not 0 is positive: for each k,
@@ -170,6 +176,7 @@ Answer self_overlap(const bp_tensor_desc& view) noexcept {
     problem.add(dims[k].stride, dims[k].extent - 2);
     int64_t target = -dims[k].stride;
     for (int j = k + 1; j < count; ++j) {
+      // Within the span, which fits.
       problem.add(dims[j].stride, 2 * (dims[j].extent - 1));
       target += dims[j].stride * (dims[j].extent - 1);
     }
@@ -190,18 +197,27 @@ Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_
     if (limit <= 0 || coefficient == 0) return;
     if (coefficient < 0) {
       int64_t shift = 0;
-      overflow |= __builtin_mul_overflow(-coefficient, limit, &shift) || __builtin_add_overflow(target, shift, &target);
-      coefficient = -coefficient;
+      if (__builtin_sub_overflow(int64_t{0}, coefficient, &coefficient)) {
+        overflow = true;
+        return;
+      }
+      overflow |= __builtin_mul_overflow(coefficient, limit, &shift) || __builtin_add_overflow(target, shift, &target);
     }
     problem.add(coefficient, limit);
   };
+  const auto add_dim = [&](int64_t stride, int64_t bytes, int64_t limit) {
+    if (limit == 0) return;  // its stride is any number
+    int64_t coefficient = 0;
+    overflow |= __builtin_mul_overflow(stride, bytes, &coefficient);
+    if (!overflow) add(coefficient, limit);
+  };
   for (uint32_t d = 0; d < a.rank; ++d) {
     if (a.shape[d] == 0) return Answer::no;
-    add(a.strides[d] * a_bytes, a.shape[d] - 1);
+    add_dim(a.strides[d], a_bytes, a.shape[d] - 1);
   }
   for (uint32_t d = 0; d < b.rank; ++d) {
     if (b.shape[d] == 0) return Answer::no;
-    add(-b.strides[d] * b_bytes, b.shape[d] - 1);
+    add_dim(b.strides[d], -static_cast<int64_t>(b_bytes), b.shape[d] - 1);
   }
   add(1, a_bytes - 1);
   add(-1, b_bytes - 1);

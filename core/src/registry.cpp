@@ -171,7 +171,8 @@ Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
 
 Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
   const bool is_manifest = path.ends_with(".json");
-  const std::string resolved = resolve_trusted(path, is_manifest ? manifest_rules : library_rules);
+  const FileRules& rules = is_manifest ? manifest_rules : library_rules;
+  const std::string resolved = resolve_trusted(path, rules);
   std::vector<std::pair<Candidate*, std::string>> known;
   {
     const std::lock_guard lock(state_->mutex);
@@ -185,7 +186,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
   }
   for (const auto& [candidate, file] : known) {
     try {
-      if (!file.empty() && resolve_trusted(file, library_rules) == resolved) return *candidate;
+      if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Fault&) {
       continue;  // it is another file, and reported for itself
     }

@@ -52,6 +52,25 @@ TEST(Layout, ExtentCoversNegativeStrides) {
   EXPECT_FALSE(extent_of(view({3, 4}, {INT64_MIN, 1}), 1, &extent));
 }
 
+// Strides that are never taken, and extents beside one of 0, are any numbers. (The sanitizer passes run this.)
+TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
+  const int64_t huge = int64_t{1} << 40;
+  EXPECT_TRUE(is_dense(view({0, huge, huge, huge}, {1, 2, 3, 4})));
+  bp_tensor_desc none = view({0, huge, huge, huge}, {0, 0, 0, 0});
+  make_dense(none);
+  EXPECT_EQ(none.strides[2], huge);
+  for (const int64_t stride : {INT64_MIN, INT64_MIN + 1, INT64_MAX}) {
+    const bp_tensor_desc one = view({1, 4}, {stride, 1});
+    EXPECT_EQ(self_overlap(one), Answer::no);
+    EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Answer::yes);
+    EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Answer::no);
+  }
+  // Spans of a byte each that reach from one end of the address space to the other.
+  const bp_tensor_desc wide = view({2, 2}, {INT64_MAX - 1, -(INT64_MAX - 1)});
+  EXPECT_NE(self_overlap(wide), Answer::no);
+  EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Answer::no);
+}
+
 TEST(Layout, DenseIgnoresExtentsOfOne) {
   EXPECT_TRUE(is_dense(view({2, 1, 3}, {3, 77, 1})));
   EXPECT_FALSE(is_dense(view({2, 3}, {4, 1})));
