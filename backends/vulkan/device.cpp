@@ -37,7 +37,10 @@ kit::Result<std::shared_ptr<Device::Shared>> Device::shared(const std::shared_pt
   if (!logical.ok()) return logical.status();
   LogicalDevice& device = *logical.value();
   entry.reset(new Shared{.logical = std::move(logical.value()), .pipelines = Pipelines(device, log)});
-  add_operators(entry->kernels, device.physical());
+  if (kit::Status status = add_operators(entry->kernels, device.physical()); !status.ok()) {
+    entry.reset();
+    return status;
+  }
   return entry;
 }
 

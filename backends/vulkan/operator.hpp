@@ -35,7 +35,7 @@ class Operator {
   virtual kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const = 0;
 };
 
-// Adds every operator that `device` can run.
-void add_operators(kit::Kernels& kernels, const PhysicalDevice& device);
+// Adds every operator that `device` can run; or says which setting it cannot follow.
+kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

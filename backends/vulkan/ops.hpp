@@ -60,6 +60,5 @@ void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_adamw(kit::Kernels& kernels);
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

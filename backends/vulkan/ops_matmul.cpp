@@ -1,77 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, batched, of any strides.
-#include "ops.hpp"
+// Matrix products, batched, of any strides; and linear, which ends them with a bias and an activation.
+#include "product.hpp"
 
 namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kMostDepth = 8 * kMostSteps;  // of one dispatch; a thread takes 8 steps an iteration
-constexpr int64_t kRows = 64, kColumns = 32;    // of a workgroup's tile; see shaders/matmul.comp
-
-class Matmul : public Operator {
- public:
-  Matmul(std::string shader, bool shared_memory) : shader_(std::move(shader)), shared_memory_(shared_memory) {}
-
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
-    return {{shader_, {0, 0, plan.dtypes.second, shared_memory_ ? 1u : 0u}}};
-  }
-
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
-    const kit::View &out = call.out(), &a = call.in(0), &b = call.in(1);
-    const uint32_t rank = out.rank, m = rank - 2, n = rank - 1;
-    Nest batch = Nest::of({&out, &a, &b});
-    if (batch.count() == 0) return {};
-    const auto stride = [&](uint32_t operand, uint32_t axis) {
-      const bool immediate = is_immediate(*batch.operand[operand].view);
-      return immediate ? 0 : batch.operand[operand].strides[axis];
-    };
-    const int64_t depth = a.shape[n], a_along = stride(1, n), b_along = stride(2, m);
-    int64_t numbers[] = {out.shape[m], out.shape[n], depth,   stride(0, m), stride(0, n),
-                         stride(1, m), a_along,      b_along, stride(2, n), 0};
-    // Halves are rounded once, so theirs is not divided.
-    const int64_t step = kit::dtype_bytes(out.dtype) == sizeof(float) ? kMostDepth : std::max<int64_t>(depth, 1);
-    batch.drop(n);
-    batch.drop(m);
-    batch.merge();
-    const uint64_t tiles = static_cast<uint64_t>((out.shape[m] + kRows - 1) / kRows) *
-                           static_cast<uint64_t>((out.shape[n] + kColumns - 1) / kColumns);
-    const Accesses accesses = accesses_of(call);
-    kit::Status status;
-    for (int64_t first = 0; status.ok() && (first == 0 || first < depth); first += step) {
-      numbers[2] = std::min(step, depth - first);
-      numbers[9] = first == 0 ? 0 : 1;
-      batch.operand[1].address = reinterpret_cast<uint64_t>(a.data) + static_cast<uint64_t>(first * a_along);
-      batch.operand[2].address = reinterpret_cast<uint64_t>(b.data) + static_cast<uint64_t>(first * b_along);
-      status = batch.for_parts([&](const Nest& part, int64_t) {
-        const Stream::Dispatch dispatch{
-            plan.pipelines[0], {groups_for(tiles * static_cast<uint64_t>(part.count()), 1), 1, 1}, accesses};
-        return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
-          part.fill(params, address);
-          std::copy(std::begin(numbers), std::end(numbers), params.extra);
-        });
-      });
+// The last dimension of the batch joins the rows where b is the same for all of it, and rows go on at one stride.
+void join_rows(ProductParams& params) {
+  while (params.matrix_rank > 0) {
+    const uint32_t d = params.matrix_rank - 1;
+    const int64_t out = params.to.strides[d], a = params.a.strides[d];
+    const bool single = params.rows == 1, repeats = params.matrix_shape[d] == 1;
+    if (!repeats) {
+      if (params.b.strides[d] != 0) return;
+      if (!single && (out != params.out_row * params.rows || a != params.a_row * params.rows)) return;
+      if (int64_t{params.rows} * params.matrix_shape[d] >= int64_t{1} << 31) return;
+      if (single) params.out_row = out, params.a_row = a;
+      params.rows *= params.matrix_shape[d];
+      params.matrices /= params.matrix_shape[d];
     }
-    return status;
+    --params.matrix_rank;
   }
+}
+
+// Dimensions of `out` before the last two, or before the last where it is a row, are the batch.
+void describe_batch(const kit::View& out, const Strides& to, const Strides& a, ProductParams& params) {
+  params.rows = out.rank > 1 ? static_cast<uint32_t>(out.shape[out.rank - 2]) : 1;
+  params.columns = static_cast<uint32_t>(out.shape[out.rank - 1]);
+  params.out_row = out.rank > 1 ? to[out.rank - 2] : 0;
+  params.out_column = to[out.rank - 1];
+  params.a_row = out.rank > 1 ? a[out.rank - 2] : 0;
+  params.a_depth = a[out.rank - 1];
+  for (uint32_t d = 0; d + 2 < out.rank; ++d) {
+    params.matrix_shape[d] = static_cast<uint32_t>(out.shape[d]);
+    params.matrices *= params.matrix_shape[d];
+    params.to.strides[d] = to[d];
+    params.a.strides[d] = a[d];
+    ++params.matrix_rank;
+  }
+}
+
+class Matmul : public Product {
+ public:
+  using Product::Product;
 
  private:
-  const std::string shader_;
-  const bool shared_memory_;
+  void describe(const kit::Call& call, ProductParams& params) const override {
+    const kit::View& out = call.out();
+    const Strides to(out), a(call.in(0)), b(call.in(1));
+    describe_batch(out, to, a, params);
+    params.depth = static_cast<uint32_t>(call.in(0).shape[out.rank - 1]);
+    params.b_depth = b[out.rank - 2], params.b_column = b[out.rank - 1];
+    std::copy_n(b.bytes, params.matrix_rank, params.b.strides);
+    join_rows(params);
+  }
+};
+
+class Linear : public Product {
+ public:
+  using Product::Product;
+
+ private:
+  uint32_t activation(const kit::Plan& plan) const override {
+    return plan.attributes.as<bp_linear_attributes>().activation;
+  }
+  void describe(const kit::Call& call, ProductParams& params) const override {
+    const Strides to(call.out()), x(call.in(0)), w(call.in(1));
+    describe_batch(call.out(), to, x, params);
+    params.depth = static_cast<uint32_t>(call.in(1).shape[1]);
+    params.b_depth = w[1], params.b_column = w[0];
+    if (call.inputs.size() > 2 && call.in(2).dtype != 0) {
+      params.flags |= ProductParams::kBias;
+      params.bias_column = Strides(call.in(2))[0];
+    }
+    join_rows(params);
+  }
 };
 
 }  // namespace
 
-void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device) {
-  // A CPU's shared memory is memory like any other: passing tiles through it only adds work.
+void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_MATMUL & kComputed, [&](uint32_t dtype) {
-    kernels.add(
-        BP_OP_MATMUL, dtype,
-        kit::KernelSpec{.state = std::make_shared<const Matmul>(shader_name("matmul", dtype), !device.is_cpu())});
+    kernels.add(BP_OP_MATMUL, dtype, {.state = std::make_shared<const Matmul>(dtype, way, device.is_cpu(), 0)});
+  });
+  for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
+    kernels.add(BP_OP_LINEAR, dtype, dtype, {.state = std::make_shared<const Linear>(dtype, way, device.is_cpu(), 0)});
   });
 }
 
-void add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
+kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_elementwise(kernels, device);
   add_index(kernels);
   add_lanes(kernels);
@@ -79,7 +97,11 @@ void add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_adamw(kernels);
   add_norm(kernels, device);
   add_softmax(kernels, device);
-  add_matmul(kernels, device);
+  auto way = way_of(device);
+  if (!way.ok()) return way.status();
+  add_matmul(kernels, device, way.value());
+  add_conv(kernels, device, way.value());
+  return {};
 }
 
 }  // namespace backplane::vulkan

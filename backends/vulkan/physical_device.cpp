@@ -76,6 +76,9 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   std::memcpy(out.driver_uuid, id.driverUUID, sizeof(out.driver_uuid));
   out.driver = kit::text(driver.driverName, " ", driver.driverInfo);
   out.max_allocation = limits.maxMemoryAllocationSize;
+  const bool compute = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  if (compute && (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0)
+    out.lanes = subgroups.subgroupSize;
   out.flushes_f32 = floats.shaderDenormPreserveFloat32 == VK_FALSE;
   out.shuffles = can_shuffle(subgroups);
   out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;

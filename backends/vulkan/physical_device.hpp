@@ -20,6 +20,7 @@ struct PhysicalDevice {
   uint64_t import_alignment = 0;   // of host memory that can be imported; 0: none can
   bool timestamps = false;         // on the queue family
   bool flushes_f32 = false;        // arithmetic on f32 may flush subnormals
+  uint32_t lanes = 0;              // of a subgroup, where compute shaders have ballots and broadcasts; else 0
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
   bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
   bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for

@@ -8,7 +8,9 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "numbers.glsl"
+#ifndef GROUP
 #define GROUP BACKPLANE_GROUP
+#endif
 layout(local_size_x = GROUP) in;
 
 // 1: operands are packed in one order, and only strides[0] is looked at.

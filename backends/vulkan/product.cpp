@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "product.hpp"
+
+#include <cstdlib>
+
+#include "shaders/sizes.h"
+
+namespace backplane::vulkan {
+
+namespace {
+
+constexpr uint32_t kWayOfFewRows = 3;
+constexpr std::string_view kWays[] = {"direct", "shared", "subgroup"};
+constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;           // of the smallest subgroup
+constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
+constexpr int64_t kMostDepth = 2 * kMostSteps;                                 // products that a thread adds up
+constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
+constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;
+constexpr int64_t kRoom = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));  // sums of parts
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t sums_of(const ProductParams& params) { return int64_t{params.rows} * params.columns * params.matrices; }
+
+// Divides each sum into about `wanted` parts, and more where a thread would run too long; -> how many.
+int64_t divide(ProductParams& params, int64_t wanted) {
+  const int64_t all = int64_t{params.depth} * params.segments;
+  int64_t depth = params.depth, segments = params.segments;
+  if (all != 0) {
+    const int64_t each = std::max(ceil_div(all, wanted), kLeastDepth);
+    depth = std::min(depth, kMostDepth);
+    if (segments == 1) depth = std::min(depth, ceil_div(each, 8) * 8);
+    segments = std::min({segments, std::max<int64_t>(each / depth, 1), std::max<int64_t>(kMostDepth / (depth + 4), 1)});
+  }
+  params.depth_part = static_cast<uint32_t>(depth);
+  params.segment_part = static_cast<uint32_t>(segments);
+  params.depth_parts = all == 0 ? 1 : static_cast<uint32_t>(ceil_div(params.depth, depth));
+  return all == 0 ? 1 : params.depth_parts * ceil_div(params.segments, segments);
+}
+
+// As many workgroups, in two dimensions where one has no room for them.
+Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses) {
+  const int64_t lines = ceil_div(groups, kMostGroups);
+  return {pipeline, {static_cast<uint32_t>(ceil_div(groups, lines)), static_cast<uint32_t>(lines), 1}, accesses};
+}
+
+uint64_t address_of(const Matrices& of, const ProductParams& params, int64_t index) {
+  uint64_t at = of.address;
+  for (uint32_t d = params.matrix_rank; d-- > 0; index /= params.matrix_shape[d])
+    at += static_cast<uint64_t>(of.strides[d] * (index % params.matrix_shape[d]));
+  return at;
+}
+
+// Rows first, first + 1, ... of one matrix.
+ProductParams block_of(const ProductParams& params, int64_t matrix, int64_t first, int64_t rows) {
+  ProductParams block = params;
+  const auto moved = [&](const Matrices& of, int64_t row) {
+    return address_of(of, params, matrix) + static_cast<uint64_t>(row * first);
+  };
+  block.to.address = moved(params.to, params.out_row);
+  block.a.address = moved(params.a, params.a_row);
+  block.b.address = moved(params.b, 0);
+  block.bias.address = moved(params.bias, params.bias_row);
+  block.matrices = 1, block.matrix_rank = 0;
+  block.rows = static_cast<uint32_t>(rows);
+  return block;
+}
+
+}  // namespace
+
+kit::Result<Way> way_of(const PhysicalDevice& device) {
+  const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");
+  // A CPU's shared memory is memory like any other: passing tiles through it only adds work.
+  if (setting == nullptr) {
+    return !device.is_cpu() ? Way::kShared : device.lanes >= BACKPLANE_LANES ? Way::kSubgroup : Way::kDirect;
+  }
+  const auto* found = std::find(std::begin(kWays), std::end(kWays), setting);
+  if (found == std::end(kWays)) {
+    return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting, "; it may be direct, shared or subgroup, or unset");
+  }
+  const auto way = static_cast<Way>(found - std::begin(kWays));
+  if (way == Way::kSubgroup && device.lanes < BACKPLANE_LANES) {
+    return kit::unsupported("BACKPLANE_VULKAN_MATMUL is subgroup, and ", device.properties.deviceName,
+                            " has no subgroups of 8 lanes and more with ballots; unset it");
+  }
+  return way;
+}
+
+Strides::Strides(const kit::View& view) {
+  for (uint32_t i = 0; i < view.rank && !is_immediate(view); ++i) bytes[i] = view.strides[i] * element_bytes(view);
+}
+
+std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
+  const uint32_t last = activation(plan), out = plan.dtypes.second;
+  const char* family = way_ == Way::kSubgroup ? "product_subgroup" : "product";
+  return {{shader_name(family, dtype_), {window_, last, out, static_cast<uint32_t>(way_)}},
+          {shader_name("product_sum", dtype_), {window_, last, out, 0}},
+          {shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}}};
+}
+
+kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const {
+  if (call.out().elements() == 0) return {};
+  ProductParams params{};
+  params.segments = params.matrices = 1;
+  describe(call, params);
+  params.to.address = reinterpret_cast<uint64_t>(call.out().data);
+  params.a.address = reinterpret_cast<uint64_t>(call.in(a_input()).data);
+  params.b.address = reinterpret_cast<uint64_t>(call.in(1 - a_input()).data);
+  if ((params.flags & ProductParams::kBias) != 0) params.bias.address = reinterpret_cast<uint64_t>(call.in(2).data);
+
+  const int64_t sums = sums_of(params), enough = is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups;
+  const int64_t parts =
+      divide(params, std::clamp<int64_t>(enough / groups_of(params), 1, std::max<int64_t>(kRoom / sums, 1)));
+  if (parts == 1 || sums <= kRoom) return enqueue_block(stream, plan, call, params, parts);
+  const int64_t rows = kRoom / params.columns;  // sums of which have room
+  if (rows == 0) {
+    return kit::unsupported(plan.base.op->name, ": sums of ", params.depth, " x ", params.segments, " products for ",
+                            params.columns, " columns at once are beyond this plugin; divide the columns");
+  }
+  kit::Status status;
+  for (int64_t matrix = 0; matrix < params.matrices; ++matrix) {
+    for (int64_t first = 0; status.ok() && first < params.rows; first += rows) {
+      status = enqueue_block(stream, plan, call, block_of(params, matrix, first, std::min(rows, params.rows - first)),
+                             parts);
+    }
+  }
+  return status;
+}
+
+bool Product::few_rows(const ProductParams& params) const {
+  return way_ != Way::kSubgroup && params.rows <= BACKPLANE_SUMS_M;
+}
+
+int64_t Product::groups_of(const ProductParams& params) const {
+  const bool lanes = way_ == Way::kSubgroup, few = few_rows(params);
+  const int64_t rows = lanes || few ? BACKPLANE_SUMS_M : BACKPLANE_TILE_M;
+  const int64_t columns = lanes ? kLaneColumns : few ? BACKPLANE_FEW_TILE_N : BACKPLANE_TILE_N;
+  const int64_t tiles = ceil_div(params.rows, rows) * ceil_div(params.columns, columns);
+  return ceil_div(tiles * params.matrices, lanes ? kSubgroupsOfGroup : 1);
+}
+
+kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
+                                   int64_t parts) const {
+  VkPipeline const pipeline = plan.pipelines[few_rows(params) ? 2 : 0];
+  const int64_t sums = sums_of(params), slots = std::min(parts, std::max<int64_t>(kRoom / sums, 1));
+  const auto fill = [&](ProductParams& block, uint64_t address) {
+    block = params;
+    Matrices* const operands[] = {a_input() == 0 ? &block.a : &block.b, a_input() == 0 ? &block.b : &block.a,
+                                  &block.bias};
+    for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+      if (!is_immediate(call.in(i))) continue;
+      block.immediates[i] = call.in(i).immediate;
+      operands[i]->address = address + offsetof(ProductParams, immediates) + i * sizeof(uint64_t);
+    }
+  };
+  if (parts == 1) {
+    params.parts = 1;
+    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(params), accesses_of(call)), fill);
+  }
+  params.partial = stream.scratch();
+  const Access scratch{params.partial, params.partial + static_cast<uint64_t>(sums * slots) * sizeof(float), true};
+  const uint32_t flags = params.flags;
+  Accesses reads_to_scratch{scratch};
+  for (const kit::View& view : call.inputs) add_access(reads_to_scratch, view, false);
+  kit::Status status;
+  for (int64_t first = 0; status.ok() && first < parts; first += slots) {
+    params.first_part = static_cast<uint32_t>(first);
+    params.parts = static_cast<uint32_t>(std::min(slots, parts - first));
+    params.flags = flags | ProductParams::kPartial | (first == 0 ? 0 : ProductParams::kContinue);
+    status = stream.dispatch<ProductParams>(grid(pipeline, groups_of(params) * params.parts, reads_to_scratch), fill);
+  }
+  if (!status.ok()) return status;
+  params.parts = static_cast<uint32_t>(slots), params.flags = flags;
+  Accesses accesses = accesses_of(call);
+  accesses.add({scratch.begin, scratch.end, false});
+  return stream.dispatch<ProductParams>({plan.pipelines[1], {groups_for(static_cast<uint64_t>(sums)), 1, 1}, accesses},
+                                        fill);
+}
+
+}  // namespace backplane::vulkan

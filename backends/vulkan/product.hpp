@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products: what matmul, linear, convolutions and quantized_matmul have in common. shaders/product.glsl says what a product is.
+#pragma once
+
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+// How sums are made; the numbers are shaders/product.comp's.
+enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2 };
+
+// The way for `device`: what BACKPLANE_VULKAN_MATMUL names, else the fastest. UNSUPPORTED: it names none, or one that the
+// device lacks.
+kit::Result<Way> way_of(const PhysicalDevice& device);
+
+void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
+void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
+
+struct Matrices {
+  uint64_t address;  // of the first
+  int64_t strides[BP_MAX_RANK];
+};
+
+// Mirrors shaders/product.glsl. Strides are in bytes.
+struct ProductParams {
+  static constexpr uint32_t kPartial = 1, kContinue = 2, kBias = 4;  // flags
+
+  uint32_t rows, columns, depth, segments;
+  uint32_t matrices, matrix_rank;
+  uint32_t matrix_shape[BP_MAX_RANK];
+  uint32_t depth_part, segment_part;
+  uint32_t depth_parts;
+  uint32_t first_part, parts;
+  uint32_t flags;
+  uint32_t padding[2];
+  Matrices to, a, b, bias;
+  int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
+  uint64_t partial;
+  uint64_t immediates[3];
+  uint32_t column_shape[4], segment_shape[4];
+  int32_t column_step[4], segment_step[4], offset[4], divisor[4], extent[4];
+  int64_t out_columns[4], image[4], a_segments[4];
+  int64_t b_segment;
+};
+static_assert(sizeof(ProductParams) == 688);
+
+// Strides of a view in bytes; those of an immediate are 0.
+struct Strides {
+  explicit Strides(const kit::View& view);
+  int64_t operator[](uint32_t axis) const { return bytes[axis]; }
+  int64_t bytes[BP_MAX_RANK] = {};
+};
+
+// An operator that is one product. Its kernels are the product, and the sum of parts of it.
+class Product : public Operator {
+ public:
+  // `window` and the activation as in shaders/product.glsl.
+  Product(uint32_t dtype, Way way, bool is_cpu, uint32_t window)
+      : dtype_(dtype), way_(way), is_cpu_(is_cpu), window_(window) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override;
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override;
+
+ protected:
+  virtual uint32_t activation(const kit::Plan&) const { return BP_ACTIVATION_NONE; }
+  // Sizes, strides and flags; addresses, parts and immediates are written by the caller.
+  virtual void describe(const kit::Call& call, ProductParams& params) const = 0;
+
+ private:
+  // A product whose sums of parts fit the scratch memory; they are added up behind it.
+  kit::Status enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
+                            int64_t parts) const;
+  bool few_rows(const ProductParams& params) const;
+  int64_t groups_of(const ProductParams& params) const;  // workgroups, of one part
+
+  // Convolutions read images as b.
+  uint32_t a_input() const { return window_ == 0 ? 0 : 1; }
+
+  const uint32_t dtype_;
+  const Way way_;
+  const bool is_cpu_;
+  const uint32_t window_;
+};
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products and convolutions; product.glsl says what they are made of. T is a's dtype; b has it too, or i8 beside integers.
+// A thread makes TM x TN sums. WAY 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
+// 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others.
+// 3, few: direct, for up to TM rows.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_ballot : require
+#define WAY 2
+#define GROUP BACKPLANE_LANE_GROUP
+#else
+#define WAY MODE
+#endif
+#include "product.glsl"
+
+#define TM BACKPLANE_SUMS_M
+#define TN BACKPLANE_SUMS_N
+#define DEPTH 16  // of a tile in shared memory
+#define CHUNK BACKPLANE_LANES  // k that the lanes of a subgroup read at once
+#define ROWS (WAY == 3 ? TM : BACKPLANE_TILE_M)
+#define COLUMNS (WAY == 3 ? BACKPLANE_FEW_TILE_N : BACKPLANE_TILE_N)
+#define THREADS_N (COLUMNS / TN)
+
+#if IS_FLOAT
+#define b_value(at) value_of(load_bits(at))
+#else
+#define b_value(at) (int(load8(at) << 24) >> 24)
+#endif
+#define a_value(at) SUM(value_of(load_bits(at)))
+
+shared SUM a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 1 : 1];
+shared SUM b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
+
+SUM sums[TM][TN];
+
+// b at k of a column, which lies at column.at.
+SUM b_of(Column column, int k) {
+  if (WINDOW == 0) return SUM(b_value(column.at));
+  const bool inside = k >= column.first && k < column.end;
+  const SUM value = SUM(b_value(inside ? column.at : column.safe));
+  return inside ? value : SUM(0);
+}
+
+void multiply(SUM a[TM], SUM b[TN]) {
+  [[unroll]] for (uint i = 0; i < TM; ++i)
+    [[unroll]] for (uint j = 0; j < TN; ++j) sums[i][j] += a[i] * b[j];
+}
+
+// One k, read by the thread itself; rows and columns lie at it, and then at the next.
+void step(inout uint64_t rows[TM], inout Column columns[TN], int k) {
+  SUM a[TM], b[TN];
+  [[unroll]] for (uint i = 0; i < TM; ++i) {
+    a[i] = a_value(rows[i]);
+    rows[i] += uint64_t(product.a_depth);
+  }
+  [[unroll]] for (uint j = 0; j < TN; ++j) {
+    b[j] = b_of(columns[j], k);
+    columns[j].at += uint64_t(product.b_depth);
+  }
+  multiply(a, b);
+}
+
+#ifdef SUBGROUP
+// Up to CHUNK of them, whose a the lanes read in turn: rows lie at the lane's own, and then at that of the next.
+#define STEPS_OF_LANES(count)                                                                       \
+  do {                                                                                              \
+    SUM own[TM];                                                                                    \
+    const bool some = int(gl_SubgroupInvocationID % CHUNK) < (count);                               \
+    [[unroll]] for (uint i = 0; i < TM; ++i) {                                                      \
+      own[i] = (count) == CHUNK || some ? a_value(rows[i]) : SUM(0);                                \
+      rows[i] += a_chunk;                                                                           \
+    }                                                                                               \
+    [[unroll]] for (int u = 0; u < (count); ++u) {                                                  \
+      SUM a[TM], b[TN];                                                                             \
+      [[unroll]] for (uint j = 0; j < TN; ++j) {                                                    \
+        b[j] = b_of(columns[j], k + u);                                                             \
+        columns[j].at += uint64_t(product.b_depth);                                                 \
+      }                                                                                             \
+      [[unroll]] for (uint i = 0; i < TM; ++i) a[i] = subgroupBroadcast(own[i], u);                 \
+      multiply(a, b);                                                                               \
+    }                                                                                               \
+  } while (false)
+#endif
+
+void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, uvec4 segment, int k_begin, int k_end) {
+  const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N * TN;
+  // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
+  const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
+  const bool b_by_depth = WINDOW == 0 && abs(product.b_depth) <= abs(product.b_column);
+  const Column own = column_at(b, place_of(n0 + lane % COLUMNS), segment);
+  for (int k0 = k_begin; k0 < k_end; k0 += DEPTH) {
+    const int depth = min(DEPTH, k_end - k0);  // beyond, 0 * inf would make NaN of nothing
+    [[unroll]] for (uint i = lane; i < ROWS * DEPTH; i += GROUP) {
+      const uint r = a_by_depth ? i / DEPTH : i % ROWS, k = a_by_depth ? i % DEPTH : i / ROWS;
+      const uint m = min(m0 + r, product.rows - 1u);
+      if (int(k) < depth)
+        a_tile[k][r] = a_value(a + uint64_t(product.a_row * int64_t(m) + product.a_depth * int64_t(k0 + int(k))));
+    }
+    [[unroll]] for (uint i = lane; i < COLUMNS * DEPTH; i += GROUP) {
+      const uint c = b_by_depth ? i / DEPTH : i % COLUMNS, k = b_by_depth ? i % DEPTH : i / COLUMNS;
+      Column at = own;
+      if (WINDOW == 0) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
+      at.at += uint64_t(product.b_depth * int64_t(k0 + int(k)));
+      if (int(k) < depth) b_tile[k][c] = b_of(at, k0 + int(k));
+    }
+    barrier();
+    for (int k = 0; k < depth; ++k) {
+      SUM left[TM], right[TN];
+      [[unroll]] for (uint i = 0; i < TM; ++i) left[i] = a_tile[k][row + i];
+      [[unroll]] for (uint j = 0; j < TN; ++j) right[j] = b_tile[k][column + j];
+      multiply(left, right);
+    }
+    barrier();
+  }
+}
+
+void main() {
+  read_product();
+  // Rows and columns past the end read the last ones again, and are not written.
+  const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
+#ifdef SUBGROUP
+  const uint tile_rows = TM, tile_columns = TN * gl_SubgroupSize, column_step = gl_SubgroupSize;
+  const uint first = group * gl_NumSubgroups + gl_SubgroupID, stride = groups * gl_NumSubgroups;
+  const uint own_row = 0, own_column = gl_SubgroupInvocationID;
+  const int own_depth = int(gl_SubgroupInvocationID % CHUNK);
+#else
+  const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = 1;
+  const uint first = group, stride = groups;
+  const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM, own_column = gl_LocalInvocationIndex % THREADS_N * TN;
+  const int own_depth = 0;
+#endif
+  const uint tiles_n = (product.columns + tile_columns - 1u) / tile_columns;
+  const uint tiles = (product.rows + tile_rows - 1u) / tile_rows * tiles_n;
+  const uint items = tiles * product.matrices * product.parts;
+  for (uint item = first; item < items; item += stride) {
+    const uint m0 = item % tiles / tiles_n * tile_rows, n0 = item % tiles_n * tile_columns;
+    const uint matrix = item / tiles % product.matrices, slot = item / tiles / product.matrices;
+    const uint part = product.first_part + slot;
+    const uint k_begin = part % product.depth_parts * product.depth_part;
+    const uint s_begin = part / product.depth_parts * product.segment_part;
+    const int k_end = int(min(k_begin + product.depth_part, product.depth));
+    const uint s_end = min(s_begin + product.segment_part, product.segments);
+    const uint64_t a = matrix_at(product.a, matrix), b = matrix_at(product.b, matrix);
+    const Target target = target_at(matrix, slot);
+    const uint row = m0 + own_row, column = n0 + own_column;
+    uvec4 places[TN];
+    [[unroll]] for (uint j = 0; j < TN; ++j) places[j] = place_of(column + j * column_step);
+    [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
+      [[unroll]] for (uint j = 0; j < TN; ++j) {
+        [[unroll]] for (uint r = 1; r < TM; ++r) sums[r - 1][j] = sums[r][j];
+        sums[TM - 1][j] = begin_sum(target, row + i, column + j * column_step);
+      }
+    }
+    for (uint s = s_begin; s < s_end; ++s) {
+      const uvec4 segment = WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape);
+      uint64_t a_segment = a;
+      if (WINDOW != 0) {
+        [[unroll]] for (uint d = 0; d < 4; ++d) a_segment += uint64_t(product.a_segments[d] * int64_t(segment[d]));
+      }
+      if (WAY == 1) {
+        through_shared(a_segment, b, m0, n0, segment, int(k_begin), k_end);
+        continue;
+      }
+      uint64_t rows[TM];
+      Column columns[TN];
+      int k = int(k_begin);
+      const int64_t own_k = int64_t(k + own_depth);
+      [[unroll]] for (uint i = 0; i < TM; ++i)
+        rows[i] = a_segment + uint64_t(product.a_row * int64_t(min(row + i, product.rows - 1u)) + product.a_depth * own_k);
+      [[unroll]] for (uint j = 0; j < TN; ++j) {
+        columns[j] = column_at(b, places[j], segment);
+        columns[j].at += uint64_t(product.b_depth * int64_t(k));
+      }
+#ifdef SUBGROUP
+      const uint64_t a_chunk = uint64_t(product.a_depth * CHUNK);
+      for (; k + CHUNK <= k_end; k += CHUNK) STEPS_OF_LANES(CHUNK);
+      if (k < k_end) STEPS_OF_LANES(k_end - k);
+#else
+      for (; k < k_end; ++k) step(rows, columns, k);
+#endif
+    }
+    int64_t out_columns[TN];
+    [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(places[j]);
+    // Row by row, each moved to the place of the first: an index that is no constant would put the sums into memory.
+    [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
+      [[unroll]] for (uint j = 0; j < TN; ++j) {
+        end_sum(target, row + i, column + j * column_step, out_columns[j], sums[0][j]);
+        [[unroll]] for (uint r = 1; r < TM; ++r) sums[r - 1][j] = sums[r][j];
+      }
+    }
+  }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up the sums of a product's parts, always in the order of the parts, and ends them as the product itself would have.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "product.glsl"
+
+void main() {
+  read_product();
+  const uint of_matrix = product.rows * product.columns, count = of_matrix * product.matrices;
+  for (uint index = gl_GlobalInvocationID.x; index < count; index += gl_NumWorkGroups.x * GROUP) {
+    SUM sum = SUM(0);
+    for (uint part = 0; part < product.parts; ++part)
+      sum += FROM_BITS(load32(product.partial + (uint64_t(part) * count + index) * 4ul));
+    const uint matrix = index / of_matrix, m = index % of_matrix / product.columns, n = index % product.columns;
+    const uint64_t bias = matrix_at(product.bias, matrix);
+    put(matrix_at(product.to, matrix) + uint64_t(int64_t(m) * product.out_row + out_column_at(place_of(n))), sum,
+        bias + uint64_t(int64_t(m) * product.bias_row + int64_t(n) * product.bias_column));
+  }
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each way to multiply that the device has, also those that it would not choose: ways_test.py COMMAND LIBRARY
+
+A setting that names none, or one that the device lacks, is refused when the device is opened, with the ways that there are."""
+import json
+import os
+import subprocess
+import sys
+
+import support
+import tap
+
+command, library = sys.argv[1:]
+support.skip_without_device(command, library)
+
+
+def refused(way):
+    """-> why the device does not open with this setting; empty: it does."""
+    run = subprocess.run([command, "run", "matmul", "--device", "vulkan:0", "--repeat", "0"], capture_output=True, text=True, check=False,
+                         env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.path.dirname(library), "BACKPLANE_VULKAN_MATMUL": way})
+    return run.stderr if run.returncode != 0 else ""
+
+
+said = refused("sideways")
+tap.check("a way that is none is refused by name", "sideways" in said and "direct" in said, said)
+ran = 0
+for way in ("direct", "shared", "subgroup"):
+    said = refused(way)
+    if said:
+        tap.check(f"{way}: the refusal says what is lacking", "BACKPLANE_VULKAN_MATMUL" in said and "unset it" in said, said)
+        continue
+    ran += 1
+    groups = ["numeric.matmul.f32", "numeric.matmul.f16", "numeric.matmul.i8_i32", "numeric.matmul.u8_i32", "numeric.linear.bf16"]
+    certificate, said = support.certify(command, library, "--profile", "train", *(word for group in groups for word in ("--filter", group)),
+                                        environment={"BACKPLANE_VULKAN_MATMUL": way})
+    if certificate is None:
+        sys.exit(said)
+    failures = support.failures_of(certificate)
+    tap.check(f"{way}: no case fails", not failures, json.dumps(failures[:20], indent=1))
+    passed = certificate["verdict"]["counts"]["pass"]
+    tap.check(f"{way}: cases pass", passed >= 300, f"{passed} passed")
+tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
+tap.done()
