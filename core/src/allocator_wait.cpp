@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory and streams whose work is pending: what a released block waits for, and who looks whether it has passed.
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <new>
 
@@ -210,11 +211,26 @@ Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
   pool->alignment = alignment;
   pool->quantum = shared.quantum;
   pool->timeline = timeline;
-  const std::lock_guard guard(state_->lock);
-  state_->timelines.push_back(timeline);
-  pool->next = state_->pools;
-  state_->pools = pool.get();
-  return pool.release();
+  std::vector<Ref<Timeline>> room;  // made without the lock; what it replaces is given back without it
+  for (;;) {
+    size_t needed = 0;
+    {
+      const std::lock_guard guard(state_->lock);
+      std::vector<Ref<Timeline>>& timelines = state_->timelines;
+      if (timelines.size() == timelines.capacity() && room.capacity() > timelines.size()) {
+        std::move(timelines.begin(), timelines.end(), std::back_inserter(room));
+        std::swap(timelines, room);
+      }
+      if (timelines.size() < timelines.capacity()) {
+        timelines.push_back(timeline);
+        pool->next = state_->pools;
+        state_->pools = pool.get();
+        return pool.release();
+      }
+      needed = 2 * timelines.size() + 8;
+    }
+    room.reserve(needed);
+  }
 }
 
 void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
