@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// One device under many threads: what the thread sanitizer is to see.
+#include <thread>
+
+#include "rig.hpp"
+
+namespace {
+
+using namespace backplane::vulkan;
+namespace kit = backplane::kit;
+
+constexpr int kThreads = 4, kRounds = 24;
+
+// Runs `body(thread)` on kThreads threads at once; what they answer is looked at here.
+template <class Body>
+void on_threads(const Body& body) {
+  kit::Status statuses[kThreads];
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { statuses[i] = body(i); });
+  }
+  for (const kit::Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
+  Rig rigs[kThreads];
+  Event* events[kThreads] = {};
+  for (int i = 0; i < kThreads; ++i) {
+    ASSERT_TRUE(rigs[i].open(instance).ok());
+    events[i] = need(rigs[i].device->create_event(0));
+    std::fill_n(rigs[i].data(0), Rig::kElements, static_cast<float>(i));
+    std::fill_n(rigs[i].data(1), Rig::kElements, 1.0f);
+  }
+  on_threads([&](int i) {
+    const Rig& rig = rigs[i];
+    kit::Status status;
+    for (int round = 0; status.ok() && round < kRounds; ++round) {
+      status = rig.enqueue();
+      if (status.ok()) status = rig.device->record(*events[i], *rig.stream);
+      // Of a neighbour that records it meanwhile: its latest record, whichever that is.
+      const Event& other = *events[(i + 1) % kThreads];
+      if (status.ok()) status = rig.device->wait_event(*rig.stream, other);
+      if (status.ok()) status = rig.enqueue();
+      if (status.ok() && round % 8 == 0) status = rig.device->wait(other, BP_WAIT_FOREVER);
+    }
+    return status.ok() ? rig.wait() : status;
+  });
+  for (int i = 0; i < kThreads; ++i) {
+    EXPECT_EQ(rigs[i].data(2)[Rig::kElements - 1], static_cast<float>(i) + 1.0f);
+    rigs[i].device->destroy(events[i]);
+  }
+}
+
+TEST_F(OnDevice, ThreadsOpenMakePlansAndCloseAtOnce) {
+  on_threads([&](int) {
+    kit::Status status;
+    for (int round = 0; status.ok() && round < kRounds / 4; ++round) {
+      Rig rig;
+      status = rig.open(instance);
+      for (uint32_t op = BP_OP_SUB; status.ok() && op <= BP_OP_MUL; ++op) {
+        bp_op_desc desc = rig.desc;
+        desc.op = op;
+        bp_plan_info info{};
+        Plan* plan = nullptr;
+        status = rig.device->create_plan(&desc, &plan, info);
+        if (plan != nullptr) rig.device->destroy(plan);
+      }
+      if (status.ok()) status = rig.enqueue();
+      if (status.ok()) status = rig.wait();
+    }
+    return status;
+  });
+}
+
+// The executions of one plan, on streams of one device.
+TEST_F(OnDevice, OnePlanServesManyStreams) {
+  Rig rig;
+  ASSERT_TRUE(rig.open(instance).ok());
+  std::fill_n(rig.data(0), Rig::kElements, 1.0f);
+  std::fill_n(rig.data(1), Rig::kElements, 2.0f);
+  on_threads([&](int) -> kit::Status {
+    auto stream = rig.device->create_stream({});
+    auto out = rig.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, Rig::kElements * sizeof(float), 0});
+    if (!stream.ok() || !out.ok()) return stream.ok() ? out.status() : stream.status();
+    bp_operand operands[3] = {};
+    for (int i = 0; i < 2; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(rig.buffers[i]);
+    operands[2].buffer = reinterpret_cast<bp_buffer*>(out.value());
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &rig.desc;
+    execution.inputs = operands;
+    execution.outputs = operands + 2;
+    kit::Status status;
+    for (int round = 0; status.ok() && round < 10 * kRounds; ++round)
+      status = rig.device->execute(*stream.value(), *rig.plan, &execution);
+    if (status.ok()) status = stream.value()->wait(BP_WAIT_FOREVER);
+    if (status.ok() && reinterpret_cast<float*>(out.value()->mapped)[Rig::kElements - 1] != 3.0f)
+      status = {BP_INTERNAL, "a wrong sum"};
+    rig.device->destroy(stream.value());
+    rig.device->destroy(out.value());
+    return status;
+  });
+}
+
+}  // namespace
