@@ -58,6 +58,10 @@ void add_index(kit::Kernels& kernels);
 void add_lanes(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_adamw(kit::Kernels& kernels);
+void add_pool(kit::Kernels& kernels);
+void add_quantize(kit::Kernels& kernels);
+void add_rope(kit::Kernels& kernels);
+void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
 

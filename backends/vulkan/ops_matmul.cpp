@@ -95,6 +95,10 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_lanes(kernels);
   add_reduce(kernels, device);
   add_adamw(kernels);
+  add_pool(kernels);
+  add_quantize(kernels);
+  add_rope(kernels);
+  add_cross_entropy(kernels, device);
   add_norm(kernels, device);
   add_softmax(kernels, device);
   auto way = way_of(device);

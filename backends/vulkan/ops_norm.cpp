@@ -103,7 +103,7 @@ class Norm : public Operator {
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t op = plan.op->id;
     const uint32_t training = op == BP_OP_BATCH_NORM ? plan.attributes.as<bp_batch_norm_attributes>().training : 0;
-    return {{shader_, {0, op, training, 0}}};
+    return {{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -142,13 +142,13 @@ class Norm : public Operator {
       nest.add(batch ? given(call.outputs, i) : nullptr, &Dimension::parameter);
     const RowNest& rows = nest.merged();
     const auto length = static_cast<float>(rows.length());
-    return launch_rows<kNormOperands>(stream,
-                                      {plan.pipelines[0], sees_all ? RowPasses::kTwice : RowPasses::kOnce, cpu_}, rows,
-                                      accesses_of(call), [&](RowBlock<kNormOperands>& block) {
-                                        block.numbers[0] = epsilon;
-                                        block.numbers[1] = momentum;
-                                        block.numbers[2] = length;
-                                      });
+    return launch_rows<kNormOperands>(
+        stream, {plan.pipelines[0], plan.pipelines[1], sees_all ? RowPasses::kTwice : RowPasses::kOnce, cpu_}, rows,
+        accesses_of(call), [&](RowBlock<kNormOperands>& block) {
+          block.numbers[0] = epsilon;
+          block.numbers[1] = momentum;
+          block.numbers[2] = length;
+        });
   }
 
  private:
@@ -164,7 +164,8 @@ class NormBackward : public Operator {
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t norm = plan.attributes.as<bp_norm_bwd_attributes>().norm;
-    return {{shader_, {0, norm, 0, 0}}, {shader_, {0, norm, 0, 1}}};
+    return {
+        {shader_, {0, norm, 0, 0}}, {shader_, {1, norm, 0, 0}}, {shader_, {0, norm, 0, 1}}, {shader_, {1, norm, 0, 1}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -187,17 +188,17 @@ class NormBackward : public Operator {
     const RowNest& rows = gradient.merged();
     const auto length = static_cast<float>(rows.length());
     const Accesses accesses = accesses_of(call);
-    kit::Status status =
-        launch_rows<kGradientOperands>(stream, {plan.pipelines[0], RowPasses::kTwice, cpu_}, rows, accesses,
-                                       [&](RowBlock<kGradientOperands>& block) { block.numbers[0] = length; });
+    kit::Status status = launch_rows<kGradientOperands>(
+        stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kTwice, cpu_}, rows, accesses,
+        [&](RowBlock<kGradientOperands>& block) { block.numbers[0] = length; });
     if (!status.ok() || (given(call.outputs, 1) == nullptr && given(call.outputs, 2) == nullptr)) return status;
     NormNest parameters(geometry, &Dimension::parameter);
     parameters.add(given(call.outputs, 1), &Dimension::parameter);
     parameters.add(&x, &Dimension::axis);
     add_inputs(parameters);
     parameters.add(given(call.outputs, 2), &Dimension::parameter);
-    return launch_rows<kGradientOperands>(stream, {plan.pipelines[1], RowPasses::kReduce, cpu_}, parameters.merged(),
-                                          accesses, [](RowBlock<kGradientOperands>&) {});
+    return launch_rows<kGradientOperands>(stream, {plan.pipelines[2], plan.pipelines[3], RowPasses::kReduce, cpu_},
+                                          parameters.merged(), accesses, [](RowBlock<kGradientOperands>&) {});
   }
 
  private:

@@ -11,7 +11,7 @@ class Reduce : public Operator {
   Reduce(std::string shader, uint32_t op, bool cpu) : shader_(std::move(shader)), op_(op), cpu_(cpu) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
-    return {{shader_, {0, op_, plan.dtypes.second, 0}}};
+    return {{shader_, {0, op_, plan.dtypes.second, 0}}, {shader_, {1, op_, plan.dtypes.second, 0}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -22,8 +22,8 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    return launch_rows<2>(stream, {plan.pipelines[0], RowPasses::kReduce, cpu_}, nest, accesses_of(call),
-                          [](RowBlock<2>&) {});
+    return launch_rows<2>(stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kReduce, cpu_}, nest,
+                          accesses_of(call), [](RowBlock<2>&) {});
   }
 
  private:

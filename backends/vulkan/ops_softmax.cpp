@@ -13,7 +13,7 @@ class Softmax : public Operator {
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t logarithm = backward ? plan.attributes.as<bp_softmax_bwd_attributes>().log : 0;
-    return {{shader_, {0, plan.op->id, logarithm, 0}}};
+    return {{shader_, {1, plan.op->id, logarithm, 0}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -26,8 +26,8 @@ class Softmax : public Operator {
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    return launch_rows<3>(stream, {plan.pipelines[0], RowPasses::kTwice, cpu_}, nest, accesses_of(call),
-                          [](RowBlock<3>&) {});
+    return launch_rows<3>(stream, {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_}, nest,
+                          accesses_of(call), [](RowBlock<3>&) {});
   }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <backplane/tensor.h>
 
+#include "shaders/sizes.h"
+
 namespace backplane::vulkan {
 
 struct ParamsOperand {
@@ -22,6 +24,6 @@ struct Params {
   int64_t extra[kExtras];                 // the kernel's own
   uint64_t values[kOperands + kScalars];  // immediates of operands, then of scalars; addressed, never named
 };
-static_assert(sizeof(Params) == 40 + 72 * 4 + 24 + 160 + 56);
+static_assert(sizeof(Params) == BACKPLANE_PARAMS_BYTES);
 
 }  // namespace backplane::vulkan

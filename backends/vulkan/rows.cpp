@@ -110,7 +110,7 @@ RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
   const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * teams;
   out.most_rows = std::clamp<int64_t>(items / out.joined, 1, kMostLength);
   if (out.joined > 1) {
-    const auto room = static_cast<int64_t>(Stream::kScratchBytes / BACKPLANE_ROW_PARTIAL) / out.joined;
+    const auto room = static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL) / out.joined;
     out.most_rows = std::clamp<int64_t>(room, 1, out.most_rows);
   }
   return out;
@@ -118,7 +118,7 @@ RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
 
 kit::Status no_room_for_partials(const RowNest& nest) {
   return kit::unsupported("vulkan: a row of ", nest.length(),
-                          " elements is longer than kernels go; at most 2^36 are reduced at once");
+                          " elements is longer than kernels go; at most 2^35 are reduced at once");
 }
 
 }  // namespace backplane::vulkan

@@ -141,6 +141,8 @@ struct RowDivision {
   }
 };
 
+// Bytes of the stream's scratch memory that hold partials, at its beginning; what lies behind is the kernels' own.
+inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
 kit::Status no_room_for_partials(const RowNest& nest);
 
 // What a dispatch is told beside the nest.
@@ -156,7 +158,8 @@ enum class RowPasses {
   kOnce,    // elements are independent
 };
 struct RowKernel {
-  VkPipeline pipeline;
+  VkPipeline pipeline;       // for rows of any dimensions
+  VkPipeline line_pipeline;  // for rows of one
   RowPasses passes;
   bool cpu;  // of the device
 };
@@ -170,19 +173,20 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
   const RowDivision division = RowDivision::of(nest, kernel.cpu);
   const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
     const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>({kernel.pipeline, {groups_for(threads), 1, 1}, accesses},
-                                  [&](Block& block, uint64_t address) {
-                                    rows.fill(block, address);
-                                    block.phase = work.phase;
-                                    block.width = work.width;
-                                    block.parts = static_cast<uint32_t>(work.parts);
-                                    block.chunk = static_cast<uint32_t>(work.chunk);
-                                    block.joined = static_cast<uint32_t>(division.joined);
-                                    block.first_part = static_cast<uint32_t>(work.first_part);
-                                    block.first_element = static_cast<uint32_t>(work.first_element);
-                                    block.partials = stream.scratch();
-                                    more(block);
-                                  });
+    return stream.dispatch<Block>(
+        {nest.inner_rank <= 1 ? kernel.line_pipeline : kernel.pipeline, {groups_for(threads), 1, 1}, accesses},
+        [&](Block& block, uint64_t address) {
+          rows.fill(block, address);
+          block.phase = work.phase;
+          block.width = work.width;
+          block.parts = static_cast<uint32_t>(work.parts);
+          block.chunk = static_cast<uint32_t>(work.chunk);
+          block.joined = static_cast<uint32_t>(division.joined);
+          block.first_part = static_cast<uint32_t>(work.first_part);
+          block.first_element = static_cast<uint32_t>(work.first_element);
+          block.partials = stream.scratch();
+          more(block);
+        });
   };
   if (division.joined == 1) {
     return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
@@ -191,8 +195,8 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
   }
   const bool once = kernel.passes == RowPasses::kOnce;
   const auto bytes = static_cast<uint64_t>(division.joined) * BACKPLANE_ROW_PARTIAL;
-  if (bytes > Stream::kScratchBytes) return no_room_for_partials(nest);
-  if (!once) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+  if (bytes > kPartialBytes) return no_room_for_partials(nest);
+  if (!once) accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
   return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
     const auto each_part = [&](uint32_t phase) {
       int64_t first_part = 0;

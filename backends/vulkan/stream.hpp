@@ -68,7 +68,7 @@ class Stream {
     fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
     return enqueue(dispatch, sizeof(Block));
   }
-  static constexpr uint32_t kMostParams = 1024;  // bytes of a block
+  static constexpr uint32_t kMostParams = 2048;  // bytes of a block
   static constexpr uint32_t kParamsAlign = 64;
 
   // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who

@@ -156,10 +156,10 @@ Sum partial(uint64_t from) {
 // This thread's share of the part.
 Sum reduced_part() {
   Sum sum = identity();
-  const uint step = params.width;
+  const uint step = width;
   uint i = begin + lane;
-  if (params.inner_rank <= 1u) {
-    const int64_t stride = params.operands[1].strides[params.outer_rank];
+  if (PACKED == 1) {
+    const int64_t stride = steps[1];
     for (; i + 3u * step < end; i += 4u * step) {
       [[unroll]] for (uint u = 0u; u < 4u; ++u) {
         const uint j = i + u * step;
@@ -182,11 +182,11 @@ void main() {
     } else {
       sum = reduced_part();
     }
-    if (params.width > 1u) {
+    if (width > 1u) {
       const uint thread = gl_LocalInvocationID.x;
       sums[thread] = sum;
       barrier();
-      for (uint near = params.width / 2u; near > 0u; near /= 2u) {
+      for (uint near = width / 2u; near > 0u; near /= 2u) {
         if (lane < near) join(sums[thread], sums[thread + near]);
         barrier();
       }

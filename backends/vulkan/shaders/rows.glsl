@@ -2,7 +2,8 @@
 // What kernels over rows share. A row is what one result is reduced from, or what is normalised together: `inner_rank` dimensions,
 // of any strides; there is one for each element of the `outer_rank` others. A team of `width` threads, a power of two, works on
 // a row, or on a part of one where rows are long and few: then a first dispatch leaves what it found of each part in `partials`, and
-// a second one joins them. Mirrors rows.hpp. Who includes it defines OPERANDS.
+// a second one joins them. PACKED 1: rows have one dimension. Mirrors rows.hpp. Who
+// includes it defines OPERANDS.
 #include "memory.glsl"
 
 #define PHASE_WHOLE 0u  // rows in one go
@@ -43,15 +44,21 @@ uint thread_index() { return gl_LocalInvocationID.x; }
 // none in this round has no elements, and stores nothing: teams go through their rounds together, so that all meet at barriers.
 bool live;
 uint row, part, begin, end, lane;
-uint64_t bases[OPERANDS];  // of element 0 of the row
+uint64_t bases[OPERANDS];  // of element 0 of the row; 0: the operand is absent
 
-bool present(uint operand) { return params.operands[operand].address != 0ul; }
+bool present(uint operand) { return bases[operand] != 0ul; }
+
+// What elements are found by, read once: memory that is written cannot be told from that of parameters.
+uint width;
+int64_t steps[OPERANDS];
 
 bool take_round(uint round) {
-  const uint items = params.rows * params.parts, teams = GROUP / params.width;
+  width = params.width;
+  const uint items = params.rows * params.parts, teams = GROUP / width;
   if (round * teams >= items) return false;
-  const uint thread = thread_index(), item = round * teams + thread / params.width;
-  lane = thread % params.width;
+  const uint thread = thread_index(), item = round * teams + thread / width;
+  lane = thread % width;
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) steps[k] = params.operands[k].strides[params.outer_rank];
   live = item < items;
   row = live ? item % params.rows : 0u;
   part = live ? item / params.rows : 0u;
@@ -70,8 +77,8 @@ bool take_round(uint round) {
 
 // Where element i of the row lies.
 uint64_t at(uint operand, uint i) {
+  if (PACKED == 1) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
-  if (params.inner_rank <= 1u) return bases[operand] + uint64_t(params.operands[operand].strides[outer] * int64_t(i));
   uint64_t address = bases[operand];
   for (uint d = outer + params.inner_rank; d-- > outer;) {
     address += uint64_t(params.operands[operand].strides[d] * int64_t(i % params.shape[d]));
@@ -81,31 +88,31 @@ uint64_t at(uint operand, uint i) {
 }
 
 // The elements that are this thread's.
-#define FOR_EACH_ELEMENT(i) for (uint i = begin + lane; i < end; i += params.width)
+#define FOR_EACH_ELEMENT(i) for (uint i = begin + lane; i < end; i += width)
 // The same, HELD at most, whose values stay in registers; those from `end` on are none.
 #define HELD BACKPLANE_ROW_HELD
-#define FOR_EACH_HELD(u, i) [[unroll]] for (uint u = 0u, i = begin + lane; u < HELD; ++u, i += params.width)
-bool holds() { return params.chunk <= params.width * HELD; }
+#define FOR_EACH_HELD(u, i) [[unroll]] for (uint u = 0u, i = begin + lane; u < HELD; ++u, i += width)
+bool holds() { return params.chunk <= width * HELD; }
 
 // Where a part of this row lies in partials.
 uint64_t partial_at(uint which) { return params.partials + uint64_t(row * params.joined + which) * BACKPLANE_ROW_PARTIAL; }
 uint64_t own_partial() { return partial_at(params.first_part + part); }
 float partial_number(uint which, uint place) { return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place))); }
 void put_partial(uint place, float number) { store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number)); }
-#define FOR_EACH_PARTIAL(p) for (uint p = lane; p < params.joined; p += params.width)
+#define FOR_EACH_PARTIAL(p) for (uint p = lane; p < params.joined; p += width)
 
 // NAME(x): JOIN over the team's threads, for each of them. By shuffles within subgroups, else by a tree in shared memory.
 #ifdef SUBGROUPS
 #define TEAM_SHUFFLES(TYPE, SHARED, JOIN)                                                          \
   if (shuffles()) {                                                                                \
-    const uint inside = min(params.width, gl_SubgroupSize);                                        \
+    const uint inside = min(width, gl_SubgroupSize);                                        \
     for (uint far = inside / 2u; far > 0u; far /= 2u) x = JOIN(x, subgroupShuffleXor(x, far));     \
-    if (inside == params.width) return x;                                                          \
+    if (inside == width) return x;                                                          \
     if (gl_SubgroupInvocationID == 0u) SHARED[gl_SubgroupID] = x;                                  \
     barrier();                                                                                     \
     const uint first = (thread - lane) / gl_SubgroupSize;                                          \
     TYPE all = SHARED[first];                                                                      \
-    for (uint i = 1u; i < params.width / gl_SubgroupSize; ++i) all = JOIN(all, SHARED[first + i]); \
+    for (uint i = 1u; i < width / gl_SubgroupSize; ++i) all = JOIN(all, SHARED[first + i]); \
     barrier();                                                                                     \
     return all;                                                                                    \
   }
@@ -115,12 +122,12 @@ void put_partial(uint place, float number) { store32(own_partial() + 4ul * uint6
 #define TEAM_REDUCTION(NAME, TYPE, SHARED, JOIN)                                         \
   shared TYPE SHARED[GROUP];                                                             \
   TYPE NAME(TYPE x) {                                                                    \
-    if (params.width == 1u) return x;                                                    \
+    if (width == 1u) return x;                                                    \
     const uint thread = thread_index();                                                  \
     TEAM_SHUFFLES(TYPE, SHARED, JOIN)                                                    \
     SHARED[thread] = x;                                                                  \
     barrier();                                                                           \
-    for (uint near = params.width / 2u; near > 0u; near /= 2u) {                         \
+    for (uint near = width / 2u; near > 0u; near /= 2u) {                         \
       if (lane < near) SHARED[thread] = JOIN(SHARED[thread], SHARED[thread + near]);     \
       barrier();                                                                         \
     }                                                                                    \

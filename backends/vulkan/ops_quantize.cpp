@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantize and dequantize, of 8 bits or two 4-bit values to a byte.
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+class Quantize : public Operator {
+ public:
+  explicit Quantize(std::string shader) : shader_(std::move(shader)) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    const uint32_t whole = plan.op->id == BP_OP_QUANTIZE ? plan.dtypes.second : plan.dtypes.first;
+    return {{shader_, {0, plan.op->id, whole == BP_I8 ? 1u : 0u, plan.attributes.as<bp_quantize_attributes>().bits}}};
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const bool forward = call.op->id == BP_OP_QUANTIZE;
+    const kit::View& floats = forward ? call.in(0) : call.out();
+    const kit::View& bytes = forward ? call.out() : call.in(0);
+    const kit::View* zero = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
+    Nest nest = Nest::of({&floats});
+    nest.operands = 0;  // that gave the shape
+    add(nest, call.out(), floats.rank);
+    add(nest, call.in(0), floats.rank);
+    add(nest, call.in(1), floats.rank);
+    nest.operand[3] = {};
+    if (zero != nullptr) add(nest, *zero, floats.rank);
+    nest.operands = 4;
+    if (call.attributes<bp_quantize_attributes>().bits == 8) return run(stream, plan, call, nest, {});
+    // Bytes along the last dimension: those of pairs, then one of a last element that has no second.
+    const uint32_t last = floats.rank - 1, own = forward ? 1 : 0;
+    const int64_t extent = floats.shape[last], pairs = extent / 2;
+    const int64_t along[] = {nest.operand[own].strides[last], nest.operand[2].strides[last],
+                             nest.operand[3].strides[last]};
+    for (const uint32_t k : {own, 2u, 3u}) nest.operand[k].strides[last] *= 2;
+    nest.operand[1 - own].strides[last] = bytes.strides[last];
+    Nest odd = nest;
+    nest.shape[last] = pairs;
+    kit::Status status = run(stream, plan, call, nest, {along[0], along[1], along[2], 1});
+    if (!status.ok() || extent % 2 == 0) return status;
+    odd.shape[last] = 1;
+    for (uint32_t k = 0; k < 4; ++k)
+      odd.operand[k].address += static_cast<uint64_t>(pairs * odd.operand[k].strides[last]);
+    return run(stream, plan, call, odd, {along[0], along[1], along[2], 0});
+  }
+
+ private:
+  // With the dimensions of the floats, or one element for all.
+  static void add(Nest& nest, const kit::View& view, uint32_t rank) {
+    NestOperand& operand = nest.operand[nest.operands++];
+    operand = {&view, reinterpret_cast<uint64_t>(view.data), {}};
+    if (view.rank != rank) return;
+    for (uint32_t i = 0; i < rank; ++i) {
+      if (view.shape[i] != 1) operand.strides[i] = view.strides[i] * element_bytes(view);
+    }
+  }
+  static kit::Status run(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest,
+                         const std::array<int64_t, 4>& extra) {
+    nest.merge();
+    return launch_elementwise(stream, plan.pipelines[0], nest, call,
+                              [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); });
+  }
+
+  const std::string shader_;
+};
+
+}  // namespace
+
+void add_quantize(kit::Kernels& kernels) {
+  for_dtypes(kFloats, [&](uint32_t dtype) {
+    const kit::KernelSpec spec{.state = std::make_shared<const Quantize>(shader_name("quantize", dtype))};
+    for (const uint32_t whole : {uint32_t{BP_U8}, uint32_t{BP_I8}}) {
+      kernels.add(BP_OP_QUANTIZE, dtype, whole, spec);
+      kernels.add(BP_OP_DEQUANTIZE, whole, dtype, spec);
+    }
+  });
+}
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// rope, of halves or neighbouring pairs. Frequencies are worked out on the host, and lie behind the parameters.
+#include <cmath>
+#include <mutex>
+#include <numbers>
+
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
+
+struct RopeParams {
+  Params base;
+  uint32_t steps[kTable];  // of a frequency over 2 pi, in 2^-32 turns
+  float rests[kTable];     // what they lack, in radians
+};
+static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
+
+struct Table {
+  int64_t half = 0;
+  float base = 0;
+  std::vector<uint32_t> steps;
+  std::vector<float> rests;
+};
+
+class Rope : public Operator {
+ public:
+  Rope(std::string shader, std::string move) : shader_(std::move(shader)), move_(std::move(move)) {}
+
+  std::vector<Kernel> kernels(const kit::Plan&, bool) const override {
+    return {{shader_, {0, 0, 0, 0}}, {move_, {0, 0, 0, 0}}};
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const auto& attributes = call.attributes<bp_rope_attributes>();
+    const kit::View &y = call.out(), &x = call.in(0), &position = call.in(1);
+    const uint32_t last = x.rank - 1;
+    const int64_t depth = x.shape[last], rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
+    const int64_t half = rotated / 2;
+    const std::shared_ptr<const Table> table = table_of(half, attributes.base);
+    Nest nest = Nest::of({&y, &x});
+    nest.operand[2] = {&position, reinterpret_cast<uint64_t>(position.data), {}};
+    for (uint32_t i = 0; i < position.rank; ++i)
+      nest.operand[2].strides[i] = position.strides[i] * element_bytes(position);
+    nest.operands = 3;
+    if (kit::Status status = copy_rest(stream, plan, call, nest, rotated); !status.ok()) return status;
+    const bool pairs = attributes.interleaved != 0;
+    int64_t seconds[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      int64_t& along = nest.operand[k].strides[last];
+      seconds[k] = pairs ? along : half * along;
+      if (pairs) along *= 2;
+    }
+    nest.add_counter(last);
+    nest.shape[last] = std::min<int64_t>(half, kTable);
+    const Accesses accesses = accesses_of(call);
+    for (int64_t first = 0; first < half; first += kTable) {
+      Nest slice = nest;
+      slice.shape[last] = std::min<int64_t>(half - first, kTable);
+      for (uint32_t k = 0; k < 2; ++k)
+        slice.operand[k].address += static_cast<uint64_t>(first * slice.operand[k].strides[last]);
+      slice.merge();
+      kit::Status status = slice.for_parts([&](const Nest& part, int64_t) {
+        const auto groups = groups_for(static_cast<uint64_t>(part.count()));
+        return stream.dispatch<RopeParams>(
+            {plan.pipelines[0], {groups, 1, 1}, accesses}, [&](RopeParams& params, uint64_t address) {
+              part.fill(params.base, address);
+              params.base.extra[0] = seconds[0];
+              params.base.extra[1] = seconds[1];
+              const auto count = static_cast<std::size_t>(std::min<int64_t>(half - first, kTable));
+              std::copy_n(table->steps.begin() + first, count, params.steps);
+              std::copy_n(table->rests.begin() + first, count, params.rests);
+            });
+      });
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+ private:
+  // What is not rotated.
+  static kit::Status copy_rest(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest, int64_t rotated) {
+    const uint32_t last = nest.rank - 1;
+    nest.operands = 2;
+    nest.shape[last] -= rotated;
+    for (uint32_t k = 0; k < 2; ++k)
+      nest.operand[k].address += static_cast<uint64_t>(rotated * nest.operand[k].strides[last]);
+    nest.merge();
+    return launch_elementwise(stream, plan.pipelines[1], nest, call);
+  }
+
+  // The latest is kept: layers of a model ask for one table.
+  std::shared_ptr<const Table> table_of(int64_t half, float base) const {
+    std::lock_guard lock(mutex_);
+    if (latest_ != nullptr && latest_->half == half && latest_->base == base) return latest_;
+    auto table = std::make_shared<Table>();
+    table->half = half;
+    table->base = base;
+    constexpr long double kTwoPi = 2 * std::numbers::pi_v<long double>;
+    for (int64_t i = 0; i < half; ++i) {
+      const long double exponent = -static_cast<long double>(i) / static_cast<long double>(half);
+      const long double turns = std::pow(static_cast<long double>(base), exponent) / kTwoPi;
+      const long double scaled = std::ldexp(turns - std::floor(turns), 32), whole = std::floor(scaled);
+      table->steps.push_back(static_cast<uint32_t>(whole));
+      table->rests.push_back(static_cast<float>(std::ldexp((scaled - whole) * kTwoPi, -32)));
+    }
+    latest_ = table;
+    return table;
+  }
+
+  const std::string shader_, move_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Table> latest_;
+};
+
+}  // namespace
+
+void add_rope(kit::Kernels& kernels) {
+  for_dtypes(kFloats, [&](uint32_t dtype) {
+    kernels.add(BP_OP_ROPE, dtype,
+                kit::KernelSpec{.state = std::make_shared<const Rope>(shader_name("rope", dtype), move_name(dtype))});
+  });
+}
+
+}  // namespace backplane::vulkan
