@@ -160,6 +160,13 @@ void Device::drop_objects() noexcept {
 }
 
 bp_stream* Device::stream() {
+  std::unique_lock<std::mutex> mine;
+  return stream_of(nullptr, mine);
+}
+
+bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
+  if (on != nullptr) return on;
+  mine = std::unique_lock(stream_mutex_);
   if (stream_ == nullptr) stream_ = Stream(*this).release();
   return stream_;
 }
@@ -168,7 +175,9 @@ char* Device::mapped(bp_buffer* buffer) {
   if (slots_->buffer_map == nullptr || !(offers(BP_MEMORY_HOST) || offers(BP_MEMORY_SHARED))) return nullptr;
   ErrorRecord error;
   void* address = nullptr;
-  return slots_->buffer_map(handle_, buffer, &address, &error) == BP_OK ? static_cast<char*>(address) : nullptr;
+  const bp_status status = slots_->buffer_map(handle_, buffer, &address, &error);
+  expect_status(status, error, "buffer_map", {BP_OK, BP_UNSUPPORTED});  // DEVICE memory need not have an address
+  return status == BP_OK ? static_cast<char*>(address) : nullptr;
 }
 
 bp_buffer* Device::staging(uint64_t bytes) {
@@ -184,7 +193,8 @@ bp_buffer* Device::staging(uint64_t bytes) {
 
 void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* on) {
   if (count == 0) return;
-  bp_stream* const way = on == nullptr ? stream() : on;
+  std::unique_lock<std::mutex> mine;
+  bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_in != nullptr) {
     expect_ok(slots_->copy_in(handle_, way, buffer, offset, bytes, count, &error), error, "copy_in");
@@ -205,7 +215,8 @@ void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64
 
 void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* on) {
   if (count == 0) return;
-  bp_stream* const way = on == nullptr ? stream() : on;
+  std::unique_lock<std::mutex> mine;
+  bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_out != nullptr) {
     expect_ok(slots_->copy_out(handle_, way, bytes, buffer, offset, count, &error), error, "copy_out");

@@ -95,11 +95,13 @@ class Device {
   // on one of the device's own.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
-  // A stream of this device's own, idle between cases.
+  // A stream of this device's own, idle between cases; who enqueues to it writes and reads on no other thread meanwhile.
   bp_stream* stream();
 
  private:
-  char* mapped(bp_buffer* buffer);     // null: DEVICE memory
+  char* mapped(bp_buffer* buffer);  // null: memory that the device does not map
+  // The stream of a write or read; one of the device's own is `mine` until that is done.
+  bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
   bp_buffer* staging(uint64_t bytes);  // under staging_mutex_, until what it holds has been taken
   void drop_objects() noexcept;
 
@@ -107,6 +109,7 @@ class Device {
   const bp_device_api* slots_;
   bp_device* handle_ = nullptr;
   bp_device_info info_{};
+  std::mutex stream_mutex_{};  // one call at a time on the device's own stream
   bp_stream* stream_ = nullptr;
   std::mutex staging_mutex_{};
   bp_buffer* staging_ = nullptr;

@@ -2,8 +2,12 @@
 // Every case of behaviour in this process against the reference plugin: what a sound plugin must pass.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "cases/catalogue.hpp"
 #include "harness/context.hpp"
@@ -62,6 +66,65 @@ INSTANTIATE_TEST_SUITE_P(Case, Behaviour, testing::Range(size_t{0}, cases().size
                              if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
                            return name;
                          });
+
+// The reference plugin through a table without copies from host memory, whose buffer_map fails.
+class Harness : public testing::Test {
+ protected:
+  Harness() : plugin(std::getenv("BACKPLANE_TEST_REFERENCE")), slots(plugin.slots()) {
+    slots.copy_in = nullptr;
+    slots.copy_out = nullptr;
+  }
+  Plugin plugin;
+  bp_device_api slots;
+};
+
+TEST_F(Harness, AMapThatFailsIsSaidAndNotGoneAround) {
+  slots.buffer_map = [](bp_device*, bp_buffer*, void**, bp_error*) -> bp_status { return BP_INTERNAL; };
+  Device device(plugin, 0, &slots);
+  const Buffer buffer(device, 16);
+  const char bytes[16] = {};
+  try {
+    device.write(buffer.get(), 0, bytes, sizeof(bytes));
+    ADD_FAILURE() << "written";
+  } catch (const CaseEnd& end) {
+    EXPECT_TRUE(is_failure(end.outcome));
+    EXPECT_NE(end.message.find("buffer_map"), std::string::npos) << end.message;
+  }
+}
+
+TEST_F(Harness, ThreadsWriteAndReadByOneStreamAtATime) {
+  static std::atomic<int> inside{0}, together{0}, made{0};
+  inside = together = made = 0;
+  static bp_device_api honest;
+  honest = plugin.slots();
+  slots.stream_create = [](bp_device* device, const bp_stream_desc* desc, bp_stream** out, bp_error* error) {
+    ++made;
+    return honest.stream_create(device, desc, out, error);
+  };
+  slots.stream_wait = [](bp_device* device, bp_stream* stream, uint64_t timeout, bp_error* error) {
+    if (++inside > 1) ++together;
+    const bp_status status = honest.stream_wait(device, stream, timeout, error);
+    --inside;
+    return status;
+  };
+  Device device(plugin, 0, &slots);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&device, t] {
+      const Buffer buffer(device, 4);
+      for (int i = 0; i < 200; ++i) {
+        const int32_t written = t * 1000 + i;
+        int32_t read = -1;
+        device.write(buffer.get(), 0, &written, sizeof(written));
+        device.read(buffer.get(), 0, &read, sizeof(read));
+        EXPECT_EQ(read, written);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(together.load(), 0);
+  EXPECT_EQ(made.load(), 1);
+}
 
 TEST(BehaviourCatalogue, IdsAreUniqueAndCite) {
   std::set<std::string> seen;

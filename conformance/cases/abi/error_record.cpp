@@ -119,12 +119,12 @@ void add_error_record_cases(Catalogue& catalogue) {
     if (repeated) continue;
     const std::string stem = fmt::format("abi.error.{}.{}", refusal.slot, refusal.what);
     catalogue.push_back({.id = stem + ".null",
-                         .extension = refusal.extension(),
+                         .extension = refusal.extension,
                          .requirements = {"BP-ERR-003"},
                          .run = [refusal](Context& context) { with_null(context, refusal); }});
     for (const auto& [name, size] : sizes)
       catalogue.push_back({.id = fmt::format("{}.{}", stem, name),
-                           .extension = refusal.extension(),
+                           .extension = refusal.extension,
                            .requirements = {size < BP_ERROR_MIN_SIZE ? "BP-ERR-004" : "BP-ERR-005", "BP-ERR-006"},
                            .run = [refusal, size = size](Context& context) { with_record(context, refusal, size); }});
   }

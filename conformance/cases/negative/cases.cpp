@@ -35,7 +35,7 @@ void add_negative_cases(Catalogue& catalogue) {
     const std::string_view requirement = refusal.requirement;
     catalogue.push_back(
         {.id = std::move(id),
-         .extension = refusal.extension(),
+         .extension = refusal.extension,
          .requirements = {requirement, "BP-ERR-001", refusal.op == 0 ? "BP-ERR-006" : "BP-ERR-007"},
          .run = [refusal = std::move(refusal)](Context& context) { expect_refused(context, refusal); }});
   }

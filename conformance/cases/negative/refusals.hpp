@@ -18,10 +18,8 @@ struct Refusal {
   std::string_view requirement;
   // The bad call. Checks that what it was to give stays null, and that nothing else was written.
   std::function<bp_status(Context& context, bp_error* error)> call;
-  uint32_t op = 0;  // that the record must name
-
-  // What a device must offer for the call to be possible at all; empty: nothing.
-  std::string_view extension() const { return slot == "event_elapsed" ? "TIMING" : ""; }
+  uint32_t op = 0;                  // that the record must name
+  std::string_view extension = {};  // that a device must offer for the call to be possible at all; empty: none
 };
 
 std::vector<Refusal> query_refusals();

@@ -58,39 +58,38 @@ std::vector<Refusal> stream_refusals() {
   all.push_back({"event_create", "all_flags", {BP_UNSUPPORTED}, "BP-EVT-009", [](Context& context, bp_error* error) {
                    return create_event(context, UINT32_MAX, error);
                  }});
-  all.push_back(
-      {"event_elapsed", "never_recorded", {BP_INVALID_ARGUMENT}, "BP-EVT-012", [](Context& context, bp_error* error) {
-         need_timing(context);
-         const Event begin(context.device(), BP_EVENT_TIMING), end(context.device(), BP_EVENT_TIMING);
-         return elapsed(context, begin, end, error);
-       }});
-  all.push_back({"event_elapsed",
-                 "end_never_recorded",
-                 {BP_INVALID_ARGUMENT},
-                 "BP-EVT-012",
-                 [](Context& context, bp_error* error) {
-                   need_timing(context);
-                   const Event begin(context.device(), BP_EVENT_TIMING), end(context.device(), BP_EVENT_TIMING);
-                   Stream stream(context.device());
-                   stream.record(begin.get());
-                   stream.wait();
-                   return elapsed(context, begin, end, error);
-                 }});
+  const auto add_elapsed = [&](const char* what, auto refused) {
+    all.push_back({.slot = "event_elapsed",
+                   .what = what,
+                   .expected = {BP_INVALID_ARGUMENT},
+                   .requirement = "BP-EVT-012",
+                   .call = std::move(refused),
+                   .extension = "TIMING"});
+  };
+  add_elapsed("never_recorded", [](Context& context, bp_error* error) {
+    need_timing(context);
+    const Event begin(context.device(), BP_EVENT_TIMING), end(context.device(), BP_EVENT_TIMING);
+    return elapsed(context, begin, end, error);
+  });
+  add_elapsed("end_never_recorded", [](Context& context, bp_error* error) {
+    need_timing(context);
+    const Event begin(context.device(), BP_EVENT_TIMING), end(context.device(), BP_EVENT_TIMING);
+    Stream stream(context.device());
+    stream.record(begin.get());
+    stream.wait();
+    return elapsed(context, begin, end, error);
+  });
   for (const bool first : {true, false}) {
-    all.push_back({"event_elapsed",
-                   first ? "begin_without_timing" : "end_without_timing",
-                   {BP_INVALID_ARGUMENT},
-                   "BP-EVT-012",
-                   [first](Context& context, bp_error* error) {
-                     need_timing(context);
-                     const Event begin(context.device(), first ? 0 : BP_EVENT_TIMING);
-                     const Event end(context.device(), first ? BP_EVENT_TIMING : 0);
-                     Stream stream(context.device());
-                     stream.record(begin.get());
-                     stream.record(end.get());
-                     stream.wait();
-                     return elapsed(context, begin, end, error);
-                   }});
+    add_elapsed(first ? "begin_without_timing" : "end_without_timing", [first](Context& context, bp_error* error) {
+      need_timing(context);
+      const Event begin(context.device(), first ? 0 : BP_EVENT_TIMING);
+      const Event end(context.device(), first ? BP_EVENT_TIMING : 0);
+      Stream stream(context.device());
+      stream.record(begin.get());
+      stream.record(end.get());
+      stream.wait();
+      return elapsed(context, begin, end, error);
+    });
   }
   return all;
 }

@@ -114,11 +114,11 @@ bp_tensor_desc Execution::describe(size_t operand, size_t index, bool staged) co
   return desc;
 }
 
-bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views) const {
+bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views, uint64_t flags) const {
   bp_op_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.op = job_.call.op;
-  desc.flags = job_.flags;
+  desc.flags = flags;
   desc.attributes = job_.call.attributes.empty() ? nullptr : job_.call.attributes.data();
   desc.inputs = job_.call.inputs.empty() ? nullptr : views.data();
   desc.outputs = views.data() + job_.call.inputs.size();
@@ -142,7 +142,7 @@ void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
                    "plan_create told other facts of the plan with a null output than without");
 }
 
-std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
+std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, uint64_t flags) {
   std::vector<bp_tensor_desc> views;
   for (size_t i = 0; i < views_.size(); ++i) views.push_back(describe(i, regions_[i], false));
   if (given != nullptr) {
@@ -152,9 +152,9 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
     };
     if (std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), serves)) return given;
   }
-  const bp_op_desc desc = descriptor(views);
+  const bp_op_desc desc = descriptor(views, flags);
   try {
-    auto made = std::make_shared<Prepared>(Prepared{Plan(context_.device(), desc), views});
+    auto made = std::make_shared<Prepared>(Prepared{Plan(context_.device(), desc), views, flags});
     check_null_out(desc, &made->plan);
     return made;
   } catch (const CaseEnd& end) {
@@ -165,9 +165,8 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given) {
 
 std::shared_ptr<Prepared> Execution::prepare_one_size(const Prepared& any_size) {
   if ((any_size.plan.info.flags & BP_PLAN_SIZE_HELPS) == 0) return nullptr;
-  job_.flags |= BP_OP_FLAG_ONE_SIZE;
   try {
-    return prepare();
+    return prepare(nullptr, job_.flags | BP_OP_FLAG_ONE_SIZE);
   } catch (const CaseEnd& end) {
     if (end.outcome != Outcome::not_claimed) throw;
     return nullptr;

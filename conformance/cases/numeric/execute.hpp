@@ -13,10 +13,11 @@ struct HostSide;
 
 namespace bp::conformance::numeric {
 
-// A plan with the views that it was made for.
+// A plan with what it was made for.
 struct Prepared {
   Plan plan;
   std::vector<bp_tensor_desc> views;
+  uint64_t flags;  // BP_OP_FLAG_*
 };
 
 class Execution {
@@ -27,7 +28,9 @@ class Execution {
   // Fills the outputs with what none of them may keep: signalling NaN, or where NaN is right every bit turned round.
   void poison(const std::vector<oracle::Expected>& expected);
   // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
-  std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr);
+  std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr) {
+    return prepare(std::move(given), job_.flags);
+  }
   // A plan for these sizes alone, where the plan for any size says that one helps; null if there is none.
   std::shared_ptr<Prepared> prepare_one_size(const Prepared& any_size);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
@@ -40,7 +43,8 @@ class Execution {
  private:
   bool reads_outputs() const;
   bp_tensor_desc describe(size_t operand, size_t region, bool staged) const;
-  bp_op_desc descriptor(const std::vector<bp_tensor_desc>& views) const;
+  std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given, uint64_t flags);
+  bp_op_desc descriptor(const std::vector<bp_tensor_desc>& views, uint64_t flags) const;
   void check_null_out(const bp_op_desc& desc, const Plan* plan);
 
   // The parts of a run, in order.

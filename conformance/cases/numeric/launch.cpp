@@ -161,7 +161,7 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
                    oracle::operator_of(job_.call.op)->name);
   Launch launch{.arena = arena_, .regions = regions_};
   stage(launch, info);
-  const bp_op_desc desc = descriptor(launch.views);
+  const bp_op_desc desc = descriptor(launch.views, prepared.flags);
   place_workspace(launch, prepared, desc);
   for (size_t i = 0; (job_.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0 && i < job_.call.scalars.size(); ++i) {
     launch.scalars.push_back(launch.arena.place(fmt::format("scalar {}", i), BP_I64, dense_view({}), true));
