@@ -163,17 +163,30 @@ class ConvWeight : public Convolution {
   }
 };
 
+// Kernels find a place of the image in 32 bits. Of greater padding core's decomposition says what it thinks.
+kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  constexpr int64_t kMostPadding = int64_t{1} << 28;
+  const auto& attributes = checked.attributes.as<bp_conv_attributes>();
+  for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
+    if (attributes.pad_begin[i] < kMostPadding && attributes.pad_end[i] < kMostPadding) continue;
+    return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
+  }
+  prepared.any_size = true;
+  return {};
+}
+
 }  // namespace
 
 void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
     const bool cpu = device.is_cpu();
     const auto backward = std::make_shared<const ConvTranspose>(dtype, way, cpu, kTransposedWindow);
-    kernels.add(BP_OP_CONV, dtype, dtype, {.state = std::make_shared<const Conv>(dtype, way, cpu, kWindowOfColumns)});
-    kernels.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, {.state = backward});
-    kernels.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, {.state = backward});
-    kernels.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype,
-                {.state = std::make_shared<const ConvWeight>(dtype, way, cpu, kWindowOfDepth)});
+    const auto forward = std::make_shared<const Conv>(dtype, way, cpu, kWindowOfColumns);
+    const auto weight = std::make_shared<const ConvWeight>(dtype, way, cpu, kWindowOfDepth);
+    kernels.add(BP_OP_CONV, dtype, dtype, {.prepare = prepare, .state = forward});
+    kernels.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, {.prepare = prepare, .state = backward});
+    kernels.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, {.prepare = prepare, .state = backward});
+    kernels.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype, {.prepare = prepare, .state = weight});
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "shaders/sizes.h"
@@ -66,6 +67,19 @@ ProductParams block_of(const ProductParams& params, int64_t matrix, int64_t firs
   return block;
 }
 
+// Kernels count matrices, rows, columns and terms in 32 bits.
+bool can_count(const kit::Call& call, bool window) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const auto fits = [](const kit::View& view) {
+    return std::all_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent < kMost; });
+  };
+  if (!fits(call.out()) || !std::all_of(call.inputs.begin(), call.inputs.end(), fits)) return false;
+  const kit::View& out = call.out();
+  const int64_t elements = out.elements();
+  if (window) return elements / out.shape[1] < kMost && call.in(1).elements() / call.in(1).shape[1] < kMost;
+  return out.rank < 2 || elements / (out.shape[out.rank - 2] * out.shape[out.rank - 1]) < kMost;
+}
+
 }  // namespace
 
 kit::Result<Way> way_of(const PhysicalDevice& device) {
@@ -100,6 +114,11 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
 
 kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const {
   if (call.out().elements() == 0) return {};
+  if (!can_count(call, window_ != 0)) {
+    return kit::unsupported(plan.base.op->name,
+                            ": 2^31 matrices, rows, columns or terms of a sum are beyond this plugin; ",
+                            "divide the operands");
+  }
   ProductParams params{};
   params.segments = params.matrices = 1;
   describe(call, params);
