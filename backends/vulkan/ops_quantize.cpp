@@ -12,7 +12,9 @@ class Quantize : public Operator {
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t whole = plan.op->id == BP_OP_QUANTIZE ? plan.dtypes.second : plan.dtypes.first;
-    return {{shader_, {0, plan.op->id, whole == BP_I8 ? 1u : 0u, plan.attributes.as<bp_quantize_attributes>().bits}}};
+    const uint32_t bits = plan.attributes.as<bp_quantize_attributes>().bits, is_signed = whole == BP_I8 ? 1 : 0;
+    // For any strides, and for operands that are walked with one.
+    return {{shader_, {0, plan.op->id, is_signed, bits}}, {shader_, {1, plan.op->id, is_signed, bits}}};
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -59,7 +61,7 @@ class Quantize : public Operator {
   static kit::Status run(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest,
                          const std::array<int64_t, 4>& extra) {
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[0], nest, call,
+    return launch_elementwise(stream, plan.pipelines[nest.rank <= 1 ? 1 : 0], nest, call,
                               [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); });
   }
 
