@@ -61,8 +61,11 @@ class Quantize : public Operator {
   static kit::Status run(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest,
                          const std::array<int64_t, 4>& extra) {
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[nest.rank <= 1 ? 1 : 0], nest, call,
-                              [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); });
+    const bool packed = nest.rank <= 1;
+    return launch_elementwise(
+        stream, plan.pipelines[packed ? 1 : 0], nest, call,
+        [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); },
+        packed ? kGroup * BACKPLANE_QUANTIZED : kGroup);
   }
 
   const std::string shader_;
