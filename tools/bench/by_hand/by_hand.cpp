@@ -11,11 +11,11 @@
 #include <functional>
 #include <vector>
 
-#include "hand_written.hpp"
-#include "pipelines.hpp"
+#include "bench/by_hand/hand_written.hpp"
+#include "bench/by_hand/shaders.hpp"
 
 namespace bp = backplane;
-using backplane::vulkan::bench::HandWritten;
+using by_hand::HandWritten;
 
 namespace {
 
@@ -23,8 +23,8 @@ constexpr uint32_t kRounds = 15;
 constexpr uint32_t kThreads = 128, kMostGroups = 32768;
 
 std::span<const uint32_t> spirv_of(std::string_view name) {
-  for (std::size_t i = 0; i < backplane::vulkan::kShaderCount; ++i) {
-    const backplane::vulkan::Shader& shader = backplane::vulkan::kShaders[i];
+  for (std::size_t i = 0; i < by_hand::kShaderCount; ++i) {
+    const by_hand::Shader& shader = by_hand::kShaders[i];
     if (name == shader.name) return {shader.words, shader.word_count};
   }
   return {};

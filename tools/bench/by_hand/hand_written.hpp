@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-namespace backplane::vulkan::bench {
+namespace by_hand {
 
 struct Program {
   std::span<const uint32_t> spirv;
@@ -34,4 +34,4 @@ class HandWritten {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace backplane::vulkan::bench
+}  // namespace by_hand

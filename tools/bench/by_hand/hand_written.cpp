@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hand_written.hpp"
+#include "bench/by_hand/hand_written.hpp"
 
 #include <vulkan/vulkan.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace backplane::vulkan::bench {
+namespace by_hand {
 
 namespace {
 
@@ -224,4 +224,4 @@ void HandWritten::run() {
 
 std::span<const float> HandWritten::result() const { return {state_->mapped[2], state_->elements}; }
 
-}  // namespace backplane::vulkan::bench
+}  // namespace by_hand

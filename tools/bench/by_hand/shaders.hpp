@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The SPIR-V of by_hand_*.comp, embedded at build time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace by_hand {
+
+struct Shader {
+  const char* name;
+  const uint32_t* words;
+  uint32_t word_count;
+};
+extern const Shader kShaders[];
+extern const std::size_t kShaderCount;
+
+}  // namespace by_hand
