@@ -128,7 +128,7 @@ bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error*
 
 // bp.import
 const bp_import_api& honest_import() {
-  return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(BP_INTERFACE_IMPORT, 1));
+  return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(nullptr, BP_INTERFACE_IMPORT, 1));
 }
 bp_status import_copies(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
                         bp_error* error) {

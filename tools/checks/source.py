@@ -25,7 +25,6 @@ may_include = {
     "backends/kit": ("abi",),
     "backends/cpu_kernels": ("abi", "backends/kit"),
     "backends": ("abi", "backends/kit", "backends/cpu_kernels"),
-    "backends/vulkan/bench": ("abi", "core"),  # a program, which measures the plugin as a framework loads it
     "conformance": ("abi", "core"),
     "conformance/mutants": ("abi", "backends/kit"),
     "samples": ("abi", "core", "backends/kit"),
