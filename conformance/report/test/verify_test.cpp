@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 
+#include "harness/probe.hpp"
 #include "harness/supervisor.hpp"
 #include "report/certificate.hpp"
 #include "verify_sample.hpp"
@@ -312,3 +313,10 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 
 }  // namespace
 }  // namespace bp::conformance
+
+// Cases that start a process start this program again.
+int main(int argc, char** argv) {
+  bp::conformance::serve_probe(argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
