@@ -116,14 +116,18 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // What windows have one place of, and what has one tap, needs no stride and no dilation: oneDNN computes wrongly with great
-  // ones.
+  // oneDNN computes wrongly with great strides and dilations. One tap needs no dilation; one place needs the least stride that
+  // keeps it the only one, for oneDNN checks that.
   const bp_tensor_desc& places = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
+  const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
   Dims strides, dilations, begin, end;  // dilations less 1
   for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
-    strides.push_back(places.shape[2 + d] == 1 ? 1 : attributes.stride[d]);
     dilations.push_back(taps.shape[2 + d] == 1 ? 0 : attributes.dilation[d] - 1);
+    const int64_t reach = (taps.shape[2 + d] - 1) * (dilations[d] + 1) + 1;
+    const int64_t least = image.shape[2 + d] + attributes.pad_begin[d] + attributes.pad_end[d] - reach + 1;
+    strides.push_back(places.shape[2 + d] == 1 ? std::clamp<int64_t>(least, 1, attributes.stride[d])
+                                               : attributes.stride[d]);
     begin.push_back(attributes.pad_begin[d]);
     end.push_back(attributes.pad_end[d]);
   }

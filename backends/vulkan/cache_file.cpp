@@ -136,7 +136,8 @@ std::vector<std::byte> CacheFile::load(std::string& objection) const {
     return {};
   }
   // Drivers trust what they are given: others must not have had a hand in it.
-  if (!S_ISREG(about.st_mode) || (about.st_uid != ::geteuid() && about.st_uid != 0) || (about.st_mode & S_IWOTH) != 0) {
+  if (!S_ISREG(about.st_mode) || (about.st_uid != ::geteuid() && about.st_uid != 0) ||
+      (about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     objection = "it is no file, or others than its user may write it";
     return {};
   }

@@ -29,6 +29,7 @@ kit::Status LogicalDevice::start() {
   v12.bufferDeviceAddress = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
   v12.timelineSemaphore = VK_TRUE;
+  v12.subgroupBroadcastDynamicId = physical().lanes != 0 ? VK_TRUE : VK_FALSE;
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   v11.storageBuffer16BitAccess = VK_TRUE;

@@ -9,6 +9,8 @@ namespace backplane::vulkan {
 
 namespace {
 constexpr const char* kKindNames[BP_MEMORY_KINDS] = {"DEVICE", "HOST", "SHARED"};
+kit::Status not_taken() { return kit::unsupported("import_host: the driver does not take this memory; copy instead"); }
+
 }  // namespace
 
 kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
@@ -151,7 +153,8 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->heap = kNoHeap;
   if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
     destroy(buffer.release());
-    return status;
+    // Some drivers find out only now.
+    return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
   }
   buffer->offset = first - begin;
   buffer->address += buffer->offset;
@@ -170,7 +173,7 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
     const bool coherent = (memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
     if (coherent && (properties.memoryTypeBits >> type & 1u) != 0) return {};
   }
-  return kit::unsupported("import_host: the driver does not take this memory; copy instead");
+  return not_taken();
 }
 
 void Memory::destroy(Buffer* buffer) {

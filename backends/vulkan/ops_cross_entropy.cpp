@@ -36,7 +36,12 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    const auto number = static_cast<float>(classes);
+    // Exact as two numbers; targets have 31 bits.
+    const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31);
+    const auto count_classes = [counted](Block& block) {
+      block.numbers[2] = static_cast<float>(counted / 65536);
+      block.numbers[3] = static_cast<float>(counted % 65536);
+    };
     const auto add_weight = [&](RowNest& nest) {
       RowNest::Operand& operand = nest.add_repeated(weight);
       if (weight != nullptr) operand.strides[kRowRank - 1] = weight->strides[0] * element_bytes(*weight);
@@ -56,9 +61,8 @@ class CrossEntropy : public Operator {
       add_weight(targets);
       targets.add_repeated(nullptr);
       targets.add_repeated(nullptr);
-      kit::Status status =
-          launch_rows<kOperands>(stream, {plan.pipelines[1], plan.pipelines[1], RowPasses::kReduce, cpu_}, targets,
-                                 accesses, [&](Block& block) { block.numbers[2] = number; });
+      kit::Status status = launch_rows<kOperands>(
+          stream, {plan.pipelines[1], plan.pipelines[1], RowPasses::kReduce, cpu_}, targets, accesses, count_classes);
       if (!status.ok()) return status;
     }
 
@@ -83,7 +87,7 @@ class CrossEntropy : public Operator {
           stream, {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_}, part, accesses, [&](Block& block) {
             block.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
             block.numbers[1] = static_cast<float>(1 - smoothing);
-            block.numbers[2] = number;
+            count_classes(block);
           });
       if (!status.ok() || !reduced) return status;
       RowNest totals;

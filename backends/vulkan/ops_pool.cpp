@@ -12,6 +12,8 @@ int64_t taps_of(const bp_pool_attributes& attributes) {
   return taps;
 }
 
+constexpr int64_t kMostExtent = int64_t{1} << 28;  // of an image and of padding: kernels count in 31 bits
+
 class Pool : public Operator {
  public:
   explicit Pool(std::string shader) : shader_(std::move(shader)) {}
@@ -25,6 +27,12 @@ class Pool : public Operator {
     const kit::View &x = call.in(0), &y = call.out();
     const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // of three, which are 1
+    for (uint32_t i = 2; i < x.rank; ++i) {
+      if (x.shape[i] >= kMostExtent) {
+        return kit::unsupported(plan.base.op->name, ": an image of ", x.shape[i],
+                                " along one dimension is beyond this ", "plugin's ", kMostExtent, "; divide it");
+      }
+    }
     Nest nest = Nest::of({&y});
     NestOperand& index = nest.operand[nest.operands++];
     if (indexed) {
@@ -73,6 +81,12 @@ kit::Status small_windows(const kit::CheckedDesc& checked, kit::Prepared& prepar
   prepared.any_size = true;
   const auto& attributes = checked.attributes.as<bp_pool_attributes>();
   const int64_t taps = taps_of(attributes);
+  for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
+    if (attributes.pad_begin[i] >= kMostExtent || attributes.pad_end[i] >= kMostExtent) {
+      return kit::unsupported(checked.op->name, ": padding of ", kMostExtent,
+                              " and more is not implemented by this plugin; it is decomposed");
+    }
+  }
   if (taps > kMostSteps / 4) {
     return kit::unsupported(checked.op->name, ": windows of more than ", kMostSteps / 4,
                             " elements are not implemented by this plugin; they are decomposed");

@@ -98,6 +98,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
   out.missing = missing_features(features.features, v11, v12);
+  if (v12.subgroupBroadcastDynamicId == VK_FALSE) out.lanes = 0;  // products pass values of a lane that they count
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);

@@ -51,10 +51,10 @@ VkPipelineCache PipelineCache::make(std::span<const std::byte> data) {
   return device_.check(result, "vkCreatePipelineCache").ok() ? made : VK_NULL_HANDLE;
 }
 
-std::vector<std::byte> PipelineCache::data() {
+std::vector<std::byte> PipelineCache::data_of(VkPipelineCache cache) {
   std::size_t bytes = 0;
   const auto ask = [&](void* out) {
-    const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), handle_, &bytes, out);
+    const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), cache, &bytes, out);
     // VK_INCOMPLETE: it grew between the two questions, and what fits is a cache, too.
     return result == VK_INCOMPLETE || device_.check(result, "vkGetPipelineCacheData").ok();
   };
@@ -71,15 +71,21 @@ void PipelineCache::save(const Log& log) {
   if (compiled_.exchange(0, std::memory_order_relaxed) == 0) return;
   std::string objection;
   const CacheFile::Turn turn(*file_);
+  VkPipelineCache merged = VK_NULL_HANDLE;  // with what another process has stored
   if (std::vector<std::byte> now = file_->load(objection); !now.empty() && now != known_) {
-    if (VkPipelineCache others = make(now); others != VK_NULL_HANDLE) {
-      (void)device_.check(device_.api().vkMergePipelineCaches(device_.handle(), handle_, 1, &others),
-                          "vkMergePipelineCaches");
-      device_.api().vkDestroyPipelineCache(device_.handle(), others, nullptr);
+    merged = make(now);
+    // Into the new one: other threads compile with ours, which must not be written meanwhile.
+    if (merged != VK_NULL_HANDLE &&
+        !device_
+             .check(device_.api().vkMergePipelineCaches(device_.handle(), merged, 1, &handle_), "vkMergePipelineCaches")
+             .ok()) {
+      device_.api().vkDestroyPipelineCache(device_.handle(), merged, nullptr);
+      merged = VK_NULL_HANDLE;
     }
     known_ = std::move(now);
   }
-  std::vector<std::byte> all = data();
+  std::vector<std::byte> all = data_of(merged != VK_NULL_HANDLE ? merged : handle_);
+  device_.api().vkDestroyPipelineCache(device_.handle(), merged, nullptr);
   if (all.empty() || all == known_) return;
   const std::string why = file_->store(all);
   if (why.empty()) {

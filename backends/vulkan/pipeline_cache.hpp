@@ -30,7 +30,7 @@ class PipelineCache {
  private:
   // A cache of the driver's with `data`; null if it makes none.
   VkPipelineCache make(std::span<const std::byte> data);
-  std::vector<std::byte> data();
+  std::vector<std::byte> data_of(VkPipelineCache cache);
 
   LogicalDevice& device_;
   std::optional<CacheFile> file_;

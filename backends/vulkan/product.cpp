@@ -41,8 +41,9 @@ int64_t divide(ProductParams& params, int64_t wanted) {
 
 // As many workgroups, in two dimensions where one has no room for them.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses) {
-  const int64_t lines = ceil_div(groups, kMostGroups);
-  return {pipeline, {static_cast<uint32_t>(ceil_div(groups, lines)), static_cast<uint32_t>(lines), 1}, accesses};
+  const int64_t lines = std::min<int64_t>(ceil_div(groups, kMostGroups), kMostGroups);
+  const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMostGroups);  // kernels stride over what lies beyond
+  return {pipeline, {static_cast<uint32_t>(line), static_cast<uint32_t>(lines), 1}, accesses};
 }
 
 uint64_t address_of(const Matrices& of, const ProductParams& params, int64_t index) {
@@ -76,8 +77,16 @@ bool can_count(const kit::Call& call, bool window) {
   if (!fits(call.out()) || !std::all_of(call.inputs.begin(), call.inputs.end(), fits)) return false;
   const kit::View& out = call.out();
   const int64_t elements = out.elements();
-  if (window) return elements / out.shape[1] < kMost && call.in(1).elements() / call.in(1).shape[1] < kMost;
+  // Of a window: places, or terms of a sum; of a gradient of weights, columns.
+  const int64_t kept = call.op->id == BP_OP_CONV_BWD_WEIGHT ? out.shape[0] : out.shape[1];
+  if (window)
+    return elements / kept < kMost && call.in(1).elements() / std::max<int64_t>(call.in(1).shape[1], 1) < kMost;
   return out.rank < 2 || elements / (out.shape[out.rank - 2] * out.shape[out.rank - 1]) < kMost;
+}
+
+// A workgroup of that way is subgroups that are full.
+bool takes_lanes(const PhysicalDevice& device) {
+  return device.lanes >= BACKPLANE_LANES && BACKPLANE_LANE_GROUP % device.lanes == 0;
 }
 
 }  // namespace
@@ -86,16 +95,16 @@ kit::Result<Way> way_of(const PhysicalDevice& device) {
   const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");
   // A CPU's shared memory is memory like any other: passing tiles through it only adds work.
   if (setting == nullptr) {
-    return !device.is_cpu() ? Way::kShared : device.lanes >= BACKPLANE_LANES ? Way::kSubgroup : Way::kDirect;
+    return !device.is_cpu() ? Way::kShared : takes_lanes(device) ? Way::kSubgroup : Way::kDirect;
   }
   const auto* found = std::find(std::begin(kWays), std::end(kWays), setting);
   if (found == std::end(kWays)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting, "; it may be direct, shared or subgroup, or unset");
   }
   const auto way = static_cast<Way>(found - std::begin(kWays));
-  if (way == Way::kSubgroup && device.lanes < BACKPLANE_LANES) {
+  if (way == Way::kSubgroup && !takes_lanes(device)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is subgroup, and ", device.properties.deviceName,
-                            " has no subgroups of 8 lanes and more with ballots; unset it");
+                            " has no subgroups of 8, 16 or 32 lanes with ballots; unset it");
   }
   return way;
 }
@@ -122,6 +131,8 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   ProductParams params{};
   params.segments = params.matrices = 1;
   describe(call, params);
+  // Sums of nothing: operands without elements have no address either.
+  if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.to.address = reinterpret_cast<uint64_t>(call.out().data);
   params.a.address = reinterpret_cast<uint64_t>(call.in(a_input()).data);
   params.b.address = reinterpret_cast<uint64_t>(call.in(1 - a_input()).data);
@@ -161,7 +172,7 @@ int64_t Product::groups_of(const ProductParams& params) const {
 kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
                                    int64_t parts) const {
   VkPipeline const pipeline = plan.pipelines[few_rows(params) ? 2 : 0];
-  const int64_t sums = sums_of(params), slots = std::min(parts, std::max<int64_t>(kRoom / sums, 1));
+  const int64_t sums = sums_of(params), slots = std::min({parts, std::max<int64_t>(kRoom / sums, 1), kMostSteps});
   const auto fill = [&](ProductParams& block, uint64_t address) {
     block = params;
     Matrices* const operands[] = {a_input() == 0 ? &block.a : &block.b, a_input() == 0 ? &block.b : &block.a,

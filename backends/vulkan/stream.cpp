@@ -18,8 +18,18 @@ kit::Result<Stream*> Stream::create(LogicalDevice& device, Memory& memory) {
   return stream.release();
 }
 
-// All memory of a stream: what is enqueued later allocates none.
+// All memory of a stream that does not depend on what it waits for: what is enqueued later takes only command pools, as batches
+// come into use.
 kit::Status Stream::start() {
+  constexpr std::size_t kWaits = 16;  // streams that a batch waits for; beyond, vectors grow
+  for (Batch& batch : batches_) {
+    batch.waits.reserve(kWaits);
+    batch.stamps.reserve(kWaits);
+  }
+  waits_.reserve(kWaits);
+  semaphores_.reserve(kWaits);
+  values_.reserve(kWaits);
+  stages_.reserve(kWaits);
   const uint32_t kind = device_.physical().memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
   auto params = memory_.create({sizeof(bp_buffer_desc), kind, uint64_t{kBatches} * kParamsBytes, 0});
   if (!params.ok()) return params.status();

@@ -57,7 +57,8 @@ std::vector<Summary> summaries_of(const OpsReport& report) {
       gather(report, fmt::format("{}/device, bound by {}", name, heavy ? "operations" : "memory"), all,
              [&](const OpRow& row) {
                for (const Performance& peer : row.peers) {
-                 if (peer.name == name && peer.ratio && row.memory_bound != heavy) return peer.ratio->median;
+                 if (peer.name == name && peer.ratio && row.of_limit && row.memory_bound != heavy)
+                   return peer.ratio->median;
                }
                return 0.0;
              });

@@ -102,9 +102,10 @@ inline const bp_host* host() {
 inline bp_tensor_desc view(std::initializer_list<int64_t> shape) {
   bp_tensor_desc out{};
   out.dtype = BP_F32;
-  int64_t stride = 1;
+  uint64_t stride = 1;  // wraps where a test describes more than there can be
   for (const int64_t extent : shape) out.shape[out.rank++] = extent;
-  for (int d = out.rank - 1; d >= 0; stride *= out.shape[d--]) out.strides[d] = stride;
+  for (int d = out.rank - 1; d >= 0; stride *= static_cast<uint64_t>(out.shape[d--]))
+    out.strides[d] = static_cast<int64_t>(stride);
   return out;
 }
 

@@ -2,7 +2,7 @@
 // cross_entropy. MODE 0: the loss of each row and its gradient; 1: the sum of the targets' weights; 2: the sum of losses, which
 // goes on from dispatch to dispatch. OP 1: losses are kept as f32, to be summed. Operands, each mode having some: dlogits, or the sum; logits, or
 // losses; target; weight, whose stride from class to class is its last; loss; what the result is divided by. Numbers: label
-// smoothing, of each class; what is left to the target; of mode 2: 1 in the first dispatch, 1 in the last. Kept of a part: the maximum's key, the
+// smoothing, of each class; what is left to the target; the number of classes, by 65,536 and its rest; of mode 2: 1 in the first dispatch, 1 in the last. Kept of a part: the maximum's key, the
 // sum of e^(x - maximum), of weight (x - maximum), and of weights, both for smoothing alone. VARIANT: ignore_index.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,6 +23,7 @@ float weight_of(uint c) {
   if (!present(3u)) return 1.0;
   return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_ROW_RANK - 1] * int64_t(c))));
 }
+uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
 // Of a target: 0 if it is ignored; one outside of the classes has the weight 0, if there are weights.
 float target_weight(int target, uint classes) {
   if (target == int(VARIANT)) return 0.0;
@@ -50,14 +51,14 @@ Row row_of(bool smoothed) {
       const int key = int(load32(partial_at(p)));
       const float distance = of_key(key) - greatest, weights = partial_number(p, 3u);
       if (key != kLeast) found.sum += partial_number(p, 1u) * exp_f32(distance);
-      if (weights != 0.0) found.weighted += partial_number(p, 2u) + weights * distance;
+      if (weights != 0.0) found.weighted += (key == kLeast ? 0.0 : partial_number(p, 2u)) + weights * distance;
       found.weights += weights;
     }
   } else {
     FOR_EACH_ELEMENT(c) {
       const float distance = logit(c) - greatest;
       found.sum += exp_f32(distance);
-      const float weight = smoothed ? weight_of(c) : 0.0;
+      const float weight = smoothed ? weight_of(params.first_element + c) : 0.0;
       if (weight != 0.0) found.weighted += weight * distance;
       found.weights += weight;
     }
@@ -83,7 +84,7 @@ void each_row() {
     return;
   }
   if (!live) return;
-  const uint classes = uint(params.numbers[2]);
+  const uint classes = class_count();
   const int target = int(load32(bases[2]));
   const bool ignored = target == int(VARIANT), none = found.key == kLeast || found.key >= kInfinite;
   const bool inside = target >= 0 && uint(target) < classes;
@@ -105,8 +106,8 @@ void each_row() {
   const float whole = weight * kept + found.weights * even;
   FOR_EACH_ELEMENT(c) {
     precise float gradient = exp_f32(logit(c) - greatest) * scale * whole;
-    if (c == uint(target) && inside) gradient -= weight * kept;
-    if (even != 0.0) gradient -= weight_of(c) * even;
+    if (params.first_element + c == uint(target) && inside) gradient -= weight * kept;
+    if (even != 0.0) gradient -= weight_of(params.first_element + c) * even;
     store_bits(at(0u, c), bits_of(ignored ? 0.0 : divide_f32(gradient, divisor)));
   }
 }
@@ -117,7 +118,7 @@ void total() {
   if (params.phase == PHASE_JOIN) {
     if (live) FOR_EACH_PARTIAL(p) sum += partial_number(p, 0u);
   } else {
-    FOR_EACH_ELEMENT(i) sum += MODE == 1 ? target_weight(int(load32(at(2u, i))), uint(params.numbers[2])) : number_at(at(1u, i));
+    FOR_EACH_ELEMENT(i) sum += MODE == 1 ? target_weight(int(load32(at(2u, i))), class_count()) : number_at(at(1u, i));
   }
   sum = team_sum(sum);
   if (!live || lane != 0u) return;

@@ -20,7 +20,7 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 void clip(uint d, int place, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
   origin = place * number(STRIDE, d) - number(BEGIN, d);
-  first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+  first = origin < 0 ? (-origin - 1) / dilation + 1 : 0;
   last = origin >= image ? 0 : min(number(KERNEL, d), (image - 1 - origin) / dilation + 1);
 }
 

@@ -47,10 +47,10 @@ struct Span {
 
 // `view` as core describes it once it is staged: packed.
 inline bp_tensor_desc packed(bp_tensor_desc view) {
-  int64_t stride = 1;
+  uint64_t stride = 1;  // wraps where a view of no elements describes more than there can be
   for (int i = view.rank - 1; i >= 0; --i) {
-    view.strides[i] = stride;
-    stride *= std::max<int64_t>(view.shape[i], 1);
+    view.strides[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[i], 1));
   }
   return view;
 }
