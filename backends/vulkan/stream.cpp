@@ -174,13 +174,13 @@ kit::Status Stream::submit(Batch& batch) {
   VkSemaphore signal = timeline_->semaphore();
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   timeline.waitSemaphoreValueCount = static_cast<uint32_t>(values_.size());
-  timeline.pWaitSemaphoreValues = values_.data();
+  timeline.pWaitSemaphoreValues = values_.empty() ? nullptr : values_.data();
   timeline.signalSemaphoreValueCount = 1;
   timeline.pSignalSemaphoreValues = &batch.value;
   auto info = chained<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
   info.waitSemaphoreCount = static_cast<uint32_t>(semaphores_.size());
-  info.pWaitSemaphores = semaphores_.data();
-  info.pWaitDstStageMask = stages_.data();
+  info.pWaitSemaphores = semaphores_.empty() ? nullptr : semaphores_.data();
+  info.pWaitDstStageMask = stages_.empty() ? nullptr : stages_.data();
   info.commandBufferCount = 1;
   info.pCommandBuffers = &batch.commands;
   info.signalSemaphoreCount = 1;
