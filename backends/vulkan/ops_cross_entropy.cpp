@@ -37,10 +37,10 @@ class CrossEntropy : public Operator {
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // Exact as two numbers; targets have 31 bits.
-    const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31);
-    const auto count_classes = [counted](Block& block) {
-      block.numbers[2] = static_cast<float>(counted / 65536);
-      block.numbers[3] = static_cast<float>(counted % 65536);
+    const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
+    const auto count_classes = [high, low](Block& block) {
+      block.numbers[2] = static_cast<float>(high);
+      block.numbers[3] = static_cast<float>(low);
     };
     const auto add_weight = [&](RowNest& nest) {
       RowNest::Operand& operand = nest.add_repeated(weight);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that the host's C++ and the kernels' GLSL must agree on. */
-#define BACKPLANE_GROUP 128      /* threads of a workgroup: the least that Vulkan guarantees */
+#define BACKPLANE_GROUP 128        /* threads of a workgroup: the least that Vulkan guarantees */
 #define BACKPLANE_PARAMS_BYTES 568 /* of the parameters that most kernels have (params.glsl) */
 #define BACKPLANE_ROPE_TABLE 128   /* frequencies of a dispatch of rope */
 #define BACKPLANE_QUANTIZED 4      /* packed elements that a thread quantizes */
-#define BACKPLANE_ROW_RANK 9     /* dimensions of rows and within them, together (rows.glsl) */
-#define BACKPLANE_ROW_HELD 8     /* elements of a row that a thread keeps in registers */
-#define BACKPLANE_ROW_PARTIAL 16 /* bytes that are kept of a part of a row */
-#define BACKPLANE_SUMS_M 8       /* rows and columns of a product that a thread adds up */
+#define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */
+#define BACKPLANE_ROW_HELD 8       /* elements of a row that a thread keeps in registers */
+#define BACKPLANE_ROW_PARTIAL 16   /* bytes that are kept of a part of a row */
+#define BACKPLANE_SUMS_M 8         /* rows and columns of a product that a thread adds up */
 #define BACKPLANE_SUMS_N 4
-#define BACKPLANE_TILE_M 64      /* the same of a workgroup */
+#define BACKPLANE_TILE_M 64 /* the same of a workgroup */
 #define BACKPLANE_TILE_N 64
 #define BACKPLANE_FEW_TILE_N 512 /* columns, where there are at most BACKPLANE_SUMS_M rows */
 #define BACKPLANE_LANES 8        /* of a subgroup, at least */
-#define BACKPLANE_LANE_GROUP 32  /* threads of a workgroup that works by subgroups: small products, too, are shared by many */
+#define BACKPLANE_LANE_GROUP 32  /* threads of a workgroup that works by subgroups */
