@@ -16,7 +16,8 @@ support.skip_without_device(command, library)
 groups = ["runtime.order", "runtime.stream", "runtime.event", "runtime.copy", "runtime.threads", "runtime.in_turn", "host.model",
           "host.memory", "runtime.import", "numeric.matmul.f32.70001*"]
 # What the layer (1.3.239) itself leaves behind for each queue's work, and what it does when a process exits under a thread in a call.
-of_the_layer = {"runtime.leak.stream_used", "host.life.again_and_again", "runtime.process.exits.while_a_thread_enqueues"}
+of_the_layer = {"runtime.leak.stream_used", "host.life.again_and_again", "runtime.process.exits.while_a_thread_enqueues",
+                "abi.instance.reload_and_work"}
 words = words or [word for group in groups for word in ("--filter", group)]
 certificate, said = support.certify(command, library, "--profile", "train", *words,
                                     environment={"BACKPLANE_VULKAN_VALIDATION": "1"})
