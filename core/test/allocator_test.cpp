@@ -24,6 +24,21 @@ class AllocatorTest : public MemoryTest {
     desc.alignment = alignment;
     return create(desc);
   }
+  struct InUse {
+    bph_stream* stream;
+    bph_buffer* buffer;
+  };
+  // A device of 8 MiB, of which the work of a stream that is held uses 6.
+  InUse most_in_use() {
+    FakeOptions options;
+    options.limit = 8 * mib;
+    open(options);
+    bph_stream* one = stream();
+    bph_buffer* a = create(6 * mib, one);
+    fake->hold();
+    use(a, one);
+    return {one, a};
+  }
 };
 
 TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
@@ -368,13 +383,7 @@ TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
-  FakeOptions options;
-  options.limit = 8 * mib;
-  open(options);
-  bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  fake->hold();
-  use(a, one);
+  const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_buffer* b = create(7 * mib, one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
@@ -383,13 +392,7 @@ TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
-  FakeOptions options;
-  options.limit = 8 * mib;
-  open(options);
-  bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  fake->hold();
-  use(a, one);
+  const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_stream_release(one);
   bph_buffer* b = create(7 * mib);
@@ -397,13 +400,7 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
 }
 
 TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
-  FakeOptions options;
-  options.limit = 8 * mib;
-  open(options);
-  bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  fake->hold();
-  use(a, one);
+  const auto [one, a] = most_in_use();
   fake->break_stream(plugin_stream(one));
   bph_buffer_desc desc = desc_of(7 * mib, one);
   bph_buffer* made = nullptr;
@@ -419,13 +416,7 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
 
 // One thread looks at an ended stream whose memory another needs: that one waits for it.
 TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
-  FakeOptions options;
-  options.limit = 8 * mib;
-  open(options);
-  bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  fake->hold();
-  use(a, one);
+  const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_stream_release(one);
   std::promise<bp_status> answered;
