@@ -64,12 +64,7 @@ class Guarded {
 
 TEST_F(KitTest, CompositesHaveDtypesOfTheirOwnAndOperandsThatAreAbsent) {
   Op op;
-  op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
-  op.in[0].dtype = op.in[1].dtype = BP_I8;
-  op.out = {view({4, 4})};
-  const bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
-  op.desc.attributes = &attributes;
-  ASSERT_EQ(prepare(BP_OP_QUANTIZED_MATMUL, op), BP_OK) << error.message;
+  ASSERT_EQ(prepare_quantized_matmul(op), BP_OK) << error.message;
   bp_buffer *in = buffer(), *out = buffer();
   ASSERT_EQ(execute(a, op, {{in, 0, 0}, {in, 0, 0}, {in, 0, 0}, {}, {in, 0, 0}}, {out, 0, 0}), BP_OK) << error.message;
   ASSERT_EQ(wait(a), BP_OK);

@@ -175,6 +175,15 @@ class KitTest : public testing::Test {
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }
+  // Of i8 by i8, 4x4, with a scale of the weights and one of the rows; the zero point between them is absent.
+  bp_status prepare_quantized_matmul(Op& op) {
+    static constexpr bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
+    op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
+    op.in[0].dtype = op.in[1].dtype = BP_I8;
+    op.out = {view({4, 4})};
+    op.desc.attributes = &attributes;
+    return prepare(BP_OP_QUANTIZED_MATMUL, op);
+  }
   bp_status execute(bp_stream* s, Op& op, const std::vector<bp_operand>& in, bp_operand out,
                     const std::vector<bp_operand>& scalars = {}, bp_buffer* workspace = nullptr) {
     bp_execution execution{};

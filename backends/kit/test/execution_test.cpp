@@ -114,12 +114,7 @@ TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
 
 TEST_F(KitTest, OperandsAreThereWhereThePlanHasThem) {
   Op op;
-  op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
-  op.in[0].dtype = op.in[1].dtype = BP_I8;
-  op.out = {view({4, 4})};
-  const bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
-  op.desc.attributes = &attributes;
-  ASSERT_EQ(prepare(BP_OP_QUANTIZED_MATMUL, op), BP_OK) << error.message;
+  ASSERT_EQ(prepare_quantized_matmul(op), BP_OK) << error.message;
   bp_buffer* x = buffer(64);
   const auto run = [&] { return execute(a, op, std::vector<bp_operand>(5, {x, 0, 0}), {x, 0, 0}); };
   EXPECT_EQ(run(), BP_OK) << error.message;
