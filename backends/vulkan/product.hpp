@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products: what matmul, linear, convolutions and quantized_matmul have in common. shaders/product.glsl says what a product is.
+// Products: what matmul, linear and convolutions have in common. shaders/product.glsl says what a product is.
 #pragma once
 
 #include "ops.hpp"
