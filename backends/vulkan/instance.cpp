@@ -14,11 +14,18 @@ bool validation_wanted() {
   return given != nullptr && std::string_view(given) != "0" && *given != '\0';
 }
 
+// Whatever it is that keeps the plugin from a driver, it is not there.
+kit::Status unavailable(VkResult result, const char* what) {
+  const kit::Status status = status_of(result, what);
+  return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
+}
+
 kit::Status require_layer(const Library& library) {
   uint32_t count = 0;
-  library.vkEnumerateInstanceLayerProperties(&count, nullptr);
+  VkResult result = library.vkEnumerateInstanceLayerProperties(&count, nullptr);
   std::vector<VkLayerProperties> layers(count);
-  library.vkEnumerateInstanceLayerProperties(&count, layers.data());
+  if (result == VK_SUCCESS) result = library.vkEnumerateInstanceLayerProperties(&count, layers.data());
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) return unavailable(result, "vkEnumerateInstanceLayerProperties");
   for (const VkLayerProperties& layer : layers) {
     if (std::string_view(layer.layerName) == kValidationLayer) return {};
   }
@@ -71,18 +78,25 @@ kit::Result<std::shared_ptr<const Instance>> Instance::shared() {
   if (*kept == nullptr) {
     auto library = Library::open();
     if (!library.ok()) return library.status();
-    std::shared_ptr<Instance> instance(new Instance(library.value()));
-    kit::Status status = instance->start();
-    if (status.ok()) status = instance->find_devices();
-    if (!status.ok()) return status;
-    *kept = std::move(instance);
+    auto instance = create(library.value());
+    if (!instance.ok()) return instance.status();
+    *kept = std::move(instance.value());
   }
   return *kept;
 }
 
+kit::Result<std::shared_ptr<const Instance>> Instance::create(std::shared_ptr<Library> library) {
+  std::shared_ptr<Instance> instance(new Instance(std::move(library)));
+  kit::Status status = instance->start();
+  if (status.ok()) status = instance->find_devices();
+  if (!status.ok()) return status;
+  return std::shared_ptr<const Instance>(std::move(instance));
+}
+
 kit::Status Instance::start() {
   uint32_t version = VK_API_VERSION_1_0;
-  library_->vkEnumerateInstanceVersion(&version);
+  if (const VkResult result = library_->vkEnumerateInstanceVersion(&version); result != VK_SUCCESS)
+    return unavailable(result, "vkEnumerateInstanceVersion");
   if (version < VK_API_VERSION_1_2) {
     return {BP_UNAVAILABLE, kit::text("vulkan: the loader speaks ", VK_API_VERSION_MAJOR(version), ".",
                                       VK_API_VERSION_MINOR(version), ", 1.2 is needed; install a newer one")};
@@ -117,8 +131,7 @@ kit::Status Instance::start() {
   }
   if (const VkResult result = library_->vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
-    const kit::Status status = status_of(result, "vkCreateInstance");
-    return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
+    return unavailable(result, "vkCreateInstance");
   }
   if (kit::Status status = api_.load(*library_, handle_); !status.ok()) return status;
   if (validate) {
@@ -136,10 +149,7 @@ kit::Status Instance::find_devices() {
   VkResult result = api_.vkEnumeratePhysicalDevices(handle_, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(count);
   if (result == VK_SUCCESS && count != 0) result = api_.vkEnumeratePhysicalDevices(handle_, &count, handles.data());
-  if (result != VK_SUCCESS && result != VK_INCOMPLETE) {
-    const kit::Status status = status_of(result, "vkEnumeratePhysicalDevices");
-    return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
-  }
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) return unavailable(result, "vkEnumeratePhysicalDevices");
   handles.resize(count);
   for (VkPhysicalDevice handle : handles) {
     PhysicalDevice device = PhysicalDevice::read(api_, handle);

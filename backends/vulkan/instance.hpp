@@ -33,6 +33,8 @@ class Instance {
   // leave memory behind each time that they are, so the plugin stays mapped and keeps it. It holds nothing of a host's.
   // UNAVAILABLE where no driver has a device that can be used, with the reasons; the next call tries again.
   static kit::Result<std::shared_ptr<const Instance>> shared();
+  // One of its own, of the loader `library`.
+  static kit::Result<std::shared_ptr<const Instance>> create(std::shared_ptr<Library> library);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;

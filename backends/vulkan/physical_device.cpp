@@ -28,11 +28,12 @@ std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysi
   return out;
 }
 
-bool has_extension(const InstanceApi& api, VkPhysicalDevice handle, std::string_view name) {
+kit::Result<bool> has_extension(const InstanceApi& api, VkPhysicalDevice handle, std::string_view name) {
   uint32_t count = 0;
-  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
+  VkResult result = api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
   std::vector<VkExtensionProperties> all(count);
-  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, all.data());
+  if (result == VK_SUCCESS) result = api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, all.data());
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) return status_of(result, "vkEnumerateDeviceExtensionProperties");
   return std::ranges::any_of(all, [&](const VkExtensionProperties& each) { return name == each.extensionName; });
 }
 
@@ -84,7 +85,12 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
   out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);
-  if (has_extension(api, handle, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+  auto imports = has_extension(api, handle, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (!imports.ok()) {
+    out.missing = "a list of its extensions (" + imports.status().message() + ")";
+    return out;
+  }
+  if (imports.value()) {
     auto host = chained<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
     auto more = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &host);

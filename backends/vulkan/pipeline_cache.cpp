@@ -23,12 +23,16 @@ uint64_t shaders_digest() {
 
 }  // namespace
 
+CacheKey PipelineCache::key_of(const PhysicalDevice& device) {
+  CacheKey key{.build = shaders_digest()};
+  std::copy_n(device.uuid, sizeof(key.device), key.device);
+  std::copy_n(device.driver_uuid, sizeof(key.driver), key.driver);
+  return key;
+}
+
 PipelineCache::PipelineCache(LogicalDevice& device, const Log& log) : device_(device) {
   if (const auto folder = cache_folder()) {
-    CacheKey key{.build = shaders_digest()};
-    std::copy_n(device.physical().uuid, sizeof(key.device), key.device);
-    std::copy_n(device.physical().driver_uuid, sizeof(key.driver), key.driver);
-    file_.emplace(*folder, key);
+    file_.emplace(*folder, key_of(device.physical()));
     std::string objection;
     known_ = file_->load(objection);
     if (!objection.empty()) {
@@ -36,64 +40,82 @@ PipelineCache::PipelineCache(LogicalDevice& device, const Log& log) : device_(de
                                     "; it is replaced when the device is closed"));
     }
   }
-  handle_ = make(known_);
-  if (handle_ == VK_NULL_HANDLE) handle_ = make({});
+  auto made = make(known_);
+  if (!made.ok() && !known_.empty()) made = make({});
+  if (made.ok()) {
+    handle_ = made.value();
+  } else {
+    log(BP_LOG_WARNING, "vulkan: compiled pipelines are not kept: " + made.status().message());
+  }
 }
 
 PipelineCache::~PipelineCache() { device_.api().vkDestroyPipelineCache(device_.handle(), handle_, nullptr); }
 
-VkPipelineCache PipelineCache::make(std::span<const std::byte> data) {
+kit::Result<VkPipelineCache> PipelineCache::make(std::span<const std::byte> data) {
   auto info = chained<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   info.initialDataSize = data.size();
   info.pInitialData = data.data();
   VkPipelineCache made = VK_NULL_HANDLE;
-  const VkResult result = device_.api().vkCreatePipelineCache(device_.handle(), &info, nullptr, &made);
-  return device_.check(result, "vkCreatePipelineCache").ok() ? made : VK_NULL_HANDLE;
+  kit::Status status = device_.check(device_.api().vkCreatePipelineCache(device_.handle(), &info, nullptr, &made),
+                                     "vkCreatePipelineCache");
+  if (!status.ok()) return status;
+  return made;
 }
 
-std::vector<std::byte> PipelineCache::data_of(VkPipelineCache cache) {
+kit::Result<VkPipelineCache> PipelineCache::merged(std::vector<std::byte> stored) {
+  auto made = make(stored);
+  if (!made.ok()) return made;
+  known_ = std::move(stored);
+  // Into the new one: other threads compile with ours, which must not be written meanwhile.
+  kit::Status status = device_.check(device_.api().vkMergePipelineCaches(device_.handle(), made.value(), 1, &handle_),
+                                     "vkMergePipelineCaches");
+  if (status.ok()) return made;
+  device_.api().vkDestroyPipelineCache(device_.handle(), made.value(), nullptr);
+  return status;
+}
+
+kit::Result<std::vector<std::byte>> PipelineCache::data_of(VkPipelineCache cache) {
   std::size_t bytes = 0;
   const auto ask = [&](void* out) {
     const VkResult result = device_.api().vkGetPipelineCacheData(device_.handle(), cache, &bytes, out);
-    // VK_INCOMPLETE: it grew between the two questions, and what fits is a cache, too.
-    return result == VK_INCOMPLETE || device_.check(result, "vkGetPipelineCacheData").ok();
+    // It grew between the two questions, and what fits is a cache, too.
+    return result == VK_INCOMPLETE ? kit::Status() : device_.check(result, "vkGetPipelineCacheData");
   };
-  if (!ask(nullptr)) return {};
+  if (kit::Status status = ask(nullptr); !status.ok()) return status;
   std::vector<std::byte> out(bytes);
-  if (!ask(out.data())) return {};
+  if (kit::Status status = ask(out.data()); !status.ok()) return status;
   out.resize(bytes);
   return out;
+}
+
+std::string PipelineCache::store() {
+  std::string objection;
+  const CacheFile::Turn turn(*file_);
+  VkPipelineCache all = handle_;
+  if (std::vector<std::byte> stored = file_->load(objection); !stored.empty() && stored != known_) {
+    auto both = merged(std::move(stored));
+    if (!both.ok()) return both.status().message();
+    all = both.value();
+  }
+  auto data = data_of(all);
+  if (all != handle_) device_.api().vkDestroyPipelineCache(device_.handle(), all, nullptr);
+  if (!data.ok()) return data.status().message();
+  if (data.value().empty() || data.value() == known_) return {};
+  std::string why = file_->store(data.value());
+  if (why.empty()) {
+    known_ = std::move(data.value());
+    return why;
+  }
+  return kit::text(file_->path(), ": ", why, "; make its folder writable, or set ", kCache, " to another, or to off");
 }
 
 void PipelineCache::save(const Log& log) {
   if (!file_ || handle_ == VK_NULL_HANDLE || device_.lost()) return;
   std::lock_guard lock(mutex_);
   if (compiled_.exchange(0, std::memory_order_relaxed) == 0) return;
-  std::string objection;
-  const CacheFile::Turn turn(*file_);
-  VkPipelineCache merged = VK_NULL_HANDLE;  // with what another process has stored
-  if (std::vector<std::byte> now = file_->load(objection); !now.empty() && now != known_) {
-    merged = make(now);
-    // Into the new one: other threads compile with ours, which must not be written meanwhile.
-    if (merged != VK_NULL_HANDLE &&
-        !device_
-             .check(device_.api().vkMergePipelineCaches(device_.handle(), merged, 1, &handle_), "vkMergePipelineCaches")
-             .ok()) {
-      device_.api().vkDestroyPipelineCache(device_.handle(), merged, nullptr);
-      merged = VK_NULL_HANDLE;
-    }
-    known_ = std::move(now);
-  }
-  std::vector<std::byte> all = data_of(merged != VK_NULL_HANDLE ? merged : handle_);
-  device_.api().vkDestroyPipelineCache(device_.handle(), merged, nullptr);
-  if (all.empty() || all == known_) return;
-  const std::string why = file_->store(all);
-  if (why.empty()) {
-    known_ = std::move(all);
-  } else if (!std::exchange(complained_, true)) {
-    log(BP_LOG_WARNING, kit::text("vulkan: compiled pipelines are not kept: ", file_->path(), ": ", why,
-                                  "; make its folder writable, or set ", kCache, " to another, or to off"));
-  }
+  const std::string why = store();
+  if (!why.empty() && !std::exchange(complained_, true))
+    log(BP_LOG_WARNING, "vulkan: compiled pipelines are not kept: " + why);
 }
 
 }  // namespace backplane::vulkan

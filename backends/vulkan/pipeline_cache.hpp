@@ -16,6 +16,8 @@ class PipelineCache {
  public:
   // With what the file of this device, driver and build holds. What is wrong with it is logged, and nothing fails by it.
   PipelineCache(LogicalDevice& device, const Log& log);
+  // What the file of a device's pipelines belongs to.
+  static CacheKey key_of(const PhysicalDevice& device);
   ~PipelineCache();
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
@@ -28,9 +30,13 @@ class PipelineCache {
   void save(const Log& log);
 
  private:
-  // A cache of the driver's with `data`; null if it makes none.
-  VkPipelineCache make(std::span<const std::byte> data);
-  std::vector<std::byte> data_of(VkPipelineCache cache);
+  // A cache of the driver's with `data`.
+  kit::Result<VkPipelineCache> make(std::span<const std::byte> data);
+  // The driver's cache, with what another process has stored in the file.
+  kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
+  kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
+  // Empty, or why the file is not written.
+  std::string store();
 
   LogicalDevice& device_;
   std::optional<CacheFile> file_;

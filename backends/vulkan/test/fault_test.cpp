@@ -1,163 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call into the driver that can fail, made to fail in turn: the functions of the device are looked up through a table
-// that answers for the driver.
-#include <type_traits>
+// Every call into the driver that can fail, made to fail in turn, with exhaustion of either memory and with loss. Which those
+// are is read from functions.def.
+#include <gmock/gmock.h>
 
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "pipelines.hpp"
 #include "rig.hpp"
+#include "watched_driver.hpp"
 
 namespace {
 
 using namespace backplane::vulkan;
+namespace fs = std::filesystem;
 namespace kit = backplane::kit;
 
-PFN_vkGetDeviceProcAddr real_lookup = nullptr;
-DeviceApi real;
+// Calls that the first question for devices makes; all others come with an open device.
+const std::set<std::string> kOfInstance = {"vkEnumerateInstanceVersion", "vkEnumerateInstanceLayerProperties",
+                                           "vkCreateInstance", "vkEnumeratePhysicalDevices",
+                                           "vkEnumerateDeviceExtensionProperties"};
 
-// Calls that still succeed; the next one fails, and with `sticky` all that follow.
-std::atomic<int64_t> calls_left{INT64_MAX};
-std::atomic<VkResult> answer{VK_SUCCESS};
-std::atomic<bool> sticky{false};
-std::atomic<uint64_t> struck{0};
-
-bool strikes() {
-  const int64_t left = calls_left.fetch_sub(1);
-  const bool now = left == 0 || (left < 0 && sticky);
-  if (now) ++struck;
-  return now;
-}
-
-template <auto Slot>
-struct Answering;
-template <class... Arguments, VkResult (VKAPI_PTR* DeviceApi::*Slot)(Arguments...)>
-struct Answering<Slot> {
-  static VkResult VKAPI_CALL call(Arguments... arguments) {
-    return strikes() ? answer.load() : (real.*Slot)(arguments...);
-  }
-};
-
-template <auto Slot, class Function>
-PFN_vkVoidFunction answering(Function found) {
-  real.*Slot = found;
-  if constexpr (requires { Answering<Slot>::call; }) return reinterpret_cast<PFN_vkVoidFunction>(Answering<Slot>::call);
-  return reinterpret_cast<PFN_vkVoidFunction>(found);
-}
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lookup(VkDevice device, const char* name) {
-  const PFN_vkVoidFunction found = real_lookup(device, name);
-#define BP_VK_GLOBAL(name)
-#define BP_VK_INSTANCE(name)
-#define BP_VK_DEVICE(slot) \
-  if (std::string_view(name) == #slot) return answering<&DeviceApi::slot>(reinterpret_cast<PFN_##slot>(found));
-#include "functions.def"
-#undef BP_VK_GLOBAL
-#undef BP_VK_INSTANCE
-#undef BP_VK_DEVICE
-  return found;
-}
-
-class Faults : public OnDevice {
+class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    OnDevice::SetUp();
-    if (IsSkipped() || real_lookup != nullptr) return;
-    auto& api = const_cast<InstanceApi&>(instance->api());  // before the first device is opened
-    real_lookup = std::exchange(api.vkGetDeviceProcAddr, lookup);
+    // The CPU driver counts no time between compute work; claimed to be a GPU it is asked all the same.
+    watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
+      out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    };
+    static auto found = watched::instance();
+    if (!found.ok()) GTEST_SKIP() << found.status().message();
+    instance = found.value();
+    std::string pattern = testing::TempDir() + "backplane_faults_XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+    ::setenv(kCache, (folder / "used").c_str(), 1);
   }
-  void TearDown() override { arm(INT64_MAX, VK_SUCCESS, false); }
-  static void arm(int64_t after, VkResult result, bool for_good) {
-    answer = result;
-    sticky = for_good;
-    struck = 0;
-    calls_left = after;
+  void TearDown() override {
+    watched::disarm();
+    EXPECT_EQ(watched::forgotten(), "");
+    fs::remove_all(folder);
   }
 
-  // Opens, runs, waits; the first failure of all that the table answered.
-  kit::Status work(Rig& rig) {
+  // The pipeline cache's file as another process would leave it; with `more` one that holds what ours has not.
+  void store_as_another(bool more) const {
+    const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
+    ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})),
+              "");  // no driver knows it: an empty cache is made
+  }
+
+  // Opens, runs, takes time, imports and waits; the first failure of all that the table answered.
+  kit::Status work(Rig& rig) const {
     kit::Status status = rig.open(instance);
-    if (status.ok()) {
-      std::fill_n(rig.data(0), Rig::kElements, 1.0f);
-      std::fill_n(rig.data(1), Rig::kElements, 2.0f);
+    if (!status.ok()) return status;
+    std::fill_n(rig.data(0), Rig::kElements, 1.0f);
+    std::fill_n(rig.data(1), Rig::kElements, 2.0f);
+    Event* events[2] = {};
+    for (Event*& event : events) {
+      if (status.ok()) {
+        auto made = rig.device->create_event(BP_EVENT_TIMING);
+        if (made.ok()) event = made.value();
+        status = made.status();
+      }
+      if (status.ok()) status = rig.device->record(*event, *rig.stream);
+      for (int i = 0; status.ok() && i < 20; ++i) status = rig.enqueue();
     }
-    for (int i = 0; status.ok() && i < 40; ++i) status = rig.enqueue();
     if (status.ok()) status = rig.wait();
     if (status.ok()) {
       EXPECT_EQ(rig.data(2)[Rig::kElements - 1], 3.0f);
+      status = rig.device->elapsed(*events[0], *events[1]).status();
+    }
+    for (Event* event : events) rig.device->destroy(event);
+    if (status.ok() && rig.device->imports_host()) {
+      alignas(4096) static std::array<std::byte, 4096> page;
+      uint32_t kind = 0;
+      auto imported = rig.device->import_host(page.data(), page.size(), kind);
+      if (imported.ok()) rig.device->destroy(imported.value());
+      status = imported.status();
     }
     return status;
   }
+
+  // What a failure left behind stands in nobody's way. Ends with the device lost, so that the next open makes all anew.
+  void works_again(const std::string& after) const {
+    Rig rig;
+    const kit::Status status = work(rig);
+    ASSERT_TRUE(status.ok()) << after << ": " << status.message();
+    EXPECT_THAT(rig.lines, testing::IsEmpty()) << after;
+    watched::arm(0, VK_ERROR_DEVICE_LOST, false);
+    EXPECT_EQ(rig.device->create_stream({}).status().code(), BP_DEVICE_LOST);
+    watched::disarm();
+  }
+
+  // Each call in turn, until none is left to strike: `round(status, rig, beside, name)` looks at the outcome. `beside` is a second
+  // open, made after the first if that succeeds. Files of other processes come before the first open and before the close, so that
+  // caches are read and merged. Every call must have been struck.
+  template <class Round>
+  void strike_each(VkResult result, bool for_good, const Round& round) {
+    works_again("before");
+    std::set<std::string> names;
+    for (int64_t after = 0;; ++after) {
+      ASSERT_LT(after, 1000);
+      store_as_another(false);
+      {
+        Rig rig, beside;
+        watched::arm(after, result, for_good);
+        kit::Status status = work(rig);
+        if (status.ok()) status = beside.open(instance);
+        const std::string name = watched::struck();
+        if (!name.empty()) {
+          watched::disarm();
+          round(status, rig, beside, name);
+        }
+        store_as_another(true);
+        beside.close();
+        rig.close();
+        watched::disarm();
+        if (watched::struck().empty()) break;
+        names.insert(watched::struck());
+        if (name.empty()) kept_as_it_was(watched::struck(), rig, beside);
+      }
+      works_again(watched::struck());
+    }
+    for (const std::string& name : watched::fallible()) {
+      if (!kOfInstance.contains(name)) {
+        EXPECT_TRUE(names.contains(name)) << name << " was never struck";
+      }
+    }
+  }
+
+  // A call at the close was struck: nobody but the log can be told, and the file of the other process stays.
+  void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
+    const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
+    std::string objection;
+    EXPECT_EQ(file.load(objection).size(), name == "vkDeviceWaitIdle" ? 32u : 64u) << name << objection;
+    std::vector<std::string> lines = rig.lines;
+    lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
+    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // asked again in another way
+    EXPECT_THAT(lines,
+                testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
+        << name;
+  }
+
+  void exhaust_each(VkResult result, const char* said) {
+    std::set<std::string> silent;
+    strike_each(result, false, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
+      if (status.ok() || status.code() == BP_NOT_READY) {
+        silent.insert(name);
+        return;
+      }
+      // A batch that could not be submitted ends its stream; everything else is refused and nothing is changed.
+      const bool ended = rig.stream != nullptr && !rig.stream->failure().ok();
+      EXPECT_EQ(status.code(), ended ? BP_EXECUTION_FAILED : BP_OUT_OF_MEMORY) << name << ": " << status.message();
+      EXPECT_THAT(status.message(), testing::AllOf(testing::HasSubstr(said), testing::HasSubstr(name)));
+      if (ended) {
+        EXPECT_EQ(rig.enqueue().code(), BP_EXECUTION_FAILED);
+        EXPECT_EQ(rig.wait().code(), BP_EXECUTION_FAILED);
+      } else if (rig.plan != nullptr) {
+        EXPECT_TRUE(rig.enqueue().ok()) << name;
+        EXPECT_TRUE(rig.wait().ok()) << name;
+      }
+      if (beside.plan != nullptr) {
+        EXPECT_TRUE(beside.enqueue().ok()) << name;
+      }
+    });
+    // A point that may be reached is asked for again, pipelines are compiled without a cache, a device that ended has no caller.
+    EXPECT_THAT(silent,
+                testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkCreatePipelineCache", "vkDeviceWaitIdle"}));
+  }
+
+  std::shared_ptr<const Instance> instance;
+  fs::path folder;
 };
 
 TEST_F(Faults, WithoutOneAllIsWell) {
+  watched::arm(INT64_MAX, VK_SUCCESS, false);
   Rig rig;
-  EXPECT_TRUE(work(rig).ok());
-  EXPECT_LT(calls_left, INT64_MAX - 20) << "the table is not used";
+  const kit::Status status = work(rig);
+  EXPECT_TRUE(status.ok()) << status.message();
+  const auto living = watched::living();
+  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three of the rig's, two of the stream's
 }
 
-TEST_F(Faults, MemoryThatRunsOutAnywhereIsToldAndComesBack) {
-  int reported = 0;
-  for (int64_t after = 0;; ++after) {
-    ASSERT_LT(after, 1000);
-    kit::Status status;
-    {
-      Rig rig;
-      arm(after, VK_ERROR_OUT_OF_DEVICE_MEMORY, false);
-      status = work(rig);
-      const bool hit = struck != 0;
-      arm(INT64_MAX, VK_SUCCESS, false);
-      if (!hit) break;
-      if (!status.ok()) {
-        ++reported;
-        // A batch that could not be submitted ends its stream; everything else is refused and nothing is changed.
-        const bool ended = rig.stream != nullptr && !rig.stream->failure().ok();
-        EXPECT_EQ(status.code(), ended ? BP_EXECUTION_FAILED : BP_OUT_OF_MEMORY) << after << ": " << status.message();
-        EXPECT_NE(status.message().find("VK_ERROR_OUT_OF_DEVICE_MEMORY"), std::string::npos) << status.message();
-        if (ended) {
-          EXPECT_EQ(rig.enqueue().code(), BP_EXECUTION_FAILED);
-          EXPECT_EQ(rig.wait().code(), BP_EXECUTION_FAILED);
-        } else if (rig.plan != nullptr) {
-          EXPECT_TRUE(rig.enqueue().ok());
-          EXPECT_TRUE(rig.wait().ok());
-        }
-      }
-    }
-    Rig again;
-    const kit::Status after_it = work(again);
-    ASSERT_TRUE(after_it.ok()) << after << ": " << after_it.message();
-  }
-  EXPECT_GE(reported, 10);
+TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+  exhaust_each(VK_ERROR_OUT_OF_HOST_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY");
+}
+
+TEST_F(Faults, DeviceMemoryThatRunsOutAnywhereIsToldAndComesBack) {
+  exhaust_each(VK_ERROR_OUT_OF_DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY");
 }
 
 TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
-  int reported = 0;
-  for (int64_t after = 0;; ++after) {
-    ASSERT_LT(after, 1000);
-    {
-      Rig rig, bystander;
-      arm(INT64_MAX, VK_SUCCESS, false);
-      ASSERT_TRUE(bystander.open(instance).ok());
-      arm(after, VK_ERROR_DEVICE_LOST, true);
-      const kit::Status status = work(rig);
-      const bool hit = struck != 0;
-      arm(INT64_MAX, VK_SUCCESS, false);
-      if (!hit) break;
-      ++reported;
-      EXPECT_EQ(status.code(), BP_DEVICE_LOST) << after << ": " << status.message();
-      EXPECT_NE(status.message().find("open it again"), std::string::npos) << status.message();
-      // Every open of the lost hardware answers so from then on, though the driver would answer again.
-      for (Rig* each : {&rig, &bystander}) {
-        if (each->plan == nullptr) continue;
-        EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
-        EXPECT_EQ(each->wait().code(), BP_DEVICE_LOST);
-        EXPECT_EQ(each->device->create_stream({}).status().code(), BP_DEVICE_LOST);
-        EXPECT_EQ(each->device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 16, 0}).status().code(),
-                  BP_DEVICE_LOST);
-      }
+  strike_each(
+      VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
+        EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
+        EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
+        // Every open of the lost hardware answers so from then on, though the driver would answer again.
+        for (Rig* each : {&rig, &beside}) {
+          if (each->plan == nullptr) continue;
+          EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
+          EXPECT_EQ(each->wait().code(), BP_DEVICE_LOST);
+          EXPECT_EQ(each->device->create_stream({}).status().code(), BP_DEVICE_LOST);
+          EXPECT_EQ(each->device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 16, 0}).status().code(),
+                    BP_DEVICE_LOST);
+        }
+      });
+}
+
+// The first question, each call in turn: no device and why, or a device that lacks something and what.
+TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
+  for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
+    std::set<std::string> names;
+    for (int64_t after = 0;; ++after) {
+      ASSERT_LT(after, 100);
+      watched::arm(after, result, false);
+      auto found = watched::instance();
+      watched::disarm();
+      if (watched::struck().empty()) break;
+      names.insert(watched::struck());
+      ASSERT_FALSE(found.ok()) << watched::struck();
+      EXPECT_EQ(found.status().code(), BP_UNAVAILABLE);
+      EXPECT_THAT(found.status().message(),
+                  testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
     }
-    Rig again;
-    const kit::Status after_it = work(again);
-    ASSERT_TRUE(after_it.ok()) << after << ": " << after_it.message();
+    EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
+    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are asked for with the validation layer only
   }
-  EXPECT_GE(reported, 10);
+}
+
+// Nothing of a device's outlives its close but what a process keeps, however often it is opened.
+TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
+  using testing::Pair;
+  works_again("before");
+  std::map<std::string, int> before;
+  for (int round = 0; round < 3; ++round) {
+    Rig rig;
+    const kit::Status status = work(rig);
+    ASSERT_TRUE(status.ok()) << status.message();
+    rig.close();
+    auto living = watched::living();
+    living.erase("vkCreateInstance");
+    if (round > 0) {
+      EXPECT_EQ(living, before);
+    }
+    before = living;
+    EXPECT_THAT(living,
+                testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
+                                              Pair("vkCreatePipelineCache", 1), Pair("vkCreateComputePipelines", 1),
+                                              Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
+  }
+}
+
+// The count itself.
+TEST_F(Faults, AForgottenBufferIsFound) {
+  {
+    auto device = LogicalDevice::create(instance, 0);
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+    info.size = 16;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    const DeviceApi& api = device.value()->api();
+    ASSERT_EQ(api.vkCreateBuffer(device.value()->handle(), &info, nullptr, &buffer), VK_SUCCESS);
+    ASSERT_EQ(api.vkCreateBuffer(device.value()->handle(), &info, nullptr, &buffer), VK_SUCCESS);
+    api.vkDestroyBuffer(device.value()->handle(), buffer, nullptr);
+    EXPECT_EQ(watched::forgotten(), "");
+  }
+  EXPECT_EQ(watched::forgotten(), "vkCreateBuffer made what is left at vkDestroyDevice\n");
 }
 
 TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
@@ -176,9 +285,9 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
   for (int64_t after = 0; rig.stream->failure().ok(); ++after) {
     ASSERT_LT(after, 100);
     ASSERT_TRUE(rig.device->wait_event(*rig.stream, *passed).ok());  // so that a record must begin a batch
-    arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
+    watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);
-    arm(INT64_MAX, VK_SUCCESS, false);
+    watched::disarm();
     if (!rig.stream->failure().ok()) break;  // the submission failed: the record stands for the failure
     if (!status.ok()) {
       refused = true;

@@ -25,7 +25,7 @@ T* need(kit::Result<T*> made) {
   return made.value();
 }
 
-// An opened device with one stream, and f32 vectors to add; whatever it lacks stays null. Not copied.
+// An opened device with one stream, and f32 vectors to add; whatever it lacks stays null. Opened once, not copied.
 struct Rig {
   static constexpr int64_t kElements = 256;
   Device* device = nullptr;
@@ -34,6 +34,7 @@ struct Rig {
   Plan* plan = nullptr;
   bp_tensor_desc views[3] = {};
   bp_op_desc desc{};
+  std::vector<std::string> lines;  // of the log
 
   Rig() {
     for (bp_tensor_desc& view : views) {
@@ -51,14 +52,15 @@ struct Rig {
   }
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
-  ~Rig() {
+  ~Rig() { close(); }
+  void close() {
     if (device == nullptr) return;
     if (plan != nullptr) device->destroy(plan);
     if (stream != nullptr) device->destroy(stream);
     for (Buffer* buffer : buffers) {
       if (buffer != nullptr) device->destroy(buffer);
     }
-    delete device;
+    delete std::exchange(device, nullptr);
   }
 
   // Everything, step by step; the first failure.
@@ -67,7 +69,8 @@ struct Rig {
       if (made.ok()) place = made.value();
       return made.status();
     };
-    kit::Status status = keep(Device::open(instance, 0, [](int32_t, const std::string&) {}), device);
+    kit::Status status =
+        keep(Device::open(instance, 0, [this](int32_t, const std::string& line) { lines.push_back(line); }), device);
     if (status.ok()) status = keep(device->create_stream({}), stream);
     for (Buffer*& buffer : buffers) {
       if (status.ok())
