@@ -41,6 +41,7 @@ bool is_allowed(const char* id) {
       // Core asks for large buffers and divides them. Small ones are made by who calls the plugin's table directly.
       "BestPractices-vkAllocateMemory-small-allocation",
       "BestPractices-vkBindMemory-small-dedicated-allocation",
+      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the same, as newer layers name it
       "BestPractices-vkAllocateMemory-too-many-objects",
   };
   return id != nullptr && std::ranges::any_of(kAllowed, [&](std::string_view allowed) {

@@ -6,6 +6,20 @@ namespace backplane::vulkan {
 namespace {
 constexpr uint32_t kMaxQueues = 8;
 constexpr uint32_t kPushBytes = 8;  // the address of a kernel's parameters
+// From here a copy may take longer than the submission and the semaphore that a queue of its own costs it: 40 us at 25 GB/s.
+constexpr uint64_t kOwnCopyBytes = uint64_t{1} << 20;
+
+constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+VkDeviceQueueCreateInfo queues_of(uint32_t family, uint32_t count, const float* priorities) {
+  auto info = chained<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  info.queueFamilyIndex = family;
+  info.queueCount = count;
+  info.pQueuePriorities = priorities;
+  return info;
+}
 }  // namespace
 
 kit::Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::shared_ptr<const Instance> instance,
@@ -15,14 +29,25 @@ kit::Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::shared_pt
   return device;
 }
 
+kit::Status LogicalDevice::choose_copy_queue() {
+  const char* given = std::getenv(kCopyQueue);
+  const std::string_view setting = given == nullptr ? "" : given;
+  if (!setting.empty() && setting != "off" && setting != "all")
+    return kit::unsupported(kCopyQueue, " is ", setting, "; it may be off or all, or unset");
+  families_[0] = physical().queue_family;
+  if (setting == "off") return {};
+  if (physical().copy_count != 0) families_[family_count_++] = physical().copy_family;
+  if (physical().copy_count != 0 || setting == "all") own_copy_bytes_ = setting == "all" ? 0 : kOwnCopyBytes;
+  return {};
+}
+
 kit::Status LogicalDevice::start() {
+  if (kit::Status status = choose_copy_queue(); !status.ok()) return status;
   const InstanceApi& api = instance_->api();
-  const uint32_t count = std::min(physical().queue_count, kMaxQueues);
-  const std::vector<float> priorities(count, 1.0f);
-  auto queues = chained<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
-  queues.queueFamilyIndex = physical().queue_family;
-  queues.queueCount = count;
-  queues.pQueuePriorities = priorities.data();
+  const std::vector<float> priorities(kMaxQueues, 1.0f);
+  const uint32_t counts[] = {std::min(physical().queue_count, kMaxQueues), std::min(physical().copy_count, kMaxQueues)};
+  const VkDeviceQueueCreateInfo queues[] = {queues_of(families_[0], counts[0], priorities.data()),
+                                            queues_of(families_[1], counts[1], priorities.data())};
 
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   v12.storageBuffer8BitAccess = VK_TRUE;
@@ -37,8 +62,8 @@ kit::Status LogicalDevice::start() {
   features.features.shaderInt64 = VK_TRUE;
 
   auto info = chained<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features);
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queues;
+  info.queueCreateInfoCount = family_count_;
+  info.pQueueCreateInfos = queues;
   const char* const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
   if (physical().import_alignment != 0) {
     info.enabledExtensionCount = 1;
@@ -49,8 +74,20 @@ kit::Status LogicalDevice::start() {
     return status_of(result, "vkCreateDevice");
   }
   if (kit::Status status = api_.load(api, handle_); !status.ok()) return status;
-  for (uint32_t i = 0; i < count; ++i)
-    api_.vkGetDeviceQueue(handle_, queues.queueFamilyIndex, i, &queues_.emplace_back());
+  for (uint32_t i = 0; i < counts[0]; ++i) {
+    queues_.push_back({VK_NULL_HANDLE, families_[0], kStages, kReads, kWrites});
+    api_.vkGetDeviceQueue(handle_, families_[0], i, &queues_.back().handle);
+  }
+  if (family_count_ == 1) copy_queues_ = queues_;
+  for (uint32_t i = 0; family_count_ > 1 && i < counts[1]; ++i) {
+    copy_queues_.push_back({VK_NULL_HANDLE, families_[1]});
+    api_.vkGetDeviceQueue(handle_, families_[1], i, &copy_queues_.back().handle);
+  }
+  for (Queue& queue : copy_queues_) {
+    queue.stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
+    queue.reads = VK_ACCESS_TRANSFER_READ_BIT;
+    queue.writes = VK_ACCESS_TRANSFER_WRITE_BIT;
+  }
 
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
   auto layout = chained<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);

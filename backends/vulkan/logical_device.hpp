@@ -2,9 +2,23 @@
 // A device of Vulkan: its functions, its queues, what of its memory is in use, and whether it is lost.
 #pragma once
 
+#include <span>
+
 #include "instance.hpp"
 
 namespace backplane::vulkan {
+
+// Environment: "off": copies stay with kernels; "all": the smallest ones, too, are batches of their own, on the kernels' queue where there is no
+// other.
+inline constexpr const char* kCopyQueue = "BACKPLANE_VULKAN_COPY_QUEUE";
+
+// A queue, and what its family's commands wait for and touch.
+struct Queue {
+  VkQueue handle = VK_NULL_HANDLE;
+  uint32_t family = 0;
+  VkPipelineStageFlags stages = 0;
+  VkAccessFlags reads = 0, writes = 0;
+};
 
 class LogicalDevice {
  public:
@@ -27,8 +41,13 @@ class LogicalDevice {
   // Bytes of a memory heap that buffers take.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
 
-  // A queue for a stream, dealt in turn.
-  VkQueue next_queue() { return queues_[turn_.fetch_add(1, std::memory_order_relaxed) % queues_.size()]; }
+  // Queues for a stream, dealt in turn: for kernels with the copies between them, and for copies alone.
+  Queue next_queue() { return next(queues_, turn_); }
+  Queue next_copy_queue() { return next(copy_queues_, copy_turn_); }
+  // A copy between host and device of so many bytes goes to the queue for copies; UINT64_MAX: none does.
+  uint64_t own_copy_bytes() const { return own_copy_bytes_; }
+  // The families whose queues use buffers.
+  std::span<const uint32_t> families() const { return {families_, family_count_}; }
   kit::Status submit(VkQueue queue, const VkSubmitInfo& info);
   // Waits for all work of all queues; of a lost device too, which ends it in finite time.
   void wait_idle();
@@ -46,15 +65,22 @@ class LogicalDevice {
   LogicalDevice(std::shared_ptr<const Instance> instance, uint32_t index)
       : instance_(std::move(instance)), index_(index) {}
   kit::Status start();
+  kit::Status choose_copy_queue();
+  static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& turn) {
+    return queues[turn.fetch_add(1, std::memory_order_relaxed) % queues.size()];
+  }
 
   std::shared_ptr<const Instance> instance_;
   const uint32_t index_;
   DeviceApi api_;
   VkDevice handle_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
-  std::vector<VkQueue> queues_;
+  std::vector<Queue> queues_, copy_queues_;
+  uint64_t own_copy_bytes_ = UINT64_MAX;
+  uint32_t families_[2] = {};
+  uint32_t family_count_ = 1;
   std::mutex submit_mutex_;  // Vulkan wants one submission at a time to a queue, and with a semaphore
-  std::atomic<uint32_t> turn_{0};
+  std::atomic<uint32_t> turn_{0}, copy_turn_{0};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};
   std::mutex lists_mutex_;

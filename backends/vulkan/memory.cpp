@@ -80,6 +80,12 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   info.size = buffer.allocated;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  const std::span<const uint32_t> families = device_.families();
+  if (families.size() > 1) {
+    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
+    info.pQueueFamilyIndices = families.data();
+  }
   kit::Status status =
       device_.check(api.vkCreateBuffer(device_.handle(), &info, nullptr, &buffer.handle), "vkCreateBuffer");
   if (!status.ok()) return status;

@@ -21,6 +21,7 @@ struct Buffer {
   uint32_t heap = 0;       // kNoHeap: the memory is not the device's
   uint64_t allocated = 0;  // counted against the heap
 
+  bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
   // As the kit's binding of operands sees it.
   kit::Span span() const { return {reinterpret_cast<std::byte*>(address), bytes}; }
 };

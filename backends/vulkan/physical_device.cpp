@@ -43,6 +43,12 @@ void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
 }
 
+// A family for the engines that move memory while others compute; those of video and the like copy too, beside what they are for.
+bool copies_only(const VkQueueFamilyProperties& family) {
+  constexpr VkQueueFlags kBeside = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  return (family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT;
+}
+
 bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   const char* given = std::getenv("BACKPLANE_VULKAN_SUBGROUPS");
@@ -110,8 +116,12 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
-  for (uint32_t i = 0; i < count && out.queue_count == 0; ++i) {
-    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (copies_only(families[i]) && out.copy_count == 0) {
+      out.copy_family = i;
+      out.copy_count = families[i].queueCount;
+    }
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0 || out.queue_count != 0) continue;
     out.queue_family = i;
     out.queue_count = families[i].queueCount;
     // Mesa's CPU driver (22.3) claims 64 bits, and answers 0 for timestamps between compute work.

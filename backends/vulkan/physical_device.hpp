@@ -16,6 +16,8 @@ struct PhysicalDevice {
   std::string missing;             // why it cannot be used; empty: it can
   uint32_t queue_family = 0;       // with compute
   uint32_t queue_count = 0;        // of the family
+  uint32_t copy_family = 0;        // that copies and does nothing else
+  uint32_t copy_count = 0;         // its queues; 0: there is no such family
   uint64_t max_allocation = 0;     // bytes of one allocation and one buffer
   uint64_t import_alignment = 0;   // of host memory that can be imported; 0: none can
   bool timestamps = false;         // on the queue family

@@ -3,12 +3,6 @@
 
 namespace backplane::vulkan {
 
-namespace {
-constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-}  // namespace
-
 kit::Result<Stream*> Stream::create(LogicalDevice& device, Memory& memory) {
   if (kit::Status status = device.health(); !status.ok()) return status;
   auto timeline = Timeline::create(device);
@@ -42,7 +36,9 @@ kit::Status Stream::start() {
 Stream::~Stream() {
   // What was recorded and never submitted is dropped: device.h has streams idle when they are destroyed.
   timeline_->drain(submitted_);
-  for (Batch& batch : batches_) device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
+  for (Batch& batch : batches_) {
+    for (const Commands& each : batch.of) device_.api().vkDestroyCommandPool(device_.handle(), each.pool, nullptr);
+  }
   if (params_ != nullptr) memory_.destroy(params_);
   if (scratch_ != nullptr) memory_.destroy(scratch_);
 }
@@ -61,25 +57,35 @@ kit::Status Stream::fail(const kit::Status& cause) {
   return timeline_->failure();
 }
 
-kit::Status Stream::make(Batch& batch) {
+kit::Status Stream::make(Commands& commands, Lane lane) {
   auto pool = chained<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = device_.physical().queue_family;
-  kit::Status status = device_.check(device_.api().vkCreateCommandPool(device_.handle(), &pool, nullptr, &batch.pool),
-                                     "vkCreateCommandPool");
+  pool.queueFamilyIndex = queues_[lane].family;
+  kit::Status status = device_.check(
+      device_.api().vkCreateCommandPool(device_.handle(), &pool, nullptr, &commands.pool), "vkCreateCommandPool");
   if (!status.ok()) return status;
-  auto commands = chained<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
-  commands.commandPool = batch.pool;
-  commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  commands.commandBufferCount = 1;
-  return device_.check(device_.api().vkAllocateCommandBuffers(device_.handle(), &commands, &batch.commands),
-                       "vkAllocateCommandBuffers");
+  auto info = chained<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = commands.pool;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  status = device_.check(device_.api().vkAllocateCommandBuffers(device_.handle(), &info, &commands.buffer),
+                         "vkAllocateCommandBuffers");
+  if (!status.ok()) {
+    device_.api().vkDestroyCommandPool(device_.handle(), commands.pool, nullptr);
+    commands = {};
+  }
+  return status;
 }
 
-kit::Status Stream::begin(Batch& batch) {
-  kit::Status status =
-      device_.check(device_.api().vkResetCommandPool(device_.handle(), batch.pool, 0), "vkResetCommandPool");
+kit::Status Stream::begin(Batch& batch, Lane lane) {
+  Commands& commands = batch.of[lane];
+  kit::Status status;
+  if (commands.pool == VK_NULL_HANDLE) status = make(commands, lane);
+  if (status.ok())
+    status = device_.check(device_.api().vkResetCommandPool(device_.handle(), commands.pool, 0), "vkResetCommandPool");
   if (!status.ok()) return status;
+  batch.lane = lane;
+  batch.commands = commands.buffer;
   batch.params_used = 0;
   batch.work = 0;
   batch.bound = VK_NULL_HANDLE;
@@ -90,12 +96,13 @@ kit::Status Stream::begin(Batch& batch) {
   return device_.check(device_.api().vkBeginCommandBuffer(batch.commands, &info), "vkBeginCommandBuffer");
 }
 
-kit::Status Stream::open_batch() {
+kit::Status Stream::open_batch(Lane lane) {
   if (kit::Status status = failure(); !status.ok()) return status;
-  if (open_ != nullptr) return {};
+  if (open_ != nullptr && open_->lane == lane) return {};
+  if (kit::Status status = flush(); !status.ok()) return status;
   auto batch = idle_batch();
   if (!batch.ok()) return batch.status();
-  if (kit::Status status = begin(*batch.value()); !status.ok()) return status;
+  if (kit::Status status = begin(*batch.value(), lane); !status.ok()) return status;
   open_ = batch.value();
   open_->waits.swap(waits_);
   hazards_.clear();
@@ -108,33 +115,28 @@ kit::Result<Stream::Batch*> Stream::idle_batch() {
     if (timeline_->reached(batches_[i].value)) return &batches_[i];
   }
   if (made_ < kBatches) {
-    Batch& batch = batches_[made_];
-    batch.params_at = uint64_t{made_} * kParamsBytes;
-    if (kit::Status status = make(batch); !status.ok()) {
-      device_.api().vkDestroyCommandPool(device_.handle(), batch.pool, nullptr);
-      batch = {};
-      return status;
-    }
-    ++made_;
-    return &batch;
+    batches_[made_].params_at = uint64_t{made_} * kParamsBytes;
+    return &batches_[made_++];
   }
   Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);  // room in the stream's own queue
   if (kit::Status status = timeline_->wait(oldest->value, BP_WAIT_FOREVER); !status.ok()) return status;
   return oldest;
 }
 
-void Stream::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
-                     VkAccessFlags reads) {
+// Behind all that the batch does so far.
+void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access) {
+  const Queue& queue = queues_[batch.lane];
   auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
-  memory.srcAccessMask = kWrites;
-  memory.dstAccessMask = reads;
-  device_.api().vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  memory.srcAccessMask = queue.writes;
+  memory.dstAccessMask = access;
+  device_.api().vkCmdPipelineBarrier(batch.commands, queue.stages, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
 // A barrier, if the work to come touches what the batch's earlier work does.
 void Stream::order(std::span<const Access> accesses) {
   if (hazards_.conflict(accesses)) {
-    barrier(open_->commands, kWork, kWork, kReads | kWrites);
+    const Queue& queue = queues_[open_->lane];
+    barrier(*open_, queue.stages, queue.reads | queue.writes);
     hazards_.clear();
   }
   hazards_.note(accesses);
@@ -158,7 +160,7 @@ kit::Status Stream::flush() {
 
 kit::Status Stream::submit(Batch& batch) {
   // The host reads what was written once the semaphore says so.
-  barrier(batch.commands, kWork, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  barrier(batch, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
   if (!status.ok()) return status;
   // Streams may share a queue, whose order says nothing of memory: a batch waits for the one before it, too.
@@ -169,7 +171,7 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  stages_.resize(semaphores_.size(), kWork);
+  stages_.assign(semaphores_.size(), queues_[batch.lane].stages);
   batch.value = submitted_ + 1;
   VkSemaphore signal = timeline_->semaphore();
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
@@ -185,7 +187,7 @@ kit::Status Stream::submit(Batch& batch) {
   info.pCommandBuffers = &batch.commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &signal;
-  status = device_.submit(queue_, info);
+  status = device_.submit(queues_[batch.lane].handle, info);
   if (status.ok()) submitted_ = batch.value;
   return status;
 }
@@ -244,7 +246,9 @@ kit::Status Stream::wait_for(const Point& point) {
 
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
-  if (kit::Status status = open_batch(); !status.ok()) return status;
+  Lane lane = open_ == nullptr ? kKernels : open_->lane;  // a small one stays where the stream is
+  if (bytes >= device_.own_copy_bytes()) lane = src.on_host() != dst.on_host() ? kCopies : kKernels;
+  if (kit::Status status = open_batch(lane); !status.ok()) return status;
   order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},
                  {dst.address + dst_offset, dst.address + dst_offset + bytes, true}});
   const VkBufferCopy region{src.offset + src_offset, dst.offset + dst_offset, bytes};

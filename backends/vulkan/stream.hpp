@@ -77,10 +77,17 @@ class Stream {
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
+  enum Lane : uint32_t { kKernels, kCopies, kLanes };  // which of the stream's queues
+
+  struct Commands {
+    VkCommandPool pool = VK_NULL_HANDLE;
+    VkCommandBuffer buffer = VK_NULL_HANDLE;
+  };
   // A command buffer with what its commands refer to.
   struct Batch {
-    VkCommandPool pool = VK_NULL_HANDLE;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
+    Commands of[kLanes];  // made when first needed
+    Lane lane = kKernels;
+    VkCommandBuffer commands = VK_NULL_HANDLE;  // the lane's
     VkPipeline bound = VK_NULL_HANDLE;
     uint64_t params_at = 0;  // in the stream's parameters, kParamsBytes of them
     uint32_t params_used = 0;
@@ -97,31 +104,31 @@ class Stream {
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),
         memory_(memory),
-        queue_(device.next_queue()),
+        queues_{device.next_queue(), device.next_copy_queue()},
         timeline_(std::move(timeline)),
         submitted_(timeline_->start()) {}
 
   kit::Status start();
-  // Begins a batch if none is recorded; then `open_` is one.
-  kit::Status open_batch();
+  // Begins a batch if none of the lane is recorded; then `open_` is one.
+  kit::Status open_batch(Lane lane = kKernels);
   kit::Result<Batch*> idle_batch();
-  kit::Status make(Batch& batch);
-  kit::Status begin(Batch& batch);
+  kit::Status make(Commands& commands, Lane lane);
+  kit::Status begin(Batch& batch, Lane lane);
   void order(std::span<const Access> accesses);
   kit::Status enqueue(const Dispatch& dispatch, uint32_t params_bytes);
   kit::Status after_work();
   kit::Status flush();
   kit::Status submit(Batch& batch);
-  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to, VkAccessFlags reads);
+  void barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access);
 
   LogicalDevice& device_;
   Memory& memory_;
-  const VkQueue queue_;
+  const Queue queues_[kLanes];
   std::shared_ptr<Timeline> timeline_;
   Buffer* params_ = nullptr;  // of all batches
   Buffer* scratch_ = nullptr;
   std::array<Batch, kBatches> batches_;
-  uint32_t made_ = 0;  // batches that have a command buffer
+  uint32_t made_ = 0;  // batches that were used
   Batch* open_ = nullptr;
   uint64_t submitted_;
   uint64_t enqueued_ = 0;

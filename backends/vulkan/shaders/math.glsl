@@ -56,9 +56,10 @@ float log_f32(float x) {
   return y;
 }
 
-// 2/pi behind 32 zeros, most significant word first.
-const uint kTwoOverPi[8] = uint[8](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
-                                   0xFE5163ABu);
+// 2/pi behind 32 zeros, most significant word first. Eight would do, but glslang (2023) gives an array of eight the type of those in
+// the blocks of parameters, whose explicit layout no variable may have.
+const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
+                                   0xFE5163ABu, 0xDEBBC561u);
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
