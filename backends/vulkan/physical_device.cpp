@@ -28,12 +28,17 @@ std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysi
   return out;
 }
 
-kit::Result<bool> has_extension(const InstanceApi& api, VkPhysicalDevice handle, std::string_view name) {
+using Extensions = std::vector<VkExtensionProperties>;
+kit::Result<Extensions> extensions_of(const InstanceApi& api, VkPhysicalDevice handle) {
   uint32_t count = 0;
   VkResult result = api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> all(count);
+  Extensions all(count);
   if (result == VK_SUCCESS) result = api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, all.data());
   if (result != VK_SUCCESS && result != VK_INCOMPLETE) return status_of(result, "vkEnumerateDeviceExtensionProperties");
+  all.resize(count);
+  return all;
+}
+bool lists(const Extensions& all, std::string_view name) {
   return std::ranges::any_of(all, [&](const VkExtensionProperties& each) { return name == each.extensionName; });
 }
 
@@ -91,12 +96,19 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
   out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);
-  auto imports = has_extension(api, handle, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-  if (!imports.ok()) {
-    out.missing = "a list of its extensions (" + imports.status().message() + ")";
+  auto extensions = extensions_of(api, handle);
+  if (!extensions.ok()) {
+    out.missing = "a list of its extensions (" + extensions.status().message() + ")";
     return out;
   }
-  if (imports.value()) {
+  if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+    auto sizes =
+        chained<VkPhysicalDeviceMaintenance4Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    auto more = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes);
+    api.vkGetPhysicalDeviceProperties2(handle, &more);
+    out.max_allocation = std::min(out.max_allocation, sizes.maxBufferSize);
+  }
+  if (lists(extensions.value(), VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
     auto host = chained<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
     auto more = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &host);
