@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files of the skeleton as C++, for `backplane new`: embed.py OUT FILE..."""
+"""Writes files as C++, as a function of embedded_file.hpp gives them: embed.py FUNCTION OUT FILE..."""
 import os
 import sys
 
-out, *files = sys.argv[1:]
+function, out, *files = sys.argv[1:]
 with open(out, "w", encoding="utf-8") as target:
-    target.write('// Made by embed.py from samples/skeleton_plugin.\n#include "skeleton.hpp"\n\nnamespace tool {\n\n'
-                 "const std::vector<SkeletonFile>& skeleton_files() {\n  static const std::vector<SkeletonFile> files = {\n")
+    target.write('// Made by embed.py.\n#include "embedded_file.hpp"\n\nnamespace tool {\n\n'
+                 f"const std::vector<EmbeddedFile>& {function}() {{\n  static const std::vector<EmbeddedFile> files = {{\n")
     for file in files:
         with open(file, encoding="utf-8") as source:
             text = source.read()

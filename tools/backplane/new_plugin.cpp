@@ -8,14 +8,17 @@
 #include <filesystem>
 #include <fstream>
 
+#include "embedded_file.hpp"
 #include "host.hpp"
-#include "skeleton.hpp"
 #include "verbs.hpp"
 
 namespace tool {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What stands for the plugin's name in each file of the skeleton, and nowhere else.
+constexpr std::string_view skeleton_name = "skeleton";
 
 [[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
   throw Failure(exit_finding, "UNAVAILABLE",
@@ -110,7 +113,7 @@ int new_plugin(Session& session, const NewOptions& options) {
   Json files = Json::array();
   std::string listing;
   int64_t total = 0;
-  for (const SkeletonFile& file : skeleton_files()) {
+  for (const EmbeddedFile& file : skeleton_files()) {
     const std::string text = named(file.text, options.name);
     project.write(file.name, text);
     const int64_t lines = std::count(text.begin(), text.end(), '\n');

@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "bench/json_figure.hpp"
 #include "bench/ops.hpp"
+#include "bench/report.hpp"
 #include "table.hpp"
 #include "verbs.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "bench/device_contestant.hpp"
-#include "bench/json_figure.hpp"
 #include "bench/ops.hpp"
+#include "bench/report.hpp"
 #include "bench/target.hpp"
 #include "measure.hpp"
 #include "table.hpp"

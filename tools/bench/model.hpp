@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/ops.hpp"
-#include "bench/sampling.hpp"
-#include "json.hpp"
+#include "bench/report.hpp"
 
 namespace tool {
 
@@ -38,13 +36,8 @@ struct DecodeReport {
   Figure ratio;                 // growing over known, step by step
 };
 
-struct ModelReport {
-  std::string device, description, plugin_version, started, machine;
-  int threads = 0;
-  bool takes_threads = false, small = false;
-  double seconds = 0;                                      // a model
-  std::vector<std::pair<std::string, std::string>> peers;  // name, version
-  std::vector<std::string> notes;
+struct ModelReport : Report {
+  bool small = false;
   std::vector<ModelRow> rows;
   std::optional<DecodeReport> decode;
 };

@@ -4,38 +4,25 @@
 
 #include "bench/model.hpp"
 #include "host.hpp"
-#include "report/escape.hpp"
 #include "report/html.hpp"
 #include "table.hpp"
 
 namespace tool {
 namespace {
 
-std::string safe(std::string_view text) { return bp::conformance::escaped(valid_utf8(text)); }
-
-// A bar from 0 to the median with a whisker from p10 to p90, on a scale whose end is `most`.
-std::string bar(const Figure& figure, double most, const char* colour) {
-  constexpr double width = 400;
-  const auto at = [&](double ns) { return width * std::min(ns / most, 1.0); };
-  return fmt::format(
-      "<svg viewBox=\"0 0 400 14\" preserveAspectRatio=\"none\" height=\"14\" role=\"img\" aria-label=\"{0}\">"
-      "<rect class=\"{1}\" x=\"0\" y=\"2\" width=\"{2:.1f}\" height=\"10\"/>"
-      "<path d=\"M{3:.1f} 7H{4:.1f}M{3:.1f} 4V10M{4:.1f} 4V10\" stroke=\"var(--ink)\" fill=\"none\"/></svg>",
-      safe(time_text(figure.median)), colour, std::max(at(figure.median), 1.0), at(figure.p10), at(figure.p90));
-}
-
 std::string line(const std::string& name, const Figure& figure, double most, const char* colour,
                  const std::string& note) {
   return fmt::format(
       "<tr><th>{}</th><td class=\"chart\">{}</td><td class=\"n\">{} <span class=\"small\">{}</span></td><td "
       "class=\"n\">{}</td></tr>\n",
-      safe(name), bar(figure, most, colour), safe(time_text(figure.median)), safe(spread_text(figure)), safe(note));
+      safe_html(name), bar_html(figure, most, colour), safe_html(time_text(figure.median)),
+      safe_html(spread_text(figure)), safe_html(note));
 }
 
 std::string performance_line(const Performance& one, double most, const char* colour) {
   if (!one.reason.empty()) {
-    return fmt::format("<tr><th>{}</th><td colspan=\"3\" class=\"small t\">{}</td></tr>\n", safe(one.name),
-                       safe(one.reason));
+    return fmt::format("<tr><th>{}</th><td colspan=\"3\" class=\"small t\">{}</td></tr>\n", safe_html(one.name),
+                       safe_html(one.reason));
   }
   const std::string ratio =
       one.ratio ? fmt::format("{:.2f} ({:.2f}..{:.2f}), ", one.ratio->median, one.ratio->p10, one.ratio->p90) : "";
@@ -47,7 +34,7 @@ std::string article(const std::string& title, const std::string& note, const std
       "<article><h4><code>{}</code> <span class=\"small\">{}</span></h4>\n<div class=\"wide\"><table "
       "class=\"plain\"><tbody>{}"
       "</tbody></table></div></article>\n",
-      safe(title), safe(note), lines);
+      safe_html(title), safe_html(note), lines);
 }
 
 std::string model_article(const ModelRow& row) {
@@ -78,13 +65,12 @@ std::string decode_article(const DecodeReport& decode) {
 }  // namespace
 
 std::string model_html(const ModelReport& report) {
-  std::string peers, notes, body;
+  std::string peers, body;
   for (const auto& [name, version] : report.peers) {
     const auto mean = geometric_mean(report, name);
-    peers += fmt::format("<li><strong>{}</strong> {} <span class=\"small\">{}</span></li>", safe(name), safe(version),
-                         mean ? fmt::format("geometric mean of ratios {:.2f}", *mean) : "ran none");
+    peers += fmt::format("<li><strong>{}</strong> {} <span class=\"small\">{}</span></li>", safe_html(name),
+                         safe_html(version), mean ? fmt::format("geometric mean of ratios {:.2f}", *mean) : "ran none");
   }
-  for (const std::string& note : report.notes) notes += fmt::format("<p class=\"small t\">{}</p>", safe(note));
   for (const ModelRow& row : report.rows) body += model_article(row);
   if (report.decode) body += decode_article(*report.decode);
   return fmt::format(
@@ -102,8 +88,9 @@ std::string model_html(const ModelReport& report) {
       "<section><h2>Beside</h2><ul class=\"chips\">{8}</ul></section>\n<section><h2>Models</h2>\n{9}</section>\n"
       "<footer>Times are of this machine and this run. They are no part of a "
       "certificate.</footer>\n</main></body></html>\n",
-      safe(report.device), bp::conformance::page::style(), safe(report.description), safe(report.plugin_version),
-      safe(report.machine), report.threads, report.started, notes, peers.empty() ? "<li>nothing</li>" : peers, body);
+      safe_html(report.device), bp::conformance::page::style(), safe_html(report.description),
+      safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started, notes_html(report),
+      peers.empty() ? "<li>nothing</li>" : peers, body);
 }
 
 }  // namespace tool

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of `bench model` for programs: tools/schemas/bench_model.schema.json.
-#include "bench/json_figure.hpp"
 #include "bench/model.hpp"
 
 namespace tool {
 namespace {
 
 Json performance_json(const ModelRow& row, const Performance& one) {
-  Json json = Json::object({{"name", one.name}, {"measured", one.reason.empty()}, {"reason", one.reason}});
-  if (one.difference) json["difference"] = *one.difference;
-  if (!one.reason.empty()) return json;
-  json["first_ns"] = one.first_ns;
-  json["latency_ns"] = figure_json(one.latency);
-  json["throughput_ns"] = figure_json(one.throughput);
-  json["runs_per_second"] = 1e9 / one.throughput.median;
-  json["gflops"] = row.flops / one.throughput.median;
-  if (one.host_bytes) json["host_peak_bytes"] = *one.host_bytes;
-  if (one.device_bytes) json["device_peak_bytes"] = *one.device_bytes;
-  if (one.ratio) json["ratio"] = figure_json(*one.ratio);
+  Json json = performance_json(one, row.flops);
+  if (one.reason.empty()) json["runs_per_second"] = 1e9 / one.throughput.median;
   return json;
 }
 
@@ -41,18 +31,8 @@ Json decode_json(const DecodeReport& decode) {
 }  // namespace
 
 Json model_json(const ModelReport& report) {
-  Json document = Session::document("backplane.bench_model");
-  document["device"] = report.device;
-  document["description"] = report.description;
-  document["plugin_version"] = report.plugin_version;
-  document["machine"] = report.machine;
-  document["started"] = report.started;
-  document["threads"] = report.threads;
-  document["takes_threads"] = report.takes_threads;
+  Json document = head_json(report, "backplane.bench_model", "seconds_a_model");
   document["small"] = report.small;
-  document["seconds_a_model"] = report.seconds;
-  document["notes"] = Json::array();
-  for (const std::string& note : report.notes) document["notes"].push_back(note);
   document["peers"] = Json::array();
   for (const auto& [name, version] : report.peers) {
     Json peer = Json::object({{"name", name}, {"version", version}});

@@ -7,25 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/sampling.hpp"
+#include "bench/report.hpp"
 #include "bench/work.hpp"
-#include "session.hpp"
 
 namespace tool {
-
-// One contestant in one case.
-struct Performance {
-  std::string name;                      // the device's, or the peer's
-  std::string reason;                    // why it was not measured; empty: it was
-  double first_ns = 0;                   // the first call: plan or primitive, and the work
-  Figure latency;                        // ns a call that is waited for
-  Figure throughput;                     // ns a call of many behind each other
-  std::optional<uint64_t> host_bytes;    // by which making it ready and its first call raised the process's peak
-  std::optional<uint64_t> device_bytes;  // of a device: most that core held from the plugin, operands included
-  // Of a peer: its time over the device's, sample by sample: above 1 the device is faster. And how far the outputs differ.
-  std::optional<Figure> ratio;
-  std::optional<double> difference;
-};
 
 struct OpRow {
   std::string group, text, dtype;
@@ -53,13 +38,7 @@ struct Peak {
   std::string by, text;  // the contestant and the case
 };
 
-struct OpsReport {
-  std::string device, description, plugin_version, started, machine;
-  int threads = 0;
-  bool takes_threads = false;
-  double seconds = 0;                                      // a case
-  std::vector<std::pair<std::string, std::string>> peers;  // name, version
-  std::vector<std::string> notes;
+struct OpsReport : Report {
   std::map<std::string, Peak> peaks;  // by dtype
   std::vector<OpRow> rows;
 };
@@ -80,13 +59,6 @@ Json ops_json(const OpsReport& report);
 std::string ops_text(const OpsReport& report, bool colour);
 std::string ops_html(const OpsReport& report);
 
-std::string time_text(double ns);               // "12.3 µs"
-std::string spread_text(const Figure& figure);  // "11.9 .. 13.0 µs"
-std::string path_text(uint32_t path);           // of BPH_PATH_*: "native", ..
+std::string path_text(uint32_t path);  // of BPH_PATH_*: "native", ..
 std::string rate_text(const OpRow& row, const Performance& one);
-
-// What both `bench ops` and `bench memory` say of a run.
-std::string machine_text();
-std::string now_text();
-
 }  // namespace tool

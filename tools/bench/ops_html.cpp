@@ -5,30 +5,16 @@
 
 #include "bench/ops.hpp"
 #include "host.hpp"
-#include "report/escape.hpp"
 #include "report/html.hpp"
 #include "table.hpp"
 
 namespace tool {
 namespace {
 
-std::string safe(std::string_view text) { return bp::conformance::escaped(valid_utf8(text)); }
-
-// A bar from 0 to the median with a whisker from p10 to p90, on a scale whose end is `most`.
-std::string bar(const Figure& figure, double most, const char* colour) {
-  constexpr double width = 400;
-  const auto at = [&](double ns) { return width * std::min(ns / most, 1.0); };
-  return fmt::format(
-      "<svg viewBox=\"0 0 400 14\" preserveAspectRatio=\"none\" height=\"14\" role=\"img\" aria-label=\"{0}\">"
-      "<rect class=\"{1}\" x=\"0\" y=\"2\" width=\"{2:.1f}\" height=\"10\"/>"
-      "<path d=\"M{3:.1f} 7H{4:.1f}M{3:.1f} 4V10M{4:.1f} 4V10\" stroke=\"var(--ink)\" fill=\"none\"/></svg>",
-      safe(time_text(figure.median)), colour, std::max(at(figure.median), 1.0), at(figure.p10), at(figure.p90));
-}
-
 std::string line(const OpRow& row, const Performance& one, double most, const char* colour) {
   if (!one.reason.empty()) {
-    return fmt::format("<tr><th>{}</th><td colspan=\"6\" class=\"small t\">{}</td></tr>\n", safe(one.name),
-                       safe(one.reason));
+    return fmt::format("<tr><th>{}</th><td colspan=\"6\" class=\"small t\">{}</td></tr>\n", safe_html(one.name),
+                       safe_html(one.reason));
   }
   const std::string ratio = one.ratio ? fmt::format("{:.2f} <span class=\"small\">{:.2f}..{:.2f}</span>",
                                                     one.ratio->median, one.ratio->p10, one.ratio->p90)
@@ -39,9 +25,9 @@ std::string line(const OpRow& row, const Performance& one, double most, const ch
   return fmt::format(
       "<tr><th>{}</th><td class=\"chart\">{}</td><td class=\"n\">{} <span class=\"small\">{}</span></td>"
       "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-      safe(one.name), bar(one.throughput, most, colour), safe(time_text(one.throughput.median)),
-      safe(spread_text(one.throughput)), safe(time_text(one.latency.median)), safe(time_text(one.first_ns)),
-      one.ratio ? ratio : safe(rate_text(row, one)), safe(memory));
+      safe_html(one.name), bar_html(one.throughput, most, colour), safe_html(time_text(one.throughput.median)),
+      safe_html(spread_text(one.throughput)), safe_html(time_text(one.latency.median)),
+      safe_html(time_text(one.first_ns)), one.ratio ? ratio : safe_html(rate_text(row, one)), safe_html(memory));
 }
 
 std::string card(const OpRow& row) {
@@ -58,26 +44,26 @@ std::string card(const OpRow& row) {
       "<thead><tr><th></th><th></th><th class=\"n\">throughput</th><th class=\"n\">latency</th><th class=\"n\">first "
       "call</th><th class=\"n\">rate, ratio</th><th "
       "class=\"n\">memory</th></tr></thead>\n<tbody>{}</tbody></table></div></article>\n",
-      safe(row.text), row.device.reason.empty() ? safe(rate_text(row, row.device)) : "", limit.empty() ? "" : " · ",
-      limit, lines);
+      safe_html(row.text), row.device.reason.empty() ? safe_html(rate_text(row, row.device)) : "",
+      limit.empty() ? "" : " · ", limit, lines);
 }
 
 }  // namespace
 
 std::string ops_html(const OpsReport& report) {
-  std::string peers, peaks, notes, body, group;
+  std::string peers, peaks, body, group;
   for (const auto& [name, version] : report.peers)
     peers += fmt::format("{}{} {}", peers.empty() ? "" : ", ", name, version);
   for (const auto& [dtype, peak] : report.peaks) {
     peaks += fmt::format("<li><strong>{}</strong> {:.1f} GFLOP/s <span class=\"small\">by {} in {}</span></li>", dtype,
-                         peak.gflops, safe(peak.by), safe(peak.text));
+                         peak.gflops, safe_html(peak.by), safe_html(peak.text));
   }
   std::string together;
   for (const Summary& one : summaries_of(report)) {
     together += fmt::format(
         "<tr><th>{}</th><td class=\"n\">{}</td><td class=\"n\">{:.2f}</td><td class=\"n\">{:.2f}</td>"
         "<td class=\"small t gap\">{}</td></tr>",
-        safe(one.what), one.cases, one.mean, one.worst, safe(one.worst_case));
+        safe_html(one.what), one.cases, one.mean, one.worst, safe_html(one.worst_case));
   }
   if (!together.empty()) {
     together = fmt::format(
@@ -88,12 +74,11 @@ std::string ops_html(const OpsReport& report) {
         "</section>\n",
         together);
   }
-  for (const std::string& note : report.notes) notes += fmt::format("<p class=\"small t\">{}</p>", safe(note));
   for (const OpRow& row : report.rows) {
     if (row.group != group) {
       if (!group.empty()) body += "</section>\n";
       group = row.group;
-      body += fmt::format("<section><h2>{}</h2>\n", safe(group));
+      body += fmt::format("<section><h2>{}</h2>\n", safe_html(group));
     }
     body += card(row);
   }
@@ -113,9 +98,9 @@ std::string ops_html(const OpsReport& report) {
       "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{11}{10}"
       "<footer>Times are of this machine and this run. They are no part of a "
       "certificate.</footer>\n</main></body></html>\n",
-      safe(report.device), bp::conformance::page::style(), safe(report.description), safe(report.plugin_version),
-      safe(report.machine), report.threads, report.started, peers.empty() ? "" : " · beside " + safe(peers), notes,
-      peaks, body, together);
+      safe_html(report.device), bp::conformance::page::style(), safe_html(report.description),
+      safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started,
+      peers.empty() ? "" : " · beside " + safe_html(peers), notes_html(report), peaks, body, together);
 }
 
 }  // namespace tool

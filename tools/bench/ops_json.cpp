@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of `bench ops` for programs: tools/schemas/bench_ops.schema.json.
-#include "bench/json_figure.hpp"
 #include "bench/ops.hpp"
 
 namespace tool {
 namespace {
 
 Json performance_json(const OpRow& row, const Performance& one) {
-  Json json = Json::object({{"name", one.name}, {"measured", one.reason.empty()}, {"reason", one.reason}});
-  if (one.difference) json["difference"] = *one.difference;
-  if (!one.reason.empty()) return json;
-  json["first_ns"] = one.first_ns;
-  json["latency_ns"] = figure_json(one.latency);
-  json["throughput_ns"] = figure_json(one.throughput);
-  json["gflops"] = row.work.flops / one.throughput.median;
-  json["gigabytes_per_second"] = row.work.bytes / one.throughput.median;
-  if (one.host_bytes) json["host_peak_bytes"] = *one.host_bytes;
-  if (one.device_bytes) json["device_peak_bytes"] = *one.device_bytes;
-  if (one.ratio) json["ratio"] = figure_json(*one.ratio);
+  Json json = performance_json(one, row.work.flops);
+  if (one.reason.empty()) json["gigabytes_per_second"] = row.work.bytes / one.throughput.median;
   return json;
 }
 
 }  // namespace
 
 Json ops_json(const OpsReport& report) {
-  Json document = Session::document("backplane.bench_ops");
-  document["device"] = report.device;
-  document["description"] = report.description;
-  document["plugin_version"] = report.plugin_version;
-  document["machine"] = report.machine;
-  document["started"] = report.started;
-  document["threads"] = report.threads;
-  document["takes_threads"] = report.takes_threads;
-  document["seconds_a_case"] = report.seconds;
-  document["notes"] = Json::array();
-  for (const std::string& note : report.notes) document["notes"].push_back(note);
+  Json document = head_json(report, "backplane.bench_ops", "seconds_a_case");
   document["peers"] = Json::array();
   for (const auto& [name, version] : report.peers) {
     document["peers"].push_back(Json::object({{"name", name}, {"version", version}}));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "embedded_file.hpp"
 #include "host.hpp"
 
 namespace tool {
@@ -162,7 +163,7 @@ std::vector<BenchCase> read_shapes(const std::string& path) {
 
 std::vector<BenchCase> built_in_shapes() {
   std::vector<BenchCase> all;
-  for (const ShapeFile& file : shape_files()) {
+  for (const EmbeddedFile& file : shape_files()) {
     std::vector<BenchCase> cases = parse_shapes(file.text, std::string(file.name));
     std::move(cases.begin(), cases.end(), std::back_inserter(all));
   }

@@ -28,10 +28,4 @@ std::vector<BenchCase> built_in_shapes();
 // Whether `filter` is the beginning of `id`, or with * a pattern of it, or a word of it that is whole.
 bool matches_filter(std::string_view id, const std::string& filter);
 
-struct ShapeFile {
-  std::string_view name;
-  std::string_view text;
-};
-const std::vector<ShapeFile>& shape_files();
-
 }  // namespace tool

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that the build takes into the command (embed.py).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace tool {
+
+struct EmbeddedFile {
+  std::string_view name;  // without folder
+  std::string_view text;
+};
+
+const std::vector<EmbeddedFile>& skeleton_files();  // samples/skeleton_plugin
+const std::vector<EmbeddedFile>& shape_files();     // tools/bench/shapes
+
+}  // namespace tool
