@@ -125,6 +125,8 @@ kit::Status InstanceApi::load(const Library& library, VkInstance instance) {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
+  vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = reinterpret_cast<GetCooperativeMatrixProperties>(
+      library.get(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   return {};
 }
 

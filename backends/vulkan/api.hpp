@@ -2,11 +2,10 @@
 // The functions of Vulkan that are used, looked up when the plugin runs: nothing is linked.
 #pragma once
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan.h>
-
 #include <backplane/kit/error.hpp>
 #include <memory>
+
+#include "cooperative_api.hpp"
 
 namespace backplane::vulkan {
 
@@ -42,6 +41,8 @@ struct InstanceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
+  // Null where no device's driver has the extension.
+  GetCooperativeMatrixProperties vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   kit::Status load(const Library& library, VkInstance instance);
 };
 

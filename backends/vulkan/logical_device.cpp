@@ -55,6 +55,7 @@ kit::Status LogicalDevice::start() {
   v12.scalarBlockLayout = VK_TRUE;
   v12.timelineSemaphore = VK_TRUE;
   v12.subgroupBroadcastDynamicId = physical().lanes != 0 ? VK_TRUE : VK_FALSE;
+  CooperativeRequest matrices(physical().matrices, v12);
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   v11.storageBuffer16BitAccess = VK_TRUE;
@@ -64,11 +65,10 @@ kit::Status LogicalDevice::start() {
   auto info = chained<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features);
   info.queueCreateInfoCount = family_count_;
   info.pQueueCreateInfos = queues;
-  const char* const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
-  if (physical().import_alignment != 0) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &import;
-  }
+  std::vector<const char*> extensions = matrices.extensions;
+  if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   if (const VkResult result = api.vkCreateDevice(physical().handle, &info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
     return status_of(result, "vkCreateDevice");

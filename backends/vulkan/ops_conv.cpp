@@ -179,10 +179,9 @@ kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
 
 void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
-    const bool cpu = device.is_cpu();
-    const auto backward = std::make_shared<const ConvTranspose>(dtype, way, cpu, kTransposedWindow);
-    const auto forward = std::make_shared<const Conv>(dtype, way, cpu, kWindowOfColumns);
-    const auto weight = std::make_shared<const ConvWeight>(dtype, way, cpu, kWindowOfDepth);
+    const auto backward = std::make_shared<const ConvTranspose>(dtype, way, device, kTransposedWindow);
+    const auto forward = std::make_shared<const Conv>(dtype, way, device, kWindowOfColumns);
+    const auto weight = std::make_shared<const ConvWeight>(dtype, way, device, kWindowOfDepth);
     kernels.add(BP_OP_CONV, dtype, dtype, {.prepare = prepare, .state = forward});
     kernels.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, {.prepare = prepare, .state = backward});
     kernels.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, {.prepare = prepare, .state = backward});

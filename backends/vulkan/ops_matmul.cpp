@@ -82,10 +82,10 @@ class Linear : public Product {
 
 void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_MATMUL & kComputed, [&](uint32_t dtype) {
-    kernels.add(BP_OP_MATMUL, dtype, {.state = std::make_shared<const Matmul>(dtype, way, device.is_cpu(), 0)});
+    kernels.add(BP_OP_MATMUL, dtype, {.state = std::make_shared<const Matmul>(dtype, way, device, 0)});
   });
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
-    kernels.add(BP_OP_LINEAR, dtype, dtype, {.state = std::make_shared<const Linear>(dtype, way, device.is_cpu(), 0)});
+    kernels.add(BP_OP_LINEAR, dtype, dtype, {.state = std::make_shared<const Linear>(dtype, way, device, 0)});
   });
 }
 

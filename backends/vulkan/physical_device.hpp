@@ -2,7 +2,7 @@
 // What a physical device is and can do, read once.
 #pragma once
 
-#include "api.hpp"
+#include "cooperative.hpp"
 
 namespace backplane::vulkan {
 
@@ -12,17 +12,18 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory{};
   uint8_t uuid[16] = {};
   uint8_t driver_uuid[16] = {};
-  std::string driver;              // name and version
-  std::string missing;             // why it cannot be used; empty: it can
-  uint32_t queue_family = 0;       // with compute
-  uint32_t queue_count = 0;        // of the family
-  uint32_t copy_family = 0;        // that copies and does nothing else
-  uint32_t copy_count = 0;         // its queues; 0: there is no such family
-  uint64_t max_allocation = 0;     // bytes of one allocation and one buffer
-  uint64_t import_alignment = 0;   // of host memory that can be imported; 0: none can
-  bool timestamps = false;         // on the queue family
-  bool flushes_f32 = false;        // arithmetic on f32 may flush subnormals
-  uint32_t lanes = 0;              // of a subgroup, where compute shaders have ballots and broadcasts; else 0
+  std::string driver;             // name and version
+  std::string missing;            // why it cannot be used; empty: it can
+  uint32_t queue_family = 0;      // with compute
+  uint32_t queue_count = 0;       // of the family
+  uint32_t copy_family = 0;       // that copies and does nothing else
+  uint32_t copy_count = 0;        // its queues; 0: there is no such family
+  uint64_t max_allocation = 0;    // bytes of one allocation and one buffer
+  uint64_t import_alignment = 0;  // of host memory that can be imported; 0: none can
+  bool timestamps = false;        // on the queue family
+  bool flushes_f32 = false;       // arithmetic on f32 may flush subnormals
+  uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
+  CooperativeMatrices matrices;
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
   bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
   bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for

@@ -52,6 +52,7 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
   const VkSpecializationInfo specialization{entries.size(), entries.data(), sizeof(constants), constants.data()};
   auto info = chained<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  if (has_matrices(words)) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";

@@ -21,8 +21,8 @@ extern const std::size_t kShaderCount;
 // Null: there is none of that name.
 const Shader* find_shader(std::string_view name);
 
-// Values of constant_id 0, 1, 2, 3; what each means is the shader's own.
-using Constants = std::array<uint32_t, 4>;
+// Values of constant_id 0, 1, 2, ...; what each means is the shader's own.
+using Constants = std::array<uint32_t, 10>;
 
 class Pipelines {
  public:

@@ -11,11 +11,16 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kWayOfFewRows = 3;
-constexpr std::string_view kWays[] = {"direct", "shared", "subgroup"};
-constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;           // of the smallest subgroup
-constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
-constexpr int64_t kMostDepth = 2 * kMostSteps;                                 // products that a thread adds up
+constexpr std::pair<std::string_view, Way> kWays[] = {{"direct", Way::kDirect},
+                                                      {"shared", Way::kShared},
+                                                      {"subgroup", Way::kSubgroup},
+                                                      {"cooperative", Way::kCooperative}};
+constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3;  // pipelines of a plan
+constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;              // of the smallest subgroup
+constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;     // at most
+constexpr int64_t kMostDepth = 2 * kMostSteps;                                    // products that a thread adds up
 constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
+constexpr int64_t kPartAlign = 64;    // so that parts start where operands are aligned as they are
 constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;
 constexpr int64_t kRoom = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));  // sums of parts
 
@@ -30,7 +35,7 @@ int64_t divide(ProductParams& params, int64_t wanted) {
   if (all != 0) {
     const int64_t each = std::max(ceil_div(all, wanted), kLeastDepth);
     depth = std::min(depth, kMostDepth);
-    if (segments == 1) depth = std::min(depth, ceil_div(each, 8) * 8);
+    if (segments == 1) depth = std::min(depth, ceil_div(each, kPartAlign) * kPartAlign);
     segments = std::min({segments, std::max<int64_t>(each / depth, 1), std::max<int64_t>(kMostDepth / (depth + 4), 1)});
   }
   params.depth_part = static_cast<uint32_t>(depth);
@@ -89,19 +94,40 @@ bool takes_lanes(const PhysicalDevice& device) {
   return device.lanes >= BACKPLANE_LANES && BACKPLANE_LANE_GROUP % device.lanes == 0;
 }
 
+bool takes_matrices(const PhysicalDevice& device) {
+  return std::ranges::any_of(device.matrices.shapes, [&](const MatrixShape& each) {
+    return device.matrices.tiling(each.dtype, BACKPLANE_MATRIX_TILE).has_value();
+  });
+}
+
+// A CPU's shared memory is memory like any other: passing tiles through it only adds work.
+Way way_without_matrices(const PhysicalDevice& device) {
+  return !device.is_cpu() ? Way::kShared : takes_lanes(device) ? Way::kSubgroup : Way::kDirect;
+}
+
+Constants constants_of(uint32_t window, uint32_t activation, uint32_t out, const MatrixTiling& tiling) {
+  const MatrixShape& shape = tiling.shape;
+  return {window, activation, out, 0, shape.m, shape.n, shape.k, tiling.lanes, tiling.subgroups_m, tiling.tile};
+}
+
 }  // namespace
 
 kit::Result<Way> way_of(const PhysicalDevice& device) {
   const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");
-  // A CPU's shared memory is memory like any other: passing tiles through it only adds work.
-  if (setting == nullptr) {
-    return !device.is_cpu() ? Way::kShared : takes_lanes(device) ? Way::kSubgroup : Way::kDirect;
-  }
-  const auto* found = std::find(std::begin(kWays), std::end(kWays), setting);
+  // A CPU has no matrix hardware to gain by.
+  if (setting == nullptr)
+    return !device.is_cpu() && takes_matrices(device) ? Way::kCooperative : way_without_matrices(device);
+  const auto* found = std::ranges::find(kWays, std::string_view(setting), &std::pair<std::string_view, Way>::first);
   if (found == std::end(kWays)) {
-    return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting, "; it may be direct, shared or subgroup, or unset");
+    return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting,
+                            "; it may be direct, shared, subgroup or cooperative, or unset");
   }
-  const auto way = static_cast<Way>(found - std::begin(kWays));
+  const Way way = found->second;
+  if (way == Way::kCooperative && !takes_matrices(device)) {
+    return kit::unsupported(
+        "BACKPLANE_VULKAN_MATMUL is cooperative, and ", device.properties.deviceName,
+        " lists no matrices of f16, bf16 or i8 for subgroups (VK_KHR_cooperative_matrix); unset it");
+  }
   if (way == Way::kSubgroup && !takes_lanes(device)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is subgroup, and ", device.properties.deviceName,
                             " has no subgroups of 8, 16 or 32 lanes with ballots; unset it");
@@ -113,12 +139,25 @@ Strides::Strides(const kit::View& view) {
   for (uint32_t i = 0; i < view.rank && !is_immediate(view); ++i) bytes[i] = view.strides[i] * element_bytes(view);
 }
 
+Product::Product(uint32_t dtype, Way way, const PhysicalDevice& device, uint32_t window)
+    : dtype_(dtype), way_(way), is_cpu_(device.is_cpu()), window_(window) {
+  if (way != Way::kCooperative) return;
+  matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE);
+  large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE);
+  if (!matrices_) way_ = way_without_matrices(device);
+}
+
 std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
   const uint32_t last = activation(plan), out = plan.dtypes.second;
   const char* family = way_ == Way::kSubgroup ? "product_subgroup" : "product";
-  return {{shader_name(family, dtype_), {window_, last, out, static_cast<uint32_t>(way_)}},
-          {shader_name("product_sum", dtype_), {window_, last, out, 0}},
-          {shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}}};
+  const Kernel sum_of_parts{shader_name("product_sum", dtype_), {window_, last, out}};
+  const Kernel few_rows{shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}};
+  if (way_ != Way::kCooperative)
+    return {{shader_name(family, dtype_), {window_, last, out, static_cast<uint32_t>(way_)}}, sum_of_parts, few_rows};
+  const std::string shader = shader_name("product_cooperative", dtype_);
+  std::vector<Kernel> kernels{{shader, constants_of(window_, last, out, *matrices_)}, sum_of_parts, few_rows};
+  if (large_matrices_) kernels.push_back({shader, constants_of(window_, last, out, *large_matrices_)});
+  return kernels;
 }
 
 kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const {
@@ -138,9 +177,9 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   params.b.address = reinterpret_cast<uint64_t>(call.in(1 - a_input()).data);
   if ((params.flags & ProductParams::kBias) != 0) params.bias.address = reinterpret_cast<uint64_t>(call.in(2).data);
 
-  const int64_t sums = sums_of(params), enough = is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups;
+  const int64_t sums = sums_of(params);
   const int64_t parts =
-      divide(params, std::clamp<int64_t>(enough / groups_of(params), 1, std::max<int64_t>(kRoom / sums, 1)));
+      divide(params, std::clamp<int64_t>(enough_groups() / groups_of(params), 1, std::max<int64_t>(kRoom / sums, 1)));
   if (parts == 1 || sums <= kRoom) return enqueue_block(stream, plan, call, params, parts);
   const int64_t rows = kRoom / params.columns;  // sums of which have room
   if (rows == 0) {
@@ -157,21 +196,28 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   return status;
 }
 
-bool Product::few_rows(const ProductParams& params) const {
-  return way_ != Way::kSubgroup && params.rows <= BACKPLANE_SUMS_M;
+int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
+
+Product::Tiling Product::tiling_of(const ProductParams& params) const {
+  if (way_ == Way::kSubgroup) return {kProduct, BACKPLANE_SUMS_M, kLaneColumns};
+  if (params.rows <= BACKPLANE_SUMS_M) return {kFewRows, BACKPLANE_SUMS_M, BACKPLANE_FEW_TILE_N};
+  if (way_ != Way::kCooperative) return {kProduct, BACKPLANE_TILE_M, BACKPLANE_TILE_N};
+  constexpr int64_t kLarge = BACKPLANE_MATRIX_LARGE_TILE;
+  const int64_t large = ceil_div(params.rows, kLarge) * ceil_div(params.columns, kLarge) * params.matrices;
+  if (large_matrices_ && std::min(params.rows, params.columns) > BACKPLANE_MATRIX_TILE && large >= enough_groups())
+    return {kLargeTiles, kLarge, kLarge};
+  return {kProduct, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE};
 }
 
 int64_t Product::groups_of(const ProductParams& params) const {
-  const bool lanes = way_ == Way::kSubgroup, few = few_rows(params);
-  const int64_t rows = lanes || few ? BACKPLANE_SUMS_M : BACKPLANE_TILE_M;
-  const int64_t columns = lanes ? kLaneColumns : few ? BACKPLANE_FEW_TILE_N : BACKPLANE_TILE_N;
-  const int64_t tiles = ceil_div(params.rows, rows) * ceil_div(params.columns, columns);
-  return ceil_div(tiles * params.matrices, lanes ? kSubgroupsOfGroup : 1);
+  const Tiling tiling = tiling_of(params);
+  const int64_t tiles = ceil_div(params.rows, tiling.rows) * ceil_div(params.columns, tiling.columns);
+  return ceil_div(tiles * params.matrices, way_ == Way::kSubgroup ? kSubgroupsOfGroup : 1);
 }
 
 kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
                                    int64_t parts) const {
-  VkPipeline const pipeline = plan.pipelines[few_rows(params) ? 2 : 0];
+  VkPipeline const pipeline = plan.pipelines[tiling_of(params).pipeline];
   const int64_t sums = sums_of(params), slots = std::min({parts, std::max<int64_t>(kRoom / sums, 1), kMostSteps});
   const auto fill = [&](ProductParams& block, uint64_t address) {
     block = params;
@@ -203,8 +249,8 @@ kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::
   params.parts = static_cast<uint32_t>(slots), params.flags = flags;
   Accesses accesses = accesses_of(call);
   accesses.add({scratch.begin, scratch.end, false});
-  return stream.dispatch<ProductParams>({plan.pipelines[1], {groups_for(static_cast<uint64_t>(sums)), 1, 1}, accesses},
-                                        fill);
+  return stream.dispatch<ProductParams>(
+      {plan.pipelines[kSumOfParts], {groups_for(static_cast<uint64_t>(sums)), 1, 1}, accesses}, fill);
 }
 
 }  // namespace backplane::vulkan

@@ -6,8 +6,8 @@
 
 namespace backplane::vulkan {
 
-// How sums are made; the numbers are shaders/product.comp's.
-enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2 };
+// How sums are made; the numbers are shaders/product.comp's, which has 3 for few rows.
+enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2, kCooperative = 4 };
 
 // The way for `device`: what BACKPLANE_VULKAN_MATMUL names, else the fastest. UNSUPPORTED: it names none, or one that the
 // device lacks.
@@ -55,8 +55,8 @@ struct Strides {
 class Product : public Operator {
  public:
   // `window` and the activation as in shaders/product.glsl.
-  Product(uint32_t dtype, Way way, bool is_cpu, uint32_t window)
-      : dtype_(dtype), way_(way), is_cpu_(is_cpu), window_(window) {}
+  // Where `way` is cooperative and the device has no matrices of `dtype`, it is the next best.
+  Product(uint32_t dtype, Way way, const PhysicalDevice& device, uint32_t window);
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override;
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override;
@@ -70,15 +70,22 @@ class Product : public Operator {
   // A product whose sums of parts fit the scratch memory; they are added up behind it.
   kit::Status enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
                             int64_t parts) const;
-  bool few_rows(const ProductParams& params) const;
+  // A kernel, and the sums of a workgroup of it.
+  struct Tiling {
+    uint32_t pipeline;
+    int64_t rows, columns;
+  };
+  int64_t enough_groups() const;  // to busy the device
+  Tiling tiling_of(const ProductParams& params) const;
   int64_t groups_of(const ProductParams& params) const;  // workgroups, of one part
 
   // Convolutions read images as b.
   uint32_t a_input() const { return window_ == 0 ? 0 : 1; }
 
   const uint32_t dtype_;
-  const Way way_;
+  Way way_;
   const bool is_cpu_;
+  std::optional<MatrixTiling> matrices_, large_matrices_;
   const uint32_t window_;
 };
 

@@ -28,7 +28,7 @@ tap.check("a way that is none is refused by name", "sideways" in said and "direc
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
           for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6")] + ["numeric.linear.bf16", "numeric.conv_bwd_weight.bf16"]
 ran = 0
-for way in ("direct", "shared", "subgroup"):
+for way in ("direct", "shared", "subgroup", "cooperative"):
     said = refused(way)
     if said:
         tap.check(f"{way}: the refusal says what is lacking", "BACKPLANE_VULKAN_MATMUL" in said and "unset it" in said, said)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cooperative.hpp"
+
+#include <backplane/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "pipelines.hpp"
+#include "shaders/sizes.h"
+
+namespace {
+
+using namespace backplane::vulkan;
+
+constexpr uint32_t kSmall = BACKPLANE_MATRIX_TILE, kLarge = BACKPLANE_MATRIX_LARGE_TILE,
+                   kGroup = BACKPLANE_MATRIX_GROUP;
+
+CooperativeMatrices device(uint32_t lanes, std::vector<MatrixShape> shapes) {
+  CooperativeMatrices out;
+  out.shapes = std::move(shapes);
+  out.lanes = lanes;
+  return out;
+}
+
+// What drivers list: lanes of a subgroup, and shapes.
+const std::vector<CooperativeMatrices> kDevices = {
+    device(8, {{BP_F16, 8, 8, 8}, {BP_I8, 8, 8, 8}}),
+    device(16, {{BP_F16, 8, 16, 16}, {BP_BF16, 8, 16, 16}, {BP_I8, 8, 16, 32}}),
+    device(32, {{BP_F16, 16, 16, 16}, {BP_F16, 16, 8, 16}, {BP_F16, 16, 8, 8}, {BP_I8, 16, 16, 32}}),
+    device(64, {{BP_F16, 16, 16, 16}, {BP_BF16, 16, 16, 16}, {BP_I8, 16, 16, 16}}),
+};
+
+TEST(Cooperative, SubgroupsShareATileEvenly) {
+  for (const CooperativeMatrices& each : kDevices) {
+    for (const MatrixShape& shape : each.shapes) {
+      for (const uint32_t tile : {kSmall, kLarge}) {
+        const auto found = each.tiling(shape.dtype, tile);
+        ASSERT_TRUE(found) << each.lanes << " lanes";
+        const uint32_t subgroups = kGroup / found->lanes, n = subgroups / found->subgroups_m;
+        EXPECT_EQ(subgroups % found->subgroups_m, 0u);
+        EXPECT_EQ(tile % (found->subgroups_m * found->shape.m), 0u);
+        EXPECT_EQ(tile % (n * found->shape.n), 0u);
+        EXPECT_EQ(found->tile, tile);
+      }
+    }
+  }
+}
+
+TEST(Cooperative, TheLargestShapeIsTaken) {
+  const auto found = kDevices[2].tiling(BP_F16, kLarge);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->shape.n, 16u);
+  EXPECT_EQ(found->shape.k, 16u);
+  // 8 subgroups, of 32 x 64 or 64 x 32 sums each.
+  EXPECT_THAT(found->subgroups_m, testing::AnyOf(2u, 4u));
+}
+
+TEST(Cooperative, WhatDoesNotDivideATileIsNotTaken) {
+  EXPECT_FALSE(device(32, {{BP_F16, 48, 16, 16}}).tiling(BP_F16, kLarge));
+  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 24}}).tiling(BP_F16, kLarge));
+  EXPECT_FALSE(device(8, {{BP_F16, 32, 32, 16}}).tiling(BP_F16, kSmall));  // 32 subgroups, 4 matrices
+  EXPECT_FALSE(device(32, {{BP_F16, 16, 16, 16}}).tiling(BP_F32, kLarge));
+}
+
+TEST(Cooperative, NothingIsAskedOfADeviceWithout) {
+  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+  const CooperativeRequest none({}, v12);
+  EXPECT_TRUE(none.extensions.empty());
+  EXPECT_EQ(v12.pNext, nullptr);
+  EXPECT_EQ(v12.vulkanMemoryModel | v12.shaderFloat16 | v12.shaderInt8, VkBool32{VK_FALSE});
+}
+
+TEST(Cooperative, WhatIsListedIsAskedFor) {
+  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+  const CooperativeRequest request(kDevices[1], v12);
+  EXPECT_THAT(request.extensions,
+              testing::ElementsAre(testing::StrEq("VK_EXT_subgroup_size_control"),
+                                   testing::StrEq(kCooperativeMatrixExtension), testing::StrEq(kBfloat16Extension)));
+  std::vector<VkStructureType> chain;
+  for (auto* at = static_cast<const VkBaseInStructure*>(v12.pNext); at != nullptr; at = at->pNext)
+    chain.push_back(at->sType);
+  EXPECT_THAT(chain,
+              testing::UnorderedElementsAre(CooperativeMatrixFeatures::kType, Bfloat16Features::kType,
+                                            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT));
+  EXPECT_EQ(v12.vulkanMemoryModel & v12.shaderFloat16 & v12.shaderInt8, VkBool32{VK_TRUE});
+}
+
+// How often each opcode is in a kernel's code.
+std::map<uint32_t, int> opcodes(const Shader& shader) {
+  std::map<uint32_t, int> out;
+  for (uint32_t at = 5; at < shader.word_count; at += shader.words[at] >> 16) ++out[shader.words[at] & 0xFFFFu];
+  return out;
+}
+
+TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
+  for (const char* name : {"product_cooperative_f16", "product_cooperative_bf16", "product_cooperative_i8"}) {
+    const Shader* shader = find_shader(name);
+    ASSERT_NE(shader, nullptr) << name;
+    EXPECT_TRUE(has_matrices({shader->words, shader->word_count})) << name;
+    auto found = opcodes(*shader);
+    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and sums
+    EXPECT_GT(found[4457], 0) << name;  // loads, a store, multiplications
+    EXPECT_GT(found[4458], 0) << name;
+    EXPECT_GT(found[4459], 0) << name;
+    for (uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_EQ(found[nv], 0) << name;
+  }
+  const Shader* plain = find_shader("product_f16");
+  ASSERT_NE(plain, nullptr);
+  EXPECT_FALSE(has_matrices({plain->words, plain->word_count}));
+}
+
+}  // namespace
