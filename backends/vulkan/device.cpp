@@ -18,7 +18,9 @@ kit::Status check_span(const char* role, const Buffer& buffer, uint64_t offset, 
 
 // The kit holds every execution to what it saw when it made the plan.
 bool all_packed(const kit::Plan& plan) {
-  return std::ranges::all_of(plan.operands, [](const kit::Operand& each) { return each.dtype == 0 || each.dense; });
+  return std::ranges::all_of(plan.operands, [](const kit::Operand& each) {
+    return each.dtype == 0 || each.dense || (each.flags & BP_DESC_IMMEDIATE) != 0;
+  });
 }
 
 kit::Span span_of(bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span(); }

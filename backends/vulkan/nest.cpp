@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nest.hpp"
 
+#include <cstring>
+
 namespace backplane::vulkan {
 
 int64_t element_bytes(const kit::View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
@@ -63,8 +65,10 @@ void Nest::fill(Params& params, uint64_t params_address) const {
     // Packed kernels look at the first stride, of whatever rank.
     std::copy_n(from.strides, std::max(rank, 1u), to.strides);
     if (from.view != nullptr && is_immediate(*from.view)) {
-      params.values[k] = from.view->immediate;
-      to.address = params_address + offsetof(Params, values) + k * sizeof(uint64_t);
+      const auto bytes = static_cast<std::size_t>(element_bytes(*from.view));
+      for (std::size_t i = 0; i < 4; ++i)
+        std::memcpy(params.operand_values[k] + i * bytes, &from.view->immediate, bytes);
+      to.address = params_address + offsetof(Params, operand_values) + k * sizeof(params.operand_values[0]);
       std::fill_n(to.strides, std::max(rank, 1u), 0);
     }
   }
@@ -85,11 +89,10 @@ void add_access(Accesses& out, const kit::View& view, bool write) {
 
 void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call) {
   for (uint32_t i = 0; i < call.op->scalars; ++i) {
-    const uint32_t slot = Params::kOperands + i;
-    params.values[slot] = call.scalar_bits[i];
+    params.scalar_values[i] = call.scalar_bits[i];
     params.scalar_at[i] = call.scalar_at[i] != nullptr
                               ? reinterpret_cast<uint64_t>(call.scalar_at[i])
-                              : params_address + offsetof(Params, values) + slot * sizeof(uint64_t);
+                              : params_address + offsetof(Params, scalar_values) + i * sizeof(uint64_t);
   }
 }
 

@@ -12,7 +12,7 @@ namespace backplane::vulkan {
 // The kit's plan, whose kernel's state is the Operator, with the pipelines that were made for it.
 struct Plan {
   kit::Plan base;
-  bool packed = false;  // every operand is packed, in one order: kernels need no strides
+  bool packed = false;  // every operand is packed, in one order, or an immediate: kernels need no strides
   std::array<VkPipeline, 4> pipelines{};
 };
 

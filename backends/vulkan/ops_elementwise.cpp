@@ -6,10 +6,10 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kFour = 4;  // elements of a thread; see shaders/by_four.glsl
+constexpr int64_t kFour = 4;  // elements of a thread; see shaders/by_four.glsl
 // What a workgroup then takes: on a CPU more, so that what a thread does once counts less; but no more than its caches hold,
 // since its threads go over the same part one after the other.
-constexpr uint32_t kPart = kFour * kGroup, kCpuPart = 8 * kPart;
+constexpr uint32_t kPart = 4 * kGroup, kCpuPart = 8 * kPart;
 
 // out, then the inputs, over the output's shape.
 Nest nest_of_call(const kit::Call& call) {
@@ -25,25 +25,57 @@ Nest nest_of_call(const kit::Call& call) {
   }
 }
 
+// How kernels find elements: PACKED of the shaders.
+enum Layout : uint32_t { kAny = 0, kLine = 1, kRows = 2 };
+
+// Whether four elements of `operand` lie at once wherever a row of them begins.
+bool by_four(const Nest& nest, const NestOperand& operand) {
+  if (is_immediate(*operand.view)) return true;
+  const int64_t bytes = element_bytes(*operand.view), row = nest.rank == 2 ? operand.strides[0] : 0;
+  const auto alignment = static_cast<uint64_t>(std::min<int64_t>(kFour * bytes, 16));
+  return operand.strides[nest.rank - 1] == bytes && (operand.address | static_cast<uint64_t>(row)) % alignment == 0;
+}
+
+// Which input of two repeats along rows; 0: none does; negative: rows are not moved by four.
+int repeated_input(const Nest& nest) {
+  if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % kFour != 0) return -1;
+  int repeated = 0;
+  for (uint32_t k = 0; k < nest.operands; ++k) {
+    if (by_four(nest, nest.operand[k])) continue;
+    if (k == 0 || nest.operands != 3 || repeated != 0 || nest.operand[k].strides[nest.rank - 1] != 0) return -1;
+    repeated = static_cast<int>(k);
+  }
+  return repeated;
+}
+
+bool line_by_four(const Nest& nest) {
+  const std::span operands(nest.operand, nest.operands);
+  return nest.rank == 1 && std::ranges::all_of(operands, [&](const auto& each) { return by_four(nest, each); });
+}
+
 class Elementwise : public Operator {
  public:
   Elementwise(std::string shader, uint32_t what, uint32_t part)
       : shader_(std::move(shader)), what_(what), part_(part) {}
 
+  // First the one that takes any strides.
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
     const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
     const uint32_t variant =
         plan.op->id == BP_OP_GELU ? plan.attributes.as<bp_gelu_attributes>().approximation : uint32_t{0};
-    return {{shader_, {packed ? 1u : 0u, what, variant, 0}}};
+    std::vector<Kernel> out{{shader_, {kAny, what, variant, 0}}};
+    const uint32_t repeats = packed || plan.op->inputs_max != 2 ? 0 : 2;
+    for (uint32_t mode = 0; mode <= repeats; ++mode)
+      out.push_back({shader_, {packed ? kLine : kRows, what, variant, mode}});
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     Nest nest = nest_of_call(call);
     nest.merge();
-    // As BY_FOUR of the shaders.
-    const bool by_four =
-        plan.packed || ((nest.rank == 1 || nest.rank == 2) && nest.shape[nest.rank - 1] % int64_t{kFour} == 0);
-    return launch_elementwise(stream, plan.pipelines[0], nest, call, kNothingMore, by_four ? part_ : kGroup);
+    const int repeated = plan.packed ? (line_by_four(nest) ? 0 : -1) : repeated_input(nest);
+    return launch_elementwise(stream, plan.pipelines[static_cast<uint32_t>(1 + repeated)], nest, call, kNothingMore,
+                              repeated >= 0 ? part_ : kGroup);
   }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <backplane/tensor.h>
 
+#include <cstddef>
+
 #include "shaders/sizes.h"
 
 namespace backplane::vulkan {
@@ -20,9 +22,11 @@ struct Params {
   uint32_t rank;                // of shape
   uint32_t shape[BP_MAX_RANK];  // what `count` is decomposed by, row-major
   ParamsOperand operands[kOperands];
-  uint64_t scalar_at[kScalars];           // addresses: `values` below, or memory of the caller
-  int64_t extra[kExtras];                 // the kernel's own
-  uint64_t values[kOperands + kScalars];  // immediates of operands, then of scalars; addressed, never named
+  uint64_t scalar_at[kScalars];  // addresses: `values` below, or memory of the caller
+  int64_t extra[kExtras];        // the kernel's own
+  // Immediates; addressed, never named. Of an operand its value four times: what takes four elements at once finds them.
+  alignas(16) std::byte operand_values[kOperands][4 * sizeof(uint64_t)];
+  uint64_t scalar_values[kScalars];
 };
 static_assert(sizeof(Params) == BACKPLANE_PARAMS_BYTES);
 

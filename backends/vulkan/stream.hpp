@@ -97,7 +97,7 @@ class Stream {
     std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes
   };
   static constexpr uint32_t kBatches = 8;
-  static constexpr uint32_t kParamsBytes = 64 * 1024;
+  static constexpr uint32_t kParamsBytes = 80 * 1024;
   static constexpr uint32_t kMostWork = 112;  // commands of a batch
   static constexpr uint32_t kIdleCheck = 16;  // after so many commands an idle device is given the batch
 

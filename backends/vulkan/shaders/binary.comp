@@ -87,22 +87,24 @@ BITS apply(BITS x, BITS y) {
 }
 #endif
 
+void by_four() {
+  Fours fours = fours_of_thread();
+  Walk to = walk_of(0u, fours), a = walk_of(1u, fours), b = walk_of(2u, fours);
+  while (any_left(fours)) {
+    const BITS4 x = MODE == 1 ? BITS4(load_bits(a.at)) : load_four(a.at);
+    const BITS4 y = MODE == 2 ? BITS4(load_bits(b.at)) : load_four(b.at);
+    store_four(to.at, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
+    go_on(fours);
+    go_on(to, fours);
+    go_on(a, fours);
+    go_on(b, fours);
+  }
+  FOR_THE_REST(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i)), load_bits(address_of(2u, i))));
+}
+
 void main() {
-  if (BY_FOUR) {
-    const Rows to = rows_of(0, BYTES), a = rows_of(1, BYTES), b = rows_of(2, BYTES);
-    const uint count = params.count, extent = ROW_EXTENT;
-    FOR_EACH_FOUR(first, count) {
-      if (count - first >= FOUR) {
-        const Place place = place_of(first, extent);
-        const BITS4 x = take_four(a, place), y = take_four(b, place);
-        put_four(to, place, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
-      } else {
-        for (uint i = first; i < count; ++i) {
-          const Place place = place_of(i, extent);
-          store_bits(address_of(to, place), apply(load_bits(address_of(a, place)), load_bits(address_of(b, place))));
-        }
-      }
-    }
+  if (PACKED != 0) {
+    by_four();
     return;
   }
   FOR_EACH(index) {

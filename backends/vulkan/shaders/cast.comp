@@ -180,39 +180,34 @@ void put(uint64_t to, BITS x) {
   else store8(to, small);
 }
 
-PUT_FOUR(put_four8, uvec4, store_four8, store8)
-PUT_FOUR(put_four16, uvec4, store_four16, store16)
-PUT_FOUR(put_four32, uvec4, store_four32, store32)
-PUT_FOUR(put_four64, u64vec4, store_four64, store64)
-
-void convert_four(Rows to, Place place, BITS4 x) {
+void put_four(uint64_t to, BITS4 x) {
   uvec4 small;
   u64vec4 wide;
   convert(x.x, small.x, wide.x);
   convert(x.y, small.y, wide.y);
   convert(x.z, small.z, wide.z);
   convert(x.w, small.w, wide.w);
-  if (OUT_BYTES == 8) put_four64(to, place, wide);
-  else if (OUT_BYTES == 4) put_four32(to, place, small);
-  else if (OUT_BYTES == 2) put_four16(to, place, small);
-  else put_four8(to, place, small);
+  if (OUT_BYTES == 8) store_four64(to, wide);
+  else if (OUT_BYTES == 4) store_four32(to, small);
+  else if (OUT_BYTES == 2) store_four16(to, small);
+  else store_four8(to, small);
+}
+
+void by_four() {
+  Fours fours = fours_of_thread();
+  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
+  while (any_left(fours)) {
+    put_four(to.at, load_four(from.at));
+    go_on(fours);
+    go_on(to, fours);
+    go_on(from, fours);
+  }
+  FOR_THE_REST(i) put(address_of(0u, i), load_bits(address_of(1u, i)));
 }
 
 void main() {
-  if (BY_FOUR) {
-    const Rows to = rows_of(0, OUT_BYTES), from = rows_of(1, BYTES);
-    const uint count = params.count, extent = ROW_EXTENT;
-    FOR_EACH_FOUR(first, count) {
-      if (count - first >= FOUR) {
-        const Place place = place_of(first, extent);
-        convert_four(to, place, take_four(from, place));
-      } else {
-        for (uint i = first; i < count; ++i) {
-          const Place place = place_of(i, extent);
-          put(address_of(to, place), load_bits(address_of(from, place)));
-        }
-      }
-    }
+  if (PACKED != 0) {
+    by_four();
     return;
   }
   FOR_EACH(index) {

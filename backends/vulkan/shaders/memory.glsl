@@ -13,7 +13,7 @@
 #endif
 layout(local_size_x = GROUP) in;
 
-// 1: operands are packed in one order, and only strides[0] is looked at.
+// 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see by_four.glsl.
 layout(constant_id = 0) const uint PACKED = 0;
 // What is computed; the shader's own.
 layout(constant_id = 1) const uint OP = 0;

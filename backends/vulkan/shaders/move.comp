@@ -44,43 +44,37 @@
 #endif
 #include "by_four.glsl"
 
-TAKE_FOUR(take_four8, uvec4, load_four8, load8)
-
 // Copy, fill and select, four at once.
-void move_by_four() {
+void by_four() {
   const uint64_t scalar = params.scalar_at[0];
-  const Rows to = rows_of(0, BYTES), a = rows_of(OP == 2 ? 2 : 1, BYTES), b = rows_of(3, BYTES), condition = rows_of(1, 1u);
-  const uint count = params.count, extent = ROW_EXTENT;
-  FOR_EACH_FOUR(first, count) {
-    if (count - first >= FOUR) {
-      const Place place = place_of(first, extent);
-      BITS4 x;
-      if (OP == 1) {
-        x = BITS4(load_bits(scalar));
-      } else {
-        x = take_four(a, place);
-      }
-      if (OP == 2) {
-        const uvec4 which = take_four8(condition, place);
-        const BITS4 y = take_four(b, place);
-        x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
-      }
-      put_four(to, place, x);
-    } else {
-      for (uint i = first; i < count; ++i) {
-        const Place place = place_of(i, extent);
-        uint64_t from = scalar;
-        if (OP == 0) from = address_of(a, place);
-        if (OP == 2) from = load8(address_of(condition, place)) != 0u ? address_of(a, place) : address_of(b, place);
-        MOVE(address_of(to, place), from);
-      }
+  Fours fours = fours_of_thread();
+  Walk to = walk_of(0u, fours), condition = walk_of(1u, fours);
+  Walk a = walk_of(OP == 2 ? 2u : 1u, fours), b = walk_of(3u, fours);
+  while (any_left(fours)) {
+    BITS4 x = OP == 1 ? BITS4(load_bits(scalar)) : load_four(a.at);
+    if (OP == 2) {
+      const uvec4 which = load_four8(condition.at);
+      const BITS4 y = load_four(b.at);
+      x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
     }
+    store_four(to.at, x);
+    go_on(fours);
+    go_on(to, fours);
+    go_on(condition, fours);
+    go_on(a, fours);
+    go_on(b, fours);
+  }
+  FOR_THE_REST(i) {
+    uint64_t from = scalar;
+    if (OP == 0) from = address_of(1u, i);
+    if (OP == 2) from = load8(address_of(1u, i)) != 0u ? address_of(2u, i) : address_of(3u, i);
+    MOVE(address_of(0u, i), from);
   }
 }
 
 void main() {
-  if (OP != 3 && BY_FOUR) {
-    move_by_four();
+  if (PACKED != 0) {
+    by_four();
     return;
   }
   FOR_EACH(index) {

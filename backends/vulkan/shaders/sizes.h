@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that the host's C++ and the kernels' GLSL must agree on. */
 #define BACKPLANE_GROUP 128        /* threads of a workgroup: the least that Vulkan guarantees */
-#define BACKPLANE_PARAMS_BYTES 568 /* of the parameters that most kernels have (params.glsl) */
+#define BACKPLANE_PARAMS_BYTES 672 /* of the parameters that most kernels have (params.glsl) */
 #define BACKPLANE_ROPE_TABLE 128   /* frequencies of a dispatch of rope */
 #define BACKPLANE_QUANTIZED 4      /* packed elements that a thread quantizes */
 #define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */

@@ -49,22 +49,22 @@ BITS apply(BITS x) {
 }
 #endif
 
+void by_four() {
+  Fours fours = fours_of_thread();
+  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
+  while (any_left(fours)) {
+    const BITS4 x = load_four(from.at);
+    store_four(to.at, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
+    go_on(fours);
+    go_on(to, fours);
+    go_on(from, fours);
+  }
+  FOR_THE_REST(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i))));
+}
+
 void main() {
-  if (BY_FOUR) {
-    const Rows to = rows_of(0, BYTES), from = rows_of(1, BYTES);
-    const uint count = params.count, extent = ROW_EXTENT;
-    FOR_EACH_FOUR(first, count) {
-      if (count - first >= FOUR) {
-        const Place place = place_of(first, extent);
-        const BITS4 x = take_four(from, place);
-        put_four(to, place, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
-      } else {
-        for (uint i = first; i < count; ++i) {
-          const Place place = place_of(i, extent);
-          store_bits(address_of(to, place), apply(load_bits(address_of(from, place))));
-        }
-      }
-    }
+  if (PACKED != 0) {
+    by_four();
     return;
   }
   FOR_EACH(index) {

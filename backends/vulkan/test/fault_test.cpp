@@ -244,10 +244,10 @@ TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
       EXPECT_EQ(living, before);
     }
     before = living;
-    EXPECT_THAT(living,
-                testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
-                                              Pair("vkCreatePipelineCache", 1), Pair("vkCreateComputePipelines", 1),
-                                              Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
+    EXPECT_THAT(living, testing::UnorderedElementsAre(Pair("vkCreateDevice", 1), Pair("vkCreatePipelineLayout", 1),
+                                                      Pair("vkCreatePipelineCache", 1),
+                                                      Pair("vkCreateComputePipelines", 2),  // of an addition
+                                                      Pair("vkCreateSemaphore", 1), Pair("vkCreateQueryPool", 2)));
   }
 }
 

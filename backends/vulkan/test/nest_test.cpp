@@ -58,14 +58,17 @@ TEST(Nest, PartsCoverEveryElementInOrder) {
 TEST(Nest, ImmediatesAreAddressedInTheParameters) {
   const View out = view_of({8}, {1});
   View in = view_of({8}, {0});
-  in.immediate = 0x40400000;
+  in.dtype = BP_F16;
+  in.immediate = 0x4200;
   in.data = reinterpret_cast<std::byte*>(&in.immediate);
   Params params{};
   Nest::of({&out, &in}).fill(params, 0x9000);
   EXPECT_EQ(params.operands[0].address, 0x1000u);
-  EXPECT_EQ(params.operands[1].address, 0x9000u + offsetof(Params, values) + sizeof(uint64_t));
+  EXPECT_EQ(params.operands[1].address, 0x9000u + offsetof(Params, operand_values) + 4 * sizeof(uint64_t));
   EXPECT_EQ(params.operands[1].strides[0], 0);
-  EXPECT_EQ(params.values[1], 0x40400000u);
+  uint64_t four = 0;
+  std::memcpy(&four, params.operand_values[1], sizeof(four));
+  EXPECT_EQ(four, 0x4200420042004200u);
 }
 
 TEST(Nest, AccessesReachFromTheFirstByteToBehindTheLast) {
