@@ -110,7 +110,7 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
 
 namespace {
 
-// How many looks this thread is in: what they call (a buffer's release, the framework's allocator) may need memory itself.
+// How many looks this thread is in: what they call of the plugin may come back for memory itself.
 constinit thread_local uint32_t looking = 0;
 
 }  // namespace
@@ -183,16 +183,26 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  Taken taken(*this, waiting);
-  while (Block* block = taken.list.pop()) {
-    if (block->user || block->any_stream) collect_uses(*block);
-    if (drop_passed(*block)) {
-      put_back(*block);
-      pending.fetch_sub(1, std::memory_order_relaxed);
-    } else {
-      const std::lock_guard guard(lock);
-      waiting.push(block);
+  // Their owners are told once the look is over: what an owner does may wait for a thread that waits for looks.
+  BlockList owned;
+  {
+    Taken taken(*this, waiting);
+    while (Block* block = taken.list.pop()) {
+      if (block->user || block->any_stream) collect_uses(*block);
+      if (!drop_passed(*block)) {
+        const std::lock_guard guard(lock);
+        waiting.push(block);
+      } else if (block->source == Block::Source::imported || block->source == Block::Source::custom) {
+        owned.push(block);
+      } else {
+        put_back(*block);
+        pending.fetch_sub(1, std::memory_order_relaxed);
+      }
     }
+  }
+  while (Block* block = owned.pop()) {
+    put_back(*block);
+    pending.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -439,6 +440,44 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   ASSERT_TRUE(second.joinable());
   second.join();
   EXPECT_EQ(answer.get(), BP_OK);
+}
+
+// One thread is in the release of imported memory, which takes a lock of the framework's that an allocation is made under. (One that
+// waits for the other waits for ever, and the runner ends the test.)
+TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
+  FakeOptions options;
+  options.limit = 8 * mib;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* a = create(6 * mib, one);
+  struct Framework {
+    std::recursive_mutex mutex;
+    std::promise<void> entered;
+    static void release(void* context) {
+      auto& self = *static_cast<Framework*>(context);
+      self.entered.set_value();
+      const std::lock_guard lock(self.mutex);
+    }
+  } framework;
+  alignas(256) static char memory[1024];
+  bph_buffer* imported = nullptr;
+  ASSERT_WORKS(
+      bph_buffer_import_host(device, memory, sizeof(memory), Framework::release, &framework, &imported, error));
+  fake->hold();
+  use(imported, one);
+  bph_buffer_release(imported);
+  std::thread other;
+  {
+    const std::lock_guard lock(framework.mutex);
+    other = std::thread([&] { EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK); });
+    framework.entered.get_future().wait();
+    const bph_buffer_desc desc = desc_of(7 * mib);
+    bph_buffer* made = nullptr;
+    EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  }
+  other.join();
+  bph_buffer_release(a);
+  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
