@@ -15,6 +15,13 @@ class Object {
   Object& operator=(const Object&) = delete;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  // For who knows of the object without a reference: false once the last one is gone, and its end has begun.
+  bool try_retain() noexcept {
+    uint32_t count = references_.load(std::memory_order_relaxed);
+    while (count != 0 && !references_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {
+    }
+    return count != 0;
+  }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }

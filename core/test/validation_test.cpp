@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "layer_fixture.hpp"
+#include "ref.hpp"
 
 namespace {
 
@@ -70,6 +71,34 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   EXPECT_THAT(caller.log, testing::ElementsAre(testing::HasSubstr("buffer_destroy")));
   EXPECT_EQ(caller.status, BP_OK);
   EXPECT_THAT(later.log, testing::IsEmpty());
+  other->shutdown(other);
+}
+
+// Another thread may let go of the plugin meanwhile: here the log does.
+TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
+  open();
+  struct Keeper final : bp::Object {
+    std::vector<std::string> log;
+    bool ended = false, ended_while_told = false;
+    void dispose() noexcept override { ended = true; }
+  } keeper;
+  Puppet later;
+  later.host.context = &keeper;
+  later.host.log = [](void* context, int32_t, const char* message) {
+    auto& self = *static_cast<Keeper*>(context);
+    self.log.emplace_back(message);
+    if (self.log.size() == 1) self.release();
+    self.ended_while_told = self.ended;
+  };
+  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host, &keeper);
+  auto* const foreign = reinterpret_cast<bp_device*>(&later);
+  api->close(foreign);  // of no known device: the latest plugin is told
+  EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
+  EXPECT_TRUE(keeper.ended);
+  EXPECT_FALSE(keeper.ended_while_told);
+  // One whose end has begun is not told any more.
+  logged(rule::device_handle, [&] { api->close(foreign); });
+  EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);
 }
 

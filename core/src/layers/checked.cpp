@@ -18,8 +18,8 @@ CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t
       name(fmt::format("{}:{}", plugin.name, index)),
       ledger((about.capabilities & BP_CAP_SYNCHRONOUS) != 0) {}
 
-CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given)
-    : WrappedPlugin(wrapped, given), name(wrapped->name != nullptr ? wrapped->name : "plugin") {}
+CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by)
+    : WrappedPlugin(wrapped, given), keeper(kept_by), name(wrapped->name != nullptr ? wrapped->name : "plugin") {}
 
 // The lock is held across fork, so that the child finds the map whole.
 LiveDevices::LiveDevices() {
@@ -63,13 +63,18 @@ void LiveDevices::remove(const CheckedPlugin* plugin) {
 
 void LiveDevices::log(const bp_device* device, const char* message) {
   const CheckedPlugin* told = nullptr;
+  Ref<Object> kept;
+  // One that is ending is past being told, and leaves the list only after this.
+  const auto keep = [&](const CheckedPlugin& plugin) {
+    if (plugin.keeper != nullptr && !plugin.keeper->try_retain()) return false;
+    kept = Ref<Object>(adopt, plugin.keeper);
+    told = &plugin;
+    return true;
+  };
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = devices_.find(device); found != devices_.end()) {
-      told = &found->second->owner;
-    } else if (!plugins_.empty()) {
-      told = plugins_.back();
-    }
+    if (const auto found = devices_.find(device); found != devices_.end()) (void)keep(found->second->owner);
+    for (auto each = plugins_.rbegin(); told == nullptr && each != plugins_.rend(); ++each) (void)keep(**each);
   }
   if (told == nullptr) {
     std::fprintf(stderr, "backplane: error: %s\n", message);

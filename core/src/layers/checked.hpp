@@ -16,6 +16,7 @@
 
 #include "layers/ledger.hpp"
 #include "layers/wrap.hpp"
+#include "ref.hpp"
 
 namespace bp::layers {
 
@@ -105,7 +106,8 @@ struct CheckedDevice : WrappedDevice {
 };
 
 struct CheckedPlugin : WrappedPlugin {
-  CheckedPlugin(const bp_plugin* wrapped, const bp_host* given);
+  CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
+  Object* const keeper;  // null: nothing ends it while a call runs
   const std::string name;
   const pid_t process = getpid();
   std::atomic<uint32_t> devices{0};  // open
@@ -118,7 +120,8 @@ class LiveDevices {
   // Null if the handle is none of them.
   std::shared_ptr<CheckedDevice> find(const bp_device* device);
   void remove(const bp_device* device);
-  // To the log of the device's registry; of what is no known device, to that of the latest plugin. No lock is held then.
+  // To the log of the device's registry; of what is no known device, to that of the latest plugin. No lock is held
+  // then, and the plugin does not end.
   void log(const bp_device* device, const char* message);
   void add(const CheckedPlugin* plugin);
   void remove(const CheckedPlugin* plugin);

@@ -7,15 +7,20 @@
 
 #include <memory>
 
+namespace bp {
+class Object;
+}
+
 namespace bp::layers {
 
 struct FaultPlan;
 class TraceFile;
 
 // `inner` with every call checked: rules.def. A caller's fault is answered INVALID_ARGUMENT and not passed on, a plugin's fault
-// INTERNAL; both name the rule. What cannot answer is logged. `host` gets the lines and outlives the layer. Throws bad_alloc;
-// then `inner` is as it was.
-const bp_plugin* validation(const bp_plugin* inner, const bp_host* host);
+// INTERNAL; both name the rule. What cannot answer is logged. `host` gets the lines and outlives the layer: `keeper`, if it is not null, is
+// what ends both, and is kept while a line is told that came from another of the layer's plugins. Throws bad_alloc; then `inner` is as
+// it was.
+const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper = nullptr);
 
 // `inner` with what the plan says going wrong. Throws bad_alloc.
 const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan);

@@ -14,7 +14,7 @@ namespace bp {
 
 namespace {
 
-void splice_validation(Plugin& plugin) { plugin.wrap(layers::validation(plugin.instance, &plugin.host)); }
+void splice_validation(Plugin& plugin) { plugin.wrap(layers::validation(plugin.instance, &plugin.host, &plugin)); }
 
 void splice_fault(Plugin& plugin) {
   plugin.wrap(layers::fault(plugin.instance, &plugin.host, plugin.registry->faults()));

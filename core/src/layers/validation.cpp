@@ -180,8 +180,8 @@ void shutdown(const bp_plugin* plugin) {
 
 }  // namespace
 
-const bp_plugin* validation(const bp_plugin* inner, const bp_host* host) {
-  auto made = std::make_unique<CheckedPlugin>(inner, host);
+const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper) {
+  auto made = std::make_unique<CheckedPlugin>(inner, host, keeper);
   bp_plugin& table = made->table;
   table.device_count = device_count;
   table.device_info = device_info;

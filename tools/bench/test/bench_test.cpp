@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -334,16 +337,32 @@ TEST(Contestants, ACopyOnThreadsEnds) {
   EXPECT_GT(copy.time(5, false), 0);
 }
 
-// Stacks beyond what a process can address, so that the first thread is refused.
-TEST(Contestants, ACopyThatGetsNoThreadsSaysSo) {
-  pthread_attr_t before, vast;
+// The process' own bytes of addresses, as RLIMIT_AS counts them.
+rlim_t address_space() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Room for the stack of one thread or of none: those that were begun wait for others that never come, and must end all the same.
+TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
+  constexpr size_t kStack = size_t{1} << 30;
+  pthread_attr_t before, large;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  pthread_attr_init(&vast);
-  ASSERT_EQ(pthread_attr_setstacksize(&vast, size_t{1} << 62), 0);
-  ASSERT_EQ(pthread_setattr_default_np(&vast), 0);
-  EXPECT_THROW(tool::MemcpyContestant(3 << 20, 3), std::system_error);
+  pthread_attr_init(&large);
+  ASSERT_EQ(pthread_attr_setstacksize(&large, kStack), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&large), 0);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &limit), 0);
+  for (const size_t begun : {0, 1}) {
+    const rlimit room{address_space() + begun * kStack + kStack / 2, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &room), 0);
+    EXPECT_THROW(tool::MemcpyContestant(3 << 20, 3), std::system_error);
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  }
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
-  pthread_attr_destroy(&vast);
+  pthread_attr_destroy(&large);
   pthread_attr_destroy(&before);
 }
 
