@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions forward and backward, as products whose columns or depth are windows of an image, which is never unfolded in
 // memory. shaders/product.glsl says how b is found.
+#include <numeric>
+
 #include "product.hpp"
 
 namespace backplane::vulkan {
@@ -8,7 +10,7 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; those that are not there have extent 1
-constexpr uint32_t kWindowOfColumns = 1, kWindowOfDepth = 2, kTransposedWindow = 3;
+constexpr uint32_t kWindow = 1, kTransposedWindow = 2;
 
 // Spatial dimension `d` of the shader as one of `view`, whose first are batch and channel; 0: it is not there.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
@@ -44,15 +46,14 @@ class Convolution : public Product {
   uint32_t activation(const kit::Plan& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
-  // Columns are all places of `y`, k its channels' terms, segments the elements of the kernel.
+  // Columns are all places of `y`, k runs over channels, segments are the elements of the kernel.
   static void describe_places(const kit::Call& call, ProductParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const kit::View &x = call.in(0), &w = call.in(1), &y = call.out();
     const Strides to(y), from(x), weight(w);
     params.column_shape[0] = params.columns = static_cast<uint32_t>(y.shape[0]);
     params.out_columns[0] = to[0];
-    params.column_step[0] = params.divisor[0] = 1, params.segment_shape[0] = 1;
-    params.extent[0] = static_cast<int32_t>(x.shape[0]);
+    params.column_step[0] = 1, params.segment_shape[0] = 1;
     params.image[0] = from[0];
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
@@ -84,17 +85,40 @@ class Conv : public Convolution {
     params.a_row = w[0], params.a_depth = w[1];
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
-      params.divisor[d] = 1;
       params.column_step[d] = step_of(attributes.stride, axis, params.column_shape[d]);
       params.segment_step[d] = step_of(attributes.dilation, axis, params.segment_shape[d]);
       params.offset[d] = -padding_of(attributes, axis);
     }
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_row * params.rows,
                     params.b_depth * params.depth, params);
+    if (params.segment_shape[kSpatial] > params.depth) run_along(params);
+  }
+  // Of few channels and wide kernels k runs along the image, segments over channels and the rest of the kernel.
+  static void run_along(ProductParams& params) {
+    constexpr uint32_t d = kSpatial;
+    params.flags |= ProductParams::kAlong;
+    params.segments = params.segments / params.segment_shape[d] * params.depth;
+    params.segment_shape[0] = params.depth;
+    params.a_segments[0] = params.a_depth, params.b_segment = params.b_depth;
+    params.depth = params.segment_shape[d], params.depth_step = params.segment_step[d];
+    params.a_depth = params.a_segments[d], params.b_depth = params.image[d] * params.depth_step;
+    params.segment_shape[d] = 1;
   }
 };
 
-// conv_transpose, which is conv's gradient by its input: a place of y is met by the elements of x whose window covers it.
+// x with a * x = 1 modulo m, which have no common factor. Euclid's algorithm.
+int32_t inverse_modulo(int64_t a, int64_t m) {
+  int64_t x = 0, next = 1, rest = m, divisor = a % m;
+  while (divisor != 0) {
+    const int64_t quotient = rest / divisor;
+    rest = std::exchange(divisor, rest - quotient * divisor);
+    x = std::exchange(next, x - quotient * next);
+  }
+  return static_cast<int32_t>((x % m + m) % m);
+}
+
+// conv_transpose, which is conv's gradient by its input: a place of y is met by the elements of x whose window covers it. Places
+// that are a stride apart meet the same elements of the kernel: they are the columns of a matrix of their own.
 class ConvTranspose : public Convolution {
  public:
   using Convolution::Convolution;
@@ -104,18 +128,35 @@ class ConvTranspose : public Convolution {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const Strides w(call.in(1));
     describe_places(call, params);
+    const Strides to(call.out());
     params.rows = static_cast<uint32_t>(call.in(1).shape[1]);
     params.depth = static_cast<uint32_t>(call.in(1).shape[0]) / attributes.groups;
     params.a_row = w[1], params.a_depth = w[0];
-    for (uint32_t d = 1; d <= kSpatial; ++d) {
-      const uint32_t axis = axis_of(d, attributes.spatial_rank);
-      params.column_step[d] = 1;
-      params.divisor[d] = step_of(attributes.stride, axis, static_cast<uint32_t>(params.extent[d]));
-      params.segment_step[d] = -step_of(attributes.dilation, axis, params.segment_shape[d]);
-      params.offset[d] = padding_of(attributes, axis);
-    }
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_depth * params.depth,
                     params.b_depth * params.depth, params);
+    params.matrix_rank = 1 + kSpatial;  // and phases
+    for (uint32_t d = 1; d <= kSpatial; ++d) {
+      const uint32_t axis = axis_of(d, attributes.spatial_rank);
+      const auto kernel = static_cast<int32_t>(params.segment_shape[d]);
+      const auto places = static_cast<int32_t>(params.column_shape[d]);
+      const int32_t stride = step_of(attributes.stride, axis, static_cast<uint32_t>(params.extent[d]));
+      const int32_t dilation = step_of(attributes.dilation, axis, params.segment_shape[d]);
+      const int32_t common = std::gcd(stride, dilation), period = stride / common;
+      params.stride[d] = stride, params.gcd[d] = common, params.period[d] = period;
+      params.inverse[d] = inverse_modulo(dilation / common, period);
+      params.kernel[d] = kernel, params.places[d] = places;
+      params.column_step[d] = 1, params.segment_step[d] = -dilation / common;
+      params.offset[d] = padding_of(attributes, axis);
+      params.matrix_shape[d] = static_cast<uint32_t>(std::min(stride, places));
+      params.matrices *= params.matrix_shape[d];
+      params.to.strides[d] = stride_of(to, axis), params.out_columns[d] = params.to.strides[d] * stride;
+      params.column_shape[d] = static_cast<uint32_t>((places + int64_t{stride} - 1) / stride);
+      params.segment_shape[d] = static_cast<uint32_t>((kernel + int64_t{period} - 1) / period);
+    }
+    const auto product = [](const uint32_t(&shape)[4]) {
+      return std::accumulate(shape, shape + 4, uint32_t{1}, std::multiplies<>());
+    };
+    params.columns = product(params.column_shape), params.segments = product(params.segment_shape);
   }
 };
 
@@ -134,8 +175,8 @@ class ConvWeight : public Convolution {
     params.column_shape[0] = params.columns = static_cast<uint32_t>(dw.shape[1]);
     params.segment_shape[0] = params.segments = static_cast<uint32_t>(x.shape[0]);
     params.out_columns[0] = to[1];
-    params.column_step[0] = params.divisor[0] = 1;
-    params.extent[0] = static_cast<int32_t>(dw.shape[1]);
+    params.column_step[0] = 1;
+    params.flags |= ProductParams::kAlong;
     params.image[0] = image[1], params.b_segment = image[0], params.a_segments[0] = gradient[0];
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
@@ -147,12 +188,11 @@ class ConvWeight : public Convolution {
       params.column_step[d] = step_of(attributes.dilation, axis, params.column_shape[d]);
       params.offset[d] = -padding_of(attributes, axis);
       if (d == kSpatial) {
-        params.divisor[d] = stride;
+        params.depth_step = stride;
         params.segment_shape[d] = 1;
         params.depth = places;
         params.a_depth = stride_of(gradient, axis), params.b_depth = params.image[d] * stride;
       } else {
-        params.divisor[d] = 1;
         params.segment_step[d] = stride;
         params.segment_shape[d] = places, params.segments *= places;
         params.a_segments[d] = stride_of(gradient, axis);
@@ -180,8 +220,8 @@ kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
 void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
     const auto backward = std::make_shared<const ConvTranspose>(dtype, way, device, kTransposedWindow);
-    const auto forward = std::make_shared<const Conv>(dtype, way, device, kWindowOfColumns);
-    const auto weight = std::make_shared<const ConvWeight>(dtype, way, device, kWindowOfDepth);
+    const auto forward = std::make_shared<const Conv>(dtype, way, device, kWindow);
+    const auto weight = std::make_shared<const ConvWeight>(dtype, way, device, kWindow);
     kernels.add(BP_OP_CONV, dtype, dtype, {.prepare = prepare, .state = forward});
     kernels.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, {.prepare = prepare, .state = backward});
     kernels.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, {.prepare = prepare, .state = backward});

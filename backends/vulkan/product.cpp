@@ -68,6 +68,7 @@ ProductParams block_of(const ProductParams& params, int64_t matrix, int64_t firs
   block.a.address = moved(params.a, params.a_row);
   block.b.address = moved(params.b, 0);
   block.bias.address = moved(params.bias, params.bias_row);
+  block.first_matrix = static_cast<uint32_t>(matrix);
   block.matrices = 1, block.matrix_rank = 0;
   block.rows = static_cast<uint32_t>(rows);
   return block;

@@ -23,7 +23,7 @@ struct Matrices {
 
 // Mirrors shaders/product.glsl. Strides are in bytes.
 struct ProductParams {
-  static constexpr uint32_t kPartial = 1, kContinue = 2, kBias = 4;  // flags
+  static constexpr uint32_t kPartial = 1, kContinue = 2, kBias = 4, kAlong = 8;  // flags
 
   uint32_t rows, columns, depth, segments;
   uint32_t matrices, matrix_rank;
@@ -32,17 +32,19 @@ struct ProductParams {
   uint32_t depth_parts;
   uint32_t first_part, parts;
   uint32_t flags;
-  uint32_t padding[2];
+  int32_t depth_step;
+  uint32_t first_matrix;
   Matrices to, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partial;
   uint64_t immediates[3];
   uint32_t column_shape[4], segment_shape[4];
-  int32_t column_step[4], segment_step[4], offset[4], divisor[4], extent[4];
+  int32_t column_step[4], segment_step[4], offset[4], extent[4];
   int64_t out_columns[4], image[4], a_segments[4];
   int64_t b_segment;
+  int32_t stride[4], gcd[4], period[4], inverse[4], kernel[4], places[4];
 };
-static_assert(sizeof(ProductParams) == 688);
+static_assert(sizeof(ProductParams) == 768);
 
 // Strides of a view in bytes; those of an immediate are 0.
 struct Strides {

@@ -34,11 +34,11 @@ shared SUM b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
 
 SUM sums[TM][TN];
 
-// b at k of a column, which lies at column.at.
-SUM b_of(Column column, int k) {
+// b at k of a column, which lies at column.at; where there is none, `safe` is read.
+SUM b_of(Column column, uint64_t safe, int k) {
   if (WINDOW == 0) return SUM(b_value(column.at));
   const bool inside = k >= column.first && k < column.end;
-  const SUM value = SUM(b_value(inside ? column.at : column.safe));
+  const SUM value = SUM(b_value(inside ? column.at : safe));
   return inside ? value : SUM(0);
 }
 
@@ -48,14 +48,14 @@ void multiply(SUM a[TM], SUM b[TN]) {
 }
 
 // One k, read by the thread itself; rows and columns lie at it, and then at the next.
-void step(inout uint64_t rows[TM], inout Column columns[TN], int k) {
+void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int k) {
   SUM a[TM], b[TN];
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     a[i] = a_value(rows[i]);
     rows[i] += uint64_t(product.a_depth);
   }
   [[unroll]] for (uint j = 0; j < TN; ++j) {
-    b[j] = b_of(columns[j], k);
+    b[j] = b_of(columns[j], safe, k);
     columns[j].at += uint64_t(product.b_depth);
   }
   multiply(a, b);
@@ -74,7 +74,7 @@ void step(inout uint64_t rows[TM], inout Column columns[TN], int k) {
     [[unroll]] for (int u = 0; u < (count); ++u) {                                                  \
       SUM a[TM], b[TN];                                                                             \
       [[unroll]] for (uint j = 0; j < TN; ++j) {                                                    \
-        b[j] = b_of(columns[j], k + u);                                                             \
+        b[j] = b_of(columns[j], safe, k + u);                                                           \
         columns[j].at += uint64_t(product.b_depth);                                                 \
       }                                                                                             \
       [[unroll]] for (uint i = 0; i < TM; ++i) a[i] = subgroupBroadcast(own[i], u);                 \
@@ -83,12 +83,11 @@ void step(inout uint64_t rows[TM], inout Column columns[TN], int k) {
   } while (false)
 #endif
 
-void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, uvec4 segment, int k_begin, int k_end) {
+void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N * TN;
   // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
   const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
   const bool b_by_depth = WINDOW == 0 && abs(product.b_depth) <= abs(product.b_column);
-  const Column own = column_at(b, place_of(n0 + lane % COLUMNS), segment);
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH) {
     const int depth = min(DEPTH, k_end - k0);  // beyond, 0 * inf would make NaN of nothing
     [[unroll]] for (uint i = lane; i < ROWS * DEPTH; i += GROUP) {
@@ -102,7 +101,7 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, uvec4 segment, int
       Column at = own;
       if (WINDOW == 0) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
       at.at += uint64_t(product.b_depth * int64_t(k0 + int(k)));
-      if (int(k) < depth) b_tile[k][c] = b_of(at, k0 + int(k));
+      if (int(k) < depth) b_tile[k][c] = b_of(at, b, k0 + int(k));
     }
     barrier();
     for (int k = 0; k < depth; ++k) {
@@ -144,23 +143,28 @@ void main() {
     const uint s_end = min(s_begin + product.segment_part, product.segments);
     const uint64_t a = matrix_at(product.a, matrix), b = matrix_at(product.b, matrix);
     const Target target = target_at(matrix, slot);
+    const uint64_t safe = b;  // may be read
+    begin_matrix(matrix);
     const uint row = m0 + own_row, column = n0 + own_column;
-    uvec4 places[TN];
-    [[unroll]] for (uint j = 0; j < TN; ++j) places[j] = place_of(column + j * column_step);
+    uvec4 indices[TN];
+    Place places[TN];
+    [[unroll]] for (uint j = 0; j < TN; ++j) {
+      indices[j] = index_of(WAY == 1 ? n0 + gl_LocalInvocationIndex % COLUMNS : column + j * column_step);
+      places[j] = place_at(b, indices[j]);
+    }
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
         [[unroll]] for (uint r = 1; r < TM; ++r) sums[r - 1][j] = sums[r][j];
         sums[TM - 1][j] = begin_sum(target, row + i, column + j * column_step);
       }
     }
+    uvec4 next = first_segment(s_begin);
     for (uint s = s_begin; s < s_end; ++s) {
-      const uvec4 segment = WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape);
-      uint64_t a_segment = a;
-      if (WINDOW != 0) {
-        [[unroll]] for (uint d = 0; d < 4; ++d) a_segment += uint64_t(product.a_segments[d] * int64_t(segment[d]));
-      }
+      const Segment segment = segment_at(next);
+      next = next_segment(next);
+      if (segment.none) continue;
       if (WAY == 1) {
-        through_shared(a_segment, b, m0, n0, segment, int(k_begin), k_end);
+        through_shared(a + segment.a, b, m0, n0, column_at(places[0], segment), int(k_begin), k_end);
         continue;
       }
       uint64_t rows[TM];
@@ -168,9 +172,9 @@ void main() {
       int k = int(k_begin);
       const int64_t own_k = int64_t(k + own_depth);
       [[unroll]] for (uint i = 0; i < TM; ++i)
-        rows[i] = a_segment + uint64_t(product.a_row * int64_t(min(row + i, product.rows - 1u)) + product.a_depth * own_k);
+        rows[i] = a + segment.a + uint64_t(product.a_row * int64_t(min(row + i, product.rows - 1u)) + product.a_depth * own_k);
       [[unroll]] for (uint j = 0; j < TN; ++j) {
-        columns[j] = column_at(b, places[j], segment);
+        columns[j] = column_at(places[j], segment);
         columns[j].at += uint64_t(product.b_depth * int64_t(k));
       }
 #ifdef SUBGROUP
@@ -178,11 +182,11 @@ void main() {
       for (; k + CHUNK <= k_end; k += CHUNK) STEPS_OF_LANES(CHUNK);
       if (k < k_end) STEPS_OF_LANES(k_end - k);
 #else
-      for (; k < k_end; ++k) step(rows, columns, k);
+      for (; k < k_end; ++k) step(rows, columns, safe, k);
 #endif
     }
     int64_t out_columns[TN];
-    [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(places[j]);
+    [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(WAY == 1 ? index_of(column + j * column_step) : indices[j]);
     // Row by row, each moved to the place of the first: an index that is no constant would put the sums into memory.
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {

@@ -2,9 +2,10 @@
 // What a product is told, where its columns lie, and what becomes of its sums. Mirrors product.hpp.
 //
 // A product is sums[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch. A matrix product has one
-// segment. A convolution (WINDOW 1; 3: transposed) has one for each element of its kernel: columns are places of the image that
-// is written, k runs over channels. Its gradient by the weight (WINDOW 2) has one for each row of places: columns are elements
-// of the weight, and k runs along the row, where b ends at the edges of the image.
+// segment. Of a convolution (WINDOW 1) and its gradients columns are places in an image, or elements of the weight, and segments
+// move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
+// (FLAG_ALONG) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
+// of the kernel, each s/g-th of them: those places are a matrix of their own, a phase.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
@@ -23,20 +24,24 @@ struct Product {
   uint depth_parts;               // that a segment has
   uint first_part, parts;         // of this dispatch
   uint flags;
-  uint padding[2];
+  int depth_step;     // of k along the image
+  uint first_matrix;  // of the whole product
   Matrices to, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partial;  // sums of parts: part of the dispatch, matrix, row, column
   uint64_t immediates[3];
   // Convolutions only; the last dimension runs fastest.
   uvec4 column_shape, segment_shape;
-  ivec4 column_step, segment_step, offset, divisor, extent;
+  ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
   int64_t b_segment;  // of the first dimension
+  // WINDOW 2: stride s, their gcd g with the dilation, s / g, and the inverse of dilation / g modulo that; elements of the kernel; places.
+  ivec4 stride, gcd, period, inverse, kernel, places;
 };
 #define FLAG_PARTIAL 1u   // sums go to `partial` as they are
 #define FLAG_CONTINUE 2u  // what is there is added to
 #define FLAG_BIAS 4u
+#define FLAG_ALONG 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Product product; };
 layout(push_constant, scalar) uniform Push { Block block; };
 // Read once, by main: a load in a loop is not moved out of it, and Mesa's CPU driver loads lane by lane.
@@ -75,52 +80,114 @@ uvec4 split(uint index, uvec4 shape) {
   return at;
 }
 
-// What a column is: of a window its place in `column_shape`. Past the end it is the last one.
-uvec4 place_of(uint n) {
+// ---- phases ----------------------------------------------------------------------------------------------------------
+struct Phase {
+  ivec3 at;     // the first of its places
+  ivec3 tap;    // the first element of the kernel that they meet; none if there is no such
+  ivec3 shift;  // from a place, counted among those of the phase, to where that element meets the image
+};
+Phase phase;  // of the matrix in hand
+void begin_matrix(uint matrix) {
+  if (WINDOW != 2) return;
+  const uvec4 shape = uvec4(1, product.matrix_shape[1], product.matrix_shape[2], product.matrix_shape[3]);
+  phase.at = ivec3(split(product.first_matrix + matrix, shape).yzw);
+  [[unroll]] for (uint i = 0; i < 3; ++i) {
+    const uint d = i + 1;
+    const int x = phase.at[i] + product.offset[d], period = product.period[d];
+    const int y = (x / product.gcd[d] % period + period) % period;
+    const bool meets = x % product.gcd[d] == 0;
+    phase.tap[i] = meets ? int(uint64_t(y) * uint64_t(product.inverse[d]) % uint64_t(period)) : product.kernel[d];
+    phase.shift[i] = (x + product.segment_step[d] * product.gcd[d] * phase.tap[i]) / product.stride[d];
+  }
+}
+
+// ---- segments --------------------------------------------------------------------------------------------------------
+struct Segment {
+  uint64_t a, b;   // what is added to the addresses of rows and columns
+  ivec3 position;  // and to the places of columns, in dimensions 1 to 3
+  bool none;       // there is nothing to be added up
+};
+Segment segment_at(uvec4 index) {
+  Segment segment = Segment(0ul, 0ul, ivec3(0), false);
+  if (WINDOW == 0) return segment;
+  ivec4 element = ivec4(index);
+  if (WINDOW == 2) {
+    element.yzw = phase.tap + product.period.yzw * element.yzw;
+    segment.none = any(greaterThanEqual(element.yzw, product.kernel.yzw));
+  }
+  segment.position = product.segment_step.yzw * ivec3(index.yzw);
+  segment.b = uint64_t(product.b_segment * int64_t(index.x));
+  [[unroll]] for (uint d = 0; d < 4; ++d) {
+    segment.a += uint64_t(product.a_segments[d] * int64_t(element[d]));
+    if (d > 0) segment.b += uint64_t(product.image[d] * int64_t(segment.position[d - 1]));
+  }
+  return segment;
+}
+uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape); }
+// Without a division, which a CPU's vectors have not.
+uvec4 next_segment(uvec4 index) {
+  [[unroll]] for (uint d = 3; d > 0; --d) {
+    index[d] += 1u;
+    if (index[d] != product.segment_shape[d]) return index;
+    index[d] = 0u;
+  }
+  index[0] += 1u;
+  return index;
+}
+
+// ---- columns ---------------------------------------------------------------------------------------------------------
+// Which a column is: of a window its place in `column_shape`. Past the end it is the last one.
+uvec4 index_of(uint n) {
   n = min(n, product.columns - 1u);
   return WINDOW == 0 ? uvec4(n) : split(n, product.column_shape);
 }
 
-int64_t out_column_at(uvec4 at) {
-  if (WINDOW == 0) return product.out_column * int64_t(at.x);
+const int64_t kNowhere = int64_t(0x8000000000000000ul);
+// Of a column in `to`; of one that a phase has not, kNowhere.
+int64_t out_column_at(uvec4 index) {
+  if (WINDOW == 0) return product.out_column * int64_t(index.x);
+  if (WINDOW == 2 && any(greaterThanEqual(phase.at + product.stride.yzw * ivec3(index.yzw), product.places.yzw))) return kNowhere;
   int64_t offset = 0l;
-  [[unroll]] for (uint d = 0; d < 4; ++d) offset += product.out_columns[d] * int64_t(at[d]);
+  [[unroll]] for (uint d = 0; d < 4; ++d) offset += product.out_columns[d] * int64_t(index[d]);
   return offset;
+}
+
+// Column n of b, whatever the segment.
+struct Place {
+  uint64_t at;      // of k = 0; not to be read where it is outside of the image
+  ivec3 position;   // in the image's dimensions 1 to 3
+  int first, end;   // k for which there is something
+};
+Place place_at(uint64_t b, uvec4 index) {
+  Place place = Place(b, ivec3(0), 0, 0x7FFFFFFF);
+  if (WINDOW == 0) {
+    place.at += uint64_t(product.b_column * int64_t(index.x));
+    return place;
+  }
+  ivec4 position = product.column_step * ivec4(index);
+  if (WINDOW == 2) position.yzw += phase.shift; else position += product.offset;
+  [[unroll]] for (uint d = 0; d < 4; ++d) place.at += uint64_t(product.image[d] * int64_t(position[d]));
+  if ((product.flags & FLAG_ALONG) != 0u) {
+    const int by = product.depth_step, x = position.w, extent = product.extent[3];
+    place.first = x < 0 ? (by - 1 - x) / by : 0;
+    place.end = x >= extent ? 0 : (extent - x + by - 1) / by;
+    position.w = 0;
+  }
+  place.position = position.yzw;
+  return place;
 }
 
 // Column n of b in a segment.
 struct Column {
-  uint64_t at;    // of k = 0; where that is outside, of what may be read in its place
-  uint64_t safe;  // may be read
-  int first, end; // k for which there is something
+  uint64_t at;     // of k = 0
+  int first, end;  // k for which there is something
 };
-Column column_at(uint64_t b, uvec4 place, uvec4 segment) {
-  Column column;
-  column.first = 0;
-  column.end = 0x7FFFFFFF;
-  column.safe = b;
-  if (WINDOW == 0) {
-    column.at = b + uint64_t(product.b_column * int64_t(place.x));
-    return column;
+Column column_at(Place place, Segment segment) {
+  Column column = Column(place.at + segment.b, place.first, place.end);
+  if (WINDOW != 0) {
+    const uvec3 position = uvec3(place.position + segment.position);  // negative ones are great
+    if (any(greaterThanEqual(position, uvec3(product.extent.yzw)))) column.end = 0;
   }
-  int64_t offset = product.b_segment * int64_t(segment.x);
-  bool inside = true;
-  [[unroll]] for (uint d = 0; d < 4; ++d) {
-    const int step = product.column_step[d] * int(place[d]) + product.segment_step[d] * int(segment[d]) + product.offset[d];
-    if (WINDOW == 2 && d == 3) {
-      // b_depth is this dimension's, times its stride.
-      const int by = product.divisor[3];
-      column.first = step < 0 ? (by - 1 - step) / by : 0;
-      column.end = step >= product.extent[3] ? 0 : (product.extent[3] - step + by - 1) / by;
-      offset += product.image[3] * int64_t(step);
-      continue;
-    }
-    const int at = WINDOW == 3 ? step / product.divisor[d] : step;
-    inside = inside && step >= 0 && at < product.extent[d] && (WINDOW != 3 || at * product.divisor[d] == step);
-    offset += product.image[d] * int64_t(clamp(at, 0, product.extent[d] - 1));
-  }
-  column.at = b + uint64_t(offset);
-  if (!inside) column.end = 0;
   return column;
 }
 
@@ -179,6 +246,7 @@ void end_sum(Target target, uint m, uint n, int64_t column, SUM sum) {
     store32(partial_at(target, m, n), TO_BITS(sum));
     return;
   }
+  if (WINDOW == 2 && column == kNowhere) return;
   put(target.at + uint64_t(int64_t(m) * product.out_row + column), sum,
       target.bias + uint64_t(int64_t(m) * product.bias_row + int64_t(n) * product.bias_column));
 }

@@ -119,7 +119,7 @@ void end_sums(Target target, uint m0, uint n0) {
     subgroupBarrier();
     for (uint i = gl_SubgroupInvocationID; i < SM * SN; i += LANES) {
       const uint m = m0 + at / MATRICES_N * SM + i / SN, n = n0 + at % MATRICES_N * SN + i % SN;
-      end_sum(target, m, n, out_column_at(place_of(n)), begin_sum(target, m, n) + staged[stage + i]);
+      end_sum(target, m, n, out_column_at(index_of(n)), begin_sum(target, m, n) + staged[stage + i]);
     }
     subgroupBarrier();
   }
@@ -146,18 +146,17 @@ void main() {
     const uint64_t b0 = matrix_at(product.b, matrix);
     const uint64_t b_columns = b0 + uint64_t(product.b_column * int64_t(n0));
     const int rows = int(product.rows - m0), columns = int(product.columns - n0);
-    const uvec4 place = place_of(n0 + gl_LocalInvocationIndex % TILE);
+    begin_matrix(matrix);
+    const Place place = place_at(b0, index_of(n0 + gl_LocalInvocationIndex % TILE));
     [[unroll]] for (uint i = 0; i < MATRICES_M * MATRICES_N; ++i) sums[i] = MATRIX_SUM(SUM(0));
+    uvec4 next = first_segment(s_begin);
     for (uint s = s_begin; s < s_end; ++s) {
-      uint64_t a_segment = a0;
-      Column own;
-      if (WINDOW != 0) {
-        const uvec4 segment = split(s, product.segment_shape);
-        [[unroll]] for (uint d = 0; d < 4; ++d) a_segment += uint64_t(product.a_segments[d] * int64_t(segment[d]));
-        own = column_at(b0, place, segment);
-      }
+      const Segment segment = segment_at(next);
+      next = next_segment(next);
+      if (segment.none) continue;
+      const Column own = column_at(place, segment);
       for (int k = k_begin; k < k_end; k += DEPTH) {
-        const uint64_t a = a_segment + uint64_t(product.a_depth * int64_t(k));
+        const uint64_t a = a0 + segment.a + uint64_t(product.a_depth * int64_t(k));
         if (a_along) FILL(a_tile, ALONG_DEPTH, TILE, DEPTH, a, product.a_row, product.a_depth, rows, k_end - k);
         else FILL(a_tile, ACROSS_DEPTH, DEPTH, TILE, a, product.a_depth, product.a_row, k_end - k, rows);
         const uint64_t b = b_columns + uint64_t(product.b_depth * int64_t(k));

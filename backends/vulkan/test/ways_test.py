@@ -26,7 +26,7 @@ said = refused("sideways")
 tap.check("a way that is none is refused by name", "sideways" in said and "direct" in said, said)
 # Whole and cut tiles, a row, a batch, every layout. 70,001 matrices, which the suite has too, are slow in a way that a device would not take.
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
-          for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6")] + ["numeric.linear.bf16", "numeric.conv_bwd_weight.bf16"]
+          for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6")] + ["numeric.linear.bf16", "numeric.conv_transpose.f32", "numeric.conv_bwd_weight.bf16"]
 ran = 0
 for way in ("direct", "shared", "subgroup", "cooperative"):
     said = refused(way)
