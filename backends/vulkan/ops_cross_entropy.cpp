@@ -15,14 +15,16 @@ constexpr auto kMostLosses = static_cast<int64_t>((Stream::kScratchBytes - kPart
 
 class CrossEntropy : public Operator {
  public:
-  CrossEntropy(std::string shader, bool cpu) : shader_(std::move(shader)), cpu_(cpu) {}
+  CrossEntropy(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_cross_entropy_attributes>();
     const auto ignored = static_cast<uint32_t>(attributes.ignore_index);
     const uint32_t reduced = attributes.reduction == BP_REDUCTION_NONE ? 0 : 1;
-    return {
+    std::vector<Kernel> out{
         {shader_, {1, reduced, ignored, 0}}, {shader_, {1, reduced, ignored, 1}}, {shader_, {1, reduced, ignored, 2}}};
+    if (fours_) out.push_back({shader_, by_four(reduced, ignored, 0)});
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -78,17 +80,21 @@ class CrossEntropy : public Operator {
     }
     add_memory(nest, gradient != nullptr ? divisor : 0);
     const double smoothing = static_cast<double>(attributes.label_smoothing);
+    const bool plain = weight == nullptr && smoothing == 0;
     const auto some = [&](RowNest part, int64_t first) {
       if (reduced) {
         part.operand[4].address = losses;
         part.operand[4].strides[0] = sizeof(float);
       }
-      kit::Status status = launch_rows<kOperands>(
-          stream, {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_}, part, accesses, [&](Block& block) {
-            block.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
-            block.numbers[1] = static_cast<float>(1 - smoothing);
-            count_classes(block);
-          });
+      kit::Status status = launch_rows<kOperands>(stream,
+                                                  {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_,
+                                                   plain ? plan.pipelines[3] : VK_NULL_HANDLE, 0b11},
+                                                  part, accesses, [&](Block& block) {
+                                                    block.numbers[0] =
+                                                        static_cast<float>(smoothing / static_cast<double>(classes));
+                                                    block.numbers[1] = static_cast<float>(1 - smoothing);
+                                                    count_classes(block);
+                                                  });
       if (!status.ok() || !reduced) return status;
       RowNest totals;
       totals.add_dimension(part.rows(), true);
@@ -108,16 +114,17 @@ class CrossEntropy : public Operator {
 
  private:
   const std::string shader_;
-  const bool cpu_;
+  const bool cpu_, fours_;
 };
 
 }  // namespace
 
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_CROSS_ENTROPY, dtype,
-                kit::KernelSpec{.state = std::make_shared<const CrossEntropy>(
-                                    row_shader("cross_entropy", dtype, device), device.is_cpu())});
+    kernels.add(
+        BP_OP_CROSS_ENTROPY, dtype,
+        kit::KernelSpec{.state = std::make_shared<const CrossEntropy>(row_shader("cross_entropy", dtype, device),
+                                                                      device.is_cpu(), rows_go_by_four(device))});
   });
 }
 

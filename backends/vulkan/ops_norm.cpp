@@ -98,12 +98,18 @@ constexpr uint32_t kNormOperands = 10;
 
 class Norm : public Operator {
  public:
-  Norm(std::string shader, bool cpu) : shader_(std::move(shader)), cpu_(cpu) {}
+  Norm(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t op = plan.op->id;
     const uint32_t training = op == BP_OP_BATCH_NORM ? plan.attributes.as<bp_batch_norm_attributes>().training : 0;
-    return {{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
+    std::vector<Kernel> out{{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
+    if (fours_ && (op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM)) {
+      const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
+      const uint32_t gamma = has(1) ? 1 : 0, beta = gamma != 0 && op == BP_OP_LAYER_NORM && has(2) ? 1 : 0;
+      out.push_back({shader_, by_four(op, gamma + beta, 0)});
+    }
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -142,18 +148,24 @@ class Norm : public Operator {
       nest.add(batch ? given(call.outputs, i) : nullptr, &Dimension::parameter);
     const RowNest& rows = nest.merged();
     const auto length = static_cast<float>(rows.length());
-    return launch_rows<kNormOperands>(
-        stream, {plan.pipelines[0], plan.pipelines[1], sees_all ? RowPasses::kTwice : RowPasses::kOnce, cpu_}, rows,
-        accesses_of(call), [&](RowBlock<kNormOperands>& block) {
-          block.numbers[0] = epsilon;
-          block.numbers[1] = momentum;
-          block.numbers[2] = length;
-        });
+    // By four, what is given must be what the kernel was made for.
+    const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
+    const RowKernel kernel{plan.pipelines[0],
+                           plan.pipelines[1],
+                           sees_all ? RowPasses::kTwice : RowPasses::kOnce,
+                           cpu_,
+                           beta_alone ? VK_NULL_HANDLE : plan.pipelines[2],
+                           0b1111};
+    return launch_rows<kNormOperands>(stream, kernel, rows, accesses_of(call), [&](RowBlock<kNormOperands>& block) {
+      block.numbers[0] = epsilon;
+      block.numbers[1] = momentum;
+      block.numbers[2] = length;
+    });
   }
 
  private:
   const std::string shader_;
-  const bool cpu_;
+  const bool cpu_, fours_;
 };
 
 constexpr uint32_t kGradientOperands = 7;
@@ -219,8 +231,8 @@ kit::Status want_statistics(const kit::CheckedDesc& checked, kit::Prepared& prep
 
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec forward{.state =
-                                      std::make_shared<const Norm>(row_shader("norm", dtype, device), device.is_cpu())};
+    const kit::KernelSpec forward{.state = std::make_shared<const Norm>(row_shader("norm", dtype, device),
+                                                                        device.is_cpu(), rows_go_by_four(device))};
     for (const uint32_t op : {BP_OP_LAYER_NORM, BP_OP_RMS_NORM, BP_OP_GROUP_NORM, BP_OP_BATCH_NORM})
       kernels.add(op, dtype, forward);
     kernels.add(BP_OP_NORM_BWD, dtype,

@@ -8,12 +8,14 @@ namespace {
 
 class Softmax : public Operator {
  public:
-  Softmax(std::string shader, bool cpu) : shader_(std::move(shader)), cpu_(cpu) {}
+  Softmax(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t logarithm = backward ? plan.attributes.as<bp_softmax_bwd_attributes>().log : 0;
-    return {{shader_, {1, plan.op->id, logarithm, 0}}};
+    std::vector<Kernel> out{{shader_, {1, plan.op->id, logarithm, 0}}};
+    if (fours_) out.push_back({shader_, by_four(plan.op->id, logarithm, 0)});
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -26,21 +28,22 @@ class Softmax : public Operator {
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    return launch_rows<3>(stream, {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_}, nest,
-                          accesses_of(call), [](RowBlock<3>&) {});
+    return launch_rows<3>(stream,
+                          {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_, plan.pipelines[1], 0b111},
+                          nest, accesses_of(call), [](RowBlock<3>&) {});
   }
 
  private:
   const std::string shader_;
-  const bool cpu_;
+  const bool cpu_, fours_;
 };
 
 }  // namespace
 
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{
-        .state = std::make_shared<const Softmax>(row_shader("softmax", dtype, device), device.is_cpu())};
+    const kit::KernelSpec spec{.state = std::make_shared<const Softmax>(row_shader("softmax", dtype, device),
+                                                                        device.is_cpu(), rows_go_by_four(device))};
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) kernels.add(op, dtype, spec);
   });
 }

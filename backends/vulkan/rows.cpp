@@ -116,6 +116,33 @@ RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
   return out;
 }
 
+RowDivision RowDivision::by_four(const RowNest& nest) {
+  RowDivision out;
+  out.width = BACKPLANE_ROW_TEAM;
+  out.chunk = nest.length();
+  // Twice through the row, by fours.
+  const int64_t steps = 32 + 2 * (out.chunk / (4 * BACKPLANE_ROW_TEAM) + 1);
+  out.most_rows = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * (kGroup / BACKPLANE_ROW_TEAM);
+  return out;
+}
+
+bool rows_by_four(const RowNest& nest, uint32_t operands) {
+  constexpr int64_t kLeast = 32, kMost = 65536;  // elements of a row; longer ones are shared
+  const int64_t length = nest.length();
+  if (nest.inner_rank != 1 || length < kLeast || length > kMost || length % 4 != 0) return false;
+  for (uint32_t k = 0; k < nest.operands; ++k) {
+    const RowNest::Operand& operand = nest.operand[k];
+    if ((operands >> k & 1u) == 0 || operand.address == 0) continue;
+    if (operand.view == nullptr || is_immediate(*operand.view)) return false;
+    const int64_t bytes = element_bytes(*operand.view);
+    uint64_t places = operand.address;
+    for (uint32_t d = 0; d < nest.outer_rank; ++d) places |= static_cast<uint64_t>(operand.strides[d]);
+    const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
+    if (operand.strides[nest.outer_rank] != bytes || places % alignment != 0) return false;
+  }
+  return true;
+}
+
 kit::Status no_room_for_partials(const RowNest& nest) {
   return kit::unsupported("vulkan: a row of ", nest.length(),
                           " elements is longer than kernels go; at most 2^35 are reduced at once");

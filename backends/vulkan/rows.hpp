@@ -127,6 +127,9 @@ inline std::string row_shader(const char* family, uint32_t dtype, const Physical
   return shader_name(device.shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
 }
 
+// Whether kernels go through rows by four: on a CPU, whose vectors then need no barrier.
+inline bool rows_go_by_four(const PhysicalDevice& device) { return device.is_cpu() && device.shuffles; }
+
 // How rows are dealt over threads.
 struct RowDivision {
   uint32_t width = 1;     // threads of a team
@@ -136,6 +139,7 @@ struct RowDivision {
 
   // `cpu`: barriers cost far more than memory that is read apart.
   static RowDivision of(const RowNest& nest, bool cpu);
+  static RowDivision by_four(const RowNest& nest);
   int64_t parts_of(int64_t length) const {
     return std::max<int64_t>((length + chunk - 1) / std::max<int64_t>(chunk, 1), 1);
   }
@@ -161,8 +165,18 @@ struct RowKernel {
   VkPipeline pipeline;       // for rows of any dimensions
   VkPipeline line_pipeline;  // for rows of one
   RowPasses passes;
-  bool cpu;  // of the device
+  bool cpu;                                   // of the device
+  VkPipeline four_pipeline = VK_NULL_HANDLE;  // for rows that lie by four; null: there is none
+  uint32_t fours = 0;                         // the operands that then do: a bit each
 };
+
+// Constants of a kernel by four.
+inline Constants by_four(uint32_t op, uint32_t variant, uint32_t mode) {
+  return {1, op, variant, mode, BACKPLANE_ROW_TEAM};
+}
+
+// Whether rows are so long, and the `operands` (a bit each) of all packed along them and so aligned, that they are gone through by four.
+bool rows_by_four(const RowNest& nest, uint32_t operands);
 
 // Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
 template <uint32_t Operands, class More>
@@ -170,23 +184,26 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
                         const More& more) {
   using Block = RowBlock<Operands>;
   if (nest.rows() == 0) return {};
-  const RowDivision division = RowDivision::of(nest, kernel.cpu);
+  const bool four = kernel.four_pipeline != VK_NULL_HANDLE && rows_by_four(nest, kernel.fours);
+  const RowDivision division = four ? RowDivision::by_four(nest) : RowDivision::of(nest, kernel.cpu);
+  const VkPipeline pipeline = four                   ? kernel.four_pipeline
+                              : nest.inner_rank <= 1 ? kernel.line_pipeline
+                                                     : kernel.pipeline;
   const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
     const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>(
-        {nest.inner_rank <= 1 ? kernel.line_pipeline : kernel.pipeline, {groups_for(threads), 1, 1}, accesses},
-        [&](Block& block, uint64_t address) {
-          rows.fill(block, address);
-          block.phase = work.phase;
-          block.width = work.width;
-          block.parts = static_cast<uint32_t>(work.parts);
-          block.chunk = static_cast<uint32_t>(work.chunk);
-          block.joined = static_cast<uint32_t>(division.joined);
-          block.first_part = static_cast<uint32_t>(work.first_part);
-          block.first_element = static_cast<uint32_t>(work.first_element);
-          block.partials = stream.scratch();
-          more(block);
-        });
+    return stream.dispatch<Block>({pipeline, {groups_for(threads), 1, 1}, accesses},
+                                  [&](Block& block, uint64_t address) {
+                                    rows.fill(block, address);
+                                    block.phase = work.phase;
+                                    block.width = work.width;
+                                    block.parts = static_cast<uint32_t>(work.parts);
+                                    block.chunk = static_cast<uint32_t>(work.chunk);
+                                    block.joined = static_cast<uint32_t>(division.joined);
+                                    block.first_part = static_cast<uint32_t>(work.first_part);
+                                    block.first_element = static_cast<uint32_t>(work.first_element);
+                                    block.partials = stream.scratch();
+                                    more(block);
+                                  });
   };
   if (division.joined == 1) {
     return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {

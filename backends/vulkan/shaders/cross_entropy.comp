@@ -71,10 +71,36 @@ Row row_of(bool smoothed) {
   return found;
 }
 
+// Without weights and smoothing; the maximum and the sum in one go, as of softmax.
+vec4 logits_of(uint i) {
+  const BITS4 bits = load_four(four_at(1u, i, BYTES));
+  return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
+}
+float rescaled(float sum, int key, float greatest) {
+  return key == kLeast ? 0.0 : sum * exp_f32(of_key(key) - greatest);
+}
+Row row_by_four() {
+  Row found = Row(kLeast, 0.0, 0.0, 0.0);
+  FOR_EACH_FOUR(i) {
+    const vec4 x = logits_of(i);
+    int next = found.key;
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) next = max(next, order_f32(floatBitsToUint(x[u])));
+    const float greatest = of_key(next);
+    found.sum = rescaled(found.sum, found.key, greatest);
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) found.sum += exp_f32(x[u] - greatest);
+    found.key = next;
+  }
+  const int all = team_max(found.key);
+  found.sum = team_sum(rescaled(found.sum, found.key, of_key(all)));
+  found.key = all;
+  return found;
+}
+
 void each_row() {
-  const float even = params.numbers[0], kept = params.numbers[1];
-  const Row found = row_of(even != 0.0);
-  if (params.phase == PHASE_PARTS) {
+  const float even = WIDTH != 0u ? 0.0 : params.numbers[0], kept = params.numbers[1];
+  Row found;
+  if (WIDTH != 0u) found = row_by_four(); else found = row_of(even != 0.0);
+  if (WIDTH == 0u && params.phase == PHASE_PARTS) {
     if (live && lane == 0u) {
       store32(own_partial(), uint(found.key));
       put_partial(1u, found.sum);
@@ -104,6 +130,19 @@ void each_row() {
   if (!present(0u)) return;
   const float divisor = present(5u) ? number_at(bases[5]) : 1.0;
   const float whole = weight * kept + found.weights * even;
+  if (WIDTH != 0u) {
+    FOR_EACH_FOUR(c) {
+      const vec4 x = logits_of(c);
+      BITS4 bits;
+      [[unroll]] for (uint u = 0u; u < FOUR; ++u) {
+        precise float gradient = exp_f32(x[u] - greatest) * scale * whole;
+        if (c + u == uint(target) && inside) gradient -= weight * kept;
+        bits[u] = bits_of(ignored ? 0.0 : divide_f32(gradient, divisor));
+      }
+      store_four(four_at(0u, c, BYTES), bits);
+    }
+    return;
+  }
   FOR_EACH_ELEMENT(c) {
     precise float gradient = exp_f32(logit(c) - greatest) * scale * whole;
     if (params.first_element + c == uint(target) && inside) gradient -= weight * kept;

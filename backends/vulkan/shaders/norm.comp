@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is taken first, then the variance
 // about it; of a part are kept both, and how many elements it has. Operands y, x, gamma, beta, mean and rstd (out); of batch_norm also running mean and variance
-// (in, then out), of which VARIANT 1 (training) makes new ones, and 0 normalises with. Numbers: epsilon, momentum, elements
+// (in, then out), of which VARIANT 1 (training) makes new ones, and 0 normalises with. By four, layer_norm and rms_norm: VARIANT 1
+// with gamma, 2 with beta too. Numbers: epsilon, momentum, elements
 // of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -72,9 +73,64 @@ void put(uint i, float x, float mean, float rstd) {
   store_bits(at(0u, i), bits_of(y));
 }
 
+vec4 four_of(uint operand, uint i) {
+  const BITS4 bits = load_four(four_at(operand, i, BYTES));
+  return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
+}
+
+// Of the row, read once: moments of each four, joined with those of what was seen (Chan, Golub and LeVeque 1979).
+Moments moments_by_four() {
+  Moments moments = Moments(0.0, 0.0);
+  float seen = 0.0;
+  FOR_EACH_FOUR(i) {
+    const vec4 x = four_of(1u, i);
+    if (!kCentred) {
+      const vec4 squares = x * x;
+      moments.squares += (squares.x + squares.y) + (squares.z + squares.w);
+      continue;
+    }
+    const float mean = ((x.x + x.y) + (x.z + x.w)) * 0.25, before = seen;
+    const vec4 apart = x - mean, squares = apart * apart;
+    seen += 4.0;
+    const float distance = mean - moments.mean, share = 4.0 / seen;
+    moments.mean += distance * share;
+    moments.squares += (squares.x + squares.y) + (squares.z + squares.w) + distance * distance * before * share;
+  }
+  if (kCentred) {
+    const float mean = divide_f32(team_sum(moments.mean * seen), params.numbers[2]), distance = moments.mean - mean;
+    moments.mean = mean;
+    if (seen != 0.0) moments.squares += distance * distance * seen;
+  }
+  moments.squares = team_sum(moments.squares);
+  return moments;
+}
+
+void put_by_four(float mean, float rstd) {
+  FOR_EACH_FOUR(i) {
+    precise vec4 y = (four_of(1u, i) - mean) * rstd;
+    if (VARIANT >= 1u) y *= four_of(2u, i);
+    if (VARIANT == 2u) y += four_of(3u, i);
+    store_four(four_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
+  }
+}
+
+void by_four() {
+  const Moments moments = moments_by_four();
+  const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
+  if (live && lane == 0u) {
+    keep(4u, moments.mean);
+    keep(5u, rstd);
+  }
+  put_by_four(moments.mean, rstd);
+}
+
 void main() {
   const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
   FOR_EACH_ROW {
+    if (WIDTH != 0u) {
+      by_four();
+      continue;
+    }
     float held[HELD];
     Moments moments;
     const bool sees_all = OP != BP_OP_BATCH_NORM || VARIANT == 1 || present(4u);

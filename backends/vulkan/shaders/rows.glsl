@@ -2,9 +2,12 @@
 // What kernels over rows share. A row is what one result is reduced from, or what is normalised together: `inner_rank` dimensions,
 // of any strides; there is one for each element of the `outer_rank` others. A team of `width` threads, a power of two, works on
 // a row, or on a part of one where rows are long and few: then a first dispatch leaves what it found of each part in `partials`, and
-// a second one joins them. PACKED 1: rows have one dimension. Mirrors rows.hpp. Who
-// includes it defines OPERANDS.
+// a second one joins them. PACKED 1: rows have one dimension. WIDTH, if not 0: rows of one dimension in one go, four elements of each
+// operand at once, by teams of so many threads; a subgroup that holds one needs no barrier. What else there is in a kernel then
+// falls away: drivers of CPUs go through both sides of a branch, barriers too. Mirrors rows.hpp. Who includes it defines OPERANDS.
 #include "memory.glsl"
+#include "four.glsl"
+layout(constant_id = 4) const uint WIDTH = 0;
 
 #define PHASE_WHOLE 0u  // rows in one go
 #define PHASE_PARTS 1u  // parts, to partials
@@ -53,7 +56,7 @@ uint width;
 int64_t steps[OPERANDS];
 
 bool take_round(uint round) {
-  width = params.width;
+  width = WIDTH != 0u ? WIDTH : params.width;
   const uint items = params.rows * params.parts, teams = GROUP / width;
   if (round * teams >= items) return false;
   const uint thread = thread_index(), item = round * teams + thread / width;
@@ -77,7 +80,7 @@ bool take_round(uint round) {
 
 // Where element i of the row lies.
 uint64_t at(uint operand, uint i) {
-  if (PACKED == 1) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
+  if (PACKED == 1 || WIDTH != 0u) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
   uint64_t address = bases[operand];
   for (uint d = outer + params.inner_rank; d-- > outer;) {
@@ -94,6 +97,10 @@ uint64_t at(uint operand, uint i) {
 #define FOR_EACH_HELD(u, i) [[unroll]] for (uint u = 0u, i = begin + lane; u < HELD; ++u, i += width)
 bool holds() { return params.chunk <= width * HELD; }
 
+// The first of each four elements that are this thread's, of WIDTH.
+#define FOR_EACH_FOUR(i) for (uint i = lane * FOUR; i < end; i += WIDTH * FOUR)
+uint64_t four_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
+
 // Where a part of this row lies in partials.
 uint64_t partial_at(uint which) { return params.partials + uint64_t(row * params.joined + which) * BACKPLANE_ROW_PARTIAL; }
 uint64_t own_partial() { return partial_at(params.first_part + part); }
@@ -104,6 +111,10 @@ void put_partial(uint place, float number) { store32(own_partial() + 4ul * uint6
 // NAME(x): JOIN over the team's threads, for each of them. By shuffles within subgroups, else by a tree in shared memory.
 #ifdef SUBGROUPS
 #define TEAM_SHUFFLES(TYPE, SHARED, JOIN)                                                          \
+  if (WIDTH != 0u && WIDTH <= gl_SubgroupSize && shuffles()) {                                     \
+    [[unroll]] for (uint far = WIDTH / 2u; far > 0u; far /= 2u) x = JOIN(x, subgroupShuffleXor(x, far)); \
+    return x;                                                                                      \
+  }                                                                                                \
   if (shuffles()) {                                                                                \
     const uint inside = min(width, gl_SubgroupSize);                                        \
     for (uint far = inside / 2u; far > 0u; far /= 2u) x = JOIN(x, subgroupShuffleXor(x, far));     \

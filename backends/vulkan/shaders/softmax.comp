@@ -74,6 +74,47 @@ void forward() {
   }
 }
 
+vec4 four_of(uint operand, uint i) {
+  const BITS4 bits = load_four(four_at(operand, i, BYTES));
+  return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
+}
+void put_four(uint i, vec4 y) {
+  store_four(four_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
+}
+
+// What is summed relative to one maximum, told relative to a greater one.
+float rescaled(float sum, int key, float greatest) {
+  return key == kLeast ? 0.0 : sum * exp_f32(of_key(key) - greatest);
+}
+
+// The maximum and the sum in one go (Milakov and Gimelshein 2018): the sum follows the maximum of what was seen.
+void forward_by_four() {
+  int key = kLeast;
+  float sum = 0.0;
+  FOR_EACH_FOUR(i) {
+    const vec4 x = four_of(1u, i);
+    int next = key;
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) next = max(next, order_f32(floatBitsToUint(x[u])));
+    const float greatest = of_key(next);
+    sum = rescaled(sum, key, greatest);
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) sum += exp_f32(x[u] - greatest);
+    key = next;
+  }
+  const int all = team_max(key);
+  const float greatest = of_key(all);
+  sum = team_sum(rescaled(sum, key, greatest));
+  const bool none = all == kLeast || all >= kInfinite;
+  const float scale = none ? kNaN : 1.0 / sum, logarithm = none ? kNaN : log_f32(sum);
+  FOR_EACH_FOUR(i) {
+    const vec4 distance = four_of(1u, i) - greatest;
+    vec4 y = distance - logarithm;
+    if (OP == BP_OP_SOFTMAX) {
+      [[unroll]] for (uint u = 0u; u < FOUR; ++u) y[u] = exp_f32(distance[u]) * scale;
+    }
+    put_four(i, none ? vec4(kNaN) : y);
+  }
+}
+
 float y_at(uint i) { return value_of(load_bits(at(2u, i))); }
 
 void put_gradient(uint i, float dy, float y, float total) {
@@ -105,8 +146,30 @@ void backward() {
   }
 }
 
+void backward_by_four() {
+  float total = 0.0;
+  FOR_EACH_FOUR(i) {
+    const vec4 dy = four_of(1u, i);
+    const vec4 terms = VARIANT == 1 ? dy : dy * four_of(2u, i);
+    total += (terms.x + terms.y) + (terms.z + terms.w);
+  }
+  total = team_sum(total);
+  FOR_EACH_FOUR(i) {
+    const vec4 dy = four_of(1u, i), y = four_of(2u, i);
+    vec4 dx = y * (dy - total);
+    if (VARIANT == 1) {
+      [[unroll]] for (uint u = 0u; u < FOUR; ++u) dx[u] = dy[u] - exp_f32(y[u]) * total;
+    }
+    put_four(i, dx);
+  }
+}
+
 void main() {
   FOR_EACH_ROW {
+    if (WIDTH != 0u) {
+      if (OP == BP_OP_SOFTMAX_BWD) backward_by_four(); else forward_by_four();
+      continue;
+    }
     if (OP == BP_OP_SOFTMAX_BWD) backward(); else forward();
   }
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that are gone through by four: which are, and what a softmax makes of them that holds infinities, or nothing else.
+#include <cmath>
+#include <limits>
+
+#include "rig.hpp"
+#include "rows.hpp"
+
+namespace {
+
+using namespace backplane::vulkan;
+using backplane::kit::View;
+
+View rows_of(uint32_t dtype, int64_t rows, int64_t length, int64_t row, int64_t element, uint64_t address) {
+  View view;
+  view.dtype = static_cast<uint16_t>(dtype);
+  view.rank = 2;
+  view.shape[0] = rows;
+  view.shape[1] = length;
+  view.strides[0] = row;
+  view.strides[1] = element;
+  view.data = reinterpret_cast<std::byte*>(address);
+  return view;
+}
+
+bool by_four(const View& x, uint32_t operands = 0b1) {
+  RowNest nest = RowNest::by_axes(x, 2);
+  nest.add(&x);
+  nest.add(nullptr);
+  nest.merge();
+  return rows_by_four(nest, operands);
+}
+
+TEST(RowsByFour, ArePackedAlignedAndNeitherShortNorLong) {
+  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 64, 1, 0x1000)));
+  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 68, 1, 0x1010)));
+  EXPECT_TRUE(by_four(rows_of(BP_F16, 3, 64, 68, 1, 0x1008)));
+  EXPECT_TRUE(by_four(rows_of(BP_F32, 1, 64, 7, 1, 0x1000))) << "a row has no next one";
+  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 65536, 65536, 1, 0x1000)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 28, 28, 1, 0x1000)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 65540, 65540, 1, 0x1000)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 66, 68, 1, 0x1000)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 66, 1, 0x1000)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 64, 1, 0x1008)));
+  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 1, 3, 0x1000)));
+  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
+}
+
+class RowsOnDevice : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_TRUE(rig_.open(instance).ok());
+  }
+
+  // Of the rows' elements, in place of the sums of the rig.
+  std::vector<float> softmax(const std::vector<std::vector<float>>& rows) {
+    const auto length = rows[0].size();
+    bp_tensor_desc view{};
+    view.dtype = BP_F32;
+    view.rank = 2;
+    view.shape[0] = static_cast<int64_t>(rows.size());
+    view.shape[1] = view.strides[0] = static_cast<int64_t>(length);
+    view.strides[1] = 1;
+    for (std::size_t row = 0; row < rows.size(); ++row) std::ranges::copy(rows[row], rig_.data(0) + row * length);
+    bp_axis_attributes attributes{};
+    attributes.struct_size = sizeof(attributes);
+    attributes.axis = 1;
+    bp_op_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.op = BP_OP_SOFTMAX;
+    desc.inputs = desc.outputs = &view;
+    desc.input_count = desc.output_count = 1;
+    desc.attributes = &attributes;
+    Plan* plan = nullptr;
+    bp_plan_info info{};
+    const auto created = rig_.device->create_plan(&desc, &plan, info);
+    if (!created.ok()) throw std::runtime_error(created.message());
+    bp_operand in{}, out{};
+    in.buffer = reinterpret_cast<bp_buffer*>(rig_.buffers[0]);
+    out.buffer = reinterpret_cast<bp_buffer*>(rig_.buffers[2]);
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &desc;
+    execution.inputs = &in;
+    execution.outputs = &out;
+    auto status = rig_.device->execute(*rig_.stream, *plan, &execution);
+    if (status.ok()) status = rig_.wait();
+    rig_.device->destroy(plan);
+    if (!status.ok()) throw std::runtime_error(status.message());
+    return {rig_.data(2), rig_.data(2) + rows.size() * length};
+  }
+
+ private:
+  Rig rig_;
+};
+
+// The maximum is met last, first, after nothing but -inf, or never.
+TEST_F(RowsOnDevice, TheSumFollowsTheMaximum) {
+  constexpr std::size_t kLength = 64;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<std::vector<float>> rows(4, std::vector<float>(kLength));
+  for (std::size_t i = 0; i < kLength; ++i) {
+    rows[0][i] = static_cast<float>(i) * 3.0f - 90.0f;
+    rows[1][i] = 90.0f - static_cast<float>(i) * 3.0f;
+    rows[2][i] = i < 50 ? -kInfinity : static_cast<float>(i);
+    rows[3][i] = -kInfinity;
+  }
+  const std::vector<float> got = softmax(rows);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    double sum = 0;
+    const double greatest = double{*std::ranges::max_element(rows[row])};
+    for (const float x : rows[row]) sum += std::exp(double{x} - greatest);
+    for (std::size_t i = 0; i < kLength; ++i) {
+      const double expected = std::exp(double{rows[row][i]} - greatest) / sum;
+      const float y = got[row * kLength + i];
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(y)) << row << ", " << i;
+      } else {
+        EXPECT_NEAR(y, expected, 1e-6 * expected + 1e-37) << row << ", " << i;
+      }
+    }
+  }
+  rows.assign(4, std::vector<float>(kLength, 1.0f));
+  rows[1][33] = kInfinity;
+  rows[3][63] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> others = softmax(rows);
+  for (std::size_t i = 0; i < others.size(); ++i) EXPECT_EQ(std::isnan(others[i]), i / kLength % 2 == 1) << i;
+}
+
+}  // namespace
