@@ -56,6 +56,10 @@ kit::Status LogicalDevice::start() {
   v12.timelineSemaphore = VK_TRUE;
   v12.subgroupBroadcastDynamicId = physical().lanes != 0 ? VK_TRUE : VK_FALSE;
   CooperativeRequest matrices(physical().matrices, v12);
+  auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, v12.pNext);
+  dots.shaderIntegerDotProduct = VK_TRUE;
+  if (physical().dots) v12.pNext = &dots;
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   v11.storageBuffer16BitAccess = VK_TRUE;
@@ -66,6 +70,7 @@ kit::Status LogicalDevice::start() {
   info.queueCreateInfoCount = family_count_;
   info.pQueueCreateInfos = queues;
   std::vector<const char*> extensions = matrices.extensions;
+  if (physical().dots) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();

@@ -62,6 +62,15 @@ bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
          (subgroups.supportedOperations & kNeeded) == kNeeded && BACKPLANE_GROUP % subgroups.subgroupSize == 0;
 }
 
+bool has_fast_dots(const InstanceApi& api, VkPhysicalDevice handle) {
+  auto fast = chained<VkPhysicalDeviceShaderIntegerDotProductProperties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
+  auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &fast);
+  api.vkGetPhysicalDeviceProperties2(handle, &properties);
+  return fast.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE &&
+         fast.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
+}
+
 }  // namespace
 
 PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice handle) {
@@ -117,13 +126,18 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   }
 
   out.matrices = CooperativeMatrices::read(api, handle, out.properties.limits, extensions.value());
-
-  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+  auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  const bool asks_dots = lists(extensions.value(), VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                                       asks_dots ? &dots : nullptr);
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
   out.missing = missing_features(features.features, v11, v12);
+  out.dots = dots.shaderIntegerDotProduct == VK_TRUE;
+  out.fast_dots = out.dots && has_fast_dots(api, handle);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE) out.lanes = 0;  // products pass values of a lane that they count
 
   uint32_t count = 0;

@@ -24,6 +24,8 @@ struct PhysicalDevice {
   bool flushes_f32 = false;       // arithmetic on f32 may flush subnormals
   uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
   CooperativeMatrices matrices;
+  bool dots = false;               // VK_KHR_shader_integer_dot_product is there
+  bool fast_dots = false;          // and of four packed bytes, of one sign or two, faster than what it stands for
   bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
   bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
   bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for

@@ -14,7 +14,8 @@ constexpr uint32_t kWayOfFewRows = 3;
 constexpr std::pair<std::string_view, Way> kWays[] = {{"direct", Way::kDirect},
                                                       {"shared", Way::kShared},
                                                       {"subgroup", Way::kSubgroup},
-                                                      {"cooperative", Way::kCooperative}};
+                                                      {"cooperative", Way::kCooperative},
+                                                      {"dot", Way::kDot}};
 constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3;  // pipelines of a plan
 constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;              // of the smallest subgroup
 constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;     // at most
@@ -101,9 +102,16 @@ bool takes_matrices(const PhysicalDevice& device) {
   });
 }
 
-// A CPU's shared memory is memory like any other: passing tiles through it only adds work.
-Way way_without_matrices(const PhysicalDevice& device) {
-  return !device.is_cpu() ? Way::kShared : takes_lanes(device) ? Way::kSubgroup : Way::kDirect;
+bool is_byte(uint32_t dtype) { return dtype == BP_I8 || dtype == BP_U8; }
+
+// A CPU's shared memory is memory like any other: passing tiles through it only adds work. It has no matrix hardware to gain by.
+Way way_of_cpu(const PhysicalDevice& device) { return takes_lanes(device) ? Way::kSubgroup : Way::kDirect; }
+
+// What is left for `dtype`, where `way` has nothing for it.
+Way way_of_dtype(Way way, uint32_t dtype, const PhysicalDevice& device) {
+  if (way == Way::kCooperative && !device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE))
+    way = device.fast_dots && is_byte(dtype) ? Way::kDot : Way::kShared;
+  return way == Way::kDot && !is_byte(dtype) ? Way::kShared : way;
 }
 
 Constants constants_of(uint32_t window, uint32_t activation, uint32_t out, const MatrixTiling& tiling) {
@@ -115,19 +123,21 @@ Constants constants_of(uint32_t window, uint32_t activation, uint32_t out, const
 
 kit::Result<Way> way_of(const PhysicalDevice& device) {
   const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");
-  // A CPU has no matrix hardware to gain by.
-  if (setting == nullptr)
-    return !device.is_cpu() && takes_matrices(device) ? Way::kCooperative : way_without_matrices(device);
+  if (setting == nullptr) return device.is_cpu() ? way_of_cpu(device) : Way::kCooperative;
   const auto* found = std::ranges::find(kWays, std::string_view(setting), &std::pair<std::string_view, Way>::first);
   if (found == std::end(kWays)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting,
-                            "; it may be direct, shared, subgroup or cooperative, or unset");
+                            "; it may be direct, shared, subgroup, cooperative or dot, or unset");
   }
   const Way way = found->second;
   if (way == Way::kCooperative && !takes_matrices(device)) {
     return kit::unsupported(
         "BACKPLANE_VULKAN_MATMUL is cooperative, and ", device.properties.deviceName,
         " lists no matrices of f16, bf16 or i8 for subgroups (VK_KHR_cooperative_matrix); unset it");
+  }
+  if (way == Way::kDot && !device.dots) {
+    return kit::unsupported("BACKPLANE_VULKAN_MATMUL is dot, and ", device.properties.deviceName,
+                            " has no VK_KHR_shader_integer_dot_product; unset it");
   }
   if (way == Way::kSubgroup && !takes_lanes(device)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is subgroup, and ", device.properties.deviceName,
@@ -141,16 +151,15 @@ Strides::Strides(const kit::View& view) {
 }
 
 Product::Product(uint32_t dtype, Way way, const PhysicalDevice& device, uint32_t window)
-    : dtype_(dtype), way_(way), is_cpu_(device.is_cpu()), window_(window) {
-  if (way != Way::kCooperative) return;
+    : dtype_(dtype), way_(way_of_dtype(way, dtype, device)), is_cpu_(device.is_cpu()), window_(window) {
+  if (way_ != Way::kCooperative) return;
   matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE);
   large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE);
-  if (!matrices_) way_ = way_without_matrices(device);
 }
 
 std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
   const uint32_t last = activation(plan), out = plan.dtypes.second;
-  const char* family = way_ == Way::kSubgroup ? "product_subgroup" : "product";
+  const char* family = way_ == Way::kSubgroup ? "product_subgroup" : way_ == Way::kDot ? "product_dot" : "product";
   const Kernel sum_of_parts{shader_name("product_sum", dtype_), {window_, last, out}};
   const Kernel few_rows{shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}};
   if (way_ != Way::kCooperative)

@@ -7,7 +7,7 @@
 namespace backplane::vulkan {
 
 // How sums are made; the numbers are shaders/product.comp's, which has 3 for few rows.
-enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2, kCooperative = 4 };
+enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2, kCooperative = 4, kDot = 5 };
 
 // The way for `device`: what BACKPLANE_VULKAN_MATMUL names, else the fastest. UNSUPPORTED: it names none, or one that the
 // device lacks.
@@ -57,7 +57,7 @@ struct Strides {
 class Product : public Operator {
  public:
   // `window` and the activation as in shaders/product.glsl.
-  // Where `way` is cooperative and the device has no matrices of `dtype`, it is the next best.
+  // Where `way` is cooperative or dot and has nothing for `dtype`, it is the next best.
   Product(uint32_t dtype, Way way, const PhysicalDevice& device, uint32_t window);
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override;
@@ -85,7 +85,7 @@ class Product : public Operator {
   uint32_t a_input() const { return window_ == 0 ? 0 : 1; }
 
   const uint32_t dtype_;
-  Way way_;
+  const Way way_;
   const bool is_cpu_;
   std::optional<MatrixTiling> matrices_, large_matrices_;
   const uint32_t window_;

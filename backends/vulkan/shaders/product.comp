@@ -2,13 +2,16 @@
 // Matrix products and convolutions; product.glsl says what they are made of. T is a's dtype; b has it too, or i8 beside integers.
 // A thread makes TM x TN sums. WAY 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
 // 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others.
-// 3, few: direct, for up to TM rows.
+// 3, few: direct, for up to TM rows. With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_ballot : require
 #define WAY 2
 #define GROUP BACKPLANE_LANE_GROUP
+#elif defined(DOT)
+#extension GL_EXT_spirv_intrinsics : require
+#define WAY 1
 #else
 #define WAY MODE
 #endif
@@ -29,8 +32,25 @@
 #endif
 #define a_value(at) SUM(value_of(load_bits(at)))
 
-shared SUM a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 1 : 1];
-shared SUM b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
+// What a tile holds for WORD k of a row or column.
+#ifdef DOT
+#define WORD 4
+#define TILED uint
+// OpSDotKHR; of u8 by i8 OpSUDotKHR, which has the signed factor first.
+#define DOT_REQUIRES extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018]
+#if T == T_U8
+spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_literal int format);
+#else
+spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_literal int format);
+#endif
+#define product_of(a, b) dot4(b, a, 0)  // PackedVectorFormat4x8Bit
+#else
+#define WORD 1
+#define TILED SUM
+#define product_of(a, b) ((a) * (b))
+#endif
+shared TILED a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 1 : 1];
+shared TILED b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
 
 SUM sums[TM][TN];
 
@@ -42,11 +62,29 @@ SUM b_of(Column column, uint64_t safe, int k) {
   return inside ? value : SUM(0);
 }
 
-void multiply(SUM a[TM], SUM b[TN]) {
+void multiply(TILED a[TM], TILED b[TN]) {
   [[unroll]] for (uint i = 0; i < TM; ++i)
-    [[unroll]] for (uint j = 0; j < TN; ++j) sums[i][j] += a[i] * b[j];
+    [[unroll]] for (uint j = 0; j < TN; ++j) sums[i][j] += product_of(a[i], b[j]);
 }
 
+#ifdef DOT
+// Four bytes, the first `count` of which are there.
+uint word_at(uint64_t at, int64_t step, int count) {
+  if (step == 1l && (uint(at) & 3u) == 0u && count >= WORD) return load32(at);
+  uint word = 0u;
+  [[unroll]] for (int e = 0; e < WORD; ++e) {
+    if (e < count) word |= load8(at + uint64_t(step * int64_t(e))) << (8 * e);
+  }
+  return word;
+}
+#define a_word(at, count) word_at(at, product.a_depth, count)
+#define b_word(column, safe, k, count) word_at((column).at, product.b_depth, count)
+#else
+#define a_word(at, count) a_value(at)
+#define b_word(column, safe, k, count) b_of(column, safe, k)
+#endif
+
+#if WORD == 1
 // One k, read by the thread itself; rows and columns lie at it, and then at the next.
 void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int k) {
   SUM a[TM], b[TN];
@@ -60,6 +98,8 @@ void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int 
   }
   multiply(a, b);
 }
+
+#endif
 
 #ifdef SUBGROUP
 // Up to CHUNK of them, whose a the lanes read in turn: rows lie at the lane's own, and then at that of the next.
@@ -88,24 +128,26 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
   // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
   const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
   const bool b_by_depth = WINDOW == 0 && abs(product.b_depth) <= abs(product.b_column);
-  for (int k0 = k_begin; k0 < k_end; k0 += DEPTH) {
-    const int depth = min(DEPTH, k_end - k0);  // beyond, 0 * inf would make NaN of nothing
+  for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
+    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond, 0 * inf would make NaN of nothing
     [[unroll]] for (uint i = lane; i < ROWS * DEPTH; i += GROUP) {
       const uint r = a_by_depth ? i / DEPTH : i % ROWS, k = a_by_depth ? i % DEPTH : i / ROWS;
       const uint m = min(m0 + r, product.rows - 1u);
+      const int k_at = k0 + int(k * WORD);
       if (int(k) < depth)
-        a_tile[k][r] = a_value(a + uint64_t(product.a_row * int64_t(m) + product.a_depth * int64_t(k0 + int(k))));
+        a_tile[k][r] = a_word(a + uint64_t(product.a_row * int64_t(m) + product.a_depth * int64_t(k_at)), k_end - k_at);
     }
     [[unroll]] for (uint i = lane; i < COLUMNS * DEPTH; i += GROUP) {
       const uint c = b_by_depth ? i / DEPTH : i % COLUMNS, k = b_by_depth ? i % DEPTH : i / COLUMNS;
       Column at = own;
       if (WINDOW == 0) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
-      at.at += uint64_t(product.b_depth * int64_t(k0 + int(k)));
-      if (int(k) < depth) b_tile[k][c] = b_of(at, b, k0 + int(k));
+      const int k_at = k0 + int(k * WORD);
+      at.at += uint64_t(product.b_depth * int64_t(k_at));
+      if (int(k) < depth) b_tile[k][c] = b_word(at, b, k_at, k_end - k_at);
     }
     barrier();
     for (int k = 0; k < depth; ++k) {
-      SUM left[TM], right[TN];
+      TILED left[TM], right[TN];
       [[unroll]] for (uint i = 0; i < TM; ++i) left[i] = a_tile[k][row + i];
       [[unroll]] for (uint j = 0; j < TN; ++j) right[j] = b_tile[k][column + j];
       multiply(left, right);
@@ -181,7 +223,7 @@ void main() {
       const uint64_t a_chunk = uint64_t(product.a_depth * CHUNK);
       for (; k + CHUNK <= k_end; k += CHUNK) STEPS_OF_LANES(CHUNK);
       if (k < k_end) STEPS_OF_LANES(k_end - k);
-#else
+#elif !defined(DOT)
       for (; k < k_end; ++k) step(rows, columns, safe, k);
 #endif
     }

@@ -50,8 +50,8 @@ TEST_F(Features, OneThatIsNeededAndAbsentIsNamed) {
     refused_for(names[i]);
   }
   watched::change_features = [](VkPhysicalDeviceFeatures2& out) {
-    link<VkPhysicalDeviceVulkan11Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES)
-        ->storageBuffer16BitAccess = VK_FALSE;
+    auto* asked = link<VkPhysicalDeviceVulkan11Features>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    if (asked != nullptr) asked->storageBuffer16BitAccess = VK_FALSE;
   };
   refused_for("storageBuffer16BitAccess");
   watched::change_features = [](VkPhysicalDeviceFeatures2& out) { out.features.shaderInt64 = VK_FALSE; };
