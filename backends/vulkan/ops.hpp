@@ -60,6 +60,7 @@ void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_adamw(kit::Kernels& kernels);
 void add_pool(kit::Kernels& kernels);
 void add_quantize(kit::Kernels& kernels);
+void add_attention(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_rope(kit::Kernels& kernels);
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device);

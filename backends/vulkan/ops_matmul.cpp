@@ -97,6 +97,7 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_adamw(kernels);
   add_pool(kernels);
   add_quantize(kernels);
+  add_attention(kernels, device);
   add_rope(kernels);
   add_cross_entropy(kernels, device);
   add_norm(kernels, device);

@@ -91,11 +91,6 @@ bool can_count(const kit::Call& call, bool window) {
   return out.rank < 2 || elements / (out.shape[out.rank - 2] * out.shape[out.rank - 1]) < kMost;
 }
 
-// A workgroup of that way is subgroups that are full.
-bool takes_lanes(const PhysicalDevice& device) {
-  return device.lanes >= BACKPLANE_LANES && BACKPLANE_LANE_GROUP % device.lanes == 0;
-}
-
 bool takes_matrices(const PhysicalDevice& device) {
   return std::ranges::any_of(device.matrices.shapes, [&](const MatrixShape& each) {
     return device.matrices.tiling(each.dtype, BACKPLANE_MATRIX_TILE).has_value();
@@ -120,6 +115,10 @@ Constants constants_of(uint32_t window, uint32_t activation, uint32_t out, const
 }
 
 }  // namespace
+
+bool takes_lanes(const PhysicalDevice& device) {
+  return device.lanes >= BACKPLANE_LANES && BACKPLANE_LANE_GROUP % device.lanes == 0;
+}
 
 kit::Result<Way> way_of(const PhysicalDevice& device) {
   const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");

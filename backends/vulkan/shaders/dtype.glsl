@@ -4,31 +4,28 @@
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
 // ---- f16 and bf16 <-> f32, as bits -----------------------------------------------------------------------------------
+// Every case is computed, and one chosen: branches within loops of products cost more, and compile for seconds.
 uint f32_of_f16(uint bits) {
-  const uint sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1Fu, mantissa = bits & 0x3FFu;
-  if (exponent == 0x1Fu) return sign | 0x7F800000u | mantissa << 13;
-  if (exponent != 0u) return sign | (exponent + 112u) << 23 | mantissa << 13;
-  if (mantissa == 0u) return sign;
-  const uint top = uint(findMSB(mantissa));  // subnormal: mantissa * 2^-24
-  return sign | (top + 103u) << 23 | (mantissa << (23u - top) & 0x7FFFFFu);
+  const uint exponent = bits & 0x7C00u;
+  const uint normal = ((bits & 0x7FFFu) << 13) + 0x38000000u + (exponent == 0x7C00u ? 0x38000000u : 0u);
+  const uint small = floatBitsToUint(float(bits & 0x3FFu) * 5.9604645e-08);  // times 2^-24: exact, and not subnormal
+  return (bits & 0x8000u) << 16 | (exponent == 0u ? small : normal);
 }
 // Rounds to nearest even.
 uint f16_of_f32(uint bits) {
-  const uint sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return sign | 0x7E00u;
-  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // 65520 and above
-  if (magnitude >= 0x38800000u) {                       // normal in f16
-    return sign | (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
-  }
-  if (magnitude < 0x33000000u) return sign;  // below half of the least
-  const uint shift = 126u - (magnitude >> 23);
+  const uint magnitude = bits & 0x7FFFFFFFu;
+  const uint normal = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
+  const uint shift = clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // of what is subnormal in f16, and below
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
   const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
-  return sign | (kept + uint(rest > half_ulp || (rest == half_ulp && (kept & 1u) == 1u)));
+  const uint small = kept + uint(rest + (kept & 1u) > half_ulp);
+  const uint finite = magnitude >= 0x38800000u ? normal : small;
+  const uint large = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u;
+  return (bits >> 16 & 0x8000u) | (magnitude >= 0x477FF000u ? large : finite);  // inf from 65520 on
 }
 uint bf16_of_f32(uint bits) {
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return bits >> 16 | 0x40u;
-  return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+  const uint rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16, quiet = bits >> 16 | 0x40u;
+  return (bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded;
 }
 
 bool nan_bits(uint f32_bits) { return (f32_bits & 0x7FFFFFFFu) > 0x7F800000u; }

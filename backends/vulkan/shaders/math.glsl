@@ -10,13 +10,11 @@
 // 2^n for n from -126 to 127.
 float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
 
-// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7.
+// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7. Where it is clamped, what comes out is 0 or inf.
 float exp_f32(float x) {
-  if (nan_bits(floatBitsToUint(x))) return x;
-  if (x > 88.8) return kInfinity;
-  if (x < -104.0) return 0.0;
-  precise float n = roundEven(x * 1.44269504);
-  precise float r = (x - n * 0.693359375) - n * -2.12194440e-4;
+  const float inside = clamp(x, -104.0, 88.8);
+  precise float n = roundEven(inside * 1.44269504);
+  precise float r = (inside - n * 0.693359375) - n * -2.12194440e-4;
   precise float p = 1.9875691500e-4;
   p = p * r + 1.3981999507e-3;
   p = p * r + 8.3334519073e-3;
@@ -26,7 +24,7 @@ float exp_f32(float x) {
   precise float y = p * (r * r) + r + 1.0;
   const int whole = int(n), some = whole / 2;  // in two steps: 2^n alone may be out of range
   precise float scaled = y * power_of_two(some) * power_of_two(whole - some);
-  return scaled;
+  return nan_bits(floatBitsToUint(x)) ? x : scaled;
 }
 
 // ln x, 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2), sqrt(2)).

@@ -19,3 +19,5 @@
 #define BACKPLANE_MATRIX_DEPTH_BYTES 64 /* of a line of k, that it passes through shared memory at once */
 #define BACKPLANE_MATRIX_TILE 64        /* rows and columns of such a workgroup */
 #define BACKPLANE_MATRIX_LARGE_TILE 128 /* the same where there are enough of them */
+#define BACKPLANE_ATTENTION_ROWS 8      /* queries of a subgroup */
+#define BACKPLANE_ATTENTION_KEYS 8      /* keys of a lane, of a block */

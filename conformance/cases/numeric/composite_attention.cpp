@@ -16,9 +16,17 @@ struct Setup {
   int64_t batches, heads, groups, queries, keys, depth, width;
 };
 constexpr Setup setups[] = {
-    {"square", 2, 3, 3, 7, 7, 8, 8},  {"more_keys", 1, 2, 2, 4, 9, 16, 5}, {"more_queries", 1, 2, 2, 9, 4, 16, 5},
-    {"grouped", 1, 6, 2, 5, 6, 8, 4}, {"one_group", 2, 4, 1, 3, 8, 4, 4},  {"one_query", 2, 4, 2, 1, 33, 16, 16},
-    {"one_key", 1, 2, 1, 5, 1, 8, 3}, {"long", 1, 2, 1, 17, 129, 64, 33},  {"no_heads", 2, 0, 0, 3, 4, 5, 6},
+    {"square", 2, 3, 3, 7, 7, 8, 8},
+    {"more_keys", 1, 2, 2, 4, 9, 16, 5},
+    {"more_queries", 1, 2, 2, 9, 4, 16, 5},
+    {"grouped", 1, 6, 2, 5, 6, 8, 4},
+    {"one_group", 2, 4, 1, 3, 8, 4, 4},
+    {"one_query", 2, 4, 2, 1, 33, 16, 16},
+    {"one_key", 1, 2, 1, 5, 1, 8, 3},
+    {"long", 1, 2, 1, 17, 129, 64, 33},
+    {"no_heads", 2, 0, 0, 3, 4, 5, 6},
+    {"many_keys", 1, 3, 3, 1, 1100, 12, 40},
+    {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
 };
 
 enum class Mask : int32_t { none, added, boolean, nothing };

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention without a tensor of scores: one kernel goes once through keys and values (shaders/attention.comp), by parts of them
+// where rows are few or keys many, which a second one joins.
+#include "product.hpp"
+#include "shaders/sizes.h"
+
+namespace backplane::vulkan {
+
+namespace {
+
+struct Operand {
+  uint64_t address;
+  int64_t strides[4];
+};
+
+// Mirrors shaders/attention.glsl. Strides are in bytes.
+struct Block {
+  uint32_t queries, keys, depth, width;
+  uint32_t groups, repeats;
+  uint32_t rows, tile_rows, tiles;
+  uint32_t first_item, items;
+  uint32_t parts, chunk;
+  float scale;
+  uint32_t causal, mask_kind;
+  uint64_t room;
+  Operand q, k, v, mask, y, sums;
+  uint64_t immediates[4];  // addressed, never named
+};
+static_assert(sizeof(Block) == 344);
+
+constexpr int64_t kRows = BACKPLANE_ATTENTION_ROWS;
+constexpr int64_t kLanes = BACKPLANE_LANES, kLaneGroup = BACKPLANE_LANE_GROUP;
+constexpr int64_t kBlock = kLanes * BACKPLANE_ATTENTION_KEYS;  // keys of the smallest subgroup's
+constexpr int64_t kMostDepth = 65536;  // elements of a head: one block of keys is then below what a loop may have
+constexpr int64_t kLeastKeys = 256;    // of a part that is made to busy more of the device
+constexpr int64_t kEnough = 1024, kEnoughOfCpu = 16;  // subgroups
+constexpr auto kRoom = static_cast<int64_t>(Stream::kScratchBytes);
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::string shape_text(const kit::View& view) {
+  return kit::text("[", backplane::rules::list_text({view.shape, view.rank}), "]");
+}
+
+// How the items of work are dealt out.
+struct Division {
+  int64_t tile_rows = 1, tiles = 1, items = 1;  // rows of a tile, tiles of a group, and of all
+  int64_t parts = 1, chunk = 0;                 // of the keys
+  int64_t each = 1;                             // items of a subgroup in one dispatch
+  int64_t room = 1;                             // bytes of an item's part
+};
+
+Division divide(const kit::View& q, const kit::View& k, const kit::View& v, int64_t tile_rows, bool cpu) {
+  Division out;
+  out.tile_rows = tile_rows;
+  const int64_t rows = k.shape[1] == 0 ? 0 : q.shape[1] / k.shape[1] * q.shape[2];
+  out.tiles = ceil_div(rows, tile_rows);
+  out.items = out.tiles * k.shape[1] * k.shape[0];
+  const int64_t keys = k.shape[2], width = ceil_div(v.shape[3], 4) * 4;
+  out.room = tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
+  // Iterations of a block of keys: elements of a query by eights, columns by fours of the lanes, shuffles.
+  const int64_t steps = 64 + q.shape[3] / kLanes + 20 * ceil_div(width, 4 * kLanes);
+  const int64_t most_blocks = std::max<int64_t>(2 * kMostSteps / steps, 1);
+  const int64_t wanted = (cpu ? kEnoughOfCpu : kEnough) / std::max<int64_t>(out.items, 1);
+  const int64_t parts = std::max(std::min(wanted, keys / kLeastKeys), ceil_div(keys, most_blocks * kBlock));
+  out.chunk = std::max<int64_t>(ceil_div(ceil_div(keys, std::max<int64_t>(parts, 1)), kBlock) * kBlock, kBlock);
+  out.parts = std::max<int64_t>(ceil_div(keys, out.chunk), 1);
+  out.each = std::max<int64_t>(most_blocks / ceil_div(out.chunk, kBlock), 1);
+  return out;
+}
+
+// Whether last dimensions are packed, and every four elements of q's, k's, v's and y's aligned for one load.
+bool by_four(const kit::Call& call) {
+  const int64_t bytes = element_bytes(call.out()), whole = 4 * bytes;
+  const auto fits = [&](const kit::View& view) {
+    if (view.shape[3] % 4 != 0 || view.strides[3] != 1 || is_immediate(view)) return false;
+    if (reinterpret_cast<uint64_t>(view.data) % static_cast<uint64_t>(whole) != 0) return false;
+    return std::all_of(view.strides, view.strides + 3, [](int64_t stride) { return stride % 4 == 0; });
+  };
+  return fits(call.in(1)) && fits(call.in(2)) && fits(call.out());
+}
+
+class Attention : public Operator {
+ public:
+  Attention(uint32_t dtype, bool cpu, uint32_t lanes) : dtype_(dtype), cpu_(cpu), lanes_(lanes) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    const std::string rows = shader_name("attention", dtype_), row = shader_name("attention_row", dtype_);
+    std::vector<Kernel> out{{shader_name("attention_join", dtype_), {}}, {rows, {0, lanes_}}, {rows, {1, lanes_}}};
+    const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 has one element
+    if (one_query) out.insert(out.end(), {{row, {0, lanes_}}, {row, {1, lanes_}}});
+    return out;
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const kit::View &q = call.in(0), &k = call.in(1), &v = call.in(2);
+    if (q.shape[0] == 0 || q.shape[1] == 0 || q.shape[2] == 0) return {};
+    const bool single = q.shape[2] == 1 && q.shape[1] == k.shape[1];
+    const Division division = divide(q, k, v, single ? 1 : kRows, cpu_);
+    constexpr int64_t kMost = int64_t{1} << 31;
+    const int64_t room = division.parts == 1 ? division.room * kLaneGroup / kLanes : division.room * division.parts;
+    if (division.items >= kMost || q.shape[2] * (q.shape[1] / k.shape[1]) >= kMost || k.shape[2] >= kMost ||
+        q.shape[3] > kMostDepth || v.shape[3] > kMostDepth || room > kRoom) {
+      return kit::unsupported("attention of q ", shape_text(q), ", k ", shape_text(k), " and v ", shape_text(v),
+                              " is beyond this plugin: at most 65,536 elements of a head, fewer than",
+                              " 2^31 queries and keys; divide the operands");
+    }
+    VkPipeline const pipeline = plan.pipelines[(single ? 3 : 1) + (by_four(call) ? 1 : 0)];
+    Accesses accesses = accesses_of(call);
+    accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+    // Items of a dispatch: where there are parts, all of them have room; else each subgroup has.
+    const int64_t per_group = kLaneGroup / lanes_;
+    const int64_t most_groups = std::min<int64_t>(kMostGroups, division.parts == 1 ? kRoom / room : kMostGroups);
+    const int64_t most_items = division.parts == 1 ? most_groups * per_group * division.each
+                                                   : std::min(kRoom / room, kMost / division.parts - 1);
+    kit::Status status;
+    for (int64_t first = 0; status.ok() && first < division.items; first += most_items) {
+      const int64_t items = std::min(most_items, division.items - first);
+      const auto fill = [&](Block& block, uint64_t address) {
+        describe(call, division, block, address);
+        block.first_item = static_cast<uint32_t>(first);
+        block.items = static_cast<uint32_t>(items);
+        block.room = stream.scratch();
+      };
+      const int64_t groups = std::min(ceil_div(items * division.parts, per_group), most_groups);
+      status = stream.dispatch<Block>({pipeline, {static_cast<uint32_t>(groups), 1, 1}, accesses}, fill);
+      if (!status.ok() || division.parts == 1) continue;
+      const int64_t elements = items * division.tile_rows * std::max<int64_t>(v.shape[3], 1);
+      status = stream.dispatch<Block>(
+          {plan.pipelines[0], {groups_for(static_cast<uint64_t>(elements)), 1, 1}, accesses}, fill);
+    }
+    return status;
+  }
+
+ private:
+  static Operand operand_of(const kit::View* view, uint64_t& immediate, uint64_t immediate_at) {
+    if (view == nullptr) return {};
+    Operand out{reinterpret_cast<uint64_t>(view->data), {}};
+    if (is_immediate(*view)) {
+      immediate = view->immediate;
+      out.address = immediate_at;
+      return out;
+    }
+    const Strides strides(*view);
+    std::copy_n(strides.bytes, 4, out.strides);
+    return out;
+  }
+
+  static void describe(const kit::Call& call, const Division& division, Block& block, uint64_t address) {
+    const kit::View &q = call.in(0), &k = call.in(1), &v = call.in(2);
+    block = {};
+    block.queries = static_cast<uint32_t>(q.shape[2]), block.keys = static_cast<uint32_t>(k.shape[2]);
+    block.depth = static_cast<uint32_t>(q.shape[3]), block.width = static_cast<uint32_t>(v.shape[3]);
+    block.groups = static_cast<uint32_t>(k.shape[1]), block.repeats = static_cast<uint32_t>(q.shape[1] / k.shape[1]);
+    block.rows = block.repeats * block.queries;
+    block.tile_rows = static_cast<uint32_t>(division.tile_rows);
+    block.tiles = static_cast<uint32_t>(division.tiles);
+    block.parts = static_cast<uint32_t>(division.parts);
+    block.chunk = static_cast<uint32_t>(division.chunk);
+    block.scale = call.attributes<bp_attention_attributes>().scale;
+    block.causal = call.attributes<bp_attention_attributes>().causal;
+    if (call.inputs.size() > 3 && call.in(3).dtype != 0) block.mask_kind = call.in(3).dtype == BP_BOOL ? 1 : 2;
+    Operand* const inputs[] = {&block.q, &block.k, &block.v, &block.mask};
+    for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+      const kit::View* view = call.in(i).dtype != 0 ? &call.in(i) : nullptr;
+      *inputs[i] = operand_of(view, block.immediates[i], address + offsetof(Block, immediates) + i * sizeof(uint64_t));
+    }
+    uint64_t none = 0;
+    block.y = operand_of(&call.out(), none, 0);
+    if (call.outputs.size() > 1 && call.out(1).dtype != 0) block.sums = operand_of(&call.out(1), none, 0);
+  }
+
+  const uint32_t dtype_;
+  const bool cpu_;
+  const uint32_t lanes_;
+};
+
+}  // namespace
+
+void add_attention(kit::Kernels& kernels, const PhysicalDevice& device) {
+  if (!takes_lanes(device) || !device.shuffles) return;
+  for_dtypes(kFloats, [&](uint32_t dtype) {
+    kernels.add(BP_OP_ATTENTION, dtype,
+                kit::KernelSpec{.state = std::make_shared<const Attention>(dtype, device.is_cpu(), device.lanes)});
+  });
+}
+
+}  // namespace backplane::vulkan
