@@ -74,7 +74,7 @@ kit::Result<Event*> Device::create_event(uint32_t flags) const {
   if ((flags & ~BP_EVENT_TIMING) != 0)
     return kit::unsupported("event_create: the flags ", flags, " hold an unknown bit");
   const bool timed = (flags & BP_EVENT_TIMING) != 0;
-  if (timed && !logical_.physical().timestamps) {
+  if (timed && logical_.physical().timestamp_bits == 0) {
     return kit::unsupported("event_create: queues of ", logical_.physical().properties.deviceName,
                             " take no timestamps, so events have no TIMING");
   }
@@ -121,7 +121,8 @@ kit::Result<int64_t> Device::elapsed(const Event& begin, const Event& end) const
         "vkGetQueryPoolResults");
     if (!status.ok()) return status;
   }
-  const auto difference = static_cast<int64_t>(ticks[1] - ticks[0]);
+  const uint32_t unused = 64 - logical_.physical().timestamp_bits;  // the clock begins anew behind its last bit
+  const int64_t difference = static_cast<int64_t>((ticks[1] - ticks[0]) << unused) >> unused;
   return std::llround(static_cast<double>(difference) * double{logical_.physical().properties.limits.timestampPeriod});
 }
 

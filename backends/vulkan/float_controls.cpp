@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "float_controls.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace backplane::vulkan {
@@ -10,8 +11,9 @@ namespace {
 constexpr uint32_t kHeaderWords = 5;
 constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // from 1.4 on the modes need no extension
 constexpr uint32_t kOpExtension = 10, kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
-constexpr uint32_t kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;          // capabilities
-constexpr uint32_t kModeSignedZeroInfNanPreserve = 4461, kModeRoundingModeRTE = 4462;  // execution modes
+constexpr uint32_t kDenormPreserve = 4464, kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;  // capabilities
+constexpr uint32_t kModeDenormPreserve = 4459, kModeSignedZeroInfNanPreserve = 4461,
+                   kModeRoundingModeRTE = 4462;  // execution modes
 constexpr uint32_t kWidth = 32;
 
 constexpr uint32_t head(uint32_t words, uint32_t opcode) { return words << 16 | opcode; }
@@ -36,23 +38,30 @@ void add_extension(std::vector<uint32_t>& out) {
 
 std::vector<uint32_t> with_float_controls(std::span<const uint32_t> module, const FloatControls& controls) {
   std::vector<uint32_t> out(module.begin(), module.begin() + kHeaderWords);
-  if (!controls.round_to_even_f32 && !controls.preserve_nan_f32) return {module.begin(), module.end()};
+  struct Mode {
+    bool asked;
+    uint32_t capability, mode;
+  };
+  const Mode modes[] = {{controls.preserve_subnormals_f32, kDenormPreserve, kModeDenormPreserve},
+                        {controls.preserve_nan_f32, kSignedZeroInfNanPreserve, kModeSignedZeroInfNanPreserve},
+                        {controls.round_to_even_f32, kRoundingModeRTE, kModeRoundingModeRTE}};
+  if (std::ranges::none_of(modes, &Mode::asked)) return {module.begin(), module.end()};
   bool capabilities_done = false, modes_done = false;
   uint32_t entry = 0;
   for (std::size_t at = kHeaderWords; at < module.size();) {
     const uint32_t opcode = module[at] & 0xFFFFu, words = module[at] >> 16;
     if (!capabilities_done && opcode != kOpCapability) {
       capabilities_done = true;
-      if (controls.preserve_nan_f32) add_capability(out, kSignedZeroInfNanPreserve);
-      if (controls.round_to_even_f32) add_capability(out, kRoundingModeRTE);
+      for (const Mode& each : modes) {
+        if (each.asked) add_capability(out, each.capability);
+      }
       if (module[kVersionWord] < kVersion14) add_extension(out);
     }
     if (entry != 0 && !modes_done && opcode != kOpEntryPoint) {
       modes_done = true;
-      if (controls.preserve_nan_f32)
-        out.insert(out.end(), {head(4, kOpExecutionMode), entry, kModeSignedZeroInfNanPreserve, kWidth});
-      if (controls.round_to_even_f32)
-        out.insert(out.end(), {head(4, kOpExecutionMode), entry, kModeRoundingModeRTE, kWidth});
+      for (const Mode& each : modes) {
+        if (each.asked) out.insert(out.end(), {head(4, kOpExecutionMode), entry, each.mode, kWidth});
+      }
     }
     if (opcode == kOpEntryPoint) entry = module[at + 2];
     out.insert(out.end(), module.begin() + static_cast<std::ptrdiff_t>(at),

@@ -12,6 +12,8 @@ namespace backplane::vulkan {
 struct FloatControls {
   bool round_to_even_f32 = false;  // results of f32 arithmetic and conversions round to nearest even
   bool preserve_nan_f32 = false;   // signed zeros, infinities and NaN are not assumed away
+  // Subnormals are kept, as operands and results. Devices that can do so flush, where it is faster, unless this is asked.
+  bool preserve_subnormals_f32 = false;
 };
 
 // The module with capabilities, extension and modes of VK_KHR_shader_float_controls (core in Vulkan 1.2) for its one entry

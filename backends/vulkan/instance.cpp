@@ -33,6 +33,19 @@ kit::Status require_layer(const Library& library) {
                                     ", which is not installed; install it or unset the variable")};
 }
 
+// Whether the loader keeps drivers from who does not ask for those that lack parts of Vulkan; what is lacked, devices tell.
+kit::Result<bool> hides_portable_drivers(const Library& library) {
+  uint32_t count = 0;
+  VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  if (result == VK_SUCCESS) result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, all.data());
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+    return unavailable(result, "vkEnumerateInstanceExtensionProperties");
+  return std::ranges::any_of(all, [](const VkExtensionProperties& each) {
+    return std::string_view(each.extensionName) == VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
+  });
+}
+
 // Advice that does not hold here; all else counts. Newer layers leave out the ids' first word.
 bool is_allowed(const char* id) {
   constexpr std::string_view kAllowed[] = {
@@ -120,16 +133,23 @@ kit::Status Instance::start() {
   auto features = chained<VkValidationFeaturesEXT>(VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, &messenger);
   features.enabledValidationFeatureCount = std::size(enabled);
   features.pEnabledValidationFeatures = enabled;
-  const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+  std::vector<const char*> extensions;
+  auto hidden = hides_portable_drivers(*library_);
+  if (!hidden.ok()) return hidden.status();
+  if (hidden.value()) {
+    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+  }
   const bool validate = validation_wanted();
   if (validate) {
     if (kit::Status status = require_layer(*library_); !status.ok()) return status;
     info.pNext = &features;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &kValidationLayer;
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = extensions;
+    extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
   }
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   if (const VkResult result = library_->vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
     handle_ = VK_NULL_HANDLE;
     return unavailable(result, "vkCreateInstance");

@@ -4,7 +4,6 @@
 namespace backplane::vulkan {
 
 namespace {
-constexpr uint32_t kMaxQueues = 8;
 constexpr uint32_t kPushBytes = 8;  // the address of a kernel's parameters
 // From here a copy may take longer than the submission and the semaphore that a queue of its own costs it: 40 us at 25 GB/s.
 constexpr uint64_t kOwnCopyBytes = uint64_t{1} << 20;
@@ -72,6 +71,7 @@ kit::Status LogicalDevice::start() {
   std::vector<const char*> extensions = matrices.extensions;
   if (physical().dots) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (physical().portability) extensions.push_back(kPortabilitySubset);
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   if (const VkResult result = api.vkCreateDevice(physical().handle, &info, nullptr, &handle_); result != VK_SUCCESS) {
@@ -79,14 +79,13 @@ kit::Status LogicalDevice::start() {
     return status_of(result, "vkCreateDevice");
   }
   if (kit::Status status = api_.load(api, handle_); !status.ok()) return status;
-  for (uint32_t i = 0; i < counts[0]; ++i) {
-    queues_.push_back({VK_NULL_HANDLE, families_[0], kStages, kReads, kWrites});
-    api_.vkGetDeviceQueue(handle_, families_[0], i, &queues_.back().handle);
-  }
-  if (family_count_ == 1) copy_queues_ = queues_;
-  for (uint32_t i = 0; family_count_ > 1 && i < counts[1]; ++i) {
-    copy_queues_.push_back({VK_NULL_HANDLE, families_[1]});
-    api_.vkGetDeviceQueue(handle_, families_[1], i, &copy_queues_.back().handle);
+  get_queues(families_[0], counts[0], queues_);
+  if (family_count_ > 1) get_queues(families_[1], counts[1], copy_queues_);
+  if (copy_queues_.empty()) copy_queues_ = queues_;
+  for (Queue& queue : queues_) {
+    queue.stages = kStages;
+    queue.reads = kReads;
+    queue.writes = kWrites;
   }
   for (Queue& queue : copy_queues_) {
     queue.stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -94,11 +93,47 @@ kit::Status LogicalDevice::start() {
     queue.writes = VK_ACCESS_TRANSFER_WRITE_BIT;
   }
 
+  if (kit::Status status = find_buffer_types(); !status.ok()) return status;
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
   auto layout = chained<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   layout.pushConstantRangeCount = 1;
   layout.pPushConstantRanges = &range;
   return check(api_.vkCreatePipelineLayout(handle_, &layout, nullptr, &pipeline_layout_), "vkCreatePipelineLayout");
+}
+
+void LogicalDevice::get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues) {
+  std::mutex* mutex = &queue_mutexes_[&queues == &queues_ ? 0 : kMaxQueues];
+  for (uint32_t i = 0; i < count; ++i) {
+    Queue& queue = queues.emplace_back();
+    queue.mutex = mutex++;
+    queue.family = family;
+    api_.vkGetDeviceQueue(handle_, family, i, &queue.handle);
+  }
+}
+
+VkBufferCreateInfo LogicalDevice::buffer_info(uint64_t bytes) const {
+  auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = bytes;
+  info.usage = kBufferUsage;
+  if (family_count_ > 1) {
+    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    info.queueFamilyIndexCount = family_count_;
+    info.pQueueFamilyIndices = families_;
+  }
+  return info;
+}
+
+// Drivers list types that buffers cannot have; which, they tell of a buffer only.
+kit::Status LogicalDevice::find_buffer_types() {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  const VkBufferCreateInfo info = buffer_info(256);
+  if (kit::Status status = check(api_.vkCreateBuffer(handle_, &info, nullptr, &buffer), "vkCreateBuffer"); !status.ok())
+    return status;
+  VkMemoryRequirements requirements{};
+  api_.vkGetBufferMemoryRequirements(handle_, buffer, &requirements);
+  api_.vkDestroyBuffer(handle_, buffer, nullptr);
+  buffer_types_ = requirements.memoryTypeBits;
+  return {};
 }
 
 LogicalDevice::~LogicalDevice() {
@@ -116,14 +151,15 @@ kit::Status LogicalDevice::check(VkResult result, const char* what) {
   return status_of(result, what);
 }
 
-kit::Status LogicalDevice::submit(VkQueue queue, const VkSubmitInfo& info) {
-  std::lock_guard lock(submit_mutex_);
-  return check(api_.vkQueueSubmit(queue, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+kit::Status LogicalDevice::submit(const Queue& queue, const VkSubmitInfo& info) {
+  std::lock_guard lock(*queue.mutex);
+  return check(api_.vkQueueSubmit(queue.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
 }
 
 void LogicalDevice::wait_idle() {
-  std::lock_guard lock(submit_mutex_);
+  for (std::mutex& mutex : queue_mutexes_) mutex.lock();
   (void)check(api_.vkDeviceWaitIdle(handle_), "vkDeviceWaitIdle");
+  for (std::mutex& mutex : queue_mutexes_) mutex.unlock();
 }
 
 kit::Status LogicalDevice::health() const {

@@ -2,7 +2,7 @@
 // A device of Vulkan: its functions, its queues, what of its memory is in use, and whether it is lost.
 #pragma once
 
-#include <span>
+#include <array>
 
 #include "instance.hpp"
 
@@ -15,6 +15,7 @@ inline constexpr const char* kCopyQueue = "BACKPLANE_VULKAN_COPY_QUEUE";
 // A queue, and what its family's commands wait for and touch.
 struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
+  std::mutex* mutex = nullptr;  // Vulkan wants one submission at a time
   uint32_t family = 0;
   VkPipelineStageFlags stages = 0;
   VkAccessFlags reads = 0, writes = 0;
@@ -38,6 +39,11 @@ class LogicalDevice {
   kit::Status health() const;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
+  // The memory type for buffers of a kind of BP_MEMORY_*, or -1.
+  int memory_type(uint32_t kind) const { return physical().memory_type(kind, buffer_types_); }
+  // What buffers are made with, but for their size.
+  VkBufferCreateInfo buffer_info(uint64_t bytes) const;
+
   // Bytes of a memory heap that buffers take.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
 
@@ -46,9 +52,7 @@ class LogicalDevice {
   Queue next_copy_queue() { return next(copy_queues_, copy_turn_); }
   // A copy between host and device of so many bytes goes to the queue for copies; UINT64_MAX: none does.
   uint64_t own_copy_bytes() const { return own_copy_bytes_; }
-  // The families whose queues use buffers.
-  std::span<const uint32_t> families() const { return {families_, family_count_}; }
-  kit::Status submit(VkQueue queue, const VkSubmitInfo& info);
+  kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
   // Waits for all work of all queues; of a lost device too, which ends it in finite time.
   void wait_idle();
 
@@ -65,7 +69,10 @@ class LogicalDevice {
   LogicalDevice(std::shared_ptr<const Instance> instance, uint32_t index)
       : instance_(std::move(instance)), index_(index) {}
   kit::Status start();
+  static constexpr uint32_t kMaxQueues = 8;  // of a family
   kit::Status choose_copy_queue();
+  void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
+  kit::Status find_buffer_types();
   static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& turn) {
     return queues[turn.fetch_add(1, std::memory_order_relaxed) % queues.size()];
   }
@@ -75,11 +82,12 @@ class LogicalDevice {
   DeviceApi api_;
   VkDevice handle_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
+  uint32_t buffer_types_ = 0;
   std::vector<Queue> queues_, copy_queues_;
   uint64_t own_copy_bytes_ = UINT64_MAX;
   uint32_t families_[2] = {};
   uint32_t family_count_ = 1;
-  std::mutex submit_mutex_;  // Vulkan wants one submission at a time to a queue, and with a semaphore
+  std::array<std::mutex, 2 * kMaxQueues> queue_mutexes_;
   std::atomic<uint32_t> turn_{0}, copy_turn_{0};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};

@@ -16,10 +16,10 @@ kit::Status not_taken() { return kit::unsupported("import_host: the driver does 
 kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
   if (kit::Status status = device_.health(); !status.ok()) return status;
   const PhysicalDevice& physical = device_.physical();
-  if (kind >= BP_MEMORY_KINDS || physical.memory_type(kind) < 0) {
+  if (kind >= BP_MEMORY_KINDS || device_.memory_type(kind) < 0) {
     return kit::unsupported("vulkan: memory kind ", kind, " is not offered by ", physical.properties.deviceName);
   }
-  const VkMemoryType& type = physical.memory.memoryTypes[physical.memory_type(kind)];
+  const VkMemoryType& type = physical.memory.memoryTypes[device_.memory_type(kind)];
   out.total_bytes = physical.memory.memoryHeaps[type.heapIndex].size;
   out.free_bytes =
       out.total_bytes - std::min(device_.used(type.heapIndex).load(std::memory_order_relaxed), out.total_bytes);
@@ -29,7 +29,7 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
   const PhysicalDevice& physical = device_.physical();
   if (desc.bytes == 0) return kit::invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
-  if (desc.kind >= BP_MEMORY_KINDS || physical.memory_type(desc.kind) < 0) {
+  if (desc.kind >= BP_MEMORY_KINDS || device_.memory_type(desc.kind) < 0) {
     return kit::unsupported("buffer_create: memory kind ", desc.kind, " is not offered by ",
                             physical.properties.deviceName);
   }
@@ -41,7 +41,7 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
     return kit::unsupported("buffer_create: the alignment ", alignment, " is above ", kMaxAlignment);
   }
   if (kit::Status status = device_.health(); !status.ok()) return status;
-  const auto type = static_cast<uint32_t>(physical.memory_type(desc.kind));
+  const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
   auto buffer = std::make_unique<Buffer>();
   buffer->bytes = desc.bytes;
   buffer->kind = desc.kind;
@@ -76,16 +76,8 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   const DeviceApi& api = device_.api();
   auto external = chained<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
   external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-  auto info = chained<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, imported ? &external : nullptr);
-  info.size = buffer.allocated;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-  const std::span<const uint32_t> families = device_.families();
-  if (families.size() > 1) {
-    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
-    info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
-    info.pQueueFamilyIndices = families.data();
-  }
+  VkBufferCreateInfo info = device_.buffer_info(buffer.allocated);
+  if (imported != nullptr) info.pNext = &external;
   kit::Status status =
       device_.check(api.vkCreateBuffer(device_.handle(), &info, nullptr, &buffer.handle), "vkCreateBuffer");
   if (!status.ok()) return status;
@@ -176,8 +168,9 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
     return device_.check(result, "vkGetMemoryHostPointerPropertiesEXT");
   const VkPhysicalDeviceMemoryProperties& memory = device_.physical().memory;
   for (type = 0; result == VK_SUCCESS && type < memory.memoryTypeCount; ++type) {
-    const bool coherent = (memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
-    if (coherent && (properties.memoryTypeBits >> type & 1u) != 0) return {};
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[type].propertyFlags;
+    const bool usable = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0 && (flags & kUnusableMemory) == 0;
+    if (usable && (properties.memoryTypeBits >> type & 1u) != 0) return {};
   }
   return not_taken();
 }

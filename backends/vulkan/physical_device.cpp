@@ -48,10 +48,14 @@ void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
 }
 
-// A family for the engines that move memory while others compute; those of video and the like copy too, beside what they are for.
-bool copies_only(const VkQueueFamilyProperties& family) {
-  constexpr VkQueueFlags kBeside = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
-  return (family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT;
+// Whether buffers of kernels and copies may lie on imported memory.
+bool imports_buffers(const InstanceApi& api, VkPhysicalDevice handle) {
+  auto buffers = chained<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+  buffers.usage = kBufferUsage;
+  buffers.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  auto out = chained<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+  api.vkGetPhysicalDeviceExternalBufferProperties(handle, &buffers, &out);
+  return (out.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
 }
 
 bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
@@ -100,16 +104,21 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   const bool compute = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   if (compute && (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0)
     out.lanes = subgroups.subgroupSize;
-  out.flushes_f32 = floats.shaderDenormPreserveFloat32 == VK_FALSE;
   out.shuffles = can_shuffle(subgroups);
-  out.round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
-  out.preserves_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
+  // Where modes must be the same for all widths, none is asked for: kernels of halves may have arithmetic of theirs.
+  constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+  out.float_controls = {
+      .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
+      .preserve_nan_f32 = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE,
+      .preserve_subnormals_f32 =
+          floats.shaderDenormPreserveFloat32 == VK_TRUE && floats.denormBehaviorIndependence != kNone};
   api.vkGetPhysicalDeviceMemoryProperties(handle, &out.memory);
   auto extensions = extensions_of(api, handle);
   if (!extensions.ok()) {
     out.missing = "a list of its extensions (" + extensions.status().message() + ")";
     return out;
   }
+  out.portability = lists(extensions.value(), kPortabilitySubset);
   if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
     auto sizes =
         chained<VkPhysicalDeviceMaintenance4Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
@@ -122,7 +131,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
     auto more = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &host);
     api.vkGetPhysicalDeviceProperties2(handle, &more);
-    out.import_alignment = host.minImportedHostPointerAlignment;
+    if (imports_buffers(api, handle)) out.import_alignment = host.minImportedHostPointerAlignment;
   }
 
   out.matrices = CooperativeMatrices::read(api, handle, out.properties.limits, extensions.value());
@@ -144,34 +153,49 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, families.data());
-  for (uint32_t i = 0; i < count; ++i) {
-    if (copies_only(families[i]) && out.copy_count == 0) {
-      out.copy_family = i;
-      out.copy_count = families[i].queueCount;
-    }
-    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0 || out.queue_count != 0) continue;
-    out.queue_family = i;
-    out.queue_count = families[i].queueCount;
-    // Mesa's CPU driver (22.3) claims 64 bits, and answers 0 for timestamps between compute work.
-    out.timestamps = families[i].timestampValidBits == 64 && !out.is_cpu();
-  }
+  out.choose_queues(families);
   if (out.queue_count == 0 && out.missing.empty()) out.missing = "a queue family with compute";
   if (out.memory_type(BP_MEMORY_DEVICE) < 0 && out.missing.empty()) out.missing = "memory";
   return out;
 }
 
-int PhysicalDevice::memory_type(uint32_t kind) const {
+void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> families) {
+  constexpr VkQueueFlags kBeside = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  int best = -1;
+  for (uint32_t i = 0; i < families.size(); ++i) {
+    const VkQueueFamilyProperties& family = families[i];
+    // Families of video and the like copy too, beside what they are for.
+    if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
+      copy_family = i;
+      copy_count = family.queueCount;
+    }
+    if ((family.queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    // Queues without graphics are not the desktop's, and may run for longer; that they have a clock counts for more.
+    const int rank =
+        (family.timestampValidBits != 0 ? 2 : 0) + ((family.queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 1 : 0);
+    if (rank <= best) continue;
+    best = rank;
+    queue_family = i;
+    queue_count = family.queueCount;
+    // Mesa's CPU driver (22.3) claims 64 bits, and answers 0 for timestamps between compute work.
+    timestamp_bits = is_cpu() ? 0 : family.timestampValidBits;
+  }
+}
+
+int PhysicalDevice::memory_type(uint32_t kind, uint32_t allowed) const {
   constexpr VkMemoryPropertyFlags kMapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   VkMemoryPropertyFlags needed = 0, wanted = 0;
   if (kind == BP_MEMORY_DEVICE) wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   if (kind == BP_MEMORY_HOST) needed = kMapped, wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  if (kind == BP_MEMORY_SHARED) needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  constexpr VkMemoryPropertyFlags kUnusable =
-      VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
+  if (kind == BP_MEMORY_SHARED) {
+    needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    // What kernels write the host reads in place; over a bus no such memory is cached.
+    if (unified()) wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  }
   int found = -1;
   for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
     const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
-    if ((flags & needed) != needed || (flags & kUnusable) != 0) continue;
+    if ((allowed >> i & 1u) == 0 || (flags & needed) != needed || (flags & kUnusableMemory) != 0) continue;
     if ((flags & wanted) == wanted) return static_cast<int>(i);
     if (found < 0) found = static_cast<int>(i);
   }
@@ -200,8 +224,8 @@ void PhysicalDevice::describe(bp_device_info& info) const {
   info.alignment = Memory::kAlignment;
   info.max_buffer_bytes = std::min(max_allocation, heap_bytes(BP_MEMORY_DEVICE));
   info.capabilities = BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC;
-  if (timestamps) info.capabilities |= BP_CAP_TIMING;
-  if (flushes_f32) info.capabilities |= BP_CAP_FTZ_F32;
+  if (timestamp_bits != 0) info.capabilities |= BP_CAP_TIMING;
+  if (!float_controls.preserve_subnormals_f32) info.capabilities |= BP_CAP_FTZ_F32;
   if (unified()) info.capabilities |= BP_CAP_UNIFIED_MEMORY;
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
     if (memory_type(kind) < 0) continue;

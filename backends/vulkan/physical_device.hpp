@@ -3,8 +3,22 @@
 #pragma once
 
 #include "cooperative.hpp"
+#include "float_controls.hpp"
 
 namespace backplane::vulkan {
+
+inline constexpr const char* kPortabilitySubset =
+    "VK_KHR_portability_subset";  // in the headers of beta extensions only
+
+// What all buffers are made for.
+inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                                   VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+
+// Memory that needs what is not asked for, or is not memory for buffers.
+inline constexpr VkMemoryPropertyFlags kUnusableMemory =
+    VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
+    VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -19,25 +33,27 @@ struct PhysicalDevice {
   uint32_t copy_family = 0;       // that copies and does nothing else
   uint32_t copy_count = 0;        // its queues; 0: there is no such family
   uint64_t max_allocation = 0;    // bytes of one allocation and one buffer
+  bool portability = false;       // not all of Vulkan: what is there must be asked for by name
   uint64_t import_alignment = 0;  // of host memory that can be imported; 0: none can
-  bool timestamps = false;        // on the queue family
-  bool flushes_f32 = false;       // arithmetic on f32 may flush subnormals
+  uint32_t timestamp_bits = 0;    // of the queue family's clock; 0: it has none
+  FloatControls float_controls;   // that can be asked for
   uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
   CooperativeMatrices matrices;
-  bool dots = false;               // VK_KHR_shader_integer_dot_product is there
-  bool fast_dots = false;          // and of four packed bytes, of one sign or two, faster than what it stands for
-  bool round_to_even_f32 = false;  // the RTE execution mode can be asked for
-  bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
-  bool preserves_nan_f32 = false;  // the SignedZeroInfNanPreserve execution mode can be asked for
+  bool dots = false;       // VK_KHR_shader_integer_dot_product is there
+  bool fast_dots = false;  // and of four packed bytes, of one sign or two, faster than what it stands for
+  bool shuffles = false;   // subgroups divide a workgroup evenly, and pass values about
 
   // Reads all of it; `handle` is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);
 
+  // The families that kernels and copies go to.
+  void choose_queues(std::span<const VkQueueFamilyProperties> families);
+
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   // Shares its memory with the host: one heap, or a driver that says so.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
-  // The memory type for a kind of BP_MEMORY_*, or -1.
-  int memory_type(uint32_t kind) const;
+  // The memory type for a kind of BP_MEMORY_* among those that `allowed` has a bit for, or -1.
+  int memory_type(uint32_t kind, uint32_t allowed = UINT32_MAX) const;
   uint64_t heap_bytes(uint32_t kind) const;
   void describe(bp_device_info& info) const;
 };

@@ -36,9 +36,7 @@ kit::Result<VkPipeline> Pipelines::get(const std::string& shader, const Constant
 kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants& constants) {
   const DeviceApi& api = device_.api();
   const PhysicalDevice& physical = device_.physical();
-  const std::vector<uint32_t> words = with_float_controls(
-      {shader.words, shader.word_count},
-      {.round_to_even_f32 = physical.round_to_even_f32, .preserve_nan_f32 = physical.preserves_nan_f32});
+  const std::vector<uint32_t> words = with_float_controls({shader.words, shader.word_count}, physical.float_controls);
   auto code = chained<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   code.codeSize = words.size() * sizeof(uint32_t);
   code.pCode = words.data();

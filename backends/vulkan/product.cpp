@@ -23,11 +23,15 @@ constexpr int64_t kMostDepth = 2 * kMostSteps;                                  
 constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
 constexpr int64_t kPartAlign = 64;    // so that parts start where operands are aligned as they are
 constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;
+// Operations of a dispatch where rows can be divided further: a driver takes one of some seconds for hung (Stream::kMostOperations).
+constexpr double kMostOperations = Stream::kMostOperations, kMostOperationsOfCpu = int64_t{1} << 32;
 constexpr int64_t kRoom = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));  // sums of parts
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t sums_of(const ProductParams& params) { return int64_t{params.rows} * params.columns * params.matrices; }
+
+double operations_of_row(const ProductParams& params) { return 2.0 * params.columns * params.depth * params.segments; }
 
 // Divides each sum into about `wanted` parts, and more where a thread would run too long; -> how many.
 int64_t divide(ProductParams& params, int64_t wanted) {
@@ -46,10 +50,13 @@ int64_t divide(ProductParams& params, int64_t wanted) {
 }
 
 // As many workgroups, in two dimensions where one has no room for them.
-Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses) {
+Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
   const int64_t lines = std::min<int64_t>(ceil_div(groups, kMostGroups), kMostGroups);
   const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMostGroups);  // kernels stride over what lies beyond
-  return {pipeline, {static_cast<uint32_t>(line), static_cast<uint32_t>(lines), 1}, accesses};
+  return {pipeline,
+          {static_cast<uint32_t>(line), static_cast<uint32_t>(lines), 1},
+          accesses,
+          static_cast<uint64_t>(std::min(operations, kMostOperations))};
 }
 
 uint64_t address_of(const Matrices& of, const ProductParams& params, int64_t index) {
@@ -189,8 +196,10 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   const int64_t sums = sums_of(params);
   const int64_t parts =
       divide(params, std::clamp<int64_t>(enough_groups() / groups_of(params), 1, std::max<int64_t>(kRoom / sums, 1)));
-  if (parts == 1 || sums <= kRoom) return enqueue_block(stream, plan, call, params, parts);
-  const int64_t rows = kRoom / params.columns;  // sums of which have room
+  const bool room = parts == 1 || sums <= kRoom;
+  const int64_t in_time = rows_in_time(params);
+  if (room && in_time >= params.rows) return enqueue_block(stream, plan, call, params, parts);
+  const int64_t rows = room ? in_time : std::min(kRoom / params.columns, in_time);  // sums of which have room
   if (rows == 0) {
     return kit::unsupported(plan.base.op->name, ": sums of ", params.depth, " x ", params.segments, " products for ",
                             params.columns, " columns at once are beyond this plugin; divide the columns");
@@ -203,6 +212,16 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
     }
   }
   return status;
+}
+
+// Rows of a dispatch. Small matrices stay together, however many they are: a dispatch for each would take longer.
+int64_t Product::rows_in_time(const ProductParams& params) const {
+  constexpr double kSmall = 1.0 / 64;  // of the most
+  const double most = is_cpu_ ? kMostOperationsOfCpu : kMostOperations, row = operations_of_row(params);
+  const double matrix = row * params.rows;
+  if (matrix * params.matrices <= most || matrix < most * kSmall) return params.rows;
+  return std::clamp<int64_t>(static_cast<int64_t>(most / row) / BACKPLANE_TILE_M * BACKPLANE_TILE_M, BACKPLANE_TILE_M,
+                             std::max<int64_t>(params.rows, BACKPLANE_TILE_M));
 }
 
 int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
@@ -227,6 +246,7 @@ int64_t Product::groups_of(const ProductParams& params) const {
 kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
                                    int64_t parts) const {
   VkPipeline const pipeline = plan.pipelines[tiling_of(params).pipeline];
+  const double operations = operations_of_row(params) * params.rows * params.matrices / static_cast<double>(parts);
   const int64_t sums = sums_of(params), slots = std::min({parts, std::max<int64_t>(kRoom / sums, 1), kMostSteps});
   const auto fill = [&](ProductParams& block, uint64_t address) {
     block = params;
@@ -240,7 +260,7 @@ kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::
   };
   if (parts == 1) {
     params.parts = 1;
-    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(params), accesses_of(call)), fill);
+    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(params), accesses_of(call), operations), fill);
   }
   params.partial = stream.scratch();
   const Access scratch{params.partial, params.partial + static_cast<uint64_t>(sums * slots) * sizeof(float), true};
@@ -252,7 +272,8 @@ kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::
     params.first_part = static_cast<uint32_t>(first);
     params.parts = static_cast<uint32_t>(std::min(slots, parts - first));
     params.flags = flags | ProductParams::kPartial | (first == 0 ? 0 : ProductParams::kContinue);
-    status = stream.dispatch<ProductParams>(grid(pipeline, groups_of(params) * params.parts, reads_to_scratch), fill);
+    status = stream.dispatch<ProductParams>(
+        grid(pipeline, groups_of(params) * params.parts, reads_to_scratch, operations * params.parts), fill);
   }
   if (!status.ok()) return status;
   params.parts = static_cast<uint32_t>(slots), params.flags = flags;

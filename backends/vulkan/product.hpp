@@ -82,6 +82,7 @@ class Product : public Operator {
   };
   int64_t enough_groups() const;  // to busy the device
   Tiling tiling_of(const ProductParams& params) const;
+  int64_t rows_in_time(const ProductParams& params) const;
   int64_t groups_of(const ProductParams& params) const;  // workgroups, of one part
 
   // Convolutions read images as b.

@@ -24,7 +24,7 @@ kit::Status Stream::start() {
   semaphores_.reserve(kWaits);
   values_.reserve(kWaits);
   stages_.reserve(kWaits);
-  const uint32_t kind = device_.physical().memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
+  const uint32_t kind = device_.memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
   auto params = memory_.create({sizeof(bp_buffer_desc), kind, uint64_t{kBatches} * kParamsBytes, 0});
   if (!params.ok()) return params.status();
   params_ = params.value();
@@ -88,6 +88,7 @@ kit::Status Stream::begin(Batch& batch, Lane lane) {
   batch.commands = commands.buffer;
   batch.params_used = 0;
   batch.work = 0;
+  batch.bytes = batch.operations = 0;
   batch.bound = VK_NULL_HANDLE;
   batch.waits.clear();
   batch.stamps.clear();
@@ -140,12 +141,14 @@ void Stream::order(std::span<const Access> accesses) {
     hazards_.clear();
   }
   hazards_.note(accesses);
+  for (const Access& access : accesses) open_->bytes += access.end - access.begin;
 }
 
 kit::Status Stream::after_work() {
   ++enqueued_;
   const uint32_t work = ++open_->work;
-  const bool full = work >= kMostWork || open_->params_used + kMostParams > kParamsBytes;
+  const bool full = work >= kMostWork || open_->params_used + kMostParams > kParamsBytes ||
+                    open_->bytes >= kMostBytes || open_->operations >= kMostOperations;
   if (full || (work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
   return {};
 }
@@ -171,7 +174,9 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  stages_.assign(semaphores_.size(), queues_[batch.lane].stages);
+  // A timestamp is written at the end of all stages: waiting at those of work would let it pass.
+  stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.lane].stages
+                                                          : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
   VkSemaphore signal = timeline_->semaphore();
   auto timeline = chained<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
@@ -187,7 +192,7 @@ kit::Status Stream::submit(Batch& batch) {
   info.pCommandBuffers = &batch.commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &signal;
-  status = device_.submit(queues_[batch.lane].handle, info);
+  status = device_.submit(queues_[batch.lane], info);
   if (status.ok()) submitted_ = batch.value;
   return status;
 }
@@ -259,6 +264,7 @@ kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& s
 kit::Status Stream::enqueue(const Dispatch& dispatch, uint32_t params_bytes) {
   order(dispatch.accesses);
   Batch& batch = *open_;
+  batch.operations += dispatch.operations;
   const uint64_t address = params_->address + batch.params_at + batch.params_used;
   batch.params_used += (params_bytes + kParamsAlign - 1) / kParamsAlign * kParamsAlign;
   const DeviceApi& api = device_.api();

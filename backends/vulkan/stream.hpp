@@ -58,6 +58,7 @@ class Stream {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
+    uint64_t operations = 0;  // where they, not the bytes touched, say how long it takes
   };
   template <class Block = Params, class Fill>
   kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
@@ -70,6 +71,11 @@ class Stream {
   }
   static constexpr uint32_t kMostParams = 2048;  // bytes of a block
   static constexpr uint32_t kParamsAlign = 64;
+
+  // A batch that touches so much is submitted, for drivers take one of some seconds for hung: half a second of a device of
+  // 16 GB/s and 512 GFLOP/s.
+  static constexpr uint64_t kMostBytes = uint64_t{8} << 30;
+  static constexpr uint64_t kMostOperations = uint64_t{1} << 38;
 
   // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who
   // dispatches names the bytes among the accesses, as an operand's: that is what orders executions that use them.
@@ -92,6 +98,7 @@ class Stream {
     uint64_t params_at = 0;  // in the stream's parameters, kParamsBytes of them
     uint32_t params_used = 0;
     uint32_t work = 0;                           // commands recorded
+    uint64_t bytes = 0, operations = 0;          // that they touch, and do
     uint64_t value = 0;                          // of the timeline, when it has ended
     std::vector<Point> waits;                    // before it starts
     std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes

@@ -156,6 +156,66 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
   }
 }
 
+// A driver that takes long work for hung has it in pieces.
+TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
+  constexpr int64_t kRows = 1536, kDepth = 1024, kColumns = 1408;  // 4.4e9 operations
+  Rig rig;
+  ASSERT_TRUE(rig.open(instance).ok());
+  bp_tensor_desc views[3] = {};
+  const int64_t shapes[3][2] = {{kRows, kDepth}, {kDepth, kColumns}, {kRows, kColumns}};
+  Buffer* buffers[3];
+  for (int i = 0; i < 3; ++i) {
+    views[i].dtype = BP_F32;
+    views[i].rank = 2;
+    std::copy_n(shapes[i], 2, views[i].shape);
+    views[i].strides[0] = shapes[i][1];
+    views[i].strides[1] = 1;
+    const auto bytes = static_cast<uint64_t>(shapes[i][0] * shapes[i][1]) * sizeof(float);
+    buffers[i] = need(rig.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0}));
+  }
+  const auto value = [&](int which, int64_t row, int64_t column) -> float& {
+    return reinterpret_cast<float*>(buffers[which]->mapped)[row * shapes[which][1] + column];
+  };
+  for (int64_t k = 0; k < kDepth; ++k) {
+    for (int64_t m = 0; m < kRows; ++m) value(0, m, k) = static_cast<float>((m + 3 * k) % 7 - 3);
+    for (int64_t n = 0; n < kColumns; ++n) value(1, k, n) = static_cast<float>((2 * n + k) % 5 - 2);
+  }
+  bp_op_desc desc = rig.desc;
+  desc.op = BP_OP_MATMUL;
+  bp_matmul_attributes attributes{};
+  attributes.struct_size = sizeof(attributes);
+  desc.attributes = &attributes;
+  desc.inputs = views;
+  desc.outputs = views + 2;
+  bp_plan_info info{};
+  Plan* plan = nullptr;
+  const kit::Status made = rig.device->create_plan(&desc, &plan, info);
+  ASSERT_TRUE(made.ok()) << made.message();
+  bp_operand operands[3] = {};
+  for (int i = 0; i < 3; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(buffers[i]);
+  bp_execution execution{};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &desc;
+  execution.inputs = operands;
+  execution.outputs = operands + 2;
+  const uint64_t before = rig.stream->enqueued();
+  EXPECT_TRUE(rig.device->execute(*rig.stream, *plan, &execution).ok());
+  EXPECT_TRUE(rig.wait().ok());
+  const uint64_t dispatches = rig.stream->enqueued() - before;
+  if (instance->devices()[0].is_cpu()) {
+    EXPECT_EQ(dispatches, 2u);
+  }
+  for (const int64_t m : {int64_t{0}, kRows / 2, kRows - 2, kRows - 1}) {
+    for (const int64_t n : {int64_t{0}, int64_t{77}, kColumns - 1}) {
+      float sum = 0;
+      for (int64_t k = 0; k < kDepth; ++k) sum += value(0, m, k) * value(1, k, n);
+      EXPECT_EQ(value(2, m, n), sum) << m << ", " << n;
+    }
+  }
+  rig.device->destroy(plan);
+  for (Buffer* buffer : buffers) rig.device->destroy(buffer);
+}
+
 TEST_F(OnDevice, ScratchIsOfOneStream) {
   Rig rig, other;
   ASSERT_TRUE(rig.open(instance).ok());

@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 namespace kit = backplane::kit;
 
 // Calls that the first question for devices makes; all others come with an open device.
-const std::set<std::string> kOfInstance = {"vkEnumerateInstanceVersion", "vkEnumerateInstanceLayerProperties",
-                                           "vkCreateInstance", "vkEnumeratePhysicalDevices",
-                                           "vkEnumerateDeviceExtensionProperties"};
+const std::set<std::string> kOfInstance = {
+    "vkEnumerateInstanceVersion",         "vkEnumerateInstanceExtensionProperties",
+    "vkEnumerateInstanceLayerProperties", "vkCreateInstance",
+    "vkEnumeratePhysicalDevices",         "vkEnumerateDeviceExtensionProperties"};
 
 class Faults : public testing::Test {
  protected:

@@ -78,8 +78,8 @@ TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {
   ASSERT_TRUE(found.ok()) << found.status().message();
   const PhysicalDevice& device = found.value()->devices()[0];
   EXPECT_EQ(device.lanes, 0u);
-  EXPECT_FALSE(device.shuffles || device.round_to_even_f32 || device.preserves_nan_f32);
-  EXPECT_TRUE(device.flushes_f32);
+  EXPECT_FALSE(device.shuffles || device.float_controls.round_to_even_f32 || device.float_controls.preserve_nan_f32);
+  EXPECT_FALSE(device.float_controls.preserve_subnormals_f32);
   Rig rig;
   ASSERT_TRUE(rig.open(found.value()).ok());
   rig.data(0)[Rig::kElements - 1] = 1.0f;
