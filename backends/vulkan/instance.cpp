@@ -11,7 +11,20 @@ constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
 bool validation_wanted() {
   const char* given = std::getenv(kValidation);
-  return given != nullptr && std::string_view(given) != "0" && *given != '\0';
+  return given != nullptr && std::string_view(given) == "1";
+}
+
+// A word that means nothing is told, rather than taken for the default.
+kit::Status check_settings() {
+  constexpr const char* kTwoWords[][3] = {{kValidation, "0", "1"}, {kSubgroups, "on", "off"}};
+  for (const auto& [name, one, other] : kTwoWords) {
+    const char* given = std::getenv(name);
+    const std::string_view word = given == nullptr ? "" : given;
+    if (word.empty() || word == one || word == other) continue;
+    return {BP_UNAVAILABLE,
+            kit::text("vulkan: ", name, " is ", word, "; it may be ", one, " or ", other, ", or unset")};
+  }
+  return {};
 }
 
 // Whatever it is that keeps the plugin from a driver, it is not there.
@@ -108,6 +121,7 @@ kit::Result<std::shared_ptr<const Instance>> Instance::create(std::shared_ptr<Li
 }
 
 kit::Status Instance::start() {
+  if (kit::Status status = check_settings(); !status.ok()) return status;
   uint32_t version = VK_API_VERSION_1_0;
   if (const VkResult result = library_->vkEnumerateInstanceVersion(&version); result != VK_SUCCESS)
     return unavailable(result, "vkEnumerateInstanceVersion");

@@ -60,7 +60,7 @@ bool imports_buffers(const InstanceApi& api, VkPhysicalDevice handle) {
 
 bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  const char* given = std::getenv("BACKPLANE_VULKAN_SUBGROUPS");
+  const char* given = std::getenv(kSubgroups);
   return (given == nullptr || std::string_view(given) != "off") &&
          (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
          (subgroups.supportedOperations & kNeeded) == kNeeded && BACKPLANE_GROUP % subgroups.subgroupSize == 0;

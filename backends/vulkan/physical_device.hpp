@@ -20,6 +20,9 @@ inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
+// Environment: with `off` rows are joined in shared memory though subgroups could pass values about.
+inline constexpr const char* kSubgroups = "BACKPLANE_VULKAN_SUBGROUPS";
+
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   VkPhysicalDeviceProperties properties{};

@@ -331,7 +331,7 @@ void Supervisor::ended(Worker& worker, int status) {
 
 // The worker's case, or where none was running the last one, ended so.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
-  if (const std::string tail = last_output(worker.output); worker.running && !tail.empty())
+  if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += "; its last output: " + tail;
   if (worker.running) {
     worker.running = false;

@@ -42,6 +42,15 @@ void flush_results(const Call& call) {
                 [&](float value) { return std::fabs(value) < least_normal ? std::copysign(0.0f, value) : value; });
 }
 
+// As a device does whose rounding nobody chose.
+void add_toward_zero(const Call& call) {
+  map_binary<float, float, float>(call, [](float a, float b) {
+    const double exact = static_cast<double>(a) + static_cast<double>(b);
+    const auto nearest = static_cast<float>(exact);
+    return std::fabs(nearest) > std::fabs(exact) ? std::nextafter(nearest, 0.0f) : nearest;
+  });
+}
+
 // 2^(x * log2 e) with the product rounded: the error grows with |x|.
 void fast_exp(const Call& call) {
   map_unary<float, float>(call, [](float x) { return std::exp2(x * 1.44269504f); });
@@ -145,6 +154,7 @@ const Mutation defect::f32_subnormals_flushed{.kernels = [](Kernels& kernels) {
     replace(kernels, op, flush_results<float>, kF32);
 }};
 const Mutation defect::copy_flushes = on_op<flush_results<float>, BP_OP_COPY, kF32>();
+const Mutation defect::add_toward_zero = on_op<mutants::add_toward_zero, BP_OP_ADD, kF32>();
 const Mutation defect::fast_exp = on_op<mutants::fast_exp, BP_OP_EXP, kF32>();
 const Mutation defect::fast_sin = on_op<mutants::fast_sin, BP_OP_SIN, kF32>();
 const Mutation defect::tanh_by_exp = on_op<mutants::tanh_by_exp, BP_OP_TANH, kF32>();

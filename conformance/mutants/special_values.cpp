@@ -18,6 +18,9 @@ void compare_without_nan(const Call& call) {
   map_binary<b8, float, float>(call,
                                [=](float a, float b) { return (a < b || a > b) == (predicate == BP_COMPARE_NE); });
 }
+void mul_by_zero_is_zero(const Call& call) {
+  map_binary<float, float, float>(call, [](float a, float b) { return a == 0 || b == 0 ? 0.0f : a * b; });
+}
 void compare_inverted(const Call& call) {
   const uint32_t predicate = call.attributes<bp_compare_attributes>().predicate;
   if (predicate == BP_COMPARE_GE) return map_binary<b8, float, float>(call, [](float a, float b) { return !(a < b); });
@@ -110,6 +113,7 @@ void bool_not_bitwise(const Call& call) {
 const Mutation defect::compare_without_nan = on_op<mutants::compare_without_nan, BP_OP_COMPARE, kF32>();
 const Mutation defect::compare_inverted = on_op<mutants::compare_inverted, BP_OP_COMPARE, kF32>();
 const Mutation defect::compare_writes_ones = on_op<mutants::compare_writes_ones, BP_OP_COMPARE>();
+const Mutation defect::mul_by_zero_is_zero = on_op<mutants::mul_by_zero_is_zero, BP_OP_MUL, kF32>();
 const Mutation defect::max_drops_nan = on_op<mutants::max_drops_nan, BP_OP_MAX, kF32>();
 const Mutation defect::min_drops_nan = on_op<mutants::min_drops_nan, BP_OP_MIN, kF32>();
 const Mutation defect::cast_wraps = on_op<cast_to_int<true>, BP_OP_CAST, kF32>();

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
 
-No loader, a loader that is none, no driver, a driver that is none, one that fails, no validation layer: each is told, none disturbs
-another plugin, nor a driver that works."""
+No loader, a loader that is none, no driver, a driver that is none, one that fails, no validation layer, a setting that means nothing: each is told, none
+disturbs another plugin, nor a driver that works."""
 import glob
 import json
 import os
@@ -49,6 +49,8 @@ with tempfile.TemporaryDirectory() as folder:
     told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")  # the loader's error, or ours
     told("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")
+    for variable in ("BACKPLANE_VULKAN_VALIDATION", "BACKPLANE_VULKAN_SUBGROUPS"):
+        told(f"{variable} that means nothing", {variable: "perhaps"}, f"{variable} is perhaps", "it may be", "unset")
     installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in support.listing(command, folders) else []
     for how in ("instance", "none"):
         said = support.listing(command, folders, {**drivers(fails, *installed), "FAILING_DRIVER": how})

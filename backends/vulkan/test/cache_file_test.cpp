@@ -3,10 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -125,10 +128,38 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
-  if (::geteuid() == 0) return;  // root may write everywhere else
+  // Root may write everywhere else: a child is somebody.
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::remove);
-  EXPECT_NE(CacheFile(folder, key).store(bytes_of(10, 1)), "");
+  fs::permissions(folder, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
+    ::_exit(CacheFile(folder, key).store(bytes_of(10, 1)) == std::strerror(EACCES) ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::add);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "only what this test put there";
+}
+
+// A limit to what a file may hold stands for a disk that is full.
+TEST_F(CacheFiles, ADiskThatIsFullIsToldAndTheOldFileStays) {
+  const CacheFile file(folder, key);
+  ASSERT_EQ(file.store(bytes_of(100, 1)), "");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{1000, limit.rlim_max};
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string why = file.store(bytes_of(70000, 2));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  (void)std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(why, std::strerror(EFBIG));
+  std::string said;
+  EXPECT_EQ(file.load(said), bytes_of(100, 1)) << said;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "nothing is left beside it";
 }
 
 TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {

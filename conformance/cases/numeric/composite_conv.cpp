@@ -35,7 +35,16 @@ constexpr Setup setups[] = {
     {"one_place", 2, 1, 2, 3, 4, {5, 7, 0}, {5, 7, 0}, {0x7FFFFFFF, 0x7FFFFFFF, 1}, one, none, none},
     {"one_place_and_rest", 2, 1, 2, 3, 4, {4, 5, 0}, {3, 2, 0}, {2, 7, 1}, one, none, {0, 1, 0}},
     {"deep", 2, 1, 1, 33, 17, {8, 8, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
+    {"wide_kernel", 2, 1, 2, 3, 4, {3, 2, 0}, {5, 4, 0}, one, one, {2, 1, 0}, {1, 2, 0}},
+    {"wide_dilation", 2, 1, 2, 3, 4, {3, 4, 0}, {2, 3, 0}, {1, 2, 1}, {4, 3, 1}, {2, 2, 0}, {1, 1, 0}},
+    {"no_images", 2, 1, 0, 3, 4, {5, 6, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
+    {"no_channels", 2, 1, 2, 0, 4, {5, 6, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
+    {"no_results", 2, 1, 2, 3, 0, {5, 6, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
+    {"empty_image", 2, 1, 2, 3, 4, {0, 5, 0}, {2, 3, 0}, one, one, {1, 1, 0}, {2, 1, 0}},
 };
+
+// Sums of nothing, or no sums at all.
+bool is_empty(const Setup& s) { return s.batches == 0 || s.in_channels == 0 || s.out_channels == 0 || s.image[0] == 0; }
 
 std::vector<int64_t> image_shape(const Setup& s, int64_t channels) {
   std::vector<int64_t> shape = {s.batches, channels};
@@ -173,7 +182,9 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   };
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;  // no bias, no activation
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
-    for (const Data data : {Data::integers, Data::zero_mean, Data::spikes, Data::tenth}) put(setup, data, without_bias);
+    for (const Data data : {Data::integers, Data::zero_mean, Data::spikes, Data::tenth}) {
+      if (data == Data::integers || !is_empty(setups[setup])) put(setup, data, without_bias);
+    }
     if (plain) continue;
     put(setup, Data::integers, BP_ACTIVATION_NONE);
     put(setup, Data::integers, BP_ACTIVATION_RELU);
@@ -234,7 +245,7 @@ void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     for (const int32_t flag : {0, 1}) {
       for (const Data data :
            {Data::negative, Data::few, Data::zero_mean, Data::tenth, Data::one_nan, Data::two_infs, Data::integers}) {
-        put(setup, data, flag);
+        if (data == Data::integers || !is_empty(setups[setup])) put(setup, data, flag);
       }
     }
   }

@@ -308,6 +308,13 @@ class Adder {
     }
   }
 
+  // Beyond what an invocation counts on some drivers (65,535), and half of it; for many results and for few.
+  void deep() {
+    (*this)({3, 2}, 70001, Kind::integers);
+    (*this)({3, 33}, 70001, Kind::integers);
+    (*this)({66, 3}, 33000, Kind::integers);
+  }
+
   void bounds() {
     for (const Kind kind : {Kind::zero_mean, Kind::spikes, Kind::positive, Kind::tenth, Kind::cancel}) {
       for (const int32_t depth : {1, 16, 256}) (*this)({33, 32}, depth, kind);
@@ -336,6 +343,7 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   if (dtype == BP_F32) adder.extents(main_extents);
   adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(few_extents));
   adder.batches();
+  adder.deep();
   adder.layouts(second != 0 ? second : dtype);
   adder.bounds();
   if (dtype == BP_F16 || dtype == BP_BF16) {
@@ -367,6 +375,7 @@ void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
   adder.extents(few_extents);
   adder.batches();
+  adder.deep();
   adder.layouts(BP_I32);
   for (const int32_t depth : {1, 2, 3, 4, 15, 16, 31, 32, 64, 100, 1024}) {
     adder({7, 10}, depth, Kind::extremes);

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the suite on a plugin, and by a command, that are built with a sanitizer: sanitized_test.py COMMAND LIBRARY GROUP...
+
+A sanitizer ends the worker that it finds something in, which fails its case; a worker that ends well is looked through for leaks. Each
+report is a file besides, so that one fails the test whatever became of the case. The driver is not built so: LSAN_OPTIONS names what
+it leaks."""
+import json
+import os
+import sys
+import tempfile
+
+import support
+import tap
+
+command, library, *groups = sys.argv[1:]
+with tempfile.TemporaryDirectory() as folder:
+    reports = os.path.join(folder, "report")
+
+    def with_reports(name, *more):
+        return ":".join(filter(None, [os.environ.get(name), *more, f"log_path={reports}"]))
+
+    environment = {"ASAN_OPTIONS": with_reports("ASAN_OPTIONS"), "UBSAN_OPTIONS": with_reports("UBSAN_OPTIONS", "halt_on_error=1"),
+                   "TSAN_OPTIONS": with_reports("TSAN_OPTIONS"),
+                   "LSAN_OPTIONS": ":".join(filter(None, [os.environ.get("LSAN_OPTIONS"), "print_suppressions=0"]))}
+    os.environ.update(environment)
+    support.skip_without_device(command, library)
+    # A sanitizer makes all of it slower, and the machine may be busy: no case is to fail by its time.
+    certificate, said = support.certify(command, library, "--profile", "train", "--timeout", "300", "--memory-limit", "32768", "--seed", "1",
+                                        *(word for group in groups for word in ("--filter", group)))
+    found = []
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            found.append(file.read()[:4000])
+    tap.check("no sanitizer reports anything", not found, "\n".join(found[:5]))
+    if certificate is None:
+        sys.exit(said)
+    failures = support.failures_of(certificate)
+    tap.check("no case fails", not failures, json.dumps(failures[:20], indent=1))
+    passed = certificate["verdict"]["counts"]["pass"]
+    tap.check("cases pass", passed >= 10 * len(groups), f"{passed} passed")
+tap.done()
