@@ -31,9 +31,11 @@ static_assert(sizeof(Block) == 344);
 constexpr int64_t kRows = BACKPLANE_ATTENTION_ROWS;
 constexpr int64_t kLanes = BACKPLANE_LANES, kLaneGroup = BACKPLANE_LANE_GROUP;
 constexpr int64_t kBlock = kLanes * BACKPLANE_ATTENTION_KEYS;  // keys of the smallest subgroup's
-constexpr int64_t kMostDepth = 65536;  // elements of a head: one block of keys is then below what a loop may have
+constexpr int64_t kMostDepth = 65536;  // elements of a query: one block of keys is then below what a loop may have
+constexpr int64_t kMostWidth = 1024;   // columns of values in one dispatch
 constexpr int64_t kLeastKeys = 256;    // of a part that is made to busy more of the device
 constexpr int64_t kEnough = 1024, kEnoughOfCpu = 16;  // subgroups
+constexpr int64_t kMost = int64_t{1} << 31;           // kernels count in 32 bits
 constexpr auto kRoom = static_cast<int64_t>(Stream::kScratchBytes);
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -48,21 +50,25 @@ struct Division {
   int64_t parts = 1, chunk = 0;                 // of the keys
   int64_t each = 1;                             // items of a subgroup in one dispatch
   int64_t room = 1;                             // bytes of an item's part
+
+  // Bytes that are taken at once: of an item, or, where keys are whole, of the subgroups of a workgroup.
+  int64_t room_taken() const { return room * (parts == 1 ? kLaneGroup / kLanes : parts); }
 };
 
-Division divide(const kit::View& q, const kit::View& k, const kit::View& v, int64_t tile_rows, bool cpu) {
+Division divide(const kit::View& q, const kit::View& k, int64_t columns, int64_t tile_rows, bool cpu) {
   Division out;
   out.tile_rows = tile_rows;
   const int64_t rows = k.shape[1] == 0 ? 0 : q.shape[1] / k.shape[1] * q.shape[2];
   out.tiles = ceil_div(rows, tile_rows);
   out.items = out.tiles * k.shape[1] * k.shape[0];
-  const int64_t keys = k.shape[2], width = ceil_div(v.shape[3], 4) * 4;
+  const int64_t keys = k.shape[2], width = ceil_div(columns, 4) * 4;
   out.room = tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
   // Iterations of a block of keys: elements of a query by eights, columns by fours of the lanes, shuffles.
   const int64_t steps = 64 + q.shape[3] / kLanes + 20 * ceil_div(width, 4 * kLanes);
   const int64_t most_blocks = std::max<int64_t>(2 * kMostSteps / steps, 1);
   const int64_t wanted = (cpu ? kEnoughOfCpu : kEnough) / std::max<int64_t>(out.items, 1);
-  const int64_t parts = std::max(std::min(wanted, keys / kLeastKeys), ceil_div(keys, most_blocks * kBlock));
+  const int64_t parts =
+      std::max(std::min({wanted, keys / kLeastKeys, kRoom / out.room}), ceil_div(keys, most_blocks * kBlock));
   out.chunk = std::max<int64_t>(ceil_div(ceil_div(keys, std::max<int64_t>(parts, 1)), kBlock) * kBlock, kBlock);
   out.parts = std::max<int64_t>(ceil_div(keys, out.chunk), 1);
   out.each = std::max<int64_t>(most_blocks / ceil_div(out.chunk, kBlock), 1);
@@ -96,15 +102,27 @@ class Attention : public Operator {
     const kit::View &q = call.in(0), &k = call.in(1), &v = call.in(2);
     if (q.shape[0] == 0 || q.shape[1] == 0 || q.shape[2] == 0) return {};
     const bool single = q.shape[2] == 1 && q.shape[1] == k.shape[1];
-    const Division division = divide(q, k, v, single ? 1 : kRows, cpu_);
-    constexpr int64_t kMost = int64_t{1} << 31;
-    const int64_t room = division.parts == 1 ? division.room * kLaneGroup / kLanes : division.room * division.parts;
+    const Division division = divide(q, k, std::min(v.shape[3], kMostWidth), single ? 1 : kRows, cpu_);
     if (division.items >= kMost || q.shape[2] * (q.shape[1] / k.shape[1]) >= kMost || k.shape[2] >= kMost ||
-        q.shape[3] > kMostDepth || v.shape[3] > kMostDepth || room > kRoom) {
+        q.shape[3] > kMostDepth || division.room_taken() > kRoom) {
       return kit::unsupported("attention of q ", shape_text(q), ", k ", shape_text(k), " and v ", shape_text(v),
-                              " is beyond this plugin: at most 65,536 elements of a head, fewer than",
-                              " 2^31 queries and keys; divide the operands");
+                              " is beyond this plugin: it takes 65,536 elements of a query, 2^31 - 1 queries, and keys",
+                              " whose parts have room in ", kRoom >> 20, " MiB; divide the operands");
     }
+    // Columns of the values are independent.
+    kit::Status status;
+    for (int64_t column = 0; status.ok() && (column == 0 || column < v.shape[3]); column += kMostWidth)
+      status = enqueue_columns(stream, plan, call, division, column);
+    return status;
+  }
+
+ private:
+  // kMostWidth of them, or what is left, from `first_column` on.
+  kit::Status enqueue_columns(Stream& stream, const Plan& plan, const kit::Call& call, const Division& division,
+                              int64_t first_column) const {
+    const int64_t columns = std::min(call.in(2).shape[3] - first_column, kMostWidth);
+    const bool single = division.tile_rows == 1;
+    const int64_t room = division.room_taken();
     VkPipeline const pipeline = plan.pipelines[(single ? 3 : 1) + (by_four(call) ? 1 : 0)];
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
@@ -118,6 +136,10 @@ class Attention : public Operator {
       const int64_t items = std::min(most_items, division.items - first);
       const auto fill = [&](Block& block, uint64_t address) {
         describe(call, division, block, address);
+        block.width = static_cast<uint32_t>(columns);
+        for (Operand* const operand : {&block.v, &block.y})
+          operand->address += static_cast<uint64_t>(first_column * operand->strides[3]);
+        if (first_column != 0) block.sums = {};
         block.first_item = static_cast<uint32_t>(first);
         block.items = static_cast<uint32_t>(items);
         block.room = stream.scratch();
@@ -125,14 +147,13 @@ class Attention : public Operator {
       const int64_t groups = std::min(ceil_div(items * division.parts, per_group), most_groups);
       status = stream.dispatch<Block>({pipeline, {static_cast<uint32_t>(groups), 1, 1}, accesses}, fill);
       if (!status.ok() || division.parts == 1) continue;
-      const int64_t elements = items * division.tile_rows * std::max<int64_t>(v.shape[3], 1);
+      const int64_t elements = items * division.tile_rows * std::max<int64_t>(columns, 1);
       status = stream.dispatch<Block>(
           {plan.pipelines[0], {groups_for(static_cast<uint64_t>(elements)), 1, 1}, accesses}, fill);
     }
     return status;
   }
 
- private:
   static Operand operand_of(const kit::View* view, uint64_t& immediate, uint64_t immediate_at) {
     if (view == nullptr) return {};
     Operand out{reinterpret_cast<uint64_t>(view->data), {}};
@@ -147,10 +168,10 @@ class Attention : public Operator {
   }
 
   static void describe(const kit::Call& call, const Division& division, Block& block, uint64_t address) {
-    const kit::View &q = call.in(0), &k = call.in(1), &v = call.in(2);
+    const kit::View &q = call.in(0), &k = call.in(1);
     block = {};
     block.queries = static_cast<uint32_t>(q.shape[2]), block.keys = static_cast<uint32_t>(k.shape[2]);
-    block.depth = static_cast<uint32_t>(q.shape[3]), block.width = static_cast<uint32_t>(v.shape[3]);
+    block.depth = static_cast<uint32_t>(q.shape[3]);
     block.groups = static_cast<uint32_t>(k.shape[1]), block.repeats = static_cast<uint32_t>(q.shape[1] / k.shape[1]);
     block.rows = block.repeats * block.queries;
     block.tile_rows = static_cast<uint32_t>(division.tile_rows);

@@ -216,6 +216,65 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   for (Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
+// Of one plan for any size: what kernels cannot go through is refused with its shapes, and what follows is served.
+TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
+  Rig rig;
+  ASSERT_TRUE(rig.open(instance).ok());
+  bp_tensor_desc views[4] = {};
+  const auto describe = [&](int64_t depth, int64_t keys) {
+    const int64_t shapes[4][4] = {{1, 1, 1, depth}, {1, 1, keys, depth}, {1, 1, keys, 4}, {1, 1, 1, 4}};
+    for (uint32_t i = 0; i < 4; ++i) {
+      views[i].dtype = BP_F32;
+      views[i].rank = 4;
+      std::copy_n(shapes[i], 4, views[i].shape);
+    }
+    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // all else repeats
+  };
+  bp_attention_attributes attributes{};
+  attributes.struct_size = sizeof(attributes);
+  attributes.scale = 1;
+  bp_op_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.op = BP_OP_ATTENTION;
+  desc.attributes = &attributes;
+  desc.inputs = views;
+  desc.input_count = 3;
+  desc.outputs = views + 3;
+  desc.output_count = 1;
+  describe(8, 5);
+  Plan* plan = nullptr;
+  bp_plan_info info{};
+  kit::Status status = rig.device->create_plan(&desc, &plan, info);
+  if (status.code() == BP_UNSUPPORTED) GTEST_SKIP() << status.message();
+  ASSERT_TRUE(status.ok()) << status.message();
+  const auto enqueue = [&] {
+    bp_operand operands[4] = {};
+    for (int i = 0; i < 4; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(rig.buffers[std::max(i - 1, 0)]);
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &desc;
+    execution.inputs = operands;
+    execution.outputs = operands + 3;
+    return rig.device->execute(*rig.stream, *plan, &execution);
+  };
+  rig.data(0)[0] = 0.5f;
+  for (int i = 0; i < 4; ++i) rig.data(1)[i] = static_cast<float>(i + 1);
+
+  describe(65537, 5);
+  status = enqueue();
+  EXPECT_EQ(status.code(), BP_UNSUPPORTED);
+  EXPECT_NE(status.message().find("q [1,1,1,65537], k [1,1,5,65537]"), std::string::npos) << status.message();
+  for (const auto& [depth, keys] : {std::pair{65536, 3}, std::pair{8, 5}, std::pair{8, 100000}}) {
+    describe(depth, keys);
+    std::fill_n(rig.data(2), 4, 0.0f);
+    status = enqueue();
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(rig.wait().ok());
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(rig.data(2)[i], static_cast<float>(i + 1), 1e-4f) << depth << ' ' << keys;
+  }
+  rig.device->destroy(plan);
+}
+
 TEST_F(OnDevice, ScratchIsOfOneStream) {
   Rig rig, other;
   ASSERT_TRUE(rig.open(instance).ok());

@@ -27,6 +27,7 @@ constexpr Setup setups[] = {
     {"no_heads", 2, 0, 0, 3, 4, 5, 6},
     {"many_keys", 1, 3, 3, 1, 1100, 12, 40},
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
+    {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
 
 enum class Mask : int32_t { none, added, boolean, nothing };
