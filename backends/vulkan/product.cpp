@@ -10,16 +10,17 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kWayOfFewRows = 3;
+constexpr uint32_t kWayOfFewRows = 3, kModeSideBySide = 1;  // shaders/product.comp's MODE
 constexpr std::pair<std::string_view, Way> kWays[] = {{"direct", Way::kDirect},
                                                       {"shared", Way::kShared},
                                                       {"subgroup", Way::kSubgroup},
                                                       {"cooperative", Way::kCooperative},
                                                       {"dot", Way::kDot}};
-constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3;  // pipelines of a plan
-constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;              // of the smallest subgroup
-constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;     // at most
-constexpr int64_t kMostDepth = 2 * kMostSteps;                                    // products that a thread adds up
+constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3,
+                   kSideBySide = 3;                                            // pipelines of a plan
+constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;           // of the smallest subgroup
+constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
+constexpr int64_t kMostDepth = 2 * kMostSteps;                                 // products that a thread adds up
 constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
 constexpr int64_t kPartAlign = 64;    // so that parts start where operands are aligned as they are
 constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;
@@ -168,6 +169,12 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
   const char* family = way_ == Way::kSubgroup ? "product_subgroup" : way_ == Way::kDot ? "product_dot" : "product";
   const Kernel sum_of_parts{shader_name("product_sum", dtype_), {window_, last, out}};
   const Kernel few_rows{shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}};
+  if (way_ == Way::kSubgroup) {
+    const std::string shader = shader_name(family, dtype_);
+    std::vector<Kernel> kernels{{shader, {window_, last, out}}, sum_of_parts, few_rows};
+    if (window_ == 0 && !is_byte(dtype_)) kernels.push_back({shader, {window_, last, out, kModeSideBySide}});
+    return kernels;
+  }
   if (way_ != Way::kCooperative)
     return {{shader_name(family, dtype_), {window_, last, out, static_cast<uint32_t>(way_)}}, sum_of_parts, few_rows};
   const std::string shader = shader_name("product_cooperative", dtype_);
@@ -224,10 +231,20 @@ int64_t Product::rows_in_time(const ProductParams& params) const {
                              std::max<int64_t>(params.rows, BACKPLANE_TILE_M));
 }
 
+bool Product::lies_side_by_side(const ProductParams& params) const {
+  if (window_ != 0 || is_byte(dtype_)) return false;
+  const auto bytes = static_cast<uint64_t>(dtype_ == BP_F32 ? sizeof(float) : sizeof(uint16_t));
+  uint64_t all = params.b.address | static_cast<uint64_t>(params.b_depth);
+  for (uint32_t d = 0; d < params.matrix_rank; ++d) all |= static_cast<uint64_t>(params.b.strides[d]);
+  return params.b_column == static_cast<int64_t>(bytes) && params.columns % BACKPLANE_SUMS_N == 0 &&
+         all % (bytes * BACKPLANE_SUMS_N) == 0;
+}
+
 int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
 
 Product::Tiling Product::tiling_of(const ProductParams& params) const {
-  if (way_ == Way::kSubgroup) return {kProduct, BACKPLANE_SUMS_M, kLaneColumns};
+  if (way_ == Way::kSubgroup)
+    return {lies_side_by_side(params) ? kSideBySide : kProduct, BACKPLANE_SUMS_M, kLaneColumns};
   if (params.rows <= BACKPLANE_SUMS_M) return {kFewRows, BACKPLANE_SUMS_M, BACKPLANE_FEW_TILE_N};
   if (way_ != Way::kCooperative) return {kProduct, BACKPLANE_TILE_M, BACKPLANE_TILE_N};
   constexpr int64_t kLarge = BACKPLANE_MATRIX_LARGE_TILE;

@@ -80,7 +80,8 @@ class Product : public Operator {
     uint32_t pipeline;
     int64_t rows, columns;
   };
-  int64_t enough_groups() const;  // to busy the device
+  bool lies_side_by_side(const ProductParams& params) const;  // b, in fours of columns that can be read at once
+  int64_t enough_groups() const;                              // to busy the device
   Tiling tiling_of(const ProductParams& params) const;
   int64_t rows_in_time(const ProductParams& params) const;
   int64_t groups_of(const ProductParams& params) const;  // workgroups, of one part

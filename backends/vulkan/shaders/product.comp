@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products and convolutions; product.glsl says what they are made of. T is a's dtype; b has it too, or i8 beside integers.
 // A thread makes TM x TN sums. WAY 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
-// 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others.
+// 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others. With MODE 1
+// a lane's TN columns, which are a multiple, lie side by side in b without gaps, aligned to all of them, and are read at once.
 // 3, few: direct, for up to TM rows. With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -16,6 +17,7 @@
 #define WAY MODE
 #endif
 #include "product.glsl"
+#include "four.glsl"
 
 #define TM BACKPLANE_SUMS_M
 #define TN BACKPLANE_SUMS_N
@@ -24,6 +26,7 @@
 #define ROWS (WAY == 3 ? TM : BACKPLANE_TILE_M)
 #define COLUMNS (WAY == 3 ? BACKPLANE_FEW_TILE_N : BACKPLANE_TILE_N)
 #define THREADS_N (COLUMNS / TN)
+#define SIDE_BY_SIDE (WAY == 2 && IS_FLOAT && MODE == 1)
 
 #if IS_FLOAT
 #define b_value(at) value_of(load_bits(at))
@@ -102,6 +105,21 @@ void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int 
 #endif
 
 #ifdef SUBGROUP
+void read_columns(inout Column columns[TN], uint64_t safe, int k, out SUM b[TN]) {
+#if IS_FLOAT
+  if (SIDE_BY_SIDE) {
+    const BITS4 four = load_four(columns[0].at);
+    [[unroll]] for (uint j = 0; j < TN; ++j) b[j] = value_of(four[j]);
+    columns[0].at += uint64_t(product.b_depth);
+    return;
+  }
+#endif
+  [[unroll]] for (uint j = 0; j < TN; ++j) {
+    b[j] = b_of(columns[j], safe, k);
+    columns[j].at += uint64_t(product.b_depth);
+  }
+}
+
 // Up to CHUNK of them, whose a the lanes read in turn: rows lie at the lane's own, and then at that of the next.
 #define STEPS_OF_LANES(count)                                                                       \
   do {                                                                                              \
@@ -113,10 +131,7 @@ void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int 
     }                                                                                               \
     [[unroll]] for (int u = 0; u < (count); ++u) {                                                  \
       SUM a[TM], b[TN];                                                                             \
-      [[unroll]] for (uint j = 0; j < TN; ++j) {                                                    \
-        b[j] = b_of(columns[j], safe, k + u);                                                           \
-        columns[j].at += uint64_t(product.b_depth);                                                 \
-      }                                                                                             \
+      read_columns(columns, safe, k + u, b);                                                        \
       [[unroll]] for (uint i = 0; i < TM; ++i) a[i] = subgroupBroadcast(own[i], u);                 \
       multiply(a, b);                                                                               \
     }                                                                                               \
@@ -162,9 +177,9 @@ void main() {
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
 #ifdef SUBGROUP
-  const uint tile_rows = TM, tile_columns = TN * gl_SubgroupSize, column_step = gl_SubgroupSize;
+  const uint tile_rows = TM, tile_columns = TN * gl_SubgroupSize, column_step = SIDE_BY_SIDE ? 1u : gl_SubgroupSize;
   const uint first = group * gl_NumSubgroups + gl_SubgroupID, stride = groups * gl_NumSubgroups;
-  const uint own_row = 0, own_column = gl_SubgroupInvocationID;
+  const uint own_row = 0, own_column = gl_SubgroupInvocationID * (SIDE_BY_SIDE ? TN : 1u);
   const int own_depth = int(gl_SubgroupInvocationID % CHUNK);
 #else
   const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = 1;
@@ -192,7 +207,7 @@ void main() {
     Place places[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       indices[j] = index_of(WAY == 1 ? n0 + gl_LocalInvocationIndex % COLUMNS : column + j * column_step);
-      places[j] = place_at(b, indices[j]);
+      places[j] = place_at(b, SIDE_BY_SIDE ? uvec4(min(column, product.columns - TN)) : indices[j]);
     }
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
