@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope, of halves or neighbouring pairs. Frequencies are worked out on the host, and lie behind the parameters.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <numbers>
@@ -15,7 +17,7 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 struct RopeParams {
   Params base;
   uint32_t steps[kTable];  // of a frequency over 2 pi, in 2^-32 turns
-  float rests[kTable];     // what they lack, in radians
+  float rests[kTable];     // what they lack, of one such step: below 1
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 
@@ -92,10 +94,19 @@ class Rope : public Operator {
     return launch_elementwise(stream, plan.pipelines[1], nest, call);
   }
 
-  // The latest is kept: layers of a model ask for one table.
+  // The latest are kept: the layers of a model ask for few.
   std::shared_ptr<const Table> table_of(int64_t half, float base) const {
     std::lock_guard lock(mutex_);
-    if (latest_ != nullptr && latest_->half == half && latest_->base == base) return latest_;
+    const auto known = std::ranges::find_if(
+        tables_, [&](const auto& table) { return table != nullptr && table->half == half && table->base == base; });
+    const auto place =
+        known != tables_.end() ? known : tables_.end() - 1;  // in place of the one that was not asked for longest
+    if (known == tables_.end()) *place = make_table(half, base);
+    std::rotate(tables_.begin(), place, place + 1);
+    return tables_.front();
+  }
+
+  static std::shared_ptr<const Table> make_table(int64_t half, float base) {
     auto table = std::make_shared<Table>();
     table->half = half;
     table->base = base;
@@ -105,15 +116,14 @@ class Rope : public Operator {
       const long double turns = std::pow(static_cast<long double>(base), exponent) / kTwoPi;
       const long double scaled = std::ldexp(turns - std::floor(turns), 32), whole = std::floor(scaled);
       table->steps.push_back(static_cast<uint32_t>(whole));
-      table->rests.push_back(static_cast<float>(std::ldexp((scaled - whole) * kTwoPi, -32)));
+      table->rests.push_back(std::min(static_cast<float>(scaled - whole), 0x1.fffffep-1f));
     }
-    latest_ = table;
     return table;
   }
 
   const std::string shader_, move_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Table> latest_;
+  mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // the latest first
 };
 
 }  // namespace

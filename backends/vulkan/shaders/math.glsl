@@ -87,20 +87,26 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   return r;
 }
 
-// sin (which = 0) or cos (1), 2 ulp for |x| <= pi and as accurate absolutely beyond. Polynomials of Cephes sinf and cosf.
+// sin r and cos r for |r| <= pi/4. Polynomials of Cephes sinf and cosf.
+float sine_f32(float r) {
+  precise float z = r * r;
+  precise float y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
+  return y;
+}
+float cosine_f32(float r) {
+  precise float z = r * r;
+  precise float y = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
+  return y;
+}
+
+// sin (which = 0) or cos (1), 2 ulp for |x| <= pi and as accurate absolutely beyond.
 float sin_cos_f32(float x, uint which) {
   const uint bits = floatBitsToUint(x), magnitude = bits & 0x7FFFFFFFu;
   if (magnitude >= 0x7F800000u) return kNaN;
   uint quadrant;
-  precise float r = reduce_quadrant(magnitude, quadrant);
+  const float r = reduce_quadrant(magnitude, quadrant);
   quadrant += which;
-  precise float z = r * r;
-  precise float y;
-  if ((quadrant & 1u) == 0u) {
-    y = ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1) * z * r + r;
-  } else {
-    y = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
-  }
+  const float y = (quadrant & 1u) == 0u ? sine_f32(r) : cosine_f32(r);
   uint out_bits = floatBitsToUint(y);
   if ((quadrant & 2u) != 0u) out_bits ^= 0x80000000u;
   if (which == 0u) out_bits ^= bits & 0x80000000u;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope: a thread a pair of elements. Operands y, x (of the pair's first), position, a counter of frequencies; extra: strides to the
 // pair's second element in y and x. Behind the parameters lies a table: f / 2 pi of each frequency f in 2^-32 turns, whole, then what
-// is missing, in radians. The product of a position with the first wraps at whole turns, that with the second is small.
+// is missing of one, below 1. The product of a position with the first wraps at whole turns; that with the second is below half of one.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -16,8 +16,15 @@ void main() {
     const uint steps = load32(entry);
     const float rest = uintBitsToFloat(load32(entry + uint64_t(BACKPLANE_ROPE_TABLE * 4)));
     const int position = int(load32(at[2]));
-    precise float angle = float(int(uint(position) * steps)) * uintBitsToFloat(0x30C90FDBu) + float(position) * rest;  // 2 pi 2^-32
-    const float cosine = sin_cos_f32(angle, 1u), sine = sin_cos_f32(angle, 0u);
+    precise float missing = float(position) * rest;
+    const float whole = roundEven(missing);
+    const uint turn = uint(position) * steps + uint(int(whole));
+    const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest
+    precise float r = (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
+    const bool crosses = (quadrant & 1u) != 0u;
+    const float s = sine_f32(r), c = cosine_f32(r);
+    const float sine = (quadrant & 2u) != 0u ? -(crosses ? c : s) : (crosses ? c : s);
+    const float cosine = ((quadrant + 1u) & 2u) != 0u ? -(crosses ? s : c) : (crosses ? s : c);
     const float a = value_of(load_bits(at[1])), b = value_of(load_bits(at[1] + uint64_t(params.extra[1])));
     precise float first = a * cosine - b * sine;
     precise float second = b * cosine + a * sine;
