@@ -20,7 +20,7 @@ constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3,
                    kSideBySide = 3;                                            // pipelines of a plan
 constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;           // of the smallest subgroup
 constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
-constexpr int64_t kMostDepth = 2 * kMostSteps;                                 // products that a thread adds up
+constexpr int64_t kMostDepth = kMostSteps;                                     // products that a thread adds up
 constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
 constexpr int64_t kPartAlign = 64;    // so that parts start where operands are aligned as they are
 constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;

@@ -212,7 +212,7 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
   }
   const bool once = kernel.passes == RowPasses::kOnce;
   const auto bytes = static_cast<uint64_t>(division.joined) * BACKPLANE_ROW_PARTIAL;
-  if (bytes > kPartialBytes) return no_room_for_partials(nest);
+  if (!once && bytes > kPartialBytes) return no_room_for_partials(nest);
   if (!once) accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
   return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
     const auto each_part = [&](uint32_t phase) {

@@ -22,18 +22,27 @@ def refused(way):
     return run.stderr if run.returncode != 0 else ""
 
 
+def deep(way):
+    """-> a product of sums so long that an invocation of no driver may take one whole, as it is printed; whole numbers, so all ways agree."""
+    run = subprocess.run([command, "run", "matmul", "--device", "vulkan:0", "--dtype", "i8", "--shape", "65x65536", "--shape", "65536x65", "--repeat", "0"],
+                         capture_output=True, text=True, check=False,
+                         env={**os.environ, "BACKPLANE_PLUGIN_PATH": os.path.dirname(library), "BACKPLANE_VULKAN_MATMUL": way})
+    return run.stdout.partition("output 0:")[2].rpartition("]")[0] or run.stderr
+
+
 said = refused("sideways")
 tap.check("a way that is none is refused by name", "sideways" in said and "direct" in said, said)
 # Whole and cut tiles, a row, a batch, every layout. 70,001 matrices, which the suite has too, are slow in a way that a device would not take.
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
           for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6")] + ["numeric.linear.bf16", "numeric.conv_transpose.f32", "numeric.conv_bwd_weight.bf16"]
-ran = 0
+ran, products = 0, {}
 for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     said = refused(way)
     if said:
         tap.check(f"{way}: the refusal says what is lacking", "BACKPLANE_VULKAN_MATMUL" in said and "unset it" in said, said)
         continue
     ran += 1
+    products[way] = deep(way)
     asked = [group for group in groups if way != "dot" or "i8" in group]  # the others go the way `shared`
     certificate, said = support.certify(command, library, "--profile", "train", "--timeout", "300", *(word for group in asked for word in ("--filter", group)),
                                         environment={"BACKPLANE_VULKAN_MATMUL": way})
@@ -43,5 +52,6 @@ for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     tap.check(f"{way}: no case fails", not failures, json.dumps(failures[:20], indent=1))
     passed = certificate["verdict"]["counts"]["pass"]
     tap.check(f"{way}: cases pass", passed >= (60 if way == "dot" else 300), f"{passed} passed")
+tap.check("all ways give one deep product", len(set(products.values())) == 1 and "[[" in products["direct"], json.dumps(products, indent=1))
 tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
 tap.done()
