@@ -11,7 +11,9 @@ class Reduce : public Operator {
   Reduce(std::string shader, uint32_t op, bool cpu) : shader_(std::move(shader)), op_(op), cpu_(cpu) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
-    return {{shader_, {0, op_, plan.dtypes.second, 0}}, {shader_, {1, op_, plan.dtypes.second, 0}}};
+    std::vector<Kernel> out{{shader_, {0, op_, plan.dtypes.second, 0}}, {shader_, {1, op_, plan.dtypes.second, 0}}};
+    if (cpu_) out.push_back({shader_, by_four(op_, plan.dtypes.second, 0, 1)});
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -22,7 +24,9 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    return launch_rows<2>(stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kReduce, cpu_}, nest,
+    // A thread alone with a row, where rows are many.
+    const VkPipeline four = nest.rows() >= kGroup ? plan.pipelines[2] : VK_NULL_HANDLE;
+    return launch_rows<2>(stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kReduce, cpu_, four, 0b10, 1}, nest,
                           accesses_of(call), [](RowBlock<2>&) {});
   }
 

@@ -116,13 +116,13 @@ RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
   return out;
 }
 
-RowDivision RowDivision::by_four(const RowNest& nest) {
+RowDivision RowDivision::by_four(const RowNest& nest, uint32_t team) {
   RowDivision out;
-  out.width = BACKPLANE_ROW_TEAM;
+  out.width = team;
   out.chunk = nest.length();
   // Twice through the row, by fours.
-  const int64_t steps = 32 + 2 * (out.chunk / (4 * BACKPLANE_ROW_TEAM) + 1);
-  out.most_rows = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * (kGroup / BACKPLANE_ROW_TEAM);
+  const int64_t steps = 32 + 2 * (out.chunk / (int64_t{4} * team) + 1);
+  out.most_rows = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * (kGroup / team);
   return out;
 }
 

@@ -139,7 +139,7 @@ struct RowDivision {
 
   // `cpu`: barriers cost far more than memory that is read apart.
   static RowDivision of(const RowNest& nest, bool cpu);
-  static RowDivision by_four(const RowNest& nest);
+  static RowDivision by_four(const RowNest& nest, uint32_t team);
   int64_t parts_of(int64_t length) const {
     return std::max<int64_t>((length + chunk - 1) / std::max<int64_t>(chunk, 1), 1);
   }
@@ -168,11 +168,12 @@ struct RowKernel {
   bool cpu;                                   // of the device
   VkPipeline four_pipeline = VK_NULL_HANDLE;  // for rows that lie by four; null: there is none
   uint32_t fours = 0;                         // the operands that then do: a bit each
+  uint32_t team = BACKPLANE_ROW_TEAM;         // the threads that it has for a row
 };
 
 // Constants of a kernel by four.
-inline Constants by_four(uint32_t op, uint32_t variant, uint32_t mode) {
-  return {1, op, variant, mode, BACKPLANE_ROW_TEAM};
+inline Constants by_four(uint32_t op, uint32_t variant, uint32_t mode, uint32_t team = BACKPLANE_ROW_TEAM) {
+  return {1, op, variant, mode, team};
 }
 
 // Whether rows are so long, and the `operands` (a bit each) of all packed along them and so aligned, that they are gone through by four.
@@ -185,7 +186,7 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
   using Block = RowBlock<Operands>;
   if (nest.rows() == 0) return {};
   const bool four = kernel.four_pipeline != VK_NULL_HANDLE && rows_by_four(nest, kernel.fours);
-  const RowDivision division = four ? RowDivision::by_four(nest) : RowDivision::of(nest, kernel.cpu);
+  const RowDivision division = four ? RowDivision::by_four(nest, kernel.team) : RowDivision::of(nest, kernel.cpu);
   const VkPipeline pipeline = four                   ? kernel.four_pipeline
                               : nest.inner_rank <= 1 ? kernel.line_pipeline
                                                      : kernel.pipeline;

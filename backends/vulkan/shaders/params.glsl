@@ -16,7 +16,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 };
 layout(push_constant, scalar) uniform Push { Params params; };
 
-// Addresses of logical element `index` in the first COUNT operands.
+// Addresses of logical element `index` in the first COUNT operands. A division for each dimension but the first: drivers of CPUs
+// have none for vectors.
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \
@@ -25,13 +26,15 @@ layout(push_constant, scalar) uniform Push { Params params; };
         at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(index));                  \
     } else {                                                                                  \
       uint rest_ = index;                                                                     \
-      for (uint d_ = params.rank; d_-- > 0;) {                                                \
-        const uint extent_ = params.shape[d_];                                                \
-        const int64_t along_ = int64_t(rest_ % extent_);                                      \
-        rest_ /= extent_;                                                                     \
+      for (uint d_ = params.rank; d_-- > 1u;) {                                               \
+        const uint extent_ = params.shape[d_], quotient_ = rest_ / extent_;                   \
+        const int64_t along_ = int64_t(rest_ - quotient_ * extent_);                          \
+        rest_ = quotient_;                                                                    \
         [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                        \
           at[k_] += uint64_t(params.operands[k_].strides[d_] * along_);                       \
       }                                                                                       \
+      [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                          \
+        at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(rest_));                  \
     }                                                                                         \
   } while (false)
 

@@ -176,6 +176,15 @@ shared Sum sums[GROUP];
 void main() {
   FOR_EACH_ROW {
     Sum sum;
+    if (WIDTH == 1u) {
+      sum = identity();
+      FOR_EACH_FOUR(i) {
+        const BITS4 four = load_four(four_at(1u, i, BYTES));
+        [[unroll]] for (uint u = 0u; u < FOUR; ++u) take(sum, four[u], i + u);
+      }
+      if (live) put(bases[0], sum);
+      continue;
+    }
     if (params.phase == PHASE_JOIN) {
       sum = identity();
       if (live) FOR_EACH_PARTIAL(p) join(sum, partial(partial_at(p)));

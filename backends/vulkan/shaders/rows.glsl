@@ -69,11 +69,13 @@ bool take_round(uint round) {
   end = live ? min(begin + params.chunk, params.extent) : 0u;
   [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] = params.operands[k].address;
   uint rest = row;
-  for (uint d = params.outer_rank; d-- > 0u;) {
-    const int64_t along = int64_t(rest % params.shape[d]);
-    rest /= params.shape[d];
+  for (uint d = params.outer_rank; d-- > 1u;) {
+    const uint extent = params.shape[d], quotient = rest / extent;
+    const int64_t along = int64_t(rest - quotient * extent);
+    rest = quotient;
     [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[d] * along);
   }
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(rest));
   return true;
 }
 #define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; take_round(round_); round_ += gl_NumWorkGroups.x)
@@ -83,11 +85,12 @@ uint64_t at(uint operand, uint i) {
   if (PACKED == 1 || WIDTH != 0u) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
   uint64_t address = bases[operand];
-  for (uint d = outer + params.inner_rank; d-- > outer;) {
-    address += uint64_t(params.operands[operand].strides[d] * int64_t(i % params.shape[d]));
-    i /= params.shape[d];
+  for (uint d = outer + params.inner_rank; d-- > outer + 1u;) {
+    const uint extent = params.shape[d], quotient = i / extent;
+    address += uint64_t(params.operands[operand].strides[d] * int64_t(i - quotient * extent));
+    i = quotient;
   }
-  return address;
+  return address + uint64_t(params.operands[operand].strides[outer] * int64_t(i));
 }
 
 // The elements that are this thread's.

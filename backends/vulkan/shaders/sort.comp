@@ -21,7 +21,7 @@ void main() {
     const uint own = uint(at[3]);
     if (MODE == 2) {
       const uint distance = uint(params.extra[4]);
-      const uint within = own % distance, block = own / distance * distance * 2u;
+      const uint within = own & (distance - 1u), block = (own - within) * 2u;  // a power of two
       const uint low = block + within;
       const uint high = params.extra[5] != 0l ? block + 2u * distance - 1u - within : low + distance;
       if (high >= extent) continue;
