@@ -38,6 +38,14 @@ void Nest::drop(uint32_t axis) {
   }
 }
 
+bool Nest::by_four(uint32_t k) const {
+  const NestOperand& from = operand[k];
+  if (is_immediate(*from.view)) return true;
+  const int64_t bytes = element_bytes(*from.view), row = rank == 2 ? from.strides[0] : 0;
+  const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
+  return from.strides[rank - 1] == bytes && (from.address | static_cast<uint64_t>(row)) % alignment == 0;
+}
+
 void Nest::merge() {
   for (uint32_t i = rank; i-- > 0;) {
     if (shape[i] == 1) drop(i);

@@ -38,6 +38,8 @@ struct Nest {
   int64_t count() const;
   // Takes dimension `axis` out; what it was is the kernel's own affair.
   void drop(uint32_t axis);
+  // Whether four elements of operand `k` lie at once wherever a row of them begins, of one or two dimensions; an immediate does.
+  bool by_four(uint32_t k) const;
   // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
   void merge();
   static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride

@@ -48,6 +48,10 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& 
       most);
 }
 
+// Elements of a workgroup whose threads take four at once (shaders/by_four.glsl). On a CPU more, so that what a thread does once
+// counts less; but no more than its caches hold, since its threads go over the same part one after the other.
+inline uint32_t part_by_four(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
+
 // Elements that a dispatch may have whose kernel takes `steps` iterations for each.
 constexpr int64_t most_elements(int64_t steps, int64_t per_group = kGroup) {
   return std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * per_group;
@@ -59,7 +63,7 @@ void add_lanes(kit::Kernels& kernels);
 void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_adamw(kit::Kernels& kernels);
 void add_pool(kit::Kernels& kernels);
-void add_quantize(kit::Kernels& kernels);
+void add_quantize(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_attention(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_rope(kit::Kernels& kernels);
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device);

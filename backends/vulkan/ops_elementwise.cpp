@@ -6,11 +6,6 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kFour = 4;  // elements of a thread; see shaders/by_four.glsl
-// What a workgroup then takes: on a CPU more, so that what a thread does once counts less; but no more than its caches hold,
-// since its threads go over the same part one after the other.
-constexpr uint32_t kPart = 4 * kGroup, kCpuPart = 8 * kPart;
-
 // out, then the inputs, over the output's shape.
 Nest nest_of_call(const kit::Call& call) {
   switch (call.inputs.size()) {
@@ -28,20 +23,12 @@ Nest nest_of_call(const kit::Call& call) {
 // How kernels find elements: PACKED of the shaders.
 enum Layout : uint32_t { kAny = 0, kLine = 1, kRows = 2 };
 
-// Whether four elements of `operand` lie at once wherever a row of them begins.
-bool by_four(const Nest& nest, const NestOperand& operand) {
-  if (is_immediate(*operand.view)) return true;
-  const int64_t bytes = element_bytes(*operand.view), row = nest.rank == 2 ? operand.strides[0] : 0;
-  const auto alignment = static_cast<uint64_t>(std::min<int64_t>(kFour * bytes, 16));
-  return operand.strides[nest.rank - 1] == bytes && (operand.address | static_cast<uint64_t>(row)) % alignment == 0;
-}
-
 // Which input of two repeats along rows; 0: none does; negative: rows are not moved by four.
 int repeated_input(const Nest& nest) {
-  if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % kFour != 0) return -1;
+  if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % 4 != 0) return -1;
   int repeated = 0;
   for (uint32_t k = 0; k < nest.operands; ++k) {
-    if (by_four(nest, nest.operand[k])) continue;
+    if (nest.by_four(k)) continue;
     if (k == 0 || nest.operands != 3 || repeated != 0 || nest.operand[k].strides[nest.rank - 1] != 0) return -1;
     repeated = static_cast<int>(k);
   }
@@ -49,8 +36,10 @@ int repeated_input(const Nest& nest) {
 }
 
 bool line_by_four(const Nest& nest) {
-  const std::span operands(nest.operand, nest.operands);
-  return nest.rank == 1 && std::ranges::all_of(operands, [&](const auto& each) { return by_four(nest, each); });
+  for (uint32_t k = 0; k < nest.operands; ++k) {
+    if (nest.rank != 1 || !nest.by_four(k)) return false;
+  }
+  return true;
 }
 
 class Elementwise : public Operator {
@@ -134,7 +123,7 @@ kit::KernelSpec spec_of(Arguments&&... arguments) {
 }  // namespace
 
 void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device) {
-  const uint32_t part = device.is_cpu() ? kCpuPart : kPart;
+  const uint32_t part = part_by_four(device);
   const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {
     if (kit::in_set(kit::find_op(op)->dtypes, dtype))
       kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what, part));

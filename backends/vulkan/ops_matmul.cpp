@@ -96,7 +96,7 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_reduce(kernels, device);
   add_adamw(kernels);
   add_pool(kernels);
-  add_quantize(kernels);
+  add_quantize(kernels, device);
   add_attention(kernels, device);
   add_rope(kernels);
   add_cross_entropy(kernels, device);

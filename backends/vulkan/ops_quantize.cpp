@@ -8,12 +8,12 @@ namespace {
 
 class Quantize : public Operator {
  public:
-  explicit Quantize(std::string shader) : shader_(std::move(shader)) {}
+  Quantize(std::string shader, uint32_t part) : shader_(std::move(shader)), part_(part) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t whole = plan.op->id == BP_OP_QUANTIZE ? plan.dtypes.second : plan.dtypes.first;
     const uint32_t bits = plan.attributes.as<bp_quantize_attributes>().bits, is_signed = whole == BP_I8 ? 1 : 0;
-    // For any strides, and for operands that are walked with one.
+    // For any strides, and by four.
     return {{shader_, {0, plan.op->id, is_signed, bits}}, {shader_, {1, plan.op->id, is_signed, bits}}};
   }
 
@@ -58,24 +58,26 @@ class Quantize : public Operator {
       if (view.shape[i] != 1) operand.strides[i] = view.strides[i] * element_bytes(view);
     }
   }
-  static kit::Status run(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest,
-                         const std::array<int64_t, 4>& extra) {
+  kit::Status run(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest,
+                  const std::array<int64_t, 4>& extra) const {
     nest.merge();
-    const bool packed = nest.rank <= 1;
+    const bool four = call.attributes<bp_quantize_attributes>().bits == 8 && nest.rank == 1 && nest.by_four(0) &&
+                      nest.by_four(1) && nest.operand[2].strides[0] == 0 && nest.operand[3].strides[0] == 0;
     return launch_elementwise(
-        stream, plan.pipelines[packed ? 1 : 0], nest, call,
-        [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); },
-        packed ? kGroup * BACKPLANE_QUANTIZED : kGroup);
+        stream, plan.pipelines[four ? 1 : 0], nest, call,
+        [&](Params& params) { std::copy(extra.begin(), extra.end(), params.extra); }, four ? part_ : kGroup);
   }
 
   const std::string shader_;
+  const uint32_t part_;  // elements of a workgroup by four
 };
 
 }  // namespace
 
-void add_quantize(kit::Kernels& kernels) {
+void add_quantize(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{.state = std::make_shared<const Quantize>(shader_name("quantize", dtype))};
+    const kit::KernelSpec spec{
+        .state = std::make_shared<const Quantize>(shader_name("quantize", dtype), part_by_four(device))};
     for (const uint32_t whole : {uint32_t{BP_U8}, uint32_t{BP_I8}}) {
       kernels.add(BP_OP_QUANTIZE, dtype, whole, spec);
       kernels.add(BP_OP_DEQUANTIZE, whole, dtype, spec);

@@ -3,7 +3,6 @@
 #define BACKPLANE_GROUP 128        /* threads of a workgroup: the least that Vulkan guarantees */
 #define BACKPLANE_PARAMS_BYTES 672 /* of the parameters that most kernels have (params.glsl) */
 #define BACKPLANE_ROPE_TABLE 128   /* frequencies of a dispatch of rope */
-#define BACKPLANE_QUANTIZED 4      /* packed elements that a thread quantizes */
 #define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */
 #define BACKPLANE_ROW_HELD 8       /* elements of a row that a thread keeps in registers */
 #define BACKPLANE_ROW_TEAM 8       /* threads that a CPU's row by four has: its vectors */
