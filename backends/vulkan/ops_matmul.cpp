@@ -4,9 +4,6 @@
 
 namespace backplane::vulkan {
 
-namespace {
-
-// The last dimension of the batch joins the rows where b is the same for all of it, and rows go on at one stride.
 void join_rows(ProductParams& params) {
   while (params.matrix_rank > 0) {
     const uint32_t d = params.matrix_rank - 1;
@@ -24,7 +21,6 @@ void join_rows(ProductParams& params) {
   }
 }
 
-// Dimensions of `out` before the last two, or before the last where it is a row, are the batch.
 void describe_batch(const kit::View& out, const Strides& to, const Strides& a, ProductParams& params) {
   params.rows = out.rank > 1 ? static_cast<uint32_t>(out.shape[out.rank - 2]) : 1;
   params.columns = static_cast<uint32_t>(out.shape[out.rank - 1]);
@@ -40,6 +36,8 @@ void describe_batch(const kit::View& out, const Strides& to, const Strides& a, P
     ++params.matrix_rank;
   }
 }
+
+namespace {
 
 class Matmul : public Product {
  public:
@@ -106,6 +104,7 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   if (!way.ok()) return way.status();
   add_matmul(kernels, device, way.value());
   add_conv(kernels, device, way.value());
+  add_quantized_matmul(kernels, device, way.value());
   return {};
 }
 

@@ -164,19 +164,30 @@ Product::Product(uint32_t dtype, Way way, const PhysicalDevice& device, uint32_t
   large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE);
 }
 
+const char* Product::family(bool few) const {
+  if (few) return "product";
+  return way_ == Way::kSubgroup ? "product_subgroup" : way_ == Way::kDot ? "product_dot" : "product";
+}
+
+uint64_t* Product::address_of_input(ProductParams& params, uint32_t input) const {
+  if (input == 2) return &params.bias.address;
+  return input == a_input() ? &params.a.address : &params.b.address;
+}
+
 std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
-  const uint32_t last = activation(plan), out = plan.dtypes.second;
-  const char* family = way_ == Way::kSubgroup ? "product_subgroup" : way_ == Way::kDot ? "product_dot" : "product";
+  const uint32_t last = activation(plan), out = plan.dtypes.second, first = first_constant(plan);
   const Kernel sum_of_parts{shader_name("product_sum", dtype_), {window_, last, out}};
-  const Kernel few_rows{shader_name("product", dtype_), {window_, last, out, kWayOfFewRows}};
+  const Kernel few_rows{shader_name(family(true), dtype_), {first, last, out, kWayOfFewRows}};
   if (way_ == Way::kSubgroup) {
-    const std::string shader = shader_name(family, dtype_);
-    std::vector<Kernel> kernels{{shader, {window_, last, out}}, sum_of_parts, few_rows};
-    if (window_ == 0 && !is_byte(dtype_)) kernels.push_back({shader, {window_, last, out, kModeSideBySide}});
+    const std::string shader = shader_name(family(false), dtype_);
+    std::vector<Kernel> kernels{{shader, {first, last, out}}, sum_of_parts, few_rows};
+    if (window_ == 0 && !is_byte(dtype_) && reads_elements())
+      kernels.push_back({shader, {window_, last, out, kModeSideBySide}});
     return kernels;
   }
   if (way_ != Way::kCooperative)
-    return {{shader_name(family, dtype_), {window_, last, out, static_cast<uint32_t>(way_)}}, sum_of_parts, few_rows};
+    return {
+        {shader_name(family(false), dtype_), {first, last, out, static_cast<uint32_t>(way_)}}, sum_of_parts, few_rows};
   const std::string shader = shader_name("product_cooperative", dtype_);
   std::vector<Kernel> kernels{{shader, constants_of(window_, last, out, *matrices_)}, sum_of_parts, few_rows};
   if (large_matrices_) kernels.push_back({shader, constants_of(window_, last, out, *large_matrices_)});
@@ -196,9 +207,10 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   // Sums of nothing: operands without elements have no address either.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.to.address = reinterpret_cast<uint64_t>(call.out().data);
-  params.a.address = reinterpret_cast<uint64_t>(call.in(a_input()).data);
-  params.b.address = reinterpret_cast<uint64_t>(call.in(1 - a_input()).data);
-  if ((params.flags & ProductParams::kBias) != 0) params.bias.address = reinterpret_cast<uint64_t>(call.in(2).data);
+  for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+    uint64_t* const address = address_of_input(params, i);
+    if (address != nullptr && call.in(i).dtype != 0) *address = reinterpret_cast<uint64_t>(call.in(i).data);
+  }
 
   const int64_t sums = sums_of(params);
   const int64_t parts =
@@ -232,7 +244,7 @@ int64_t Product::rows_in_time(const ProductParams& params) const {
 }
 
 bool Product::lies_side_by_side(const ProductParams& params) const {
-  if (window_ != 0 || is_byte(dtype_)) return false;
+  if (window_ != 0 || is_byte(dtype_) || !reads_elements()) return false;
   const auto bytes = static_cast<uint64_t>(dtype_ == BP_F32 ? sizeof(float) : sizeof(uint16_t));
   uint64_t all = params.b.address | static_cast<uint64_t>(params.b_depth);
   for (uint32_t d = 0; d < params.matrix_rank; ++d) all |= static_cast<uint64_t>(params.b.strides[d]);
@@ -267,12 +279,11 @@ kit::Status Product::enqueue_block(Stream& stream, const Plan& plan, const kit::
   const int64_t sums = sums_of(params), slots = std::min({parts, std::max<int64_t>(kRoom / sums, 1), kMostSteps});
   const auto fill = [&](ProductParams& block, uint64_t address) {
     block = params;
-    Matrices* const operands[] = {a_input() == 0 ? &block.a : &block.b, a_input() == 0 ? &block.b : &block.a,
-                                  &block.bias};
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
-      if (!is_immediate(call.in(i))) continue;
+      uint64_t* const of_input = address_of_input(block, i);
+      if (of_input == nullptr || !is_immediate(call.in(i))) continue;
       block.immediates[i] = call.in(i).immediate;
-      operands[i]->address = address + offsetof(ProductParams, immediates) + i * sizeof(uint64_t);
+      *of_input = address + offsetof(ProductParams, immediates) + i * sizeof(uint64_t);
     }
   };
   if (parts == 1) {

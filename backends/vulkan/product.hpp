@@ -18,6 +18,7 @@ kit::Result<Way> way_of(const PhysicalDevice& device);
 
 void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
 void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
+void add_quantized_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
 
 struct Matrices {
   uint64_t address;  // of the first
@@ -40,14 +41,18 @@ struct ProductParams {
   Matrices to, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partial;
-  uint64_t immediates[3];
+  uint64_t immediates[7];
   uint32_t column_shape[4], segment_shape[4];
   int32_t column_step[4], segment_step[4], offset[4], extent[4];
   int64_t out_columns[4], image[4], a_segments[4];
   int64_t b_segment;
   int32_t stride[4], gcd[4], period[4], inverse[4], kernel[4], places[4];
+  int64_t a_block, b_block, b_byte;
+  uint32_t all_depth, padding;
+  uint64_t scale, zero;
+  int64_t scale_column, scale_block, zero_column, zero_block;
 };
-static_assert(sizeof(ProductParams) == 768);
+static_assert(sizeof(ProductParams) == 880);
 
 // Strides of a view in bytes; those of an immediate are 0.
 struct Strides {
@@ -55,6 +60,11 @@ struct Strides {
   int64_t operator[](uint32_t axis) const { return bytes[axis]; }
   int64_t bytes[BP_MAX_RANK] = {};
 };
+
+// Rows, columns and the batch of `out`: its dimensions before the last two, or before the last where it is a row.
+void describe_batch(const kit::View& out, const Strides& to, const Strides& a, ProductParams& params);
+// The last dimension of the batch joins the rows where b is the same for all of it, and rows go on at one stride.
+void join_rows(ProductParams& params);
 
 // An operator that is one product. Its kernels are the product, and the sum of parts of it.
 class Product : public Operator {
@@ -70,6 +80,15 @@ class Product : public Operator {
   virtual uint32_t activation(const kit::Plan&) const { return BP_ACTIVATION_NONE; }
   // Sizes, strides and flags; addresses, parts and immediates are written by the caller.
   virtual void describe(const kit::Call& call, ProductParams& params) const = 0;
+  // Where the address of an input lies; null: it has no place.
+  virtual uint64_t* address_of_input(ProductParams& params, uint32_t input) const;
+  // Of the kernel that is taken for many rows, and of the one for few.
+  virtual const char* family(bool few) const;
+  virtual bool reads_elements() const { return true; }  // b's are of the dtype, and lie as they are read
+  virtual uint32_t first_constant(const kit::Plan&) const { return window_; }
+
+  const uint32_t dtype_;
+  const Way way_;
 
  private:
   // A product whose sums of parts fit the scratch memory; they are added up behind it.
@@ -89,8 +108,6 @@ class Product : public Operator {
   // Convolutions read images as b.
   uint32_t a_input() const { return window_ == 0 ? 0 : 1; }
 
-  const uint32_t dtype_;
-  const Way way_;
   const bool is_cpu_;
   std::optional<MatrixTiling> matrices_, large_matrices_;
   const uint32_t window_;

@@ -3,7 +3,7 @@
 // A thread makes TM x TN sums. WAY 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
 // 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others. With MODE 1
 // a lane's TN columns, which are a multiple, lie side by side in b without gaps, aligned to all of them, and are read at once.
-// 3, few: direct, for up to TM rows. With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
+// 3, few: direct, for up to TM rows. With QUANTIZED, b are weights of 4 or 8 bits. With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -59,6 +59,9 @@ SUM sums[TM][TN];
 
 // b at k of a column, which lies at column.at; where there is none, `safe` is read.
 SUM b_of(Column column, uint64_t safe, int k) {
+#ifdef QUANTIZED
+  return weight_at(column, k);
+#endif
   if (WINDOW == 0) return SUM(b_value(column.at));
   const bool inside = k >= column.first && k < column.end;
   const SUM value = SUM(b_value(inside ? column.at : safe));
@@ -142,7 +145,12 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N * TN;
   // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
   const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
-  const bool b_by_depth = WINDOW == 0 && abs(product.b_depth) <= abs(product.b_column);
+#ifdef QUANTIZED
+  const bool same_column = true;
+#else
+  const bool same_column = WINDOW != 0;
+#endif
+  const bool b_by_depth = !same_column && abs(product.b_depth) <= abs(product.b_column);
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
     const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond, 0 * inf would make NaN of nothing
     [[unroll]] for (uint i = lane; i < ROWS * DEPTH; i += GROUP) {
@@ -155,7 +163,7 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
     [[unroll]] for (uint i = lane; i < COLUMNS * DEPTH; i += GROUP) {
       const uint c = b_by_depth ? i / DEPTH : i % COLUMNS, k = b_by_depth ? i % DEPTH : i / COLUMNS;
       Column at = own;
-      if (WINDOW == 0) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
+      if (!same_column) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
       const int k_at = k0 + int(k * WORD);
       at.at += uint64_t(product.b_depth * int64_t(k_at));
       if (int(k) < depth) b_tile[k][c] = b_word(at, b, k_at, k_end - k_at);
@@ -196,7 +204,7 @@ void main() {
     const uint part = product.first_part + slot;
     const uint k_begin = part % product.depth_parts * product.depth_part;
     const uint s_begin = part / product.depth_parts * product.segment_part;
-    const int k_end = int(min(k_begin + product.depth_part, product.depth));
+    const int part_end = int(min(k_begin + product.depth_part, product.depth));
     const uint s_end = min(s_begin + product.segment_part, product.segments);
     const uint64_t a = matrix_at(product.a, matrix), b = matrix_at(product.b, matrix);
     const Target target = target_at(matrix, slot);
@@ -220,6 +228,11 @@ void main() {
       const Segment segment = segment_at(next);
       next = next_segment(next);
       if (segment.none) continue;
+#ifdef QUANTIZED
+      const int k_end = min(part_end, segment.depth);
+#else
+      const int k_end = part_end;
+#endif
       if (WAY == 1) {
         through_shared(a + segment.a, b, m0, n0, column_at(places[0], segment), int(k_begin), k_end);
         continue;

@@ -5,12 +5,19 @@
 // segment. Of a convolution (WINDOW 1) and its gradients columns are places in an image, or elements of the weight, and segments
 // move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
 // (FLAG_ALONG) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
-// of the kernel, each s/g-th of them: those places are a matrix of their own, a phase.
+// of the kernel, each s/g-th of them: those places are a matrix of their own, a phase. With QUANTIZED b are weights of WEIGHT_BITS
+// bits, and a segment is a block of k that share a scale and a zero point; the last one may be shorter.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
 
-#define WINDOW PACKED  // the first specialisation constant; OP is the activation, VARIANT the output's dtype, MODE the way
+// OP is the activation, VARIANT the output's dtype, MODE the way.
+#ifdef QUANTIZED
+#define WINDOW 0
+#define WEIGHT_BITS PACKED
+#else
+#define WINDOW PACKED
+#endif
 
 struct Matrices {
   uint64_t address;
@@ -29,7 +36,7 @@ struct Product {
   Matrices to, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partial;  // sums of parts: part of the dispatch, matrix, row, column
-  uint64_t immediates[3];
+  uint64_t immediates[7];
   // Convolutions only; the last dimension runs fastest.
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
@@ -37,6 +44,11 @@ struct Product {
   int64_t b_segment;  // of the first dimension
   // WINDOW 2: stride s, their gcd g with the dilation, s / g, and the inverse of dilation / g modulo that; elements of the kernel; places.
   ivec4 stride, gcd, period, inverse, kernel, places;
+  // Quantized weights only. From block to block, and of 4 bits from byte to byte of a column; all k; what weights become floats by.
+  int64_t a_block, b_block, b_byte;
+  uint all_depth, padding;
+  uint64_t scale, zero;  // zero may be null
+  int64_t scale_column, scale_block, zero_column, zero_block;
 };
 #define FLAG_PARTIAL 1u   // sums go to `partial` as they are
 #define FLAG_CONTINUE 2u  // what is there is added to
@@ -106,8 +118,17 @@ struct Segment {
   uint64_t a, b;   // what is added to the addresses of rows and columns
   ivec3 position;  // and to the places of columns, in dimensions 1 to 3
   bool none;       // there is nothing to be added up
+#ifdef QUANTIZED
+  uint block;
+  int depth;
+#endif
 };
 Segment segment_at(uvec4 index) {
+#ifdef QUANTIZED
+  const uint first = index.w * product.depth;
+  return Segment(uint64_t(product.a_block * int64_t(index.w)), uint64_t(product.b_block * int64_t(index.w)), ivec3(0), false,
+                 index.w, int(min(product.depth, product.all_depth - first)));
+#else
   Segment segment = Segment(0ul, 0ul, ivec3(0), false);
   if (WINDOW == 0) return segment;
   ivec4 element = ivec4(index);
@@ -122,8 +143,13 @@ Segment segment_at(uvec4 index) {
     if (d > 0) segment.b += uint64_t(product.image[d] * int64_t(segment.position[d - 1]));
   }
   return segment;
+#endif
 }
+#ifdef QUANTIZED
+uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
+#else
 uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape); }
+#endif
 // Without a division, which a CPU's vectors have not.
 uvec4 next_segment(uvec4 index) {
   [[unroll]] for (uint d = 3; d > 0; --d) {
@@ -157,8 +183,14 @@ struct Place {
   uint64_t at;      // of k = 0; not to be read where it is outside of the image
   ivec3 position;   // in the image's dimensions 1 to 3
   int first, end;   // k for which there is something
+#ifdef QUANTIZED
+  uint column;
+#endif
 };
 Place place_at(uint64_t b, uvec4 index) {
+#ifdef QUANTIZED
+  return Place(b + uint64_t(product.b_column * int64_t(index.x)), ivec3(0), 0, 0x7FFFFFFF, index.x);
+#else
   Place place = Place(b, ivec3(0), 0, 0x7FFFFFFF);
   if (WINDOW == 0) {
     place.at += uint64_t(product.b_column * int64_t(index.x));
@@ -175,13 +207,37 @@ Place place_at(uint64_t b, uvec4 index) {
   }
   place.position = position.yzw;
   return place;
+#endif
 }
 
 // Column n of b in a segment.
 struct Column {
   uint64_t at;     // of k = 0
   int first, end;  // k for which there is something
+#ifdef QUANTIZED
+  float scale, zero;
+  uint first_of_block;  // k
+#endif
 };
+#ifdef QUANTIZED
+// A weight's or a zero point's value: i8, or of 4 bits u8.
+float whole(uint byte_) { return float(WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_)); }
+
+Column column_at(Place place, Segment segment) {
+  const int64_t n = int64_t(place.column), s = int64_t(segment.block);
+  const float scale = value_of(load_bits(product.scale + uint64_t(product.scale_column * n + product.scale_block * s)));
+  float zero = 0.0;
+  if (product.zero != 0ul) zero = whole(load8(product.zero + uint64_t(product.zero_column * n + product.zero_block * s)));
+  return Column(place.at + segment.b, 0, 0x7FFFFFFF, scale, zero, segment.block * product.depth);
+}
+
+float weight_at(Column column, int k) {
+  if (WEIGHT_BITS == 8) return (whole(load8(column.at)) - column.zero) * column.scale;
+  const uint of_row = column.first_of_block + uint(k);
+  const uint byte_ = load8(column.at + uint64_t(product.b_byte * int64_t(of_row >> 1)));
+  return (whole(byte_ >> ((of_row & 1u) * 4u) & 15u) - column.zero) * column.scale;
+}
+#else
 Column column_at(Place place, Segment segment) {
   Column column = Column(place.at + segment.b, place.first, place.end);
   if (WINDOW != 0) {
@@ -190,6 +246,7 @@ Column column_at(Place place, Segment segment) {
   }
   return column;
 }
+#endif
 
 // BP_ACTIVATION_* of ops.h.
 const uint BP_ACTIVATION_RELU = 1, BP_ACTIVATION_GELU_ERF = 2, BP_ACTIVATION_GELU_TANH = 3, BP_ACTIVATION_SILU = 4,

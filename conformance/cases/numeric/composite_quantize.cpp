@@ -169,6 +169,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
     put({19, 131}, 24, form, named, 1, 1, 0);
     put({19, 5}, 515, form, named, 1, 0, 0);
+    put({3, 8}, 4, form, named, 1, 0, 0);  // a row of weights is as wide as one float
   }
   for (const int32_t zeros : {0, 1}) {
     for (const int32_t depth : {1, 16, 33, 256}) {
