@@ -112,11 +112,7 @@ CooperativeRequest::CooperativeRequest(const CooperativeMatrices& matrices, VkPh
   v12.vulkanMemoryModel = VK_TRUE;
   v12.shaderFloat16 = uses(BP_F16) ? VK_TRUE : VK_FALSE;
   v12.shaderInt8 = uses(BP_I8) ? VK_TRUE : VK_FALSE;
-  subgroups_ = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, v12.pNext);
-  subgroups_.computeFullSubgroups = VK_TRUE;
-  extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
-  matrix_ = chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, &subgroups_);
+  matrix_ = chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, v12.pNext);
   matrix_.cooperativeMatrix = VK_TRUE;
   v12.pNext = &matrix_;
   extensions.push_back(kCooperativeMatrixExtension);
@@ -125,15 +121,6 @@ CooperativeRequest::CooperativeRequest(const CooperativeMatrices& matrices, VkPh
   bfloat16_.shaderBFloat16Type = bfloat16_.shaderBFloat16CooperativeMatrix = VK_TRUE;
   v12.pNext = &bfloat16_;
   extensions.push_back(kBfloat16Extension);
-}
-
-bool has_matrices(std::span<const uint32_t> module) {
-  constexpr std::size_t kHeaderWords = 5;
-  constexpr uint32_t kOpCapability = 2 << 16 | 17, kCooperativeMatrixKHR = 6022;  // SPIR-V: capabilities come first
-  for (std::size_t at = kHeaderWords; at + 1 < module.size() && module[at] == kOpCapability; at += 2) {
-    if (module[at + 1] == kCooperativeMatrixKHR) return true;
-  }
-  return false;
 }
 
 }  // namespace backplane::vulkan

@@ -50,10 +50,6 @@ class CooperativeRequest {
  private:
   CooperativeMatrixFeatures matrix_{};
   Bfloat16Features bfloat16_{};
-  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups_{};
 };
-
-// Whether a module's code has cooperative matrices: its pipeline must ask for full subgroups.
-bool has_matrices(std::span<const uint32_t> module);
 
 }  // namespace backplane::vulkan

@@ -75,7 +75,7 @@ Division divide(const kit::View& q, const kit::View& k, int64_t columns, int64_t
   return out;
 }
 
-// Whether last dimensions are packed, and every four elements of q's, k's, v's and y's aligned for one load.
+// Whether last dimensions are packed, and every four elements of k's, v's and y's aligned for one load.
 bool by_four(const kit::Call& call) {
   const int64_t bytes = element_bytes(call.out()), whole = 4 * bytes;
   const auto fits = [&](const kit::View& view) {
@@ -104,10 +104,11 @@ class Attention : public Operator {
     const bool single = q.shape[2] == 1 && q.shape[1] == k.shape[1];
     const Division division = divide(q, k, std::min(v.shape[3], kMostWidth), single ? 1 : kRows, cpu_);
     if (division.items >= kMost || q.shape[2] * (q.shape[1] / k.shape[1]) >= kMost || k.shape[2] >= kMost ||
-        q.shape[3] > kMostDepth || division.room_taken() > kRoom) {
+        q.shape[3] > kMostDepth || division.room_taken() > kRoom || division.parts > kMostSteps) {
       return kit::unsupported("attention of q ", shape_text(q), ", k ", shape_text(k), " and v ", shape_text(v),
                               " is beyond this plugin: it takes 65,536 elements of a query, 2^31 - 1 queries, and keys",
-                              " whose parts have room in ", kRoom >> 20, " MiB; divide the operands");
+                              " whose parts, at most ", kMostSteps, ", have room in ", kRoom >> 20,
+                              " MiB; divide the operands");
     }
     // Columns of the values are independent.
     kit::Status status;
@@ -145,7 +146,13 @@ class Attention : public Operator {
         block.room = stream.scratch();
       };
       const int64_t groups = std::min(ceil_div(items * division.parts, per_group), most_groups);
-      status = stream.dispatch<Block>({pipeline, {static_cast<uint32_t>(groups), 1, 1}, accesses}, fill);
+      const double scores = static_cast<double>(items * division.tile_rows) * static_cast<double>(call.in(1).shape[2]);
+      const double operations = 2.0 * scores * static_cast<double>(call.in(0).shape[3] + columns);
+      status = stream.dispatch<Block>({pipeline,
+                                       {static_cast<uint32_t>(groups), 1, 1},
+                                       accesses,
+                                       static_cast<uint64_t>(std::min(operations, double{Stream::kMostOperations}))},
+                                      fill);
       if (!status.ok() || division.parts == 1) continue;
       const int64_t elements = items * division.tile_rows * std::max<int64_t>(columns, 1);
       status = stream.dispatch<Block>(

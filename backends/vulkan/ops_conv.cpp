@@ -148,7 +148,8 @@ class ConvTranspose : public Convolution {
       params.column_step[d] = 1, params.segment_step[d] = -dilation / common;
       params.offset[d] = padding_of(attributes, axis);
       params.matrix_shape[d] = static_cast<uint32_t>(std::min(stride, places));
-      params.matrices *= params.matrix_shape[d];
+      params.matrices =
+          static_cast<uint32_t>(std::min<int64_t>(int64_t{params.matrices} * params.matrix_shape[d], UINT32_MAX));
       params.to.strides[d] = stride_of(to, axis), params.out_columns[d] = params.to.strides[d] * stride;
       params.column_shape[d] = static_cast<uint32_t>((places + int64_t{stride} - 1) / stride);
       params.segment_shape[d] = static_cast<uint32_t>((kernel + int64_t{period} - 1) / period);

@@ -13,8 +13,9 @@ class Quantize : public Operator {
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t whole = plan.op->id == BP_OP_QUANTIZE ? plan.dtypes.second : plan.dtypes.first;
     const uint32_t bits = plan.attributes.as<bp_quantize_attributes>().bits, is_signed = whole == BP_I8 ? 1 : 0;
-    // For any strides, and by four.
-    return {{shader_, {0, plan.op->id, is_signed, bits}}, {shader_, {1, plan.op->id, is_signed, bits}}};
+    std::vector<Kernel> kernels{{shader_, {0, plan.op->id, is_signed, bits}}};       // for any strides
+    if (bits == 8) kernels.push_back({shader_, {1, plan.op->id, is_signed, bits}});  // by four
+    return kernels;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {

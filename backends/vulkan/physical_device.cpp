@@ -118,6 +118,13 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.missing = "a list of its extensions (" + extensions.status().message() + ")";
     return out;
   }
+  if (lists(extensions.value(), VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) {
+    auto control = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+    auto more = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &control);
+    api.vkGetPhysicalDeviceFeatures2(handle, &more);
+    out.full_subgroups = control.computeFullSubgroups == VK_TRUE;
+  }
   out.portability = lists(extensions.value(), kPortabilitySubset);
   if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
     auto sizes =

@@ -42,9 +42,10 @@ struct PhysicalDevice {
   FloatControls float_controls;   // that can be asked for
   uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
   CooperativeMatrices matrices;
-  bool dots = false;       // VK_KHR_shader_integer_dot_product is there
-  bool fast_dots = false;  // and of four packed bytes, of one sign or two, faster than what it stands for
-  bool shuffles = false;   // subgroups divide a workgroup evenly, and pass values about
+  bool dots = false;            // VK_KHR_shader_integer_dot_product is there
+  bool fast_dots = false;       // and of four packed bytes, of one sign or two, faster than what it stands for
+  bool full_subgroups = false;  // can be asked for: else a driver may leave lanes of subgroups empty
+  bool shuffles = false;        // subgroups divide a workgroup evenly, and pass values about
 
   // Reads all of it; `handle` is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);

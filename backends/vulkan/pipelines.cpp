@@ -5,6 +5,16 @@
 
 namespace backplane::vulkan {
 
+bool wants_full_subgroups(std::span<const uint32_t> module) {
+  constexpr std::size_t kHeaderWords = 5;
+  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // SPIR-V: capabilities come first
+  constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64;
+  for (std::size_t at = kHeaderWords; at + 1 < module.size() && module[at] == kOpCapability; at += 2) {
+    if (module[at + 1] == kCooperativeMatrixKHR || module[at + 1] == kGroupNonUniformBallot) return true;
+  }
+  return false;
+}
+
 const Shader* find_shader(std::string_view name) {
   for (std::size_t i = 0; i < kShaderCount; ++i) {
     if (name == kShaders[i].name) return &kShaders[i];
@@ -50,7 +60,8 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
   const VkSpecializationInfo specialization{entries.size(), entries.data(), sizeof(constants), constants.data()};
   auto info = chained<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  if (has_matrices(words)) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  if (physical.full_subgroups && wants_full_subgroups(words))
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";

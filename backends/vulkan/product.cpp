@@ -16,9 +16,9 @@ constexpr std::pair<std::string_view, Way> kWays[] = {{"direct", Way::kDirect},
                                                       {"subgroup", Way::kSubgroup},
                                                       {"cooperative", Way::kCooperative},
                                                       {"dot", Way::kDot}};
-constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3,
-                   kSideBySide = 3;                                            // pipelines of a plan
-constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;           // of the smallest subgroup
+constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3;  // pipelines of a plan
+constexpr uint32_t kSideBySide = 2;                                   // by subgroups, which take few rows as well
+constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;  // of the smallest subgroup
 constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
 constexpr int64_t kMostDepth = kMostSteps;                                     // products that a thread adds up
 constexpr int64_t kLeastDepth = 256;  // of a part that is made to busy more of the device
@@ -84,8 +84,14 @@ ProductParams block_of(const ProductParams& params, int64_t matrix, int64_t firs
 }
 
 // Kernels count matrices, rows, columns and terms in 32 bits.
+constexpr int64_t kMostCount = int64_t{1} << 31;
+kit::Status beyond(const Plan& plan) {
+  return kit::unsupported(
+      plan.base.op->name,
+      ": 2^31 matrices, rows, columns or terms of a sum are beyond this plugin; divide the operands");
+}
 bool can_count(const kit::Call& call, bool window) {
-  constexpr int64_t kMost = int64_t{1} << 31;
+  constexpr int64_t kMost = kMostCount;
   const auto fits = [](const kit::View& view) {
     return std::all_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent < kMost; });
   };
@@ -125,12 +131,13 @@ Constants constants_of(uint32_t window, uint32_t activation, uint32_t out, const
 }  // namespace
 
 bool takes_lanes(const PhysicalDevice& device) {
-  return device.lanes >= BACKPLANE_LANES && BACKPLANE_LANE_GROUP % device.lanes == 0;
+  return (device.is_cpu() || device.full_subgroups) && device.lanes >= BACKPLANE_LANES &&
+         BACKPLANE_LANE_GROUP % device.lanes == 0;
 }
 
 kit::Result<Way> way_of(const PhysicalDevice& device) {
   const char* setting = std::getenv("BACKPLANE_VULKAN_MATMUL");
-  if (setting == nullptr) return device.is_cpu() ? way_of_cpu(device) : Way::kCooperative;
+  if (setting == nullptr || *setting == '\0') return device.is_cpu() ? way_of_cpu(device) : Way::kCooperative;
   const auto* found = std::ranges::find(kWays, std::string_view(setting), &std::pair<std::string_view, Way>::first);
   if (found == std::end(kWays)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is ", setting,
@@ -180,7 +187,7 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
   const Kernel few_rows{shader_name(family(true), dtype_), {first, last, out, kWayOfFewRows}};
   if (way_ == Way::kSubgroup) {
     const std::string shader = shader_name(family(false), dtype_);
-    std::vector<Kernel> kernels{{shader, {first, last, out}}, sum_of_parts, few_rows};
+    std::vector<Kernel> kernels{{shader, {first, last, out}}, sum_of_parts};
     if (window_ == 0 && !is_byte(dtype_) && reads_elements())
       kernels.push_back({shader, {window_, last, out, kModeSideBySide}});
     return kernels;
@@ -196,14 +203,11 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
 
 kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const {
   if (call.out().elements() == 0) return {};
-  if (!can_count(call, window_ != 0)) {
-    return kit::unsupported(plan.base.op->name,
-                            ": 2^31 matrices, rows, columns or terms of a sum are beyond this plugin; ",
-                            "divide the operands");
-  }
+  if (!can_count(call, window_ != 0)) return beyond(plan);
   ProductParams params{};
   params.segments = params.matrices = 1;
   describe(call, params);
+  if (params.matrices >= kMostCount) return beyond(plan);
   // Sums of nothing: operands without elements have no address either.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
   params.to.address = reinterpret_cast<uint64_t>(call.out().data);

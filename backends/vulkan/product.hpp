@@ -9,7 +9,8 @@ namespace backplane::vulkan {
 // How sums are made; the numbers are shaders/product.comp's, which has 3 for few rows.
 enum class Way : uint32_t { kDirect = 0, kShared = 1, kSubgroup = 2, kCooperative = 4, kDot = 5 };
 
-// Whether a workgroup of BACKPLANE_LANE_GROUP threads is subgroups that are full, whose lanes hand each other values.
+// Whether a workgroup of BACKPLANE_LANE_GROUP threads is subgroups that are full, or can be asked to be, whose lanes hand each
+// other values.
 bool takes_lanes(const PhysicalDevice& device);
 
 // The way for `device`: what BACKPLANE_VULKAN_MATMUL names, else the fastest. UNSUPPORTED: it names none, or one that the

@@ -76,14 +76,11 @@ TEST(Cooperative, WhatIsListedIsAskedFor) {
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
   const CooperativeRequest request(kDevices[1], v12);
   EXPECT_THAT(request.extensions,
-              testing::ElementsAre(testing::StrEq("VK_EXT_subgroup_size_control"),
-                                   testing::StrEq(kCooperativeMatrixExtension), testing::StrEq(kBfloat16Extension)));
+              testing::ElementsAre(testing::StrEq(kCooperativeMatrixExtension), testing::StrEq(kBfloat16Extension)));
   std::vector<VkStructureType> chain;
   for (auto* at = static_cast<const VkBaseInStructure*>(v12.pNext); at != nullptr; at = at->pNext)
     chain.push_back(at->sType);
-  EXPECT_THAT(chain,
-              testing::UnorderedElementsAre(CooperativeMatrixFeatures::kType, Bfloat16Features::kType,
-                                            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT));
+  EXPECT_THAT(chain, testing::UnorderedElementsAre(CooperativeMatrixFeatures::kType, Bfloat16Features::kType));
   EXPECT_EQ(v12.vulkanMemoryModel & v12.shaderFloat16 & v12.shaderInt8, VkBool32{VK_TRUE});
 }
 
@@ -98,7 +95,7 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
   for (const char* name : {"product_cooperative_f16", "product_cooperative_bf16", "product_cooperative_i8"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;
-    EXPECT_TRUE(has_matrices({shader->words, shader->word_count})) << name;
+    EXPECT_TRUE(wants_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
     EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and sums
     EXPECT_GT(found[4457], 0) << name;  // loads, a store, multiplications
@@ -108,7 +105,7 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
   }
   const Shader* plain = find_shader("product_f16");
   ASSERT_NE(plain, nullptr);
-  EXPECT_FALSE(has_matrices({plain->words, plain->word_count}));
+  EXPECT_FALSE(wants_full_subgroups({plain->words, plain->word_count}));
 }
 
 }  // namespace
