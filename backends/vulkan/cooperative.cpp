@@ -39,14 +39,11 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
                                               const VkPhysicalDeviceLimits& limits,
                                               std::span<const VkExtensionProperties> extensions) {
   const auto list = api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
-  if (list == nullptr || !has(extensions, kCooperativeMatrixExtension) ||
-      !has(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
-    return {};
+  if (list == nullptr || !has(extensions, kCooperativeMatrixExtension)) return {};
   auto bfloat16 = chained<Bfloat16Features>(Bfloat16Features::kType);
   const bool asks_bfloat16 = has(extensions, kBfloat16Extension);
-  auto full = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, asks_bfloat16 ? &bfloat16 : nullptr);
-  auto matrix = chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, &full);
+  auto matrix =
+      chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, asks_bfloat16 ? &bfloat16 : nullptr);
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &matrix);
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v12);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
@@ -59,8 +56,7 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
   CooperativeMatrices out;
   out.lanes = subgroups.subgroupSize;
   out.bfloat16 = bfloat16.shaderBFloat16Type == VK_TRUE && bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
-  const bool usable = matrix.cooperativeMatrix == VK_TRUE && full.computeFullSubgroups == VK_TRUE &&
-                      v12.vulkanMemoryModel == VK_TRUE &&
+  const bool usable = matrix.cooperativeMatrix == VK_TRUE && v12.vulkanMemoryModel == VK_TRUE &&
                       (stages.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                       limits.maxComputeWorkGroupInvocations >= kGroup && limits.maxComputeWorkGroupSize[0] >= kGroup &&
                       out.lanes != 0 && kGroup % out.lanes == 0;

@@ -25,11 +25,12 @@ struct MatrixTiling {
 };
 
 struct CooperativeMatrices {
-  std::vector<MatrixShape>
-      shapes;             // that kernels can use; none where the extension, or a feature beside it, is lacking
+  // That kernels can use; none where the extension, or a feature beside it, is lacking.
+  std::vector<MatrixShape> shapes;
   uint32_t lanes = 0;     // of a subgroup
   bool bfloat16 = false;  // matrices may be bf16
 
+  // Of a device that can be asked for full subgroups: their pipelines must.
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,
                                   std::span<const VkExtensionProperties> extensions);
 

@@ -141,7 +141,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     if (imports_buffers(api, handle)) out.import_alignment = host.minImportedHostPointerAlignment;
   }
 
-  out.matrices = CooperativeMatrices::read(api, handle, out.properties.limits, extensions.value());
+  if (out.full_subgroups)
+    out.matrices = CooperativeMatrices::read(api, handle, out.properties.limits, extensions.value());
   auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
   const bool asks_dots = lists(extensions.value(), VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
