@@ -16,7 +16,7 @@ bool validation_wanted() {
 
 // A word that means nothing is told, rather than taken for the default.
 kit::Status check_settings() {
-  constexpr const char* kTwoWords[][3] = {{kValidation, "0", "1"}, {kSubgroups, "on", "off"}};
+  constexpr const char* kTwoWords[][3] = {{kValidation, "0", "1"}, {kSubgroups, "on", "off"}, {kRows, "cpu", "gpu"}};
   for (const auto& [name, one, other] : kTwoWords) {
     const char* given = std::getenv(name);
     const std::string_view word = given == nullptr ? "" : given;

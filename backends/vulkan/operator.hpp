@@ -13,7 +13,7 @@ namespace backplane::vulkan {
 struct Plan {
   kit::Plan base;
   bool packed = false;  // every operand is packed, in one order, or an immediate: kernels need no strides
-  std::array<VkPipeline, 5> pipelines{};
+  std::array<VkPipeline, 8> pipelines{};
 };
 
 // A pipeline by name.

@@ -15,7 +15,10 @@ constexpr auto kMostLosses = static_cast<int64_t>((Stream::kScratchBytes - kPart
 
 class CrossEntropy : public Operator {
  public:
-  CrossEntropy(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
+  CrossEntropy(uint32_t dtype, const RowWays& ways)
+      : ways_(ways),
+        shader_(ways.shader("cross_entropy", dtype)),
+        held_shader_(ways.shader("cross_entropy_held", dtype)) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_cross_entropy_attributes>();
@@ -23,7 +26,8 @@ class CrossEntropy : public Operator {
     const uint32_t reduced = attributes.reduction == BP_REDUCTION_NONE ? 0 : 1;
     std::vector<Kernel> out{
         {shader_, {1, reduced, ignored, 0}}, {shader_, {1, reduced, ignored, 1}}, {shader_, {1, reduced, ignored, 2}}};
-    if (fours_) out.push_back({shader_, by_four(reduced, ignored, 0)});
+    if (ways_.fours) out.push_back({shader_, by_four(reduced, ignored, 0)});
+    add_held(out, held_shader_, held_, {1, reduced, ignored, 0});
     return out;
   }
 
@@ -63,8 +67,9 @@ class CrossEntropy : public Operator {
       add_weight(targets);
       targets.add_repeated(nullptr);
       targets.add_repeated(nullptr);
-      kit::Status status = launch_rows<kOperands>(
-          stream, {plan.pipelines[1], plan.pipelines[1], RowPasses::kReduce, cpu_}, targets, accesses, count_classes);
+      kit::Status status =
+          launch_rows<kOperands>(stream, {plan.pipelines[1], plan.pipelines[1], RowPasses::kReduce, ways_.cpu}, targets,
+                                 accesses, count_classes);
       if (!status.ok()) return status;
     }
 
@@ -86,15 +91,19 @@ class CrossEntropy : public Operator {
         part.operand[4].address = losses;
         part.operand[4].strides[0] = sizeof(float);
       }
-      kit::Status status = launch_rows<kOperands>(stream,
-                                                  {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_,
-                                                   plain ? plan.pipelines[3] : VK_NULL_HANDLE, 0b11},
-                                                  part, accesses, [&](Block& block) {
-                                                    block.numbers[0] =
-                                                        static_cast<float>(smoothing / static_cast<double>(classes));
-                                                    block.numbers[1] = static_cast<float>(1 - smoothing);
-                                                    count_classes(block);
-                                                  });
+      const RowKernel kernel{.pipeline = plan.pipelines[0],
+                             .line_pipeline = plan.pipelines[0],
+                             .passes = RowPasses::kTwice,
+                             .cpu = ways_.cpu,
+                             .four_pipeline = ways_.fours && plain ? plan.pipelines[3] : VK_NULL_HANDLE,
+                             .fours = 0b11,
+                             .held = held_,
+                             .held_pipelines = &plan.pipelines[3]};
+      kit::Status status = launch_rows<kOperands>(stream, kernel, part, accesses, [&](Block& block) {
+        block.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
+        block.numbers[1] = static_cast<float>(1 - smoothing);
+        count_classes(block);
+      });
       if (!status.ok() || !reduced) return status;
       RowNest totals;
       totals.add_dimension(part.rows(), true);
@@ -103,8 +112,8 @@ class CrossEntropy : public Operator {
       for (int i = 0; i < 2; ++i) totals.add_repeated(nullptr);
       add_memory(totals, sum);
       add_memory(totals, divisor);
-      return launch_rows<kOperands>(stream, {plan.pipelines[2], plan.pipelines[2], RowPasses::kReduce, cpu_}, totals,
-                                    accesses, [&](Block& block) {
+      return launch_rows<kOperands>(stream, {plan.pipelines[2], plan.pipelines[2], RowPasses::kReduce, ways_.cpu},
+                                    totals, accesses, [&](Block& block) {
                                       block.numbers[0] = first == 0 ? 1.0f : 0.0f;
                                       block.numbers[1] = first + part.rows() == rows ? 1.0f : 0.0f;
                                     });
@@ -113,18 +122,17 @@ class CrossEntropy : public Operator {
   }
 
  private:
-  const std::string shader_;
-  const bool cpu_, fours_;
+  const RowWays ways_;
+  const std::string shader_, held_shader_;
+  const std::vector<HeldRow> held_ = ways_.held(1);
 };
 
 }  // namespace
 
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(
-        BP_OP_CROSS_ENTROPY, dtype,
-        kit::KernelSpec{.state = std::make_shared<const CrossEntropy>(row_shader("cross_entropy", dtype, device),
-                                                                      device.is_cpu(), rows_go_by_four(device))});
+    kernels.add(BP_OP_CROSS_ENTROPY, dtype,
+                kit::KernelSpec{.state = std::make_shared<const CrossEntropy>(dtype, RowWays::of(device))});
   });
 }
 

@@ -98,17 +98,19 @@ constexpr uint32_t kNormOperands = 10;
 
 class Norm : public Operator {
  public:
-  Norm(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
+  Norm(uint32_t dtype, const RowWays& ways)
+      : ways_(ways), shader_(ways.shader("norm", dtype)), held_shader_(ways.shader("norm_held", dtype)) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t op = plan.op->id;
     const uint32_t training = op == BP_OP_BATCH_NORM ? plan.attributes.as<bp_batch_norm_attributes>().training : 0;
     std::vector<Kernel> out{{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
-    if (fours_ && (op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM)) {
+    if (ways_.fours && (op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM)) {
       const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
       const uint32_t gamma = has(1) ? 1 : 0, beta = gamma != 0 && op == BP_OP_LAYER_NORM && has(2) ? 1 : 0;
       out.push_back({shader_, by_four(op, gamma + beta, 0)});
     }
+    add_held(out, held_shader_, held_, {lines(op) ? 1u : 0u, op, training, 0});
     return out;
   }
 
@@ -150,12 +152,15 @@ class Norm : public Operator {
     const auto length = static_cast<float>(rows.length());
     // By four, what is given must be what the kernel was made for.
     const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
-    const RowKernel kernel{plan.pipelines[0],
-                           plan.pipelines[1],
-                           sees_all ? RowPasses::kTwice : RowPasses::kOnce,
-                           cpu_,
-                           beta_alone ? VK_NULL_HANDLE : plan.pipelines[2],
-                           0b1111};
+    const RowKernel kernel{.pipeline = plan.pipelines[0],
+                           .line_pipeline = plan.pipelines[1],
+                           .passes = sees_all ? RowPasses::kTwice : RowPasses::kOnce,
+                           .cpu = ways_.cpu,
+                           .four_pipeline = ways_.fours && !beta_alone ? plan.pipelines[2] : VK_NULL_HANDLE,
+                           .fours = 0b1111,
+                           .held = held_,
+                           .held_pipelines = &plan.pipelines[2],
+                           .held_lines = lines(op)};
     return launch_rows<kNormOperands>(stream, kernel, rows, accesses_of(call), [&](RowBlock<kNormOperands>& block) {
       block.numbers[0] = epsilon;
       block.numbers[1] = momentum;
@@ -164,15 +169,19 @@ class Norm : public Operator {
   }
 
  private:
-  const std::string shader_;
-  const bool cpu_, fours_;
+  // Rows of the others have channels and what lies within them.
+  static bool lines(uint32_t op) { return op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM; }
+
+  const RowWays ways_;
+  const std::string shader_, held_shader_;
+  const std::vector<HeldRow> held_ = ways_.held(1);
 };
 
 constexpr uint32_t kGradientOperands = 7;
 
 class NormBackward : public Operator {
  public:
-  NormBackward(std::string shader, bool cpu) : shader_(std::move(shader)), cpu_(cpu) {}
+  NormBackward(uint32_t dtype, const RowWays& ways) : ways_(ways), shader_(ways.shader("norm_bwd", dtype)) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const uint32_t norm = plan.attributes.as<bp_norm_bwd_attributes>().norm;
@@ -201,7 +210,7 @@ class NormBackward : public Operator {
     const auto length = static_cast<float>(rows.length());
     const Accesses accesses = accesses_of(call);
     kit::Status status = launch_rows<kGradientOperands>(
-        stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kTwice, cpu_}, rows, accesses,
+        stream, {plan.pipelines[0], plan.pipelines[1], RowPasses::kTwice, ways_.cpu}, rows, accesses,
         [&](RowBlock<kGradientOperands>& block) { block.numbers[0] = length; });
     if (!status.ok() || (given(call.outputs, 1) == nullptr && given(call.outputs, 2) == nullptr)) return status;
     NormNest parameters(geometry, &Dimension::parameter);
@@ -209,13 +218,13 @@ class NormBackward : public Operator {
     parameters.add(&x, &Dimension::axis);
     add_inputs(parameters);
     parameters.add(given(call.outputs, 2), &Dimension::parameter);
-    return launch_rows<kGradientOperands>(stream, {plan.pipelines[2], plan.pipelines[3], RowPasses::kReduce, cpu_},
+    return launch_rows<kGradientOperands>(stream, {plan.pipelines[2], plan.pipelines[3], RowPasses::kReduce, ways_.cpu},
                                           parameters.merged(), accesses, [](RowBlock<kGradientOperands>&) {});
   }
 
  private:
+  const RowWays ways_;
   const std::string shader_;
-  const bool cpu_;
 };
 
 // Statistics that are not given would have to be kept for all rows at once.
@@ -231,14 +240,12 @@ kit::Status want_statistics(const kit::CheckedDesc& checked, kit::Prepared& prep
 
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec forward{.state = std::make_shared<const Norm>(row_shader("norm", dtype, device),
-                                                                        device.is_cpu(), rows_go_by_four(device))};
+    const kit::KernelSpec forward{.state = std::make_shared<const Norm>(dtype, RowWays::of(device))};
     for (const uint32_t op : {BP_OP_LAYER_NORM, BP_OP_RMS_NORM, BP_OP_GROUP_NORM, BP_OP_BATCH_NORM})
       kernels.add(op, dtype, forward);
     kernels.add(BP_OP_NORM_BWD, dtype,
                 kit::KernelSpec{.prepare = want_statistics,
-                                .state = std::make_shared<const NormBackward>(row_shader("norm_bwd", dtype, device),
-                                                                              device.is_cpu())});
+                                .state = std::make_shared<const NormBackward>(dtype, RowWays::of(device))});
   });
 }
 

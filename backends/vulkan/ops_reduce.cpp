@@ -42,9 +42,9 @@ void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device) {
   for (const uint32_t op :
        {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN, BP_OP_ARGMAX, BP_OP_ARGMIN}) {
     for_dtypes(kComputed & kit::find_op(op)->dtypes, [&](uint32_t dtype) {
-      kernels.add(
-          op, dtype,
-          kit::KernelSpec{.state = std::make_shared<const Reduce>(shader_name("reduce", dtype), op, device.is_cpu())});
+      kernels.add(op, dtype,
+                  kit::KernelSpec{
+                      .state = std::make_shared<const Reduce>(shader_name("reduce", dtype), op, device.rows_as_cpu)});
     });
   }
 }

@@ -8,13 +8,15 @@ namespace {
 
 class Softmax : public Operator {
  public:
-  Softmax(std::string shader, bool cpu, bool fours) : shader_(std::move(shader)), cpu_(cpu), fours_(fours) {}
+  Softmax(uint32_t dtype, const RowWays& ways)
+      : ways_(ways), shader_(ways.shader("softmax", dtype)), held_shader_(ways.shader("softmax_held", dtype)) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t logarithm = backward ? plan.attributes.as<bp_softmax_bwd_attributes>().log : 0;
     std::vector<Kernel> out{{shader_, {1, plan.op->id, logarithm, 0}}};
-    if (fours_) out.push_back({shader_, by_four(plan.op->id, logarithm, 0)});
+    if (ways_.fours) out.push_back({shader_, by_four(plan.op->id, logarithm, 0)});
+    add_held(out, held_shader_, held(backward), {1, plan.op->id, logarithm, 0});
     return out;
   }
 
@@ -28,22 +30,30 @@ class Softmax : public Operator {
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    return launch_rows<3>(stream,
-                          {plan.pipelines[0], plan.pipelines[0], RowPasses::kTwice, cpu_, plan.pipelines[1], 0b111},
-                          nest, accesses_of(call), [](RowBlock<3>&) {});
+    const RowKernel kernel{.pipeline = plan.pipelines[0],
+                           .line_pipeline = plan.pipelines[0],
+                           .passes = RowPasses::kTwice,
+                           .cpu = ways_.cpu,
+                           .four_pipeline = ways_.fours ? plan.pipelines[1] : VK_NULL_HANDLE,
+                           .fours = 0b111,
+                           .held = held(backward),
+                           .held_pipelines = &plan.pipelines[1]};
+    return launch_rows<3>(stream, kernel, nest, accesses_of(call), [](RowBlock<3>&) {});
   }
 
  private:
-  const std::string shader_;
-  const bool cpu_, fours_;
+  std::span<const HeldRow> held(bool backward) const { return backward ? held_pairs_ : held_; }
+
+  const RowWays ways_;
+  const std::string shader_, held_shader_;
+  const std::vector<HeldRow> held_ = ways_.held(1), held_pairs_ = ways_.held(2);
 };
 
 }  // namespace
 
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{.state = std::make_shared<const Softmax>(row_shader("softmax", dtype, device),
-                                                                        device.is_cpu(), rows_go_by_four(device))};
+    const kit::KernelSpec spec{.state = std::make_shared<const Softmax>(dtype, RowWays::of(device))};
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) kernels.add(op, dtype, spec);
   });
 }

@@ -66,6 +66,11 @@ bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
          (subgroups.supportedOperations & kNeeded) == kNeeded && BACKPLANE_GROUP % subgroups.subgroupSize == 0;
 }
 
+bool deals_rows_as_cpu(const PhysicalDevice& device) {
+  const char* given = std::getenv(kRows);
+  return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
+}
+
 bool has_fast_dots(const InstanceApi& api, VkPhysicalDevice handle) {
   auto fast = chained<VkPhysicalDeviceShaderIntegerDotProductProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
@@ -105,6 +110,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   if (compute && (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0)
     out.lanes = subgroups.subgroupSize;
   out.shuffles = can_shuffle(subgroups);
+  out.rows_as_cpu = deals_rows_as_cpu(out);
   // Where modes must be the same for all widths, none is asked for: kernels of halves may have arithmetic of theirs.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {

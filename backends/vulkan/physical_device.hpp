@@ -22,6 +22,8 @@ inline constexpr VkMemoryPropertyFlags kUnusableMemory =
 
 // Environment: with `off` rows are joined in shared memory though subgroups could pass values about.
 inline constexpr const char* kSubgroups = "BACKPLANE_VULKAN_SUBGROUPS";
+// Environment: `cpu` or `gpu`, the way of the one or the other through rows, whatever the device is.
+inline constexpr const char* kRows = "BACKPLANE_VULKAN_ROWS";
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -46,6 +48,8 @@ struct PhysicalDevice {
   bool fast_dots = false;       // and of four packed bytes, of one sign or two, faster than what it stands for
   bool full_subgroups = false;  // can be asked for: else a driver may leave lanes of subgroups empty
   bool shuffles = false;        // subgroups divide a workgroup evenly, and pass values about
+  bool rows_as_cpu =
+      false;  // rows are dealt as suits a CPU, whose barriers cost far more than memory that is read apart
 
   // Reads all of it; `handle` is usable if `missing` is empty.
   static PhysicalDevice read(const InstanceApi& api, VkPhysicalDevice handle);

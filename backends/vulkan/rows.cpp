@@ -71,23 +71,63 @@ void RowNest::merge() {
   }
 }
 
+namespace {
+
+constexpr int64_t kHeld = BACKPLANE_ROW_HELD;
+constexpr int64_t kEnoughOfGpu = 128;  // groups that keep a large device busy
+
+int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Where neighbouring rows lie closer than the elements of one, each thread has a row of its own.
+bool side_by_side(const RowNest& nest) {
+  const int64_t* strides = nest.operand[1].strides;
+  const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
+  return nest.outer_rank > 0 && nest.inner_rank > 0 &&
+         stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+}
+constexpr int64_t kAcross = 65536;  // elements; longer rows are shared even if neighbours lie far apart
+
+// Parts that a row has in all of its slices.
+int64_t parts_in_all(const RowNest& nest, const RowDivision& division) {
+  int64_t out = 0;
+  (void)nest.for_lengths(kMostLength, [&](const RowNest& slice, int64_t) {
+    out += division.parts_of(slice.length());
+    return kit::Status{};
+  });
+  return out;
+}
+
+}  // namespace
+
+RowWays RowWays::of(const PhysicalDevice& device) {
+  const VkPhysicalDeviceLimits& limits = device.properties.limits;
+  return {.cpu = device.rows_as_cpu,
+          .fours = device.rows_as_cpu && device.shuffles,
+          .shuffles = device.shuffles,
+          .most_width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0])};
+}
+
+std::vector<HeldRow> RowWays::held(uint32_t values) const {
+  if (cpu) return {};
+  // Of 1,024 threads each has 64 registers where a processor has 65,536: half of them are for what is kept.
+  const uint32_t small = std::min(std::bit_floor(most_width), 256u),
+                 large = std::min(std::bit_floor(most_width), 1024u);
+  std::vector<HeldRow> out{{small, 4}};
+  if (large != small) out.push_back({large, 4});
+  if (values == 1) out.push_back({large, 8});
+  return out;
+}
+
 RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
-  constexpr int64_t kHeld = BACKPLANE_ROW_HELD;
   constexpr int64_t kMostEach =
       1024;  // elements of a part for a thread: three times those, in up to nine dimensions, is
              // below what Mesa's CPU driver ends an invocation after
-  constexpr int64_t kLeastEach = 32;      // below, a second dispatch costs more than threads without work
-  const int64_t enough = cpu ? 16 : 128;  // groups that keep a large device busy
-  constexpr int64_t kAcross = 65536;      // elements; longer rows are shared even if neighbours lie far apart
-  constexpr int64_t kMany = 64;           // rows that a CPU has work enough with
-  const auto divided = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  constexpr int64_t kLeastEach = 32;  // below, a second dispatch costs more than threads without work
+  const int64_t enough = cpu ? 16 : kEnoughOfGpu;
+  constexpr int64_t kMany = 64;  // rows that a CPU has work enough with
 
   const int64_t rows = nest.rows(), length = nest.length();
-  const int64_t* strides = nest.operand[1].strides;
-  const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
-  // Where neighbouring rows lie closer than the elements of one, each thread has a row of its own.
-  const bool closer = nest.outer_rank > 0 && nest.inner_rank > 0 &&
-                      stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+  const bool closer = side_by_side(nest);
   const bool across = length <= kAcross && (cpu ? closer || rows >= kMany || length <= kGroup : closer);
   RowDivision out;
   if (!across) {
@@ -100,11 +140,7 @@ RowDivision RowDivision::of(const RowNest& nest, bool cpu) {
   if (groups < enough)
     parts = std::max(parts, std::min(each / kLeastEach, divided(enough, std::max<int64_t>(groups, 1))));
   out.chunk = parts > 1 ? divided(divided(length, parts), width) * width : length;
-  out.joined = 0;
-  (void)nest.for_lengths(kMostLength, [&](const RowNest& slice, int64_t) {
-    out.joined += out.parts_of(slice.length());
-    return kit::Status{};
-  });
+  out.joined = parts_in_all(nest, out);
   // What a thread goes through in a round, and how many rounds that leaves it.
   const int64_t steps = 32 + 3 * divided(out.chunk, width) * (1 + nest.inner_rank) + 3 * divided(out.joined, width);
   const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * teams;
@@ -126,10 +162,57 @@ RowDivision RowDivision::by_four(const RowNest& nest, uint32_t team) {
   return out;
 }
 
+RowDivision RowDivision::held(const RowNest& nest, const HeldRow& by) {
+  constexpr int64_t kStep = 1024;  // parts begin at multiples of it, so that they are aligned as rows are
+  RowDivision out;
+  out.width = out.group = by.width;
+  const int64_t length = nest.length(), parts = divided(length, by.elements());
+  out.chunk = parts > 1 ? divided(divided(length, parts), kStep) * kStep : length;
+  out.joined = parts_in_all(nest, out);
+  const int64_t steps = 32 + 16 * int64_t{by.quads} * (1 + nest.inner_rank) + 3 * divided(out.joined, by.width);
+  const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups;
+  out.most_rows = std::clamp<int64_t>(items / out.joined, 1, kMostLength);
+  if (out.joined > 1) {
+    const auto room = static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL) / out.joined;
+    out.most_rows = std::clamp<int64_t>(room, 1, out.most_rows);
+  }
+  return out;
+}
+
+void add_held(std::vector<Kernel>& out, const std::string& shader, std::span<const HeldRow> held,
+              const Constants& constants) {
+  for (const HeldRow& each : held) {
+    Kernel& kernel = out.emplace_back(shader, constants);
+    kernel.constants[4] = each.width;
+    kernel.constants[5] = each.quads;
+  }
+}
+
+const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel) {
+  const int64_t length = nest.length();
+  if (kernel.held.empty() || kernel.passes != RowPasses::kTwice || length <= kGroup * kHeld) return nullptr;
+  if ((kernel.held_lines && nest.inner_rank > 1) || (length <= kAcross && side_by_side(nest))) return nullptr;
+  if (length / kernel.held.back().elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL))
+    return nullptr;
+  for (const HeldRow& each : kernel.held) {
+    if (length <= each.elements()) return &each;
+  }
+  // As large as leaves parts enough for a large device.
+  const int64_t share = divided(length, std::max<int64_t>(kEnoughOfGpu / nest.rows(), 1));
+  for (const HeldRow& each : kernel.held) {
+    if (share <= each.elements()) return &each;
+  }
+  return &kernel.held.back();
+}
+
 bool rows_by_four(const RowNest& nest, uint32_t operands) {
   constexpr int64_t kLeast = 32, kMost = 65536;  // elements of a row; longer ones are shared
   const int64_t length = nest.length();
-  if (nest.inner_rank != 1 || length < kLeast || length > kMost || length % 4 != 0) return false;
+  return length >= kLeast && length <= kMost && rows_lie_by_four(nest, operands);
+}
+
+bool rows_lie_by_four(const RowNest& nest, uint32_t operands) {
+  if (nest.inner_rank != 1 || nest.length() % 4 != 0) return false;
   for (uint32_t k = 0; k < nest.operands; ++k) {
     const RowNest::Operand& operand = nest.operand[k];
     if ((operands >> k & 1u) == 0 || operand.address == 0) continue;

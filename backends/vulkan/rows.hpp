@@ -25,6 +25,7 @@ struct RowBlock {
   uint32_t width, phase;
   uint32_t joined;
   uint32_t first_part, first_element;
+  uint32_t fours;
   uint32_t outer_rank, inner_rank;
   uint32_t shape[kRowRank];
   float numbers[4];
@@ -122,24 +123,40 @@ struct RowNest {
   }
 };
 
-// The shader of `family`, for a device with or without subgroups that pass values about.
-inline std::string row_shader(const char* family, uint32_t dtype, const PhysicalDevice& device) {
-  return shader_name(device.shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
-}
+// A workgroup that holds a row, or a part of one, in registers (shaders/held.glsl): its threads, and the fours of each.
+struct HeldRow {
+  uint32_t width, quads;
+  constexpr int64_t elements() const { return int64_t{4} * width * quads; }
+};
 
-// Whether kernels go through rows by four: on a CPU, whose vectors then need no barrier.
-inline bool rows_go_by_four(const PhysicalDevice& device) { return device.is_cpu() && device.shuffles; }
+// How a device goes through rows.
+struct RowWays {
+  bool cpu = false;    // as suits a CPU: few barriers
+  bool fours = false;  // rows by four: as suits a CPU, whose vectors then need no barrier
+  bool shuffles = false;
+  uint32_t most_width = 0;  // of a workgroup
+
+  static RowWays of(const PhysicalDevice& device);
+  // The shader of `family`, with or without subgroups that pass values about.
+  std::string shader(const char* family, uint32_t dtype) const {
+    return shader_name(shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
+  }
+  // The workgroups that kernels are made for, smaller ones first, where a thread keeps `values` of each element; none as suits a CPU.
+  std::vector<HeldRow> held(uint32_t values) const;
+};
 
 // How rows are dealt over threads.
 struct RowDivision {
-  uint32_t width = 1;     // threads of a team
-  int64_t chunk = 0;      // elements of a part
-  int64_t joined = 1;     // parts of a row
-  int64_t most_rows = 1;  // of a dispatch
+  uint32_t width = 1;       // threads of a team
+  uint32_t group = kGroup;  // threads of a workgroup
+  int64_t chunk = 0;        // elements of a part
+  int64_t joined = 1;       // parts of a row
+  int64_t most_rows = 1;    // of a dispatch
 
   // `cpu`: barriers cost far more than memory that is read apart.
   static RowDivision of(const RowNest& nest, bool cpu);
   static RowDivision by_four(const RowNest& nest, uint32_t team);
+  static RowDivision held(const RowNest& nest, const HeldRow& by);
   int64_t parts_of(int64_t length) const {
     return std::max<int64_t>((length + chunk - 1) / std::max<int64_t>(chunk, 1), 1);
   }
@@ -162,13 +179,16 @@ enum class RowPasses {
   kOnce,    // elements are independent
 };
 struct RowKernel {
-  VkPipeline pipeline;       // for rows of any dimensions
-  VkPipeline line_pipeline;  // for rows of one
-  RowPasses passes;
-  bool cpu;                                   // of the device
+  VkPipeline pipeline = VK_NULL_HANDLE;       // for rows of any dimensions
+  VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one
+  RowPasses passes = RowPasses::kReduce;
+  bool cpu = false;                           // the way to deal them
   VkPipeline four_pipeline = VK_NULL_HANDLE;  // for rows that lie by four; null: there is none
   uint32_t fours = 0;                         // the operands that then do: a bit each
   uint32_t team = BACKPLANE_ROW_TEAM;         // the threads that it has for a row
+  std::span<const HeldRow> held{};            // workgroups that hold rows, and their pipelines
+  const VkPipeline* held_pipelines = nullptr;
+  bool held_lines = true;  // these take rows of one dimension only
 };
 
 // Constants of a kernel by four.
@@ -176,8 +196,16 @@ inline Constants by_four(uint32_t op, uint32_t variant, uint32_t mode, uint32_t 
   return {1, op, variant, mode, team};
 }
 
-// Whether rows are so long, and the `operands` (a bit each) of all packed along them and so aligned, that they are gone through by four.
+// Adds the kernels of `shader` that hold rows.
+void add_held(std::vector<Kernel>& out, const std::string& shader, std::span<const HeldRow> held,
+              const Constants& constants);
+
+// Whether the `operands` (a bit each) of all rows are packed along them, and so aligned that four elements are moved at once.
+bool rows_lie_by_four(const RowNest& nest, uint32_t operands);
+// Whether they do, and are so long that a CPU goes through them by four.
 bool rows_by_four(const RowNest& nest, uint32_t operands);
+// The workgroup that holds rows of `nest`, or parts of them; null: none does, as rows are short or lie side by side.
+const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel);
 
 // Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
 template <uint32_t Operands, class More>
@@ -186,13 +214,18 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
   using Block = RowBlock<Operands>;
   if (nest.rows() == 0) return {};
   const bool four = kernel.four_pipeline != VK_NULL_HANDLE && rows_by_four(nest, kernel.fours);
-  const RowDivision division = four ? RowDivision::by_four(nest, kernel.team) : RowDivision::of(nest, kernel.cpu);
+  const HeldRow* held = four ? nullptr : held_row(nest, kernel);
+  const RowDivision division = four              ? RowDivision::by_four(nest, kernel.team)
+                               : held != nullptr ? RowDivision::held(nest, *held)
+                                                 : RowDivision::of(nest, kernel.cpu);
   const VkPipeline pipeline = four                   ? kernel.four_pipeline
+                              : held != nullptr      ? kernel.held_pipelines[held - kernel.held.data()]
                               : nest.inner_rank <= 1 ? kernel.line_pipeline
                                                      : kernel.pipeline;
+  const bool quads = held != nullptr && rows_lie_by_four(nest, kernel.fours);
   const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
     const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>({pipeline, {groups_for(threads), 1, 1}, accesses},
+    return stream.dispatch<Block>({pipeline, {groups_for(threads, division.group), 1, 1}, accesses},
                                   [&](Block& block, uint64_t address) {
                                     rows.fill(block, address);
                                     block.phase = work.phase;
@@ -202,6 +235,7 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
                                     block.joined = static_cast<uint32_t>(division.joined);
                                     block.first_part = static_cast<uint32_t>(work.first_part);
                                     block.first_element = static_cast<uint32_t>(work.first_element);
+                                    block.fours = quads ? 1 : 0;
                                     block.partials = stream.scratch();
                                     more(block);
                                   });

@@ -10,58 +10,25 @@
 #include "rows.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
+#include "keys.glsl"
 
 TEAM_REDUCTION(team_sum, float, sums, added)
 TEAM_REDUCTION(team_max, int, greatest_keys, max)
 
-const int kLeast = int(0x807FFFFFu), kInfinite = 0x7F800000;  // ordering keys of -inf and inf
-float of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
-
-float logit(uint c) { return value_of(load_bits(at(1u, c))); }
-float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
-float weight_of(uint c) {
-  if (!present(3u)) return 1.0;
-  return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_ROW_RANK - 1] * int64_t(c))));
-}
-uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
-// Of a target: 0 if it is ignored; one outside of the classes has the weight 0, if there are weights.
-float target_weight(int target, uint classes) {
-  if (target == int(VARIANT)) return 0.0;
-  if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
-  return present(3u) ? 0.0 : 1.0;
-}
-
-struct Row {
-  int key;
-  float sum, weighted, weights;
-};
+#include "cross_entropy.glsl"
 
 Row row_of(bool smoothed) {
+  if (params.phase == PHASE_JOIN) return joined_row(smoothed);
   Row found = Row(kLeast, 0.0, 0.0, 0.0);
-  const bool joins = params.phase == PHASE_JOIN;
-  if (joins) {
-    if (live) FOR_EACH_PARTIAL(p) found.key = max(found.key, int(load32(partial_at(p))));
-  } else {
-    FOR_EACH_ELEMENT(c) found.key = max(found.key, order_f32(f32_bits(load_bits(at(1u, c)))));
-  }
+  FOR_EACH_ELEMENT(c) found.key = max(found.key, order_f32(f32_bits(load_bits(at(1u, c)))));
   found.key = team_max(found.key);
   const float greatest = of_key(found.key);
-  if (joins) {
-    if (live) FOR_EACH_PARTIAL(p) {
-      const int key = int(load32(partial_at(p)));
-      const float distance = of_key(key) - greatest, weights = partial_number(p, 3u);
-      if (key != kLeast) found.sum += partial_number(p, 1u) * exp_f32(distance);
-      if (weights != 0.0) found.weighted += (key == kLeast ? 0.0 : partial_number(p, 2u)) + weights * distance;
-      found.weights += weights;
-    }
-  } else {
-    FOR_EACH_ELEMENT(c) {
-      const float distance = logit(c) - greatest;
-      found.sum += exp_f32(distance);
-      const float weight = smoothed ? weight_of(params.first_element + c) : 0.0;
-      if (weight != 0.0) found.weighted += weight * distance;
-      found.weights += weight;
-    }
+  FOR_EACH_ELEMENT(c) {
+    const float distance = logit(c) - greatest;
+    found.sum += exp_f32(distance);
+    const float weight = smoothed ? weight_of(params.first_element + c) : 0.0;
+    if (weight != 0.0) found.weighted += weight * distance;
+    found.weights += weight;
   }
   found.sum = team_sum(found.sum);
   if (smoothed) {
@@ -75,9 +42,6 @@ Row row_of(bool smoothed) {
 vec4 logits_of(uint i) {
   const BITS4 bits = load_four(four_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
-}
-float rescaled(float sum, int key, float greatest) {
-  return key == kLeast ? 0.0 : sum * exp_f32(of_key(key) - greatest);
 }
 Row row_by_four() {
   Row found = Row(kLeast, 0.0, 0.0, 0.0);
@@ -97,58 +61,27 @@ Row row_by_four() {
 }
 
 void each_row() {
-  const float even = WIDTH != 0u ? 0.0 : params.numbers[0], kept = params.numbers[1];
+  const float even = WIDTH != 0u ? 0.0 : params.numbers[0];
   Row found;
   if (WIDTH != 0u) found = row_by_four(); else found = row_of(even != 0.0);
   if (WIDTH == 0u && params.phase == PHASE_PARTS) {
-    if (live && lane == 0u) {
-      store32(own_partial(), uint(found.key));
-      put_partial(1u, found.sum);
-      put_partial(2u, found.weighted);
-      put_partial(3u, found.weights);
-    }
+    if (live && lane == 0u) put_partials(found);
     return;
   }
   if (!live) return;
-  const uint classes = class_count();
-  const int target = int(load32(bases[2]));
-  const bool ignored = target == int(VARIANT), none = found.key == kLeast || found.key >= kInfinite;
-  const bool inside = target >= 0 && uint(target) < classes;
-  const float greatest = of_key(found.key), logarithm = none ? kNaN : log_f32(found.sum);
-  const float scale = none ? kNaN : 1.0 / found.sum, weight = target_weight(target, classes);
-  if (lane == 0u && part == 0u && params.first_part == 0u) {
-    precise float loss = 0.0;
-    if (inside && weight != 0.0) loss = (logarithm - (logit(uint(target)) - greatest)) * weight;
-    if (even != 0.0) {
-      const float spread = (logarithm * found.weights - found.weighted) * even;
-      loss = loss * kept + spread;
-    }
-    if (none) loss = kNaN;
-    if (ignored) loss = 0.0;
-    if (OP == 1) store32(bases[4], floatBitsToUint(loss)); else store_bits(bases[4], bits_of(loss));
-  }
+  const Slope slope = slope_of(found, even);
   if (!present(0u)) return;
-  const float divisor = present(5u) ? number_at(bases[5]) : 1.0;
-  const float whole = weight * kept + found.weights * even;
   if (WIDTH != 0u) {
     FOR_EACH_FOUR(c) {
       const vec4 x = logits_of(c);
       BITS4 bits;
-      [[unroll]] for (uint u = 0u; u < FOUR; ++u) {
-        precise float gradient = exp_f32(x[u] - greatest) * scale * whole;
-        if (c + u == uint(target) && inside) gradient -= weight * kept;
-        bits[u] = bits_of(ignored ? 0.0 : divide_f32(gradient, divisor));
-      }
+      [[unroll]] for (uint u = 0u; u < FOUR; ++u)
+        bits[u] = bits_of(gradient_of(slope, c + u, exp_f32(x[u] - slope.greatest)));
       store_four(four_at(0u, c, BYTES), bits);
     }
     return;
   }
-  FOR_EACH_ELEMENT(c) {
-    precise float gradient = exp_f32(logit(c) - greatest) * scale * whole;
-    if (params.first_element + c == uint(target) && inside) gradient -= weight * kept;
-    if (even != 0.0) gradient -= weight_of(params.first_element + c) * even;
-    store_bits(at(0u, c), bits_of(ignored ? 0.0 : divide_f32(gradient, divisor)));
-  }
+  FOR_EACH_ELEMENT(c) store_bits(at(0u, c), bits_of(gradient_of(slope, c, exp_f32(logit(c) - slope.greatest))));
 }
 
 // The elements of the one row are the targets, or losses.

@@ -8,10 +8,16 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "numbers.glsl"
+#ifdef HELD_ROWS  // the workgroup's size is a constant of the pipeline
+layout(constant_id = 4) const uint WIDTH = BACKPLANE_GROUP;
+layout(local_size_x_id = 4) in;
+#define GROUP WIDTH
+#else
 #ifndef GROUP
 #define GROUP BACKPLANE_GROUP
 #endif
 layout(local_size_x = GROUP) in;
+#endif
 
 // 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see by_four.glsl.
 layout(constant_id = 0) const uint PACKED = 0;

@@ -7,7 +7,9 @@
 // falls away: drivers of CPUs go through both sides of a branch, barriers too. Mirrors rows.hpp. Who includes it defines OPERANDS.
 #include "memory.glsl"
 #include "four.glsl"
+#ifndef HELD_ROWS
 layout(constant_id = 4) const uint WIDTH = 0;
+#endif
 
 #define PHASE_WHOLE 0u  // rows in one go
 #define PHASE_PARTS 1u  // parts, to partials
@@ -23,6 +25,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Row
   uint width, phase;
   uint joined;                     // places of a row in partials
   uint first_part, first_element;  // of this dispatch, in all of its rows
+  uint fours;                      // of held rows: elements lie so that four are moved at once
   uint outer_rank, inner_rank;
   uint shape[BACKPLANE_ROW_RANK];  // row-major, outer dimensions first
   float numbers[4];                // the kernel's own
@@ -82,7 +85,7 @@ bool take_round(uint round) {
 
 // Where element i of the row lies.
 uint64_t at(uint operand, uint i) {
-  if (PACKED == 1 || WIDTH != 0u) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
+  if (PACKED == 1) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
   uint64_t address = bases[operand];
   for (uint d = outer + params.inner_rank; d-- > outer + 1u;) {

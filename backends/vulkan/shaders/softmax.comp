@@ -7,13 +7,10 @@
 #include "rows.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
+#include "keys.glsl"
 
 TEAM_REDUCTION(team_sum, float, sums, added)
 TEAM_REDUCTION(team_max, int, greatest_keys, max)
-
-// Keys order like the numbers (order_f32), NaN above all.
-const int kLeast = int(0x807FFFFFu), kInfinite = 0x7F800000;  // of -inf and inf
-float of_key(int key) { return uintBitsToFloat(uint(key) ^ (uint(key >> 31) >> 1)); }
 
 float x_at(uint i) { return value_of(load_bits(at(1u, i))); }
 
@@ -30,10 +27,7 @@ void forward() {
     if (live) FOR_EACH_PARTIAL(p) key = max(key, int(load32(partial_at(p))));
     key = team_max(key);
     greatest = of_key(key);
-    if (live) FOR_EACH_PARTIAL(p) {
-      const int own = int(load32(partial_at(p)));
-      if (own != kLeast) sum += partial_number(p, 1u) * exp_f32(of_key(own) - greatest);
-    }
+    if (live) FOR_EACH_PARTIAL(p) sum += rescaled(partial_number(p, 1u), int(load32(partial_at(p))), greatest);
   } else if (holds()) {
     FOR_EACH_HELD(u, i) {
       held[u] = i < end ? x_at(i) : -kInfinity;
@@ -80,11 +74,6 @@ vec4 four_of(uint operand, uint i) {
 }
 void put_four(uint i, vec4 y) {
   store_four(four_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
-}
-
-// What is summed relative to one maximum, told relative to a greater one.
-float rescaled(float sum, int key, float greatest) {
-  return key == kLeast ? 0.0 : sum * exp_f32(of_key(key) - greatest);
 }
 
 // The maximum and the sum in one go (Milakov and Gimelshein 2018): the sum follows the maximum of what was seen.

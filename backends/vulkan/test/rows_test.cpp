@@ -46,6 +46,49 @@ TEST(RowsByFour, ArePackedAlignedAndNeitherShortNorLong) {
   EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
 }
 
+// Of a device that takes `most` threads a workgroup: which holds rows of `x`, as threads and fours of each; 0 x 0: none.
+std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1) {
+  RowNest nest = RowNest::by_axes(x, 2);
+  nest.add(&x);
+  nest.add(&x);
+  nest.merge();
+  const auto sizes = RowWays{.most_width = most}.held(values);
+  RowKernel kernel{.passes = RowPasses::kTwice, .held = sizes};
+  const HeldRow* found = held_row(nest, kernel);
+  return found == nullptr ? std::pair(0u, 0u) : std::pair(found->width, found->quads);
+}
+View packed(int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, length, 1, 0x1000); }
+
+TEST(HeldRows, GoToTheSmallestWorkgroupThatHoldsThem) {
+  using Size = std::pair<uint32_t, uint32_t>;
+  EXPECT_EQ(held(packed(3, 1024)), Size(0, 0)) << "teams of few threads hold several";
+  EXPECT_EQ(held(packed(3, 1025)), Size(256, 4));
+  EXPECT_EQ(held(packed(3, 4096)), Size(256, 4));
+  EXPECT_EQ(held(packed(3, 4097)), Size(1024, 4));
+  EXPECT_EQ(held(packed(3, 16385)), Size(1024, 8));
+  EXPECT_EQ(held(packed(3, 32768)), Size(1024, 8));
+  EXPECT_EQ(held(packed(512, 16384), 128), Size(128, 8)) << "in parts";
+  EXPECT_EQ(held(packed(512, 16385), 1024, 2), Size(1024, 4)) << "in parts, of which a thread keeps two numbers each";
+  EXPECT_EQ(held(rows_of(BP_F32, 4096, 2000, 1, 4096, 0x1000)), Size(0, 0)) << "rows lie side by side";
+  EXPECT_TRUE((RowWays{.cpu = true, .most_width = 1024}.held(1).empty()));
+}
+
+// Few long rows are cut so that a large device is busy, many into as few parts as hold them.
+TEST(HeldRows, LongOnesAreCutInParts) {
+  using Size = std::pair<uint32_t, uint32_t>;
+  EXPECT_EQ(held(packed(1, 50257)), Size(256, 4));
+  EXPECT_EQ(held(packed(512, 50257)), Size(1024, 8));
+  const View x = packed(512, 50257);
+  RowNest nest = RowNest::by_axes(x, 2);
+  nest.add(&x);
+  nest.add(&x);
+  const RowDivision division = RowDivision::held(nest, {1024, 8});
+  EXPECT_EQ(division.joined, 2);
+  EXPECT_EQ(division.chunk, 25600);
+  EXPECT_EQ(division.width, 1024u);
+  EXPECT_EQ(division.group, 1024u);
+}
+
 class RowsOnDevice : public OnDevice {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each way to multiply that the device has, also those that it would not choose: ways_test.py COMMAND LIBRARY
+"""Each way to multiply and through rows that the device has, also those that it would not choose: ways_test.py COMMAND LIBRARY
 
 A setting that names none, or one that the device lacks, is refused when the device is opened, with the ways that there are."""
 import json
@@ -54,4 +54,16 @@ for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     tap.check(f"{way}: cases pass", passed >= (60 if way == "dot" else 300), f"{passed} passed")
 tap.check("all ways give one deep product", len(set(products.values())) == 1 and "[[" in products["direct"], json.dumps(products, indent=1))
 tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
+# Workgroups that hold rows (rows of 1,025 elements and more), and rows as on a CPU; joined by shuffles, or in shared memory.
+rows = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
+        "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32"]
+for way, subgroups in (("gpu", "on"), ("gpu", "off"), ("cpu", "off")):
+    certificate, said = support.certify(command, library, "--profile", "train", *(word for group in rows for word in ("--filter", group)),
+                                        environment={"BACKPLANE_VULKAN_ROWS": way, "BACKPLANE_VULKAN_SUBGROUPS": subgroups})
+    if certificate is None:
+        sys.exit(said)
+    failures = support.failures_of(certificate)
+    tap.check(f"rows as on a {way}, subgroups {subgroups}: no case fails", not failures, json.dumps(failures[:20], indent=1))
+    passed = certificate["verdict"]["counts"]["pass"]
+    tap.check(f"rows as on a {way}, subgroups {subgroups}: cases pass", passed >= 1000, f"{passed} passed")
 tap.done()

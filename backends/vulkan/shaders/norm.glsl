@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What norm.comp and norm_held.comp share, behind team_sum.
+const bool kCentred = OP != BP_OP_RMS_NORM;
+#include "moments.glsl"
+
+void keep(uint operand, float value) {
+  if (present(operand)) store_bits(bases[operand], bits_of(value));
+}
+
+struct Scale {
+  float mean, rstd;
+};
+
+// What the row is normalised with; keeps the statistics that are asked for.
+Scale scale_of(Moments moments) {
+  const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
+  float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);
+  if (count == 0.0 && kCentred) mean = kNaN;
+  const bool writes = live && lane == 0u && part == 0u && params.first_part == 0u;
+  if (writes) keep(4u, mean);
+  if (OP == BP_OP_BATCH_NORM && live) {
+    const float old_mean = loaded(6u, 0u), old_variance = loaded(7u, 0u);
+    if (writes) {
+      keep(8u, VARIANT == 1 ? old_mean * (1.0 - share) + mean * share : old_mean);
+      keep(9u, VARIANT == 1 ? old_variance * (1.0 - share) + variance * share : old_variance);
+    }
+    if (VARIANT == 0) {
+      mean = old_mean;
+      variance = old_variance;
+    }
+  }
+  const float rstd = rsqrt_f32(variance + epsilon);
+  if (writes) keep(5u, rstd);
+  return Scale(mean, rstd);
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that a workgroup holds in registers, and parts of longer ones, whatever the device is: each size of workgroup, full and in part,
+// elements by four and one by one, beside the same in double. The build sets BACKPLANE_VULKAN_ROWS=gpu.
+#include <cmath>
+#include <limits>
+
+#include "rig.hpp"
+
+namespace {
+
+using namespace backplane::vulkan;
+using Numbers = std::vector<double>;
+using Shape = std::vector<int64_t>;
+
+struct Tensor {
+  uint32_t dtype = 0;  // 0: absent
+  Shape shape;
+  Numbers values;  // none: of an output
+};
+
+int64_t count_of(const Shape& shape) {
+  int64_t out = 1;
+  for (const int64_t extent : shape) out *= extent;
+  return out;
+}
+
+void encode(std::byte* at, uint32_t dtype, double value) {
+  const auto number = static_cast<float>(value);
+  const uint32_t bits = std::bit_cast<uint32_t>(number);
+  if (dtype == BP_BF16) {
+    const auto upper = static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    std::memcpy(at, &upper, sizeof(upper));
+  } else if (dtype == BP_I32) {
+    const auto whole = static_cast<int32_t>(value);
+    std::memcpy(at, &whole, sizeof(whole));
+  } else {
+    std::memcpy(at, &bits, sizeof(bits));
+  }
+}
+double decode(const std::byte* at, uint32_t dtype) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, at, dtype == BP_BF16 ? 2 : 4);
+  return double{std::bit_cast<float>(dtype == BP_BF16 ? bits << 16 : bits)};
+}
+double rounded(uint32_t dtype, double value) {
+  std::byte bytes[4];
+  encode(bytes, dtype, value);
+  return decode(bytes, dtype);
+}
+
+// From -1 to 1, the same in each run.
+Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
+  Numbers out(static_cast<std::size_t>(count));
+  for (double& value : out) {
+    seed = seed * 1664525 + 1013904223;
+    value = rounded(dtype, static_cast<double>(seed >> 8) / 8388608.0 - 1.0);
+  }
+  return out;
+}
+
+class HeldRows : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_FALSE(instance->devices()[0].rows_as_cpu) << "BACKPLANE_VULKAN_ROWS=gpu is not set";
+    device_.reset(need(Device::open(instance, 0, [](int32_t, const std::string&) {})));
+    stream_ = need(device_->create_stream({}));
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) device_->destroy(stream_);
+  }
+
+  // -> the outputs' values.
+  std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
+                           const std::vector<Tensor>& outputs) {
+    std::vector<Buffer*> buffers;
+    const auto buffer = [&](uint64_t bytes) {
+      buffers.push_back(need(device_->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0})));
+      return reinterpret_cast<bp_buffer*>(buffers.back());
+    };
+    bp_tensor_desc views[10] = {};
+    bp_operand operands[10] = {};
+    std::vector<Tensor> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const Tensor& tensor = all[k];
+      if (tensor.dtype == 0) continue;
+      views[k].dtype = static_cast<uint16_t>(tensor.dtype);
+      views[k].rank = static_cast<uint8_t>(tensor.shape.size());
+      int64_t stride = 1;
+      for (std::size_t d = tensor.shape.size(); d-- > 0;) {
+        views[k].shape[d] = tensor.shape[d];
+        views[k].strides[d] = stride;
+        stride *= tensor.shape[d];
+      }
+      operands[k].buffer = buffer(static_cast<uint64_t>(count_of(tensor.shape)) * 4);
+      for (std::size_t i = 0; i < tensor.values.size(); ++i)
+        encode(buffers.back()->mapped + i * bytes_of(tensor.dtype), tensor.dtype, tensor.values[i]);
+    }
+    bp_op_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.op = op;
+    desc.inputs = views;
+    desc.input_count = static_cast<uint32_t>(inputs.size());
+    desc.outputs = views + inputs.size();
+    desc.output_count = static_cast<uint32_t>(outputs.size());
+    desc.attributes = attributes;
+    Plan* plan = nullptr;
+    bp_plan_info info{};
+    auto status = device_->create_plan(&desc, &plan, info);
+    EXPECT_TRUE(status.ok()) << status.message();
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &desc;
+    execution.inputs = operands;
+    execution.outputs = operands + inputs.size();
+    if (info.workspace_bytes != 0) {
+      execution.workspace = buffer(info.workspace_bytes);
+      execution.workspace_bytes = info.workspace_bytes;
+    }
+    if (status.ok()) status = device_->execute(*stream_, *plan, &execution);
+    if (status.ok()) status = device_->wait(*stream_, BP_WAIT_FOREVER);
+    EXPECT_TRUE(status.ok()) << status.message();
+    std::vector<Numbers> results;
+    for (std::size_t k = inputs.size(); k < all.size(); ++k) {
+      const auto* from = reinterpret_cast<Buffer*>(operands[k].buffer);
+      Numbers& values = results.emplace_back(static_cast<std::size_t>(count_of(all[k].shape)));
+      for (std::size_t i = 0; from != nullptr && i < values.size(); ++i)
+        values[i] = decode(from->mapped + i * bytes_of(all[k].dtype), all[k].dtype);
+    }
+    if (plan != nullptr) device_->destroy(plan);
+    for (Buffer* each : buffers) device_->destroy(each);
+    return results;
+  }
+
+ private:
+  static std::size_t bytes_of(uint32_t dtype) { return dtype == BP_BF16 ? 2 : 4; }
+
+  std::unique_ptr<Device> device_;
+  Stream* stream_ = nullptr;
+};
+
+// `scale`: what an error counts beside, where it is more than the value.
+void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, double scale, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  const double share = dtype == BP_BF16 ? 0x1p-8 : 1e-5;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], share * std::max(std::abs(expected[i]), scale)) << what << ", element " << i;
+}
+
+// A workgroup of each size, full and in part; parts, full and in part; with and without a rest of four.
+constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 16390, 20000, 32768, 32772, 50257, 200004};
+constexpr int64_t kRows = 3;
+constexpr uint32_t kDtypes[] = {BP_F32, BP_BF16};
+
+template <class Body>
+void for_widths(const Body& body) {
+  for (const uint32_t dtype : kDtypes) {
+    for (const int64_t width : kWidths)
+      body(dtype, width, std::to_string(width) + (dtype == BP_F32 ? " f32" : " bf16"));
+  }
+}
+
+// Calls `body(first, last)` with the places of each row.
+template <class Body>
+void for_rows(std::size_t elements, int64_t width, const Body& body) {
+  for (std::size_t first = 0; first < elements; first += static_cast<std::size_t>(width))
+    body(first, first + static_cast<std::size_t>(width));
+}
+
+struct Peak {
+  double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+  Peak(const Numbers& x, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) greatest = std::max(greatest, x[i]);
+    for (std::size_t i = first; i < last; ++i) sum += std::exp(x[i] - greatest);
+  }
+};
+
+TEST_F(HeldRows, Softmax) {
+  for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
+    Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 7)};
+    for (double& value : x.values) value = rounded(dtype, value * 8);
+    // Rows begin with nothing, and end with what is greatest.
+    for_rows(x.values.size(), width, [&](std::size_t first, std::size_t last) {
+      x.values[first] = -std::numeric_limits<double>::infinity();
+      x.values[last - 1] = 9;
+    });
+    const bp_axis_attributes attributes{sizeof(attributes), 1};
+    Numbers y = x.values, logarithm = x.values;
+    for_rows(y.size(), width, [&](std::size_t first, std::size_t last) {
+      const Peak peak(x.values, first, last);
+      for (std::size_t i = first; i < last; ++i) {
+        y[i] = std::exp(x.values[i] - peak.greatest) / peak.sum;
+        logarithm[i] = x.values[i] - peak.greatest - std::log(peak.sum);
+      }
+    });
+    expect_near(run(BP_OP_SOFTMAX, &attributes, {x}, {{dtype, x.shape, {}}})[0], y, dtype, 1e-30, "softmax " + what);
+    Numbers got = run(BP_OP_LOG_SOFTMAX, &attributes, {x}, {{dtype, x.shape, {}}})[0];
+    for_rows(y.size(), width, [&](std::size_t first, std::size_t) {
+      EXPECT_EQ(got[first], -std::numeric_limits<double>::infinity());
+      got[first] = logarithm[first] = 0;
+    });
+    expect_near(got, logarithm, dtype, 1, "log_softmax " + what);
+  });
+}
+
+// Of -inf alone, or with inf or NaN, a row is no number; the others are theirs.
+TEST_F(HeldRows, SoftmaxOfWhatIsNoNumber) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
+    Tensor x{BP_F32, {4, width}, Numbers(static_cast<std::size_t>(4 * width), 1.0)};
+    std::fill_n(x.values.begin(), width, -kInfinity);
+    x.values[static_cast<std::size_t>(2 * width - 1)] = kInfinity;
+    x.values[static_cast<std::size_t>(2 * width)] = std::numeric_limits<double>::quiet_NaN();
+    const bp_axis_attributes attributes{sizeof(attributes), 1};
+    const Numbers got = run(BP_OP_SOFTMAX, &attributes, {x}, {{BP_F32, x.shape, {}}})[0];
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::isnan(got[i]), i < static_cast<std::size_t>(3 * width)) << width << ", " << i;
+  }
+}
+
+TEST_F(HeldRows, SoftmaxBackward) {
+  for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
+    const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 3)};
+    Tensor y{dtype, {kRows, width}, drawn(dtype, kRows * width, 5)};
+    for (const uint32_t logarithm : {0u, 1u}) {
+      for (double& value : y.values) value = rounded(dtype, logarithm != 0 ? -std::abs(value) : value / 64);
+      Numbers dx = dy.values;
+      for_rows(dx.size(), width, [&](std::size_t first, std::size_t last) {
+        double total = 0;
+        for (std::size_t i = first; i < last; ++i) total += dy.values[i] * (logarithm != 0 ? 1 : y.values[i]);
+        for (std::size_t i = first; i < last; ++i)
+          dx[i] = logarithm != 0 ? dy.values[i] - std::exp(y.values[i]) * total : y.values[i] * (dy.values[i] - total);
+      });
+      bp_softmax_bwd_attributes attributes{};
+      attributes.struct_size = sizeof(attributes);
+      attributes.axis = 1;
+      attributes.log = logarithm;
+      expect_near(run(BP_OP_SOFTMAX_BWD, &attributes, {dy, y}, {{dtype, dy.shape, {}}})[0], dx, dtype, 1,
+                  "softmax_bwd " + what);
+    }
+  });
+}
+
+struct Statistics {
+  double mean = 0, rstd = 0;
+  Statistics(const Numbers& x, std::size_t first, std::size_t last, bool centred, double epsilon) {
+    const auto count = static_cast<double>(last - first);
+    for (std::size_t i = first; centred && i < last; ++i) mean += x[i] / count;
+    double variance = 0;
+    for (std::size_t i = first; i < last; ++i) variance += (x[i] - mean) * (x[i] - mean) / count;
+    rstd = 1 / std::sqrt(variance + epsilon);
+  }
+};
+
+TEST_F(HeldRows, LayerAndRmsNorm) {
+  for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
+    Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 11)};
+    for (double& value : x.values) value = rounded(dtype, value + 3);
+    const Tensor gamma{dtype, {width}, drawn(dtype, width, 13)}, beta{dtype, {width}, drawn(dtype, width, 17)};
+    const Tensor out{dtype, x.shape, {}}, statistic{dtype, {kRows, 1}, {}};
+    bp_norm_attributes attributes{};
+    attributes.struct_size = sizeof(attributes);
+    attributes.axes = 2;
+    attributes.epsilon = 1e-3f;
+    for (const bool rms : {false, true}) {
+      Numbers y = x.values, means, rstds;
+      for_rows(y.size(), width, [&](std::size_t first, std::size_t last) {
+        const Statistics found(x.values, first, last, !rms, double{attributes.epsilon});
+        means.push_back(found.mean);
+        rstds.push_back(found.rstd);
+        for (std::size_t i = first; i < last; ++i)
+          y[i] = (x.values[i] - found.mean) * found.rstd * gamma.values[i - first] + (rms ? 0 : beta.values[i - first]);
+      });
+      const auto got = rms ? run(BP_OP_RMS_NORM, &attributes, {x, gamma}, {out, statistic})
+                           : run(BP_OP_LAYER_NORM, &attributes, {x, gamma, beta}, {out, statistic, statistic});
+      expect_near(got[0], y, dtype, 4, (rms ? "rms_norm " : "layer_norm ") + what);
+      if (!rms) expect_near(got[1], means, dtype, 1, "mean " + what);
+      expect_near(got.back(), rstds, dtype, 1, "rstd " + what);
+    }
+  });
+}
+
+// With and without weights, smoothing and a gradient; one target is ignored, one is the last class.
+TEST_F(HeldRows, CrossEntropy) {
+  constexpr int32_t kIgnored = -100;
+  for (const bool smoothed : {false, true}) {
+    for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
+      const Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 19)};
+      const Tensor target{BP_I32, {kRows}, {7, kIgnored, static_cast<double>(width - 1)}};
+      Tensor weight{smoothed ? dtype : 0, {width}, drawn(dtype, width, 23)};
+      for (double& value : weight.values) value = smoothed ? std::abs(value) : 1;
+      const double smoothing = smoothed ? 0.25 : 0, even = smoothing / static_cast<double>(width);
+      Numbers losses, gradient = x.values;
+      for_rows(gradient.size(), width, [&](std::size_t first, std::size_t last) {
+        const Peak peak(x.values, first, last);
+        const double chosen = target.values[losses.size()], logarithm = peak.greatest + std::log(peak.sum);
+        const auto place = first + static_cast<std::size_t>(chosen < 0 ? 0 : chosen);
+        const double own = weight.values[place - first] * (1 - smoothing);
+        double loss = (logarithm - x.values[place]) * own, weights = 0;
+        for (std::size_t i = first; i < last; ++i) {
+          loss += (logarithm - x.values[i]) * weight.values[i - first] * even;
+          weights += weight.values[i - first] * even;
+        }
+        for (std::size_t i = first; i < last; ++i) {
+          gradient[i] = std::exp(x.values[i] - logarithm) * (own + weights) - weight.values[i - first] * even;
+          if (i == place) gradient[i] -= own;
+          if (chosen < 0) gradient[i] = 0;
+        }
+        losses.push_back(chosen < 0 ? 0 : loss);
+      });
+      bp_cross_entropy_attributes attributes{};
+      attributes.struct_size = sizeof(attributes);
+      attributes.reduction = BP_REDUCTION_NONE;
+      attributes.ignore_index = kIgnored;
+      attributes.label_smoothing = static_cast<float>(smoothing);
+      const Tensor loss{dtype, {kRows}, {}};
+      const auto got = run(BP_OP_CROSS_ENTROPY, &attributes, {x, target, weight}, {loss, {dtype, x.shape, {}}});
+      expect_near(got[0], losses, dtype, 1, "cross_entropy " + what);
+      expect_near(got[1], gradient, dtype, 1e-3, "gradient " + what);
+      const auto alone = run(BP_OP_CROSS_ENTROPY, &attributes, {x, target, weight}, {loss});
+      EXPECT_EQ(alone[0], got[0]) << what;
+    });
+  }
+}
+
+}  // namespace
