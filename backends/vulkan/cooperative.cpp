@@ -13,10 +13,12 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Bytes of shared memory of a workgroup: two tiles, and a matrix of sums for each subgroup.
+// Bytes of shared memory of a workgroup: two tiles, of integers their lines' sums, and a matrix of sums for each subgroup.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t lanes) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
-  return 2 * BACKPLANE_MATRIX_LARGE_TILE * kLine + uint64_t{kGroup / lanes} * shape.m * shape.n * sizeof(float);
+  const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
+  return 2 * BACKPLANE_MATRIX_LARGE_TILE * (kLine + line_sum) +
+         uint64_t{kGroup / lanes} * shape.m * shape.n * sizeof(float);
 }
 
 // BP_*, or 0 where no kernel is written for it.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention without a tensor of scores: one kernel goes once through keys and values (shaders/attention.comp), by parts of them
 // where rows are few or keys many, which a second one joins.
-#include "product.hpp"
+#include "product_division.hpp"
+#include "product_way.hpp"
 #include "shaders/sizes.h"
 
 namespace backplane::vulkan {
@@ -37,8 +38,6 @@ constexpr int64_t kLeastKeys = 256;    // of a part that is made to busy more of
 constexpr int64_t kEnough = 1024, kEnoughOfCpu = 16;  // subgroups
 constexpr int64_t kMost = int64_t{1} << 31;           // kernels count in 32 bits
 constexpr auto kRoom = static_cast<int64_t>(Stream::kScratchBytes);
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string shape_text(const kit::View& view) {
   return kit::text("[", backplane::rules::list_text({view.shape, view.rank}), "]");

@@ -4,13 +4,14 @@
 #include <numeric>
 
 #include "product.hpp"
+#include "product_division.hpp"
 
 namespace backplane::vulkan {
 
 namespace {
 
 constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; those that are not there have extent 1
-constexpr uint32_t kWindow = 1, kTransposedWindow = 2;
+constexpr Columns kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
 // Spatial dimension `d` of the shader as one of `view`, whose first are batch and channel; 0: it is not there.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
@@ -43,7 +44,7 @@ class Convolution : public Product {
   using Product::Product;
 
  protected:
-  uint32_t activation(const kit::Plan& plan) const override {
+  uint32_t operation(const kit::Plan& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
   // Columns are all places of `y`, k runs over channels, segments are the elements of the kernel.
@@ -212,8 +213,7 @@ kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
     if (attributes.pad_begin[i] < kMostPadding && attributes.pad_end[i] < kMostPadding) continue;
     return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
   }
-  prepared.any_size = true;
-  return {};
+  return prepare_product(checked, prepared);
 }
 
 }  // namespace

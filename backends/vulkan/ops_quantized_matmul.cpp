@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul of float rows with weights of 4 or 8 bits, which become floats where a product reads them. Integer rows are left to
-// core: its product in integers is exact, and has kernels of its own.
+// quantized_matmul with weights of 4 or 8 bits. Of float rows weights become floats where a product reads them; integer rows are
+// multiplied in integers, exactly, and scaled at the end.
 #include "product.hpp"
+#include "product_division.hpp"
 
 namespace backplane::vulkan {
 
@@ -9,63 +10,42 @@ namespace {
 
 class QuantizedMatmul : public Product {
  public:
-  QuantizedMatmul(uint32_t dtype, Way way, const PhysicalDevice& device)
-      : Product(dtype, way == Way::kCooperative || way == Way::kDot ? Way::kShared : way, device, 0) {}
+  using Product::Product;
 
- private:
-  enum Input : uint32_t { kRows, kWeights, kScale, kZero, kBias = 6 };
+ protected:
+  enum Input : uint32_t { kRows, kWeights, kScale, kZero, kRowScale, kRowZero, kBias };
 
-  const char* family(bool few) const override {
-    return way_ == Way::kSubgroup && !few ? "product_quantized_subgroup" : "product_quantized";
-  }
-  bool reads_elements() const override { return false; }
-  uint32_t first_constant(const kit::Plan& plan) const override {
+  uint32_t packed(const kit::Plan& plan) const override {
     return plan.attributes.as<bp_quantized_matmul_attributes>().weight_bits;
   }
   uint64_t* address_of_input(ProductParams& params, uint32_t input) const override {
-    switch (input) {
-      case kRows:
-        return &params.a.address;
-      case kWeights:
-        return &params.b.address;
-      case kScale:
-        return &params.scale;
-      case kZero:
-        return &params.zero;
-      case kBias:
-        return &params.bias.address;
-      default:
-        return nullptr;
-    }
+    uint64_t* const addresses[] = {&params.a.address, &params.b.address, &params.scale,       &params.zero,
+                                   &params.a_scale,   &params.a_zero,    &params.bias.address};
+    return addresses[input];
   }
+  static bool given(const kit::Call& call, uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; }
 
-  void describe(const kit::Call& call, ProductParams& params) const override {
-    const auto& attributes = call.attributes<bp_quantized_matmul_attributes>();
+  // All but how k is divided in segments.
+  static void describe_operands(const kit::Call& call, ProductParams& params) {
     const kit::View &a = call.in(kRows), &weights = call.in(kWeights);
-    const auto given = [&](uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; };
     const Strides w(weights);
     describe_batch(call.out(), Strides(call.out()), Strides(a), params);
-    const int64_t depth = a.shape[a.rank - 1];
-    const int64_t block = attributes.block == 0 ? depth : std::min<int64_t>(attributes.block, depth);
-    params.all_depth = static_cast<uint32_t>(depth);
-    params.depth = static_cast<uint32_t>(block);
-    params.segments = block == 0 ? 0 : static_cast<uint32_t>((depth + block - 1) / block);
-    params.a_block = params.a_depth * block;
+    params.depth = params.all_depth = static_cast<uint32_t>(a.shape[a.rank - 1]);
     params.b_column = w[0];
-    if (attributes.weight_bits == 8) {
-      params.b_depth = w[1], params.b_block = w[1] * block;
+    if (call.attributes<bp_quantized_matmul_attributes>().weight_bits == 8) {
+      params.b_depth = w[1];
     } else {
       params.b_byte = w[1];
     }
     per_column(call.in(kScale), params.columns, params.scale_column, params.scale_block);
-    if (given(kZero)) per_column(call.in(kZero), params.columns, params.zero_column, params.zero_block);
-    if (given(kBias)) {
+    if (given(call, kZero)) per_column(call.in(kZero), params.columns, params.zero_column, params.zero_block);
+    if (given(call, kBias)) {
       params.flags |= ProductParams::kBias;
       params.bias_column = Strides(call.in(kBias))[0];
     }
-    join_rows(params);
   }
 
+ private:
   // One value for all, one a column, or one a block of a column.
   static void per_column(const kit::View& view, uint32_t columns, int64_t& column, int64_t& block) {
     const Strides strides(view);
@@ -76,13 +56,65 @@ class QuantizedMatmul : public Product {
   }
 };
 
+class FloatRows : public QuantizedMatmul {
+ public:
+  FloatRows(uint32_t dtype, Way way, const PhysicalDevice& device)
+      : QuantizedMatmul(dtype, way == Way::kCooperative || way == Way::kDot ? Way::kShared : way, device,
+                        {.quantized = true}) {}
+
+ private:
+  void describe(const kit::Call& call, ProductParams& params) const override {
+    describe_operands(call, params);
+    const int64_t depth = params.all_depth, asked = call.attributes<bp_quantized_matmul_attributes>().block;
+    const int64_t block = asked == 0 ? depth : std::min<int64_t>(asked, depth);
+    params.depth = static_cast<uint32_t>(block);
+    params.segments = block == 0 ? 0 : static_cast<uint32_t>(ceil_div(depth, block));
+    params.a_block = params.a_depth * block, params.b_block = params.b_depth * block;
+    join_rows(params);
+  }
+};
+
+class IntegerRows : public QuantizedMatmul {
+ public:
+  IntegerRows(uint32_t dtype, Way way, const PhysicalDevice& device)
+      : QuantizedMatmul(dtype, way, device, {.quantized = true}) {}
+
+ private:
+  uint32_t operation(const kit::Plan& plan) const override {  // shaders/product.glsl's ZERO_OF_A and ZERO_OF_B
+    const auto planned = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
+    return (planned(kRowZero) ? 1u : 0u) | (planned(kZero) ? 2u : 0u);
+  }
+  void describe(const kit::Call& call, ProductParams& params) const override {
+    describe_operands(call, params);
+    per_row(call.in(kRowScale), params.a_scale_row);
+    if (given(call, kRowZero)) per_row(call.in(kRowZero), params.a_zero_row);
+    join_rows(params);
+  }
+  static void per_row(const kit::View& view, int64_t& row) {
+    if (view.rank > 0 && view.elements() > 1) row = Strides(view)[0];
+  }
+};
+
+// The sums of a block's integers would be floats, and the product none of integers.
+kit::Status prepare_integer_rows(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
+    return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");
+  return prepare_product(checked, prepared);
+}
+
 }  // namespace
 
 void add_quantized_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
     kernels.add(BP_OP_QUANTIZED_MATMUL, dtype, dtype,
-                {.state = std::make_shared<const QuantizedMatmul>(dtype, way, device)});
+                {.prepare = prepare_product, .state = std::make_shared<const FloatRows>(dtype, way, device)});
   });
+  for (const uint32_t rows : {BP_I8, BP_U8}) {
+    const auto state = std::make_shared<const IntegerRows>(rows, way, device);
+    for_dtypes(kFloats, [&](uint32_t dtype) {
+      kernels.add(BP_OP_QUANTIZED_MATMUL, rows, dtype, {.prepare = prepare_integer_rows, .state = state});
+    });
+  }
 }
 
 }  // namespace backplane::vulkan

@@ -3,7 +3,8 @@
 // A thread makes TM x TN sums. WAY 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
 // 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others. With MODE 1
 // a lane's TN columns, which are a multiple, lie side by side in b without gaps, aligned to all of them, and are read at once.
-// 3, few: direct, for up to TM rows. With QUANTIZED, b are weights of 4 or 8 bits. With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
+// 3, few: direct, for up to TM rows. With QUANTIZED, b are weights of 4 or 8 bits.
+// With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -47,20 +48,28 @@ spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_litera
 spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_literal int format);
 #endif
 #define product_of(a, b) dot4(b, a, 0)  // PackedVectorFormat4x8Bit
+#define ONES 0x01010101u
 #else
 #define WORD 1
 #define TILED SUM
 #define product_of(a, b) ((a) * (b))
+#define ONES SUM(1)
 #endif
 shared TILED a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 1 : 1];
 shared TILED b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
 
 SUM sums[TM][TN];
+#ifdef INTEGER_ROWS
+SUM sums_of_a[TM], sums_of_b[TN];  // alone, where the other has zero points
+#endif
 
 // b at k of a column, which lies at column.at; where there is none, `safe` is read.
 SUM b_of(Column column, uint64_t safe, int k) {
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   return weight_at(column, k);
+#endif
+#ifdef INTEGER_ROWS
+  if (WEIGHT_BITS == 4) return SUM(value_of_4_bits(load8(byte_of_4_bits(column.at, uint(k))), uint(k)));
 #endif
   if (WINDOW == 0) return SUM(b_value(column.at));
   const bool inside = k >= column.first && k < column.end;
@@ -71,7 +80,23 @@ SUM b_of(Column column, uint64_t safe, int k) {
 void multiply(TILED a[TM], TILED b[TN]) {
   [[unroll]] for (uint i = 0; i < TM; ++i)
     [[unroll]] for (uint j = 0; j < TN; ++j) sums[i][j] += product_of(a[i], b[j]);
+#ifdef INTEGER_ROWS
+  [[unroll]] for (uint i = 0; i < TM; ++i) if (ZERO_OF_B) sums_of_a[i] += product_of(a[i], ONES);
+  [[unroll]] for (uint j = 0; j < TN; ++j) if (ZERO_OF_A) sums_of_b[j] += product_of(ONES, b[j]);
+#endif
 }
+
+#ifdef INTEGER_ROWS
+// Sum of (a - za)(b - zb) = sum of ab - za sum of b - zb sum of a + count za zb, modulo 2^32.
+void take_off_zeros(uint matrix, uint row, uint column, uint column_step, int count) {
+  int zero[TN];
+  [[unroll]] for (uint j = 0; j < TN; ++j) zero[j] = zero_of_column(min(column + j * column_step, product.columns - 1u));
+  [[unroll]] for (uint i = 0; i < TM; ++i) {
+    const int of_row = zero_of_row(matrix, min(row + i, product.rows - 1u));
+    [[unroll]] for (uint j = 0; j < TN; ++j) sums[i][j] += of_row * (count * zero[j] - sums_of_b[j]) - zero[j] * sums_of_a[i];
+  }
+}
+#endif
 
 #ifdef DOT
 // Four bytes, the first `count` of which are there.
@@ -84,7 +109,19 @@ uint word_at(uint64_t at, int64_t step, int count) {
   return word;
 }
 #define a_word(at, count) word_at(at, product.a_depth, count)
+#ifdef QUANTIZED
+uint word_of_4_bits(uint64_t column, uint k, int count) {
+  uint word = 0u;
+  [[unroll]] for (uint e = 0; e < WORD; ++e) {
+    if (int(e) < count) word |= value_of_4_bits(load8(byte_of_4_bits(column, k + e)), k + e) << (8u * e);
+  }
+  return word;
+}
+#define b_word(column, safe, k, count) \
+  (WEIGHT_BITS == 4 ? word_of_4_bits((column).at, uint(k), count) : word_at((column).at, product.b_depth, count))
+#else
 #define b_word(column, safe, k, count) word_at((column).at, product.b_depth, count)
+#endif
 #else
 #define a_word(at, count) a_value(at)
 #define b_word(column, safe, k, count) b_of(column, safe, k)
@@ -145,7 +182,7 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N * TN;
   // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
   const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   const bool same_column = true;
 #else
   const bool same_column = WINDOW != 0;
@@ -163,7 +200,7 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
     [[unroll]] for (uint i = lane; i < COLUMNS * DEPTH; i += GROUP) {
       const uint c = b_by_depth ? i / DEPTH : i % COLUMNS, k = b_by_depth ? i % DEPTH : i / COLUMNS;
       Column at = own;
-      if (!same_column) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u)));
+      if (!same_column) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u) + product.first_column));
       const int k_at = k0 + int(k * WORD);
       at.at += uint64_t(product.b_depth * int64_t(k_at));
       if (int(k) < depth) b_tile[k][c] = b_word(at, b, k_at, k_end - k_at);
@@ -215,7 +252,7 @@ void main() {
     Place places[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       indices[j] = index_of(WAY == 1 ? n0 + gl_LocalInvocationIndex % COLUMNS : column + j * column_step);
-      places[j] = place_at(b, SIDE_BY_SIDE ? uvec4(min(column, product.columns - TN)) : indices[j]);
+      places[j] = place_at(b, SIDE_BY_SIDE ? uvec4(min(column, product.columns - TN) + product.first_column) : indices[j]);
     }
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
@@ -223,12 +260,16 @@ void main() {
         sums[TM - 1][j] = begin_sum(target, row + i, column + j * column_step);
       }
     }
+#ifdef INTEGER_ROWS
+    [[unroll]] for (uint i = 0; i < TM; ++i) sums_of_a[i] = 0;
+    [[unroll]] for (uint j = 0; j < TN; ++j) sums_of_b[j] = 0;
+#endif
     uvec4 next = first_segment(s_begin);
     for (uint s = s_begin; s < s_end; ++s) {
       const Segment segment = segment_at(next);
       next = next_segment(next);
       if (segment.none) continue;
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
       const int k_end = min(part_end, segment.depth);
 #else
       const int k_end = part_end;
@@ -255,6 +296,9 @@ void main() {
       for (; k < k_end; ++k) step(rows, columns, safe, k);
 #endif
     }
+#ifdef INTEGER_ROWS
+    if (s_begin < s_end) take_off_zeros(matrix, row, column, column_step, part_end - int(k_begin));
+#endif
     int64_t out_columns[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(WAY == 1 ? index_of(column + j * column_step) : indices[j]);
     // Row by row, each moved to the place of the first: an index that is no constant would put the sums into memory.

@@ -6,15 +6,23 @@
 // move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
 // (FLAG_ALONG) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
 // of the kernel, each s/g-th of them: those places are a matrix of their own, a phase. With QUANTIZED b are weights of WEIGHT_BITS
-// bits, and a segment is a block of k that share a scale and a zero point; the last one may be shorter.
+// bits. Of float rows a segment is a block of k that share a scale and a zero point; the last one may be shorter. Integer rows have
+// one segment: their sums are exact, and scaled at their end.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
 
-// OP is the activation, VARIANT the output's dtype, MODE the way.
+// OP is the activation, of integer rows which zero points there are; VARIANT the output's dtype, MODE the way.
 #ifdef QUANTIZED
 #define WINDOW 0
 #define WEIGHT_BITS PACKED
+#if IS_FLOAT
+#define FLOAT_ROWS
+#else
+#define INTEGER_ROWS
+#define ZERO_OF_A ((OP & 1u) != 0u)
+#define ZERO_OF_B ((OP & 2u) != 0u)
+#endif
 #else
 #define WINDOW PACKED
 #endif
@@ -32,7 +40,8 @@ struct Product {
   uint first_part, parts;         // of this dispatch
   uint flags;
   int depth_step;     // of k along the image
-  uint first_matrix;  // of the whole product
+  uint first_matrix, first_column;  // of this dispatch
+  uint all_rows;                    // of a matrix, whatever the dispatch has of them
   Matrices to, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
   uint64_t partial;  // sums of parts: part of the dispatch, matrix, row, column
@@ -49,6 +58,8 @@ struct Product {
   uint all_depth, padding;
   uint64_t scale, zero;  // zero may be null
   int64_t scale_column, scale_block, zero_column, zero_block;
+  uint64_t a_scale, a_zero;  // integer rows only, of rows of all matrices
+  int64_t a_scale_row, a_zero_row;
 };
 #define FLAG_PARTIAL 1u   // sums go to `partial` as they are
 #define FLAG_CONTINUE 2u  // what is there is added to
@@ -70,9 +81,10 @@ void read_product() { product = block.product; }
 #define TO_BITS uint
 #endif
 
+// Of the dispatch's matrix `index`.
 uint64_t matrix_at(Matrices of, uint index) {
   uint64_t at = of.address;
-  if (product.matrices == 1u) return at;
+  index += product.first_matrix;
   for (uint d = product.matrix_rank; d-- > 0;) {
     const uint extent = product.matrix_shape[d];
     at += uint64_t(of.strides[d] * int64_t(index % extent));
@@ -118,13 +130,13 @@ struct Segment {
   uint64_t a, b;   // what is added to the addresses of rows and columns
   ivec3 position;  // and to the places of columns, in dimensions 1 to 3
   bool none;       // there is nothing to be added up
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   uint block;
   int depth;
 #endif
 };
 Segment segment_at(uvec4 index) {
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   const uint first = index.w * product.depth;
   return Segment(uint64_t(product.a_block * int64_t(index.w)), uint64_t(product.b_block * int64_t(index.w)), ivec3(0), false,
                  index.w, int(min(product.depth, product.all_depth - first)));
@@ -145,7 +157,7 @@ Segment segment_at(uvec4 index) {
   return segment;
 #endif
 }
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
 uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
 #else
 uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape); }
@@ -162,9 +174,9 @@ uvec4 next_segment(uvec4 index) {
 }
 
 // ---- columns ---------------------------------------------------------------------------------------------------------
-// Which a column is: of a window its place in `column_shape`. Past the end it is the last one.
+// Which a column of the dispatch is among all: of a window its place in `column_shape`. Past the end it is the last one.
 uvec4 index_of(uint n) {
-  n = min(n, product.columns - 1u);
+  n = min(n, product.columns - 1u) + product.first_column;
   return WINDOW == 0 ? uvec4(n) : split(n, product.column_shape);
 }
 
@@ -183,12 +195,12 @@ struct Place {
   uint64_t at;      // of k = 0; not to be read where it is outside of the image
   ivec3 position;   // in the image's dimensions 1 to 3
   int first, end;   // k for which there is something
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   uint column;
 #endif
 };
 Place place_at(uint64_t b, uvec4 index) {
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   return Place(b + uint64_t(product.b_column * int64_t(index.x)), ivec3(0), 0, 0x7FFFFFFF, index.x);
 #else
   Place place = Place(b, ivec3(0), 0, 0x7FFFFFFF);
@@ -214,28 +226,31 @@ Place place_at(uint64_t b, uvec4 index) {
 struct Column {
   uint64_t at;     // of k = 0
   int first, end;  // k for which there is something
-#ifdef QUANTIZED
+#ifdef FLOAT_ROWS
   float scale, zero;
   uint first_of_block;  // k
 #endif
 };
 #ifdef QUANTIZED
 // A weight's or a zero point's value: i8, or of 4 bits u8.
-float whole(uint byte_) { return float(WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_)); }
-
+int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
+uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(product.b_byte * int64_t(k >> 1)); }
+uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
+#endif
+#ifdef FLOAT_ROWS
 Column column_at(Place place, Segment segment) {
   const int64_t n = int64_t(place.column), s = int64_t(segment.block);
   const float scale = value_of(load_bits(product.scale + uint64_t(product.scale_column * n + product.scale_block * s)));
   float zero = 0.0;
-  if (product.zero != 0ul) zero = whole(load8(product.zero + uint64_t(product.zero_column * n + product.zero_block * s)));
+  if (product.zero != 0ul) zero = float(whole(load8(product.zero + uint64_t(product.zero_column * n + product.zero_block * s))));
   return Column(place.at + segment.b, 0, 0x7FFFFFFF, scale, zero, segment.block * product.depth);
 }
 
 float weight_at(Column column, int k) {
-  if (WEIGHT_BITS == 8) return (whole(load8(column.at)) - column.zero) * column.scale;
+  if (WEIGHT_BITS == 8) return (float(whole(load8(column.at))) - column.zero) * column.scale;
   const uint of_row = column.first_of_block + uint(k);
-  const uint byte_ = load8(column.at + uint64_t(product.b_byte * int64_t(of_row >> 1)));
-  return (whole(byte_ >> ((of_row & 1u) * 4u) & 15u) - column.zero) * column.scale;
+  const uint byte_ = load8(byte_of_4_bits(column.at, of_row));
+  return (float(value_of_4_bits(byte_, of_row)) - column.zero) * column.scale;
 }
 #else
 Column column_at(Place place, Segment segment) {
@@ -248,6 +263,28 @@ Column column_at(Place place, Segment segment) {
 }
 #endif
 
+#ifdef INTEGER_ROWS
+float number_at(uint64_t at) {  // of the output's dtype
+  if (VARIANT == T_F32) return uintBitsToFloat(load32(at));
+  const uint bits = load16(at);
+  return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
+}
+// Row m of the dispatch's matrix `matrix`, among those of all.
+int64_t row_of_all(uint matrix, uint m) { return int64_t(product.first_matrix + matrix) * int64_t(product.all_rows) + int64_t(m); }
+int zero_of_row(uint matrix, uint m) {
+  return ZERO_OF_A ? int(value_of(load_bits(product.a_zero + uint64_t(product.a_zero_row * row_of_all(matrix, m))))) : 0;
+}
+int zero_of_column(uint n) { return ZERO_OF_B ? whole(load8(product.zero + uint64_t(product.zero_column * int64_t(product.first_column + n)))) : 0; }
+
+void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
+  precise float y = number_at(product.a_scale + uint64_t(product.a_scale_row * row_of_all(matrix, m))) *
+                    number_at(product.scale + uint64_t(product.scale_column * int64_t(product.first_column + n)));
+  y *= float(sum);
+  if ((product.flags & FLAG_BIAS) != 0u) y += number_at(bias);
+  const uint bits = floatBitsToUint(y);
+  if (VARIANT == T_F32) store32(to, bits); else store16(to, VARIANT == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits));
+}
+#else
 // BP_ACTIVATION_* of ops.h.
 const uint BP_ACTIVATION_RELU = 1, BP_ACTIVATION_GELU_ERF = 2, BP_ACTIVATION_GELU_TANH = 3, BP_ACTIVATION_SILU = 4,
            BP_ACTIVATION_SIGMOID = 5;
@@ -263,7 +300,7 @@ float activated(float x) {
   return x;
 }
 
-void put(uint64_t to, SUM sum, uint64_t bias) {
+void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
 #if IS_FLOAT
   if ((product.flags & FLAG_BIAS) != 0u) sum += value_of(load_bits(bias));
   sum = activated(sum);
@@ -272,13 +309,20 @@ void put(uint64_t to, SUM sum, uint64_t bias) {
   store32(to, uint(sum));
 #endif
 }
+#endif
+
+uint64_t bias_at(uint64_t bias, uint m, uint n) {
+  return bias + uint64_t(int64_t(m) * product.bias_row + int64_t(product.first_column + n) * product.bias_column);
+}
 
 // Where a matrix's sums lie, and what goes there.
 struct Target {
   uint64_t at, bias;
+  uint matrix;
 };
 Target target_at(uint matrix, uint part) {
   Target target;
+  target.matrix = matrix;
   if ((product.flags & FLAG_PARTIAL) != 0u) {
     const uint64_t matrix_elements = uint64_t(product.rows) * product.columns;
     target.at = product.partial + (uint64_t(part) * product.matrices + matrix) * matrix_elements * 4ul;
@@ -304,6 +348,5 @@ void end_sum(Target target, uint m, uint n, int64_t column, SUM sum) {
     return;
   }
   if (WINDOW == 2 && column == kNowhere) return;
-  put(target.at + uint64_t(int64_t(m) * product.out_row + column), sum,
-      target.bias + uint64_t(int64_t(m) * product.bias_row + int64_t(n) * product.bias_column));
+  put(target.at + uint64_t(int64_t(m) * product.out_row + column), sum, bias_at(target.bias, m, n), target.matrix, m, n);
 }

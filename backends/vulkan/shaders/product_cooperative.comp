@@ -46,6 +46,25 @@ const uint TILE_WORDS = TILE * ALONG_DEPTH;  // of 64 and more the greater of th
 shared uint a_tile[TILE_WORDS];
 shared uint b_tile[TILE_WORDS];
 shared SUM staged[SUBGROUPS * SM * SN];
+#ifdef INTEGER_ROWS
+shared int line_sums[2 * TILE];  // of a's rows, then of b's columns: what zero points multiply
+
+int sum_of_bytes(uint word) {
+  int sum = 0;
+  [[unroll]] for (int e = 0; e < 4; ++e) sum += int(word << (24 - 8 * e)) >> 24;
+  return sum;
+}
+// The sum of line `line` of a tile.
+#define LINE_SUM(tile, along, line, sum)                                                                          \
+  do {                                                                                                            \
+    if (along) {                                                                                                  \
+      for (uint w_ = 0; w_ < DEPTH / PACK; ++w_) sum += sum_of_bytes(tile[(line) * ALONG_DEPTH + w_]);            \
+    } else {                                                                                                      \
+      for (uint k_ = 0; k_ < DEPTH; ++k_)                                                                         \
+        sum += int(tile[k_ * ACROSS_DEPTH + (line) / PACK] << (24u - 8u * ((line) % PACK))) >> 24;                \
+    }                                                                                                             \
+  } while (false)
+#endif
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Memory128 { uvec4 value; };
 
@@ -77,15 +96,20 @@ uint word_at(uint64_t at, int64_t step, int count) {
     }                                                                                                             \
   } while (false)
 
-// A window's columns: a thread fills along k, of one column.
-void fill_window(Column own, int k0, int k_end) {
+// Columns of a window or of 4 bits: a thread fills along k, of one column.
+void fill_columns(Column own, int k0, int k_end) {
   const uint line = gl_LocalInvocationIndex % TILE;
   for (uint w = gl_LocalInvocationIndex / TILE; w < DEPTH / PACK; w += GROUP / TILE) {
     uint word = 0u;
     [[unroll]] for (uint e = 0; e < PACK; ++e) {
       const int k = k0 + int(w * PACK + e);
-      if (k >= own.first && k < min(own.end, k_end))
+      if (k >= own.first && k < min(own.end, k_end)) {
+#ifdef INTEGER_ROWS
+        word |= value_of_4_bits(load8(byte_of_4_bits(own.at, uint(k))), uint(k)) << (e * 8u);
+#else
         word |= load_bits(own.at + uint64_t(product.b_depth * int64_t(k))) << (e * BYTES * 8);
+#endif
+      }
     }
     b_tile[line * ALONG_DEPTH + w] = word;
   }
@@ -112,14 +136,30 @@ void multiply_tiles(uint row, uint column, bool a_along, bool b_along) {
   }
 }
 
-void end_sums(Target target, uint m0, uint n0) {
+#ifdef INTEGER_ROWS
+#define BY_COLUMN (WEIGHT_BITS == 4)
+// What zero points change the sum of the tile's row and column by, of `count` products (product.comp).
+int of_zeros(Target target, uint m0, uint n0, uint row, uint column, int count) {
+  if ((!ZERO_OF_A && !ZERO_OF_B) || m0 + row >= product.rows || n0 + column >= product.columns) return 0;
+  const int za = zero_of_row(target.matrix, m0 + row), zb = zero_of_column(n0 + column);
+  return za * (count * zb - line_sums[TILE + column]) - zb * line_sums[row];
+}
+#else
+#define BY_COLUMN (WINDOW != 0)
+#define of_zeros(target, m0, n0, row, column, count) SUM(0)
+#endif
+
+// Of the tile at m0 and n0, the subgroup's sums from `row` and `column` on.
+void end_sums(Target target, uint m0, uint n0, uint row, uint column, int count) {
   const uint stage = gl_SubgroupID * (SM * SN);
   [[unroll]] for (uint at = 0; at < MATRICES_M * MATRICES_N; ++at) {
     coopMatStoreNV(sums[at], staged, stage, SN, false);
     subgroupBarrier();
     for (uint i = gl_SubgroupInvocationID; i < SM * SN; i += LANES) {
-      const uint m = m0 + at / MATRICES_N * SM + i / SN, n = n0 + at % MATRICES_N * SN + i % SN;
-      end_sum(target, m, n, out_column_at(index_of(n)), begin_sum(target, m, n) + staged[stage + i]);
+      const uint r = row + at / MATRICES_N * SM + i / SN, c = column + at % MATRICES_N * SN + i % SN;
+      const uint m = m0 + r, n = n0 + c;
+      const SUM zeros = of_zeros(target, m0, n0, r, c, count);
+      end_sum(target, m, n, out_column_at(index_of(n)), begin_sum(target, m, n) + staged[stage + i] + zeros);
     }
     subgroupBarrier();
   }
@@ -129,7 +169,7 @@ void main() {
   read_product();
   const uint row = gl_SubgroupID % SUBGROUPS_M * PART_M, column = gl_SubgroupID / SUBGROUPS_M * PART_N;
   const bool a_along = abs(product.a_depth) <= abs(product.a_row);
-  const bool b_along = WINDOW != 0 || abs(product.b_depth) <= abs(product.b_column);
+  const bool b_along = BY_COLUMN || abs(product.b_depth) <= abs(product.b_column);
   const uint tiles_n = (product.columns + TILE - 1u) / TILE;
   const uint tiles = (product.rows + TILE - 1u) / TILE * tiles_n;
   const uint items = tiles * product.matrices * product.parts;
@@ -144,11 +184,15 @@ void main() {
     const uint s_end = min(s_begin + product.segment_part, product.segments);
     const uint64_t a0 = matrix_at(product.a, matrix) + uint64_t(product.a_row * int64_t(m0));
     const uint64_t b0 = matrix_at(product.b, matrix);
-    const uint64_t b_columns = b0 + uint64_t(product.b_column * int64_t(n0));
+    const uint64_t b_columns = b0 + uint64_t(product.b_column * int64_t(product.first_column + n0));
     const int rows = int(product.rows - m0), columns = int(product.columns - n0);
     begin_matrix(matrix);
     const Place place = place_at(b0, index_of(n0 + gl_LocalInvocationIndex % TILE));
     [[unroll]] for (uint i = 0; i < MATRICES_M * MATRICES_N; ++i) sums[i] = MATRIX_SUM(SUM(0));
+#ifdef INTEGER_ROWS
+    const uint own_line = gl_LocalInvocationIndex % TILE;
+    int line_sum = 0;
+#endif
     uvec4 next = first_segment(s_begin);
     for (uint s = s_begin; s < s_end; ++s) {
       const Segment segment = segment_at(next);
@@ -160,14 +204,25 @@ void main() {
         if (a_along) FILL(a_tile, ALONG_DEPTH, TILE, DEPTH, a, product.a_row, product.a_depth, rows, k_end - k);
         else FILL(a_tile, ACROSS_DEPTH, DEPTH, TILE, a, product.a_depth, product.a_row, k_end - k, rows);
         const uint64_t b = b_columns + uint64_t(product.b_depth * int64_t(k));
-        if (WINDOW != 0) fill_window(own, k, k_end);
+        if (BY_COLUMN) fill_columns(own, k, k_end);
         else if (b_along) FILL(b_tile, ALONG_DEPTH, TILE, DEPTH, b, product.b_column, product.b_depth, columns, k_end - k);
         else FILL(b_tile, ACROSS_DEPTH, DEPTH, TILE, b, product.b_depth, product.b_column, k_end - k, columns);
         barrier();
         multiply_tiles(row, column, a_along, b_along);
+#ifdef INTEGER_ROWS
+        if (ZERO_OF_B && gl_LocalInvocationIndex < TILE) LINE_SUM(a_tile, a_along, own_line, line_sum);
+        if (ZERO_OF_A && gl_LocalInvocationIndex / TILE == 1u) LINE_SUM(b_tile, b_along, own_line, line_sum);
+#endif
         barrier();
       }
     }
-    end_sums(target_at(matrix, slot), m0 + row, n0 + column);
+#ifdef INTEGER_ROWS
+    if (gl_LocalInvocationIndex < 2u * TILE) line_sums[gl_LocalInvocationIndex] = line_sum;
+    barrier();
+#endif
+    end_sums(target_at(matrix, slot), m0, n0, row, column, s_begin < s_end ? k_end - k_begin : 0);
+#ifdef INTEGER_ROWS
+    barrier();  // the next tile's sums wait for these to be read
+#endif
   }
 }

@@ -15,8 +15,7 @@ void main() {
     begin_matrix(matrix);
     const int64_t column = out_column_at(index_of(n));
     if (WINDOW == 2 && column == kNowhere) continue;
-    const uint64_t bias = matrix_at(product.bias, matrix);
     put(matrix_at(product.to, matrix) + uint64_t(int64_t(m) * product.out_row + column), sum,
-        bias + uint64_t(int64_t(m) * product.bias_row + int64_t(n) * product.bias_column));
+        bias_at(matrix_at(product.bias, matrix), m, n), matrix, m, n);
   }
 }

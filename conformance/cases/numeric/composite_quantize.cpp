@@ -102,16 +102,17 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
   }
 }
 
-enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks };
-constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks"};
+enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole_4 };
+constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t block_extent = 8;
 
 // Spec: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, and a scale a row or for all.
 Job make_matmul(const Spec& spec, Random& random) {
   const int64_t depth = spec.parameters[0];
   const auto form = static_cast<Form>(spec.parameters[1]);
-  const bool zeros = spec.parameters[2] != 0, bias = spec.parameters[3] != 0, whole = form == Form::whole;
-  const bool four = form == Form::weights_4 || form == Form::weights_4_blocks;
+  const bool zeros = spec.parameters[2] != 0, bias = spec.parameters[3] != 0;
+  const bool whole = form == Form::whole || form == Form::whole_4;
+  const bool four = form != Form::whole && form != Form::weights_8;
   const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
   std::vector<int64_t> shape = spec.shape.list();
   const int64_t cols = shape.back();
@@ -170,6 +171,14 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({19, 131}, 24, form, named, 1, 1, 0);
     put({19, 5}, 515, form, named, 1, 0, 0);
     put({3, 8}, 4, form, named, 1, 0, 0);  // a row of weights is as wide as one float
+  }
+  for (const Form form : {Form::whole, Form::whole_4}) {
+    for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {
+      put({19, 131}, 24, form, a, 1, 1, 1);
+      put({19, 5}, 515, form, a, 1, 0, 1);
+      put({3, 7}, 33, form, a, 0, 1, 0);
+      for (const Layout layout : common_layouts) put({2, 5, 4}, 24, form, a, 1, 0, 1, layout);
+    }
   }
   for (const int32_t zeros : {0, 1}) {
     for (const int32_t depth : {1, 16, 33, 256}) {
