@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kMostDepth = kMostSteps;  // products that a thread adds up
 constexpr int64_t kLeastDepth = 256;        // of a part that is made to busy more of the device
 constexpr int64_t kPartAlign = 64;          // so that parts start where operands are aligned as they are
-constexpr int64_t kRows = BACKPLANE_MATRIX_LARGE_TILE, kColumns = BACKPLANE_FEW_TILE_N;  // multiples of every tile's
+constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
+                  kTileColumns = BACKPLANE_FEW_TILE_N;  // multiples of every tile's
 
 constexpr int64_t kMostCount = int64_t{1} << 31;
 
@@ -85,10 +86,10 @@ Extent extent_in_time(const ProductParams& params, int64_t parts, double operati
   const int64_t sums = in_time < static_cast<double>(room) ? static_cast<int64_t>(in_time) : room;
   const int64_t rows = params.rows, columns = params.columns, matrix = rows * columns;
   if (matrix <= sums) return {std::min<int64_t>(params.matrices, sums / matrix), rows, columns};
-  if (columns * kRows <= sums || columns <= kColumns)
-    return {1, std::clamp(sums / columns / kRows * kRows, std::min(kRows, rows), rows), columns};
-  const int64_t some = std::min(kRows, rows);
-  return {1, some, std::clamp(sums / some / kColumns * kColumns, kColumns, columns)};
+  if (columns * kTileRows <= sums || columns <= kTileColumns)
+    return {1, std::clamp(sums / columns / kTileRows * kTileRows, std::min(kTileRows, rows), rows), columns};
+  const int64_t some = std::min(kTileRows, rows);
+  return {1, some, std::clamp(sums / some / kTileColumns * kTileColumns, kTileColumns, columns)};
 }
 
 ProductParams part_of(const ProductParams& params, const Extent& extent, int64_t matrix, int64_t row, int64_t column) {
