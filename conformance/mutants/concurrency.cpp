@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects that show when calls, streams or threads meet: workspace, temporaries, missing waits, late reads.
+#include <atomic>
 #include <map>
 
 #include "mutation.hpp"
@@ -62,6 +63,17 @@ void static_temporary(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
+// The first execution prepares what all use; who comes meanwhile takes it for ready.
+void used_unprepared(const Call& call) {
+  static std::atomic<bool> begun{false}, ready{false};
+  if (!begun.exchange(true)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ready = true;
+  }
+  honest_kernel(call)(call);
+  if (!ready) add_to_first(call.out(), 1.0f);
+}
+
 bp_status no_wait(bp_device*, bp_stream* stream, bp_event*, bp_error*) {
   (void)stream;
   return BP_OK;
@@ -110,6 +122,7 @@ const Mutation defect::stale_workspace = with_workspace<mutants::stale_workspace
 const Mutation defect::workspace_expected_zero = with_workspace<mutants::workspace_expected_zero>();
 const Mutation defect::workspace_overrun = with_workspace<mutants::workspace_overrun>();
 const Mutation defect::static_temporary = on_op<mutants::static_temporary, BP_OP_MUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::used_unprepared = on_op<mutants::used_unprepared, BP_OP_MUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::event_wait_missing{.api = [](bp_device_api& api) { api.stream_wait_event = no_wait; }};
 const Mutation defect::host_memory_read_late{.api = [](bp_device_api& api) {
   api.copy_in = copied_again_later;

@@ -10,7 +10,8 @@ import os
 import sys
 import tempfile
 
-import support
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import certified
 import tap
 
 command, library, other = sys.argv[1:4]
@@ -19,7 +20,7 @@ folders = [os.path.dirname(path) for path in (library, other)]
 
 
 def told(name, environment, *words):
-    said = support.listing(command, folders, environment)
+    said = certified.listing(command, folders, environment)
     tap.check(f"{name}: no device, and why", "vulkan:0" not in said and all(word in said for word in words), said)
     tap.check(f"{name}: the other plugin is there", "reference:0" in said, said)
 
@@ -51,8 +52,8 @@ with tempfile.TemporaryDirectory() as folder:
          "not installed")
     for variable in ("BACKPLANE_VULKAN_VALIDATION", "BACKPLANE_VULKAN_SUBGROUPS"):
         told(f"{variable} that means nothing", {variable: "perhaps"}, f"{variable} is perhaps", "it may be", "unset")
-    installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in support.listing(command, folders) else []
+    installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in certified.listing(command, folders) else []
     for how in ("instance", "none"):
-        said = support.listing(command, folders, {**drivers(fails, *installed), "FAILING_DRIVER": how})
+        said = certified.listing(command, folders, {**drivers(fails, *installed), "FAILING_DRIVER": how})
         tap.check(f"beside a driver that fails ({how}) others work", "vulkan:0" in said or not installed, said)
 tap.done()

@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 
-import support
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import certified
 import tap
 
 command, library = sys.argv[1:]
-support.skip_without_device(command, library)
+certified.skip_without_device(command, library)
 
 
 def refused(way):
@@ -44,12 +45,12 @@ for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     ran += 1
     products[way] = deep(way)
     asked = [group for group in groups if way != "dot" or "i8" in group]  # the others go the way `shared`
-    certificate, said = support.certify(command, library, "--profile", "train", "--timeout", "300", *(word for group in asked for word in ("--filter", group)),
+    certificate, said = certified.certify(command, library, "--profile", "train", "--timeout", "300", *certified.filters(asked),
                                         environment={"BACKPLANE_VULKAN_MATMUL": way})
     if certificate is None:
         sys.exit(said)
-    failures = support.failures_of(certificate)
-    tap.check(f"{way}: no case fails", not failures, json.dumps(failures[:20], indent=1))
+    failures = certified.failures_of(certificate)
+    certified.check_failures(f"{way}: no case fails", failures)
     passed = certificate["verdict"]["counts"]["pass"]
     tap.check(f"{way}: cases pass", passed >= (60 if way == "dot" else 300), f"{passed} passed")
 tap.check("all ways give one deep product", len(set(products.values())) == 1 and "[[" in products["direct"], json.dumps(products, indent=1))
@@ -58,12 +59,11 @@ tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
 rows = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32"]
 for way, subgroups in (("gpu", "on"), ("gpu", "off"), ("cpu", "off")):
-    certificate, said = support.certify(command, library, "--profile", "train", *(word for group in rows for word in ("--filter", group)),
-                                        environment={"BACKPLANE_VULKAN_ROWS": way, "BACKPLANE_VULKAN_SUBGROUPS": subgroups})
+    certificate, said = certified.certify(command, library, "--profile", "train", *certified.filters(rows),
+                                          environment={"BACKPLANE_VULKAN_ROWS": way, "BACKPLANE_VULKAN_SUBGROUPS": subgroups})
     if certificate is None:
         sys.exit(said)
-    failures = support.failures_of(certificate)
-    tap.check(f"rows as on a {way}, subgroups {subgroups}: no case fails", not failures, json.dumps(failures[:20], indent=1))
+    certified.check_failures(f"rows as on a {way}, subgroups {subgroups}: no case fails", certified.failures_of(certificate))
     passed = certificate["verdict"]["counts"]["pass"]
     tap.check(f"rows as on a {way}, subgroups {subgroups}: cases pass", passed >= 1000, f"{passed} passed")
 tap.done()

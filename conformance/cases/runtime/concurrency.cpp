@@ -48,6 +48,34 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
+// What a plugin makes when an operator is first asked for, a kernel or a table, all threads ask for at once; then it works alone.
+void first_use(Context& context, const bph_op_info& op) {
+  context.discard_device();  // whatever earlier cases had it make
+  Device& device = context.device();
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
+  std::vector<std::unique_ptr<Operands>> operands;
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < thread_count; ++i) {
+    operands.push_back(std::make_unique<Operands>(context, op, desc));
+    streams.emplace_back(device);
+  }
+  in_threads(context, thread_count, [&](unsigned index) {
+    Runner runner(device, desc);
+    operands[index]->enqueue(streams[index], runner);
+    streams[index].wait();
+  });
+  Runner alone(device, desc);
+  for (unsigned i = 0; i < thread_count; ++i) {
+    const std::vector<Bytes> got = operands[i]->results();
+    operands[i]->reset_outputs();
+    operands[i]->enqueue(streams[i], alone);
+    streams[i].wait();
+    const std::vector<Bytes> expected = operands[i]->results();
+    for (size_t output = 0; output < got.size(); ++output)
+      require_same(context, got[output], expected[output], "the first plans of eight threads, executed at once");
+  }
+}
+
 // Everything that may be called at once, by all.
 void everything_at_once(Context& context) {
   Device& device = context.device();
@@ -135,12 +163,18 @@ void streams_come_and_go(Context& context) {
 }  // namespace
 
 void add_concurrency_cases(Catalogue& catalogue) {
-  for (const bph_op_info& op : primitives())
-    catalogue.push_back({.id = fmt::format("runtime.threads.one_plan_{}", op.name),
+  const auto add = [&](const char* what, const bph_op_info& op, std::vector<std::string_view> requirements,
+                       void (*run)(Context&, const bph_op_info&)) {
+    catalogue.push_back({.id = fmt::format("runtime.threads.{}_{}", what, op.name),
                          .profile = op.profile,
                          .op = op.op,
-                         .requirements = {"BP-PLAN-011", "BP-THR-002"},
-                         .run = [op](Context& context) { one_plan(context, op); }});
+                         .requirements = std::move(requirements),
+                         .run = [op, run](Context& context) { run(context, op); }});
+  };
+  for (const bph_op_info& op : primitives()) {
+    add("one_plan", op, {"BP-PLAN-011", "BP-THR-002"}, one_plan);
+    add("first_use", op, {"BP-PLAN-001", "BP-THR-002"}, first_use);
+  }
   add_case(catalogue, "runtime.threads.everything_at_once", {"BP-THR-002", "BP-EVT-003"}, everything_at_once);
   add_case(catalogue, "runtime.threads.many_small_operators", {"BP-THR-002", "BP-EXE-007"}, many_small_operators);
   add_case(catalogue, "runtime.threads.streams_come_and_go", {"BP-THR-002", "BP-STR-010"}, streams_come_and_go);

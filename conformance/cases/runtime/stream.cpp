@@ -106,7 +106,7 @@ void many_small_operators(Context& context) {
 void at_once(Context& context, unsigned count) {
   Device& device = context.device();
   constexpr uint64_t bytes = 1u << 16;
-  Delay delay(context);
+  std::vector<Delay> delays;  // one a stream: no order is between what they write
   std::vector<Stream> streams;
   std::vector<Buffer> from, to;
   std::vector<Bytes> data;
@@ -118,7 +118,7 @@ void at_once(Context& context, unsigned count) {
     upload(from.back(), data.back());
   }
   for (unsigned i = 0; i < count; ++i) {
-    if (i % 2 == 0) delay.enqueue(streams[i], 500);
+    if (i % 2 == 0) delays.emplace_back(context).enqueue(streams[i], 500);
     streams[i].copy(to[i].get(), 0, from[i].get(), 0, bytes);
   }
   for (unsigned i = count; i-- > 0;) streams[i].wait();

@@ -13,7 +13,8 @@ class Delay {
  public:
   // The first of a process measures how long a copy takes on the device.
   explicit Delay(Context& context);
-  // Enqueues copies that take about `microseconds` on an idle device, at most 200 of about a millisecond.
+  // Enqueues copies that take about `microseconds` on an idle device, at most 200 of about a millisecond. All go to one buffer:
+  // streams without an order between them need one each.
   void enqueue(Stream& stream, uint64_t microseconds);
   // What one copy takes, about.
   uint64_t copy_ns() const { return copy_ns_; }

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts share: the checks' output, a run of the command, and the visible skip where no device is."""
+"""What the scripts that certify share: a run of the command, its failures, and the visible skip where a plugin has no device."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-os.environ.setdefault("BACKPLANE_VULKAN_CACHE", "off")  # the tests leave the user's alone
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import tap
 
 
 def certify(command, library, *arguments, environment=None):
-    """-> the certificate, or what was said instead, as text."""
+    """-> the certificate and what was said besides; without a certificate None, and all that was said."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([command, "--json", "certify", library, "--quiet", "--output", folder, *arguments],
                              capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})})
@@ -19,6 +18,10 @@ def certify(command, library, *arguments, environment=None):
         return json.loads(run.stdout), run.stderr
     except ValueError:
         return None, run.stdout + run.stderr
+
+
+def filters(groups):
+    return [word for group in groups for word in ("--filter", group)]
 
 
 def listing(command, folders, environment=None):
@@ -31,11 +34,16 @@ def listing(command, folders, environment=None):
 
 
 def skip_without_device(command, library):
+    name = os.path.basename(library).removeprefix("libbackplane_").removesuffix(".so")
     said = listing(command, [os.path.dirname(library)])
-    if "vulkan:0" not in said:
-        print(f"1..0 # SKIP no Vulkan device: {' '.join(said.split())}")
+    if f"{name}:0" not in said:
+        print(f"1..0 # SKIP no device of {name}: {' '.join(said.split())}")
         sys.exit(0)
 
 
 def failures_of(certificate):
     return [one for one in certificate["non_passes"] if one["outcome"] != "not_claimed"]
+
+
+def check_failures(what, failures):
+    tap.check(what, not failures, json.dumps(failures[:20], indent=1))

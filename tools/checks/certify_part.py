@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin against a part of the suite: certify_part.py COMMAND LIBRARY OPERATOR[.DTYPE]...
+
+All of abi, negative and runtime, and what the operators name, which is what the plugin does in a way of its own; the whole of a
+profile is `backplane certify`'s own business. Any failure, and any mandatory case that is not claimed, fails the test."""
+import json
+import sys
+
+import certified
+import tap
+
+command, library, *operators = sys.argv[1:]
+certified.skip_without_device(command, library)
+groups = ["abi", "negative", "runtime", *(f"numeric.{operator}" for operator in operators)]
+certificate, said = certified.certify(command, library, "--profile", "train", *certified.filters(groups))
+if certificate is None:
+    sys.exit(said)
+certified.check_failures("no case fails", certified.failures_of(certificate))
+for profile, each in certificate["verdict"]["profiles"].items():
+    tap.check(f"nothing that {profile} demands is not claimed", each["mandatory_not_claimed"] == 0, json.dumps(each))
+for operator in operators:
+    passed = certificate["groups"][f"numeric.{operator.split('.')[0]}"]["counts"]["pass"]
+    tap.check(f"cases of {operator} pass", passed >= 20, f"{passed} passed")
+tap.done()
