@@ -57,8 +57,10 @@ kit::Status LogicalDevice::start() {
   CooperativeRequest matrices(physical().matrices, v12);
   auto subgroups = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, v12.pNext);
-  subgroups.computeFullSubgroups = VK_TRUE;
-  if (physical().full_subgroups) v12.pNext = &subgroups;
+  subgroups.computeFullSubgroups = physical().full_subgroups ? VK_TRUE : VK_FALSE;
+  subgroups.subgroupSizeControl = physical().asked_lanes != 0 ? VK_TRUE : VK_FALSE;
+  const bool controls_subgroups = (subgroups.computeFullSubgroups | subgroups.subgroupSizeControl) != VK_FALSE;
+  if (controls_subgroups) v12.pNext = &subgroups;
   auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, v12.pNext);
   dots.shaderIntegerDotProduct = VK_TRUE;
@@ -75,7 +77,7 @@ kit::Status LogicalDevice::start() {
   std::vector<const char*> extensions = matrices.extensions;
   if (physical().dots) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-  if (physical().full_subgroups) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+  if (controls_subgroups) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (physical().portability) extensions.push_back(kPortabilitySubset);
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();

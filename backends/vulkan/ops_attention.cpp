@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention without a tensor of scores: one kernel goes once through keys and values (shaders/attention.comp), by parts of them
 // where rows are few or keys many, which a second one joins.
+#include <cmath>
+
 #include "product_division.hpp"
 #include "product_way.hpp"
 #include "shaders/sizes.h"
@@ -39,9 +41,7 @@ constexpr int64_t kEnough = 1024, kEnoughOfCpu = 16;  // subgroups
 constexpr int64_t kMost = int64_t{1} << 31;           // kernels count in 32 bits
 constexpr auto kRoom = static_cast<int64_t>(Stream::kScratchBytes);
 
-std::string shape_text(const kit::View& view) {
-  return kit::text("[", backplane::rules::list_text({view.shape, view.rank}), "]");
-}
+using Shape = std::span<const int64_t>;  // of rank 4
 
 // How the items of work are dealt out.
 struct Division {
@@ -54,16 +54,18 @@ struct Division {
   int64_t room_taken() const { return room * (parts == 1 ? kLaneGroup / kLanes : parts); }
 };
 
-Division divide(const kit::View& q, const kit::View& k, int64_t columns, int64_t tile_rows, bool cpu) {
+int64_t tile_rows(Shape q, Shape k) { return q[2] == 1 && q[1] == k[1] ? 1 : kRows; }
+
+Division divide(Shape q, Shape k, Shape v, bool cpu) {
   Division out;
-  out.tile_rows = tile_rows;
-  const int64_t rows = k.shape[1] == 0 ? 0 : q.shape[1] / k.shape[1] * q.shape[2];
-  out.tiles = ceil_div(rows, tile_rows);
-  out.items = out.tiles * k.shape[1] * k.shape[0];
-  const int64_t keys = k.shape[2], width = ceil_div(columns, 4) * 4;
-  out.room = tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
+  out.tile_rows = tile_rows(q, k);
+  const int64_t rows = k[1] == 0 ? 0 : q[1] / k[1] * q[2];
+  out.tiles = ceil_div(rows, out.tile_rows);
+  out.items = out.tiles * k[1] * k[0];
+  const int64_t keys = k[2], width = ceil_div(std::min(v[3], kMostWidth), 4) * 4;
+  out.room = out.tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
   // Iterations of a block of keys: elements of a query by eights, columns by fours of the lanes, shuffles.
-  const int64_t steps = 64 + q.shape[3] / kLanes + 20 * ceil_div(width, 4 * kLanes);
+  const int64_t steps = 64 + q[3] / kLanes + 20 * ceil_div(width, 4 * kLanes);
   const int64_t most_blocks = std::max<int64_t>(2 * kMostSteps / steps, 1);
   const int64_t wanted = (cpu ? kEnoughOfCpu : kEnough) / std::max<int64_t>(out.items, 1);
   const int64_t parts =
@@ -72,6 +74,34 @@ Division divide(const kit::View& q, const kit::View& k, int64_t columns, int64_t
   out.parts = std::max<int64_t>(ceil_div(keys, out.chunk), 1);
   out.each = std::max<int64_t>(most_blocks / ceil_div(out.chunk, kBlock), 1);
   return out;
+}
+
+// UNSUPPORTED: kernels cannot go through these.
+kit::Status check_shapes(Shape q, Shape k, Shape v) {
+  const auto counted = [](int64_t extent) { return extent < kMost; };
+  const double heads = k[1] == 0 ? 0 : static_cast<double>(q[1]) / static_cast<double>(k[1]);
+  const double rows = heads * static_cast<double>(q[2]);
+  const double tiles = std::ceil(rows / static_cast<double>(tile_rows(q, k)));
+  bool fits = std::ranges::all_of(q, counted) && std::ranges::all_of(k, counted) && std::ranges::all_of(v, counted) &&
+              rows < double{kMost} && tiles * static_cast<double>(k[1]) * static_cast<double>(k[0]) < double{kMost} &&
+              q[3] <= kMostDepth;
+  if (fits) {
+    const Division division = divide(q, k, v, false);
+    fits = division.room_taken() <= kRoom && division.parts <= kMostSteps;
+  }
+  if (fits) return {};
+  const auto text = [](Shape shape) { return kit::text("[", backplane::rules::list_text(shape), "]"); };
+  return kit::unsupported("attention of q ", text(q), ", k ", text(k), " and v ", text(v),
+                          " is beyond this plugin: it takes 65,536 elements of a query, 2^31 - 1 queries, and keys",
+                          " whose parts, at most ", kMostSteps, ", have room in ", kRoom >> 20,
+                          " MiB; divide the operands");
+}
+Shape shape_of(const kit::View& view) { return {view.shape, 4}; }
+
+kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  prepared.any_size = true;
+  const bp_tensor_desc* in = checked.desc.inputs;
+  return check_shapes({in[0].shape, 4}, {in[1].shape, 4}, {in[2].shape, 4});
 }
 
 // Whether last dimensions are packed, and every four elements of k's, v's and y's aligned for one load.
@@ -98,20 +128,12 @@ class Attention : public Operator {
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
-    const kit::View &q = call.in(0), &k = call.in(1), &v = call.in(2);
-    if (q.shape[0] == 0 || q.shape[1] == 0 || q.shape[2] == 0) return {};
-    const bool single = q.shape[2] == 1 && q.shape[1] == k.shape[1];
-    const Division division = divide(q, k, std::min(v.shape[3], kMostWidth), single ? 1 : kRows, cpu_);
-    if (division.items >= kMost || q.shape[2] * (q.shape[1] / k.shape[1]) >= kMost || k.shape[2] >= kMost ||
-        q.shape[3] > kMostDepth || division.room_taken() > kRoom || division.parts > kMostSteps) {
-      return kit::unsupported("attention of q ", shape_text(q), ", k ", shape_text(k), " and v ", shape_text(v),
-                              " is beyond this plugin: it takes 65,536 elements of a query, 2^31 - 1 queries, and keys",
-                              " whose parts, at most ", kMostSteps, ", have room in ", kRoom >> 20,
-                              " MiB; divide the operands");
-    }
+    const Shape q = shape_of(call.in(0)), k = shape_of(call.in(1)), v = shape_of(call.in(2));
+    if (q[0] == 0 || q[1] == 0 || q[2] == 0) return {};
+    kit::Status status = check_shapes(q, k, v);
+    const Division division = status.ok() ? divide(q, k, v, cpu_) : Division{};
     // Columns of the values are independent.
-    kit::Status status;
-    for (int64_t column = 0; status.ok() && (column == 0 || column < v.shape[3]); column += kMostWidth)
+    for (int64_t column = 0; status.ok() && (column == 0 || column < v[3]); column += kMostWidth)
       status = enqueue_columns(stream, plan, call, division, column);
     return status;
   }
@@ -208,7 +230,8 @@ void add_attention(kit::Kernels& kernels, const PhysicalDevice& device) {
   if (!takes_lanes(device) || !device.shuffles) return;
   for_dtypes(kFloats, [&](uint32_t dtype) {
     kernels.add(BP_OP_ATTENTION, dtype,
-                kit::KernelSpec{.state = std::make_shared<const Attention>(dtype, device.is_cpu(), device.lanes)});
+                kit::KernelSpec{.prepare = prepare,
+                                .state = std::make_shared<const Attention>(dtype, device.is_cpu(), device.lanes)});
   });
 }
 

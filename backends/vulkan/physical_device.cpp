@@ -71,6 +71,16 @@ bool deals_rows_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
+// Whether compute shaders may be asked to have BACKPLANE_LANES_ASKED lanes.
+bool takes_fewer_lanes(const InstanceApi& api, VkPhysicalDevice handle) {
+  auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
+  auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes);
+  api.vkGetPhysicalDeviceProperties2(handle, &properties);
+  return (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+         sizes.minSubgroupSize <= BACKPLANE_LANES_ASKED && sizes.maxSubgroupSize >= BACKPLANE_LANES_ASKED;
+}
+
 bool has_fast_dots(const InstanceApi& api, VkPhysicalDevice handle) {
   auto fast = chained<VkPhysicalDeviceShaderIntegerDotProductProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
@@ -130,6 +140,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     auto more = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &control);
     api.vkGetPhysicalDeviceFeatures2(handle, &more);
     out.full_subgroups = control.computeFullSubgroups == VK_TRUE;
+    if (control.subgroupSizeControl == VK_TRUE && takes_fewer_lanes(api, handle) && out.lanes > BACKPLANE_LANES_ASKED)
+      out.lanes = out.asked_lanes = BACKPLANE_LANES_ASKED;
   }
   out.portability = lists(extensions.value(), kPortabilitySubset);
   if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {

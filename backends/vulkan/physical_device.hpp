@@ -43,6 +43,7 @@ struct PhysicalDevice {
   uint32_t timestamp_bits = 0;    // of the queue family's clock; 0: it has none
   FloatControls float_controls;   // that can be asked for
   uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
+  uint32_t asked_lanes = 0;       // that pipelines which pass values so ask for; 0: they take the device's own
   CooperativeMatrices matrices;
   bool dots = false;            // VK_KHR_shader_integer_dot_product is there
   bool fast_dots = false;       // and of four packed bytes, of one sign or two, faster than what it stands for

@@ -5,14 +5,24 @@
 
 namespace backplane::vulkan {
 
-bool wants_full_subgroups(std::span<const uint32_t> module) {
+namespace {
+
+constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64;  // SPIR-V's capabilities
+
+bool declares(std::span<const uint32_t> module, uint32_t capability) {
   constexpr std::size_t kHeaderWords = 5;
-  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // SPIR-V: capabilities come first
-  constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64;
+  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // they come first
   for (std::size_t at = kHeaderWords; at + 1 < module.size() && module[at] == kOpCapability; at += 2) {
-    if (module[at + 1] == kCooperativeMatrixKHR || module[at + 1] == kGroupNonUniformBallot) return true;
+    if (module[at + 1] == capability) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool passes_by_lanes(std::span<const uint32_t> module) { return declares(module, kGroupNonUniformBallot); }
+bool wants_full_subgroups(std::span<const uint32_t> module) {
+  return passes_by_lanes(module) || declares(module, kCooperativeMatrixKHR);
 }
 
 const Shader* find_shader(std::string_view name) {
@@ -62,6 +72,10 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   if (physical.full_subgroups && wants_full_subgroups(words))
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  auto lanes = chained<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
+  lanes.requiredSubgroupSize = physical.asked_lanes;
+  if (physical.asked_lanes != 0 && passes_by_lanes(words)) info.stage.pNext = &lanes;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";

@@ -22,6 +22,8 @@ extern const std::size_t kShaderCount;
 const Shader* find_shader(std::string_view name);
 // Of a module with cooperative matrices, or whose lanes hand each other what the others read: its subgroups must be full.
 bool wants_full_subgroups(std::span<const uint32_t> module);
+// Of the latter alone: how many lanes a subgroup has is asked for.
+bool passes_by_lanes(std::span<const uint32_t> module);
 
 // Values of constant_id 0, 1, 2, ...; what each means is the shader's own.
 using Constants = std::array<uint32_t, 10>;

@@ -54,7 +54,7 @@ kit::Result<Way> way_of(const PhysicalDevice& device) {
   }
   if (way == Way::kSubgroup && !takes_lanes(device)) {
     return kit::unsupported("BACKPLANE_VULKAN_MATMUL is subgroup, and ", device.properties.deviceName,
-                            " has no subgroups of 8, 16 or 32 lanes with ballots; unset it");
+                            " has no subgroups of 8 to 64 lanes with ballots; unset it");
   }
   return way;
 }

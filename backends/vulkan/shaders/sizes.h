@@ -13,7 +13,8 @@
 #define BACKPLANE_TILE_N 64
 #define BACKPLANE_FEW_TILE_N 512        /* columns, where there are at most BACKPLANE_SUMS_M rows */
 #define BACKPLANE_LANES 8               /* of a subgroup, at least */
-#define BACKPLANE_LANE_GROUP 32         /* threads of a workgroup that works by subgroups */
+#define BACKPLANE_LANE_GROUP 64         /* threads of a workgroup that works by subgroups: the most lanes of one */
+#define BACKPLANE_LANES_ASKED 32        /* of a subgroup, where a device has more and takes wishes */
 #define BACKPLANE_MATRIX_GROUP 256      /* threads of a workgroup that multiplies cooperative matrices */
 #define BACKPLANE_MATRIX_DEPTH_BYTES 64 /* of a line of k, that it passes through shared memory at once */
 #define BACKPLANE_MATRIX_TILE 64        /* rows and columns of such a workgroup */

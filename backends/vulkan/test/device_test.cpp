@@ -264,6 +264,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   status = enqueue();
   EXPECT_EQ(status.code(), BP_UNSUPPORTED);
   EXPECT_NE(status.message().find("q [1,1,1,65537], k [1,1,5,65537]"), std::string::npos) << status.message();
+  EXPECT_EQ(rig.device->create_plan(&desc, nullptr, info).code(), BP_UNSUPPORTED);
   for (const auto& [depth, keys] : {std::pair{65536, 3}, std::pair{8, 5}, std::pair{8, 100000}}) {
     describe(depth, keys);
     std::fill_n(rig.data(2), 4, 0.0f);

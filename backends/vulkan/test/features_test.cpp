@@ -3,6 +3,7 @@
 // do without works.
 #include <gmock/gmock.h>
 
+#include "ops.hpp"
 #include "rig.hpp"
 #include "watched_driver.hpp"
 
@@ -24,12 +25,15 @@ class Features : public testing::Test {
     // Kept, and the driver's library with it: of one that was unloaded nothing says whose leaks are.
     auto found = Instance::shared();
     if (!found.ok()) GTEST_SKIP() << found.status().message();
+    instance = found.value();
   }
   void TearDown() override {
     watched::change_features = {};
     watched::change_properties = {};
+    watched::change_pipeline = {};
     EXPECT_EQ(watched::forgotten(), "");
   }
+  std::shared_ptr<const Instance> instance;
   static void refused_for(const std::string& name) {
     const auto status = watched::instance().status();
     EXPECT_EQ(status.code(), BP_UNAVAILABLE) << name;
@@ -62,6 +66,49 @@ TEST_F(Features, OneThatIsNeededAndAbsentIsNamed) {
 TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   watched::change_properties = [](VkPhysicalDeviceProperties2& out) { out.properties.apiVersion = VK_API_VERSION_1_1; };
   refused_for("Vulkan 1.2 (it speaks 1.1)");
+}
+
+// How many lanes the pipelines of attention ask for, 0 where they ask for none, on a device that says it has 64 and could have `fewest`.
+std::set<uint32_t> lanes_asked_of_64(uint32_t fewest, VkShaderStageFlags stages) {
+  watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {
+    if (auto* groups =
+            link<VkPhysicalDeviceSubgroupProperties>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES))
+      groups->subgroupSize = 64;
+    if (auto* sizes = link<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
+            &out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT)) {
+      sizes->minSubgroupSize = fewest;
+      sizes->maxSubgroupSize = 64;
+      sizes->requiredSubgroupSizeStages = stages;
+    }
+  };
+  std::set<uint32_t> asked;
+  watched::change_pipeline = [&](VkComputePipelineCreateInfo& info) {
+    const auto* lanes = link<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+        const_cast<void*>(info.stage.pNext),
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
+    const auto* constants = static_cast<const uint32_t*>(info.stage.pSpecializationInfo->pData);
+    if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
+      return;  // the sum of parts
+    asked.insert(lanes == nullptr ? 0 : lanes->requiredSubgroupSize);
+    EXPECT_EQ(constants[1], lanes == nullptr ? 64 : lanes->requiredSubgroupSize);  // what the kernel counts on
+    info.stage.pNext = nullptr;                                                    // the driver has its own
+  };
+  auto device = LogicalDevice::create(watched::instance().value(), 0);
+  EXPECT_TRUE(device.ok()) << device.status().message();
+  backplane::kit::Kernels kernels;
+  add_attention(kernels, device.value()->physical());
+  const auto* attention = static_cast<const Operator*>(kernels.find(BP_OP_ATTENTION, {BP_F32, BP_F32})->state.get());
+  Pipelines pipelines(*device.value(), [](int32_t, const std::string&) {});
+  for (const Kernel& kernel : attention->kernels({}, false))
+    EXPECT_TRUE(pipelines.get(kernel.shader, kernel.constants).ok()) << kernel.shader;
+  return asked;
+}
+
+TEST_F(Features, SubgroupsOf64LanesAreAskedToHave32WhereTheyMay) {
+  if (!instance->devices()[0].full_subgroups) GTEST_SKIP() << "no full subgroups can be asked for";
+  EXPECT_THAT(lanes_asked_of_64(32, VK_SHADER_STAGE_COMPUTE_BIT), testing::ElementsAre(32));
+  EXPECT_THAT(lanes_asked_of_64(64, VK_SHADER_STAGE_COMPUTE_BIT), testing::ElementsAre(0));
+  EXPECT_THAT(lanes_asked_of_64(32, VK_SHADER_STAGE_VERTEX_BIT), testing::ElementsAre(0));
 }
 
 TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {

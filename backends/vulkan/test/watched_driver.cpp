@@ -9,6 +9,7 @@ namespace backplane::vulkan::watched {
 
 std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
+std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
 
 namespace {
 
@@ -96,6 +97,18 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
+// What is asked, before the call.
+VkComputePipelineCreateInfo asked_pipeline;
+void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
+         VkPipeline*) {
+  if (!change_pipeline) return;
+  asked_pipeline = *asked;
+  change_pipeline(asked_pipeline);
+  asked = &asked_pipeline;
+}
+template <class... Arguments>
+void ask(const Arguments&...) {}
+
 template <auto Slot>
 struct Watch;
 template <class Api, class Answer, class... Arguments, Answer (VKAPI_PTR* Api::*Slot)(Arguments...)>
@@ -110,6 +123,7 @@ struct Watch<Slot> {
     auto list = std::tie(arguments...);
     if constexpr (can_fail) {
       if (strikes(name)) return answer;
+      ask(arguments...);
       const VkResult result = real(arguments...);
       if (result == VK_SUCCESS) change(arguments...);
       // Command buffers end with their pool.

@@ -32,5 +32,7 @@ std::string forgotten();
 // Applied to what a physical device says of itself; empty: nothing is changed.
 extern std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 extern std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
+// Applied to what a pipeline is asked for, before the driver is; empty: nothing is changed.
+extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
 
 }  // namespace backplane::vulkan::watched
