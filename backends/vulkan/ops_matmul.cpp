@@ -69,6 +69,7 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_rope(kernels);
   add_cross_entropy(kernels, device);
   add_norm(kernels, device);
+  add_norm_bwd(kernels, device);
   add_softmax(kernels, device);
   auto way = way_of(device);
   if (!way.ok()) return way.status();

@@ -205,6 +205,15 @@ const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel) {
   return &kernel.held.back();
 }
 
+RowDeal RowDeal::of(const RowNest& nest, const RowKernel& kernel) {
+  if (kernel.four_pipeline != VK_NULL_HANDLE && rows_by_four(nest, kernel.fours))
+    return {kernel.four_pipeline, RowDivision::by_four(nest, kernel.team), false};
+  if (const HeldRow* held = held_row(nest, kernel); held != nullptr)
+    return {kernel.held_pipelines[held - kernel.held.data()], RowDivision::held(nest, *held),
+            rows_lie_by_four(nest, kernel.fours)};
+  return {nest.inner_rank <= 1 ? kernel.line_pipeline : kernel.pipeline, RowDivision::of(nest, kernel.cpu), false};
+}
+
 bool rows_by_four(const RowNest& nest, uint32_t operands) {
   constexpr int64_t kLeast = 32, kMost = 65536;  // elements of a row; longer ones are shared
   const int64_t length = nest.length();

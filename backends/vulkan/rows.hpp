@@ -207,25 +207,26 @@ bool rows_by_four(const RowNest& nest, uint32_t operands);
 // The workgroup that holds rows of `nest`, or parts of them; null: none does, as rows are short or lie side by side.
 const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel);
 
+// Which of a kernel's pipelines takes a nest that has rows, and how.
+struct RowDeal {
+  VkPipeline pipeline;
+  RowDivision division;
+  bool fours;  // held rows move four elements at once
+
+  static RowDeal of(const RowNest& nest, const RowKernel& kernel);
+};
+
 // Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
 template <uint32_t Operands, class More>
 kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& nest, Accesses accesses,
                         const More& more) {
   using Block = RowBlock<Operands>;
   if (nest.rows() == 0) return {};
-  const bool four = kernel.four_pipeline != VK_NULL_HANDLE && rows_by_four(nest, kernel.fours);
-  const HeldRow* held = four ? nullptr : held_row(nest, kernel);
-  const RowDivision division = four              ? RowDivision::by_four(nest, kernel.team)
-                               : held != nullptr ? RowDivision::held(nest, *held)
-                                                 : RowDivision::of(nest, kernel.cpu);
-  const VkPipeline pipeline = four                   ? kernel.four_pipeline
-                              : held != nullptr      ? kernel.held_pipelines[held - kernel.held.data()]
-                              : nest.inner_rank <= 1 ? kernel.line_pipeline
-                                                     : kernel.pipeline;
-  const bool quads = held != nullptr && rows_lie_by_four(nest, kernel.fours);
+  const RowDeal deal = RowDeal::of(nest, kernel);
+  const RowDivision& division = deal.division;
   const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
     const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>({pipeline, {groups_for(threads, division.group), 1, 1}, accesses},
+    return stream.dispatch<Block>({deal.pipeline, {groups_for(threads, division.group), 1, 1}, accesses},
                                   [&](Block& block, uint64_t address) {
                                     rows.fill(block, address);
                                     block.phase = work.phase;
@@ -235,7 +236,7 @@ kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& 
                                     block.joined = static_cast<uint32_t>(division.joined);
                                     block.first_part = static_cast<uint32_t>(work.first_part);
                                     block.first_element = static_cast<uint32_t>(work.first_element);
-                                    block.fours = quads ? 1 : 0;
+                                    block.fours = deal.fours ? 1 : 0;
                                     block.partials = stream.scratch();
                                     more(block);
                                   });

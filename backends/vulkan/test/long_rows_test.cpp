@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup holds in registers, and parts of longer ones, whatever the device is: each size of workgroup, full and in part,
-// elements by four and one by one, beside the same in double. The build sets BACKPLANE_VULKAN_ROWS=gpu.
+// Rows of 1,025 elements and more beside the same in double: held by each size of workgroup, full and in part, elements by four and one
+// by one, and in parts. The build runs it with BACKPLANE_VULKAN_ROWS=gpu, and with cpu.
 #include <cmath>
 #include <limits>
 
@@ -58,12 +58,14 @@ Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   return out;
 }
 
-class HeldRows : public OnDevice {
+class LongRows : public OnDevice {
  protected:
   void SetUp() override {
     OnDevice::SetUp();
     if (IsSkipped()) return;
-    ASSERT_FALSE(instance->devices()[0].rows_as_cpu) << "BACKPLANE_VULKAN_ROWS=gpu is not set";
+    const char* way = std::getenv(kRows);
+    ASSERT_TRUE(way != nullptr) << kRows << " is not set";
+    ASSERT_EQ(instance->devices()[0].rows_as_cpu, std::string_view(way) == "cpu");
     device_.reset(need(Device::open(instance, 0, [](int32_t, const std::string&) {})));
     stream_ = need(device_->create_stream({}));
   }
@@ -177,7 +179,7 @@ struct Peak {
   }
 };
 
-TEST_F(HeldRows, Softmax) {
+TEST_F(LongRows, Softmax) {
   for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 7)};
     for (double& value : x.values) value = rounded(dtype, value * 8);
@@ -206,7 +208,7 @@ TEST_F(HeldRows, Softmax) {
 }
 
 // Of -inf alone, or with inf or NaN, a row is no number; the others are theirs.
-TEST_F(HeldRows, SoftmaxOfWhatIsNoNumber) {
+TEST_F(LongRows, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
     Tensor x{BP_F32, {4, width}, Numbers(static_cast<std::size_t>(4 * width), 1.0)};
@@ -220,7 +222,7 @@ TEST_F(HeldRows, SoftmaxOfWhatIsNoNumber) {
   }
 }
 
-TEST_F(HeldRows, SoftmaxBackward) {
+TEST_F(LongRows, SoftmaxBackward) {
   for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 3)};
     Tensor y{dtype, {kRows, width}, drawn(dtype, kRows * width, 5)};
@@ -254,7 +256,7 @@ struct Statistics {
   }
 };
 
-TEST_F(HeldRows, LayerAndRmsNorm) {
+TEST_F(LongRows, LayerAndRmsNorm) {
   for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 11)};
     for (double& value : x.values) value = rounded(dtype, value + 3);
@@ -283,7 +285,7 @@ TEST_F(HeldRows, LayerAndRmsNorm) {
 }
 
 // With and without weights, smoothing and a gradient; one target is ignored, one is the last class.
-TEST_F(HeldRows, CrossEntropy) {
+TEST_F(LongRows, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
     for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
@@ -322,6 +324,101 @@ TEST_F(HeldRows, CrossEntropy) {
       const auto alone = run(BP_OP_CROSS_ENTROPY, &attributes, {x, target, weight}, {loss});
       EXPECT_EQ(alone[0], got[0]) << what;
     });
+  }
+}
+
+// With statistics of the forward, and without.
+TEST_F(LongRows, NormBackward) {
+  for_widths([&](uint32_t dtype, int64_t width, const std::string& what) {
+    const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 29)};
+    Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 31)};
+    for (double& value : x.values) value = rounded(dtype, value + 0.5);
+    const Tensor gamma{dtype, {width}, drawn(dtype, width, 37)};
+    const Tensor parameter{dtype, {width}, {}}, absent;
+    for (const auto& [rms, own] : {std::pair(false, true), {false, false}, {true, true}, {true, false}}) {
+      bp_norm_bwd_attributes attributes{};
+      attributes.struct_size = sizeof(attributes);
+      attributes.norm = rms ? BP_NORM_RMS : BP_NORM_LAYER;
+      attributes.axes = 2;
+      attributes.epsilon = 1e-3f;
+      Tensor mean{rms ? 0 : dtype, {kRows, 1}, {}}, rstd{dtype, {kRows, 1}, {}};
+      Numbers dx = x.values, dgamma(static_cast<std::size_t>(width)), dbeta = dgamma;
+      for_rows(dx.size(), width, [&](std::size_t first, std::size_t last) {
+        Statistics found(x.values, first, last, !rms, double{attributes.epsilon});
+        if (!own) found.mean = rounded(dtype, found.mean), found.rstd = rounded(dtype, found.rstd);
+        mean.values.push_back(found.mean);
+        rstd.values.push_back(found.rstd);
+        double mean_g = 0, mean_along = 0;
+        const auto terms = [&](std::size_t i) {
+          return std::pair(dy.values[i] * gamma.values[i - first], (x.values[i] - found.mean) * found.rstd);
+        };
+        for (std::size_t i = first; i < last; ++i) {
+          const auto [g, s] = terms(i);
+          mean_g += rms ? 0 : g / static_cast<double>(width);
+          mean_along += g * s / static_cast<double>(width);
+          dgamma[i - first] += dy.values[i] * s;
+          dbeta[i - first] += dy.values[i];
+        }
+        for (std::size_t i = first; i < last; ++i) {
+          const auto [g, s] = terms(i);
+          dx[i] = found.rstd * (g - mean_g - s * mean_along);
+        }
+      });
+      const auto got = run(BP_OP_NORM_BWD, &attributes, {dy, x, gamma, own ? absent : mean, own ? absent : rstd},
+                           {{dtype, x.shape, {}}, parameter, rms ? absent : parameter});
+      const std::string name = (rms ? "rms_norm backward " : "layer_norm backward ") + what + (own ? " alone" : "");
+      expect_near(got[0], dx, dtype, 4, name);
+      expect_near(got[1], dgamma, dtype, 4, name + ", dgamma");
+      if (!rms) expect_near(got[2], dbeta, dtype, 4, name + ", dbeta");
+    }
+  });
+}
+
+// Channels whose rows have two dimensions that cannot be joined: batch and plane.
+TEST_F(LongRows, BatchNormAndItsBackward) {
+  constexpr int64_t kImages = 2, kChannels = 3;
+  for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
+    const Tensor x{BP_F32, {kImages, kChannels, plane}, drawn(BP_F32, kImages * kChannels * plane, 41)};
+    const Tensor dy{BP_F32, x.shape, drawn(BP_F32, kImages * kChannels * plane, 43)};
+    const Tensor each{BP_F32, {kChannels}, Numbers{0.5, 1, 2}}, out{BP_F32, {kChannels}, {}}, absent;
+    Numbers y = x.values, dx = x.values;
+    for (int64_t channel = 0; channel < kChannels; ++channel) {
+      Numbers row, slope;
+      const auto place = [&](int64_t i) {
+        return static_cast<std::size_t>((i / plane * kChannels + channel) * plane + i % plane);
+      };
+      const auto scale = each.values[static_cast<std::size_t>(channel)];
+      for (int64_t i = 0; i < kImages * plane; ++i) {
+        row.push_back(x.values[place(i)]);
+        slope.push_back(dy.values[place(i)] * scale);
+      }
+      const Statistics found(row, 0, row.size(), true, 1e-3);
+      double mean_g = 0, mean_along = 0;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const double s = (row[i] - found.mean) * found.rstd;
+        mean_g += slope[i] / static_cast<double>(row.size());
+        mean_along += slope[i] * s / static_cast<double>(row.size());
+        y[place(static_cast<int64_t>(i))] = s * scale + scale;
+      }
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const double s = (row[i] - found.mean) * found.rstd;
+        dx[place(static_cast<int64_t>(i))] = found.rstd * (slope[i] - mean_g - s * mean_along);
+      }
+    }
+    bp_batch_norm_attributes forward{};
+    forward.struct_size = sizeof(forward);
+    forward.training = 1;
+    forward.epsilon = 1e-3f;
+    forward.momentum = 0.1f;
+    const std::string what = "batch_norm of planes of " + std::to_string(plane);
+    expect_near(run(BP_OP_BATCH_NORM, &forward, {x, each, each, each, each}, {{BP_F32, x.shape, {}}, out, out})[0], y,
+                BP_F32, 4, what);
+    bp_norm_bwd_attributes backward{};
+    backward.struct_size = sizeof(backward);
+    backward.norm = BP_NORM_BATCH;
+    backward.epsilon = 1e-3f;
+    expect_near(run(BP_OP_NORM_BWD, &backward, {dy, x, each, absent, absent}, {{BP_F32, x.shape, {}}})[0], dx, BP_F32,
+                4, what + ", backward");
   }
 }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What norm_bwd.comp and norm_bwd_held.comp share, behind team_sum.
+const uint kRms = 1u;  // BP_NORM_RMS
+const bool kCentred = OP != kRms;
+const bool kOwn = (VARIANT & 1u) != 0u;
+#include "moments.glsl"
+
+struct Statistics {
+  float mean, rstd;
+};
+
+float statistic(uint operand, uint i) {
+  const uint64_t place = at(operand, i);
+  return kOwn ? uintBitsToFloat(load32(place)) : value_of(load_bits(place));
+}
+Statistics statistics_at(uint i) { return Statistics(kCentred ? statistic(4u, i) : 0.0, statistic(5u, i)); }
+
+// Kept for those that read them next.
+Statistics statistics_of(Moments moments) {
+  const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
+  if (live && lane == 0u) {
+    if (kCentred) store32(bases[4], floatBitsToUint(moments.mean));
+    store32(bases[5], floatBitsToUint(rstd));
+  }
+  return Statistics(moments.mean, rstd);
+}
+
+struct Slope {
+  float rstd, mean_g, mean_along;
+};
+
+// Of the sums of g and of g s over the row.
+Slope slope_of(Statistics statistics, vec2 sums) {
+  const float count = params.numbers[2];
+  return Slope(statistics.rstd, kCentred ? divide_f32(sums.x, count) : 0.0, divide_f32(sums.y, count));
+}
