@@ -69,6 +69,7 @@ void add_rope(kit::Kernels& kernels);
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_norm(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_norm_bwd(kit::Kernels& kernels, const PhysicalDevice& device);
+void add_topk(kit::Kernels& kernels, const PhysicalDevice& device);
 void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

@@ -71,6 +71,7 @@ kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
   add_norm(kernels, device);
   add_norm_bwd(kernels, device);
   add_softmax(kernels, device);
+  add_topk(kernels, device);
   auto way = way_of(device);
   if (!way.ok()) return way.status();
   add_matmul(kernels, device, way.value());

@@ -3,6 +3,7 @@
 // Longer rows are cut in parts that are held so: one dispatch for what is known of each part, a second one that reads them again. Its
 // width is WIDTH, its team all of it. Rows, parts and operands are those of rows.glsl; who includes this defines OPERANDS.
 #define HELD_ROWS
+#define WIDTH_OF_GROUP
 #include "rows.glsl"
 #include "dtype.glsl"
 layout(constant_id = 5) const uint QUADS = 4;

@@ -8,7 +8,7 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "numbers.glsl"
-#ifdef HELD_ROWS  // the workgroup's size is a constant of the pipeline
+#ifdef WIDTH_OF_GROUP  // the workgroup's size is a constant of the pipeline
 layout(constant_id = 4) const uint WIDTH = BACKPLANE_GROUP;
 layout(local_size_x_id = 4) in;
 #define GROUP WIDTH

@@ -6,6 +6,7 @@
 #define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */
 #define BACKPLANE_ROW_HELD 8       /* elements of a row that a thread keeps in registers */
 #define BACKPLANE_ROW_TEAM 8       /* threads that a CPU's row by four has: its vectors */
+#define BACKPLANE_TOPK 512         /* elements that are selected of a row at most */
 #define BACKPLANE_ROW_PARTIAL 16   /* bytes that are kept of a part of a row */
 #define BACKPLANE_SUMS_M 8         /* rows and columns of a product that a thread adds up */
 #define BACKPLANE_SUMS_N 4

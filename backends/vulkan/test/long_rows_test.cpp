@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of 1,025 elements and more beside the same in double: held by each size of workgroup, full and in part, elements by four and one
-// by one, and in parts. The build runs it with BACKPLANE_VULKAN_ROWS=gpu, and with cpu.
+// by one, and in parts; and what is selected of them. The build runs it with BACKPLANE_VULKAN_ROWS=gpu, and with cpu.
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "rig.hpp"
 
@@ -40,6 +41,7 @@ void encode(std::byte* at, uint32_t dtype, double value) {
 double decode(const std::byte* at, uint32_t dtype) {
   uint32_t bits = 0;
   std::memcpy(&bits, at, dtype == BP_BF16 ? 2 : 4);
+  if (dtype == BP_I32) return static_cast<double>(static_cast<int32_t>(bits));
   return double{std::bit_cast<float>(dtype == BP_BF16 ? bits << 16 : bits)};
 }
 double rounded(uint32_t dtype, double value) {
@@ -419,6 +421,38 @@ TEST_F(LongRows, BatchNormAndItsBackward) {
     backward.epsilon = 1e-3f;
     expect_near(run(BP_OP_NORM_BWD, &backward, {dy, x, each, absent, absent}, {{BP_F32, x.shape, {}}})[0], dx, BP_F32,
                 4, what + ", backward");
+  }
+}
+
+// Of many equal elements those that come first, as many as are selected at most, and of as many.
+TEST_F(LongRows, TopK) {
+  constexpr int64_t kCount = BACKPLANE_TOPK;
+  for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {
+    for (const double levels : {3.0, 1e9}) {
+      Tensor x{BP_F32, {2, width}, drawn(BP_F32, 2 * width, 47)};
+      for (double& value : x.values) value = rounded(BP_F32, std::round(value * levels));
+      for (const uint32_t smallest : {0u, 1u}) {
+        bp_topk_attributes attributes{};
+        attributes.struct_size = sizeof(attributes);
+        attributes.axis = 1;
+        attributes.smallest = smallest;
+        Numbers values, places;
+        for_rows(x.values.size(), width, [&](std::size_t first, std::size_t) {
+          std::vector<std::size_t> order(static_cast<std::size_t>(width));
+          std::iota(order.begin(), order.end(), first);
+          std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+            return smallest != 0 ? x.values[a] < x.values[b] : x.values[a] > x.values[b];
+          });
+          for (std::size_t i = 0; i < kCount; ++i) {
+            values.push_back(x.values[order[i]]);
+            places.push_back(static_cast<double>(order[i] - first));
+          }
+        });
+        const auto got = run(BP_OP_TOPK, &attributes, {x}, {{BP_F32, {2, kCount}, {}}, {BP_I32, {2, kCount}, {}}});
+        EXPECT_EQ(got[0], values) << width << ", " << levels << ", " << smallest;
+        EXPECT_EQ(got[1], places) << width << ", " << levels << ", " << smallest;
+      }
+    }
   }
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// topk of few elements: selected, not sorted out of all.
+#include <bit>
+
+#include "ops.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+// Times that a lane is gone through, where all digits of keys of 64 bits and of places are looked at, and gathered.
+constexpr int64_t kMostPasses = 13;
+constexpr int64_t kMostExtent = int64_t{kGroup} * 4096;
+static_assert(kMostPasses * kMostExtent / kGroup < 65535, "Mesa's CPU driver ends an invocation there");
+
+class TopK : public Operator {
+ public:
+  TopK(uint32_t dtype, uint32_t width) : shader_(shader_name("topk", dtype)), width_(width) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+    return {{shader_, {0, plan.attributes.as<bp_topk_attributes>().smallest, 0, 0, width_}}};
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
+    const kit::View &values = call.out(0), &x = call.in(0);
+    Nest nest = Nest::of({&values, &call.out(1), &x});
+    if (nest.count() == 0) return {};
+    int64_t along[3];
+    for (uint32_t k = 0; k < 3; ++k) along[k] = nest.operand[k].strides[axis];
+    if (is_immediate(x)) along[2] = 0;
+    nest.drop(axis);
+    nest.merge();
+    const int64_t extent = x.shape[axis], count = values.shape[axis];
+    const int64_t steps = kMostPasses * (extent / width_ + 1) + count * (count / width_ + 1);
+    return launch_elementwise(
+        stream, plan.pipelines[0], nest, call,
+        [&](Params& params) {
+          params.extra[0] = extent;
+          params.extra[1] = count;
+          params.extra[2] = along[2];
+          params.extra[3] = along[0];
+          params.extra[4] = along[1];
+        },
+        1, most_elements(steps, 1));
+  }
+
+ private:
+  const std::string shader_;
+  const uint32_t width_;
+};
+
+kit::Status want_few(const kit::CheckedDesc& checked, kit::Prepared&) {
+  const uint32_t axis = checked.attributes.as<bp_topk_attributes>().axis;
+  const int64_t count = checked.desc.outputs[0].shape[axis], extent = checked.desc.inputs[0].shape[axis];
+  if (count <= BACKPLANE_TOPK && extent <= kMostExtent) return {};
+  return kit::unsupported("topk: this plugin selects up to ", BACKPLANE_TOPK, " of up to ", kMostExtent,
+                          " elements, not ", count, " of ", extent, "; it is decomposed");
+}
+
+}  // namespace
+
+void add_topk(kit::Kernels& kernels, const PhysicalDevice& device) {
+  const VkPhysicalDeviceLimits& limits = device.properties.limits;
+  const uint32_t most = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  const uint32_t width = device.rows_as_cpu ? kGroup : std::min(std::bit_floor(most), 1024u);
+  for_dtypes(kComputed & BP_SET_NUMERIC, [&](uint32_t dtype) {
+    kernels.add(BP_OP_TOPK, dtype,
+                kit::KernelSpec{.prepare = want_few, .state = std::make_shared<const TopK>(dtype, width)});
+  });
+}
+
+}  // namespace backplane::vulkan
