@@ -46,6 +46,8 @@ class LogicalDevice {
 
   // Bytes of a memory heap that buffers take.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
+  // Allocations of memory that there are, of which a device has at most maxMemoryAllocationCount.
+  std::atomic<uint32_t>& allocations() { return allocations_; }
 
   // Queues for a stream, dealt in turn: for kernels with the copies between them, and for copies alone.
   Queue next_queue() { return next(queues_, turn_); }
@@ -91,6 +93,7 @@ class LogicalDevice {
   std::atomic<uint32_t> turn_{0}, copy_turn_{0};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};
+  std::atomic<uint32_t> allocations_{0};
   std::mutex lists_mutex_;
   std::vector<VkSemaphore> semaphores_;
   std::vector<VkQueryPool> queries_;

@@ -41,13 +41,30 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
     return kit::unsupported("buffer_create: the alignment ", alignment, " is above ", kMaxAlignment);
   }
   if (kit::Status status = device_.health(); !status.ok()) return status;
+  // Where the driver's memory begins elsewhere, more is taken and the first byte found inside.
+  auto made = create(desc, alignment > kAlignment ? alignment : 0);
+  if (made.ok() && made.value()->address % alignment != 0 && made.value()->allocated == desc.bytes) {
+    destroy(made.value());
+    made = create(desc, alignment);
+  }
+  if (!made.ok()) return made;
+  Buffer& buffer = *made.value();
+  buffer.offset = -buffer.address & (alignment - 1);
+  buffer.address += buffer.offset;
+  if (kit::Status status = map(buffer); !status.ok()) {
+    destroy(&buffer);
+    return status;
+  }
+  return &buffer;
+}
+
+kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
+  const PhysicalDevice& physical = device_.physical();
   const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
   auto buffer = std::make_unique<Buffer>();
   buffer->bytes = desc.bytes;
   buffer->kind = desc.kind;
   buffer->heap = physical.memory.memoryTypes[type].heapIndex;
-  // Memory of a driver begins at no more than kAlignment for sure: what goes beyond is found inside.
-  const uint64_t room = alignment > kAlignment ? alignment : 0;
   const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
   if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
     return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
@@ -63,7 +80,6 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
                            before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
   } else {
     status = allocate(*buffer, type, nullptr);
-    if (status.ok()) status = place(*buffer, alignment);
   }
   if (!status.ok()) {
     destroy(buffer.release());
@@ -97,8 +113,16 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
   allocation.allocationSize = imported ? buffer.allocated : requirements.size;
   allocation.memoryTypeIndex = type;
-  status =
-      device_.check(api.vkAllocateMemory(device_.handle(), &allocation, nullptr, &buffer.memory), "vkAllocateMemory");
+  const uint32_t most = device_.physical().properties.limits.maxMemoryAllocationCount;
+  if (device_.allocations().fetch_add(1, std::memory_order_relaxed) >= most) {
+    status = kit::out_of_memory("vulkan: ", most, " allocations of memory are in use, and ",
+                                device_.physical().properties.deviceName,
+                                " has no more; free buffers, or trim the allocator, and try again");
+  } else {
+    status =
+        device_.check(api.vkAllocateMemory(device_.handle(), &allocation, nullptr, &buffer.memory), "vkAllocateMemory");
+  }
+  if (buffer.memory == VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
   if (status.ok()) {
     status =
         device_.check(api.vkBindBufferMemory(device_.handle(), buffer.handle, buffer.memory, 0), "vkBindBufferMemory");
@@ -110,19 +134,12 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   return {};
 }
 
-kit::Status Memory::place(Buffer& buffer, uint64_t alignment) const {
-  const uint64_t start = buffer.address;
-  buffer.address = (start + alignment - 1) & ~(alignment - 1);
-  buffer.offset = buffer.address - start;
-  if (buffer.offset + buffer.bytes > buffer.allocated) {
-    return {BP_INTERNAL, kit::text("vulkan: memory at ", start, " is not aligned to ", kAlignment, " bytes")};
-  }
+kit::Status Memory::map(Buffer& buffer) const {
   if (buffer.kind == BP_MEMORY_DEVICE) return {};
   void* mapped = nullptr;
   kit::Status status = device_.check(
       device_.api().vkMapMemory(device_.handle(), buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
-  buffer.mapped = static_cast<std::byte*>(mapped);
-  if (status.ok()) buffer.mapped += buffer.offset;
+  if (status.ok()) buffer.mapped = static_cast<std::byte*>(mapped) + buffer.offset;
   return status;
 }
 
@@ -180,6 +197,7 @@ void Memory::destroy(Buffer* buffer) {
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
+  if (buffer->memory != VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
   if (buffer->heap != kNoHeap) device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
   delete buffer;
 }

@@ -28,7 +28,7 @@ struct Buffer {
 
 class Memory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // what every driver gives memory of its own
+  static constexpr uint64_t kAlignment = 256;  // of every buffer; drivers mostly give it unasked
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
@@ -40,10 +40,11 @@ class Memory {
   void destroy(Buffer* buffer);
 
  private:
+  // A buffer with `room` bytes more than asked, for its first byte to be found in, as yet at their beginning.
+  kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
   // The VkBuffer with its memory and address: new, or over the pages at `imported`.
   kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
-  // Finds the address that has the alignment, and maps.
-  kit::Status place(Buffer& buffer, uint64_t alignment) const;
+  kit::Status map(Buffer& buffer) const;
   kit::Status import_type(const void* pages, uint32_t& type) const;
 
   LogicalDevice& device_;

@@ -31,6 +31,7 @@ class Features : public testing::Test {
     watched::change_features = {};
     watched::change_properties = {};
     watched::change_pipeline = {};
+    watched::change_address = {};
     EXPECT_EQ(watched::forgotten(), "");
   }
   std::shared_ptr<const Instance> instance;
@@ -135,6 +136,39 @@ TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {
   EXPECT_TRUE(rig.enqueue().ok());
   EXPECT_TRUE(rig.wait().ok());
   EXPECT_EQ(rig.data(2)[Rig::kElements - 1], 3.0f);
+}
+
+TEST_F(Features, AllocationsAreCountedAgainstTheDevicesLimit) {
+  constexpr uint32_t kMost = 12;
+  watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
+    out.properties.limits.maxMemoryAllocationCount = kMost;
+  };
+  auto device = LogicalDevice::create(watched::instance().value(), 0);
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  Memory memory(*device.value());
+  const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, 4096, 0};
+  std::vector<Buffer*> buffers;
+  for (uint32_t i = 0; i < kMost; ++i) buffers.push_back(need(memory.create(desc)));
+  const backplane::kit::Status status = memory.create(desc).status();
+  EXPECT_EQ(status.code(), BP_OUT_OF_MEMORY);
+  EXPECT_THAT(status.message(), testing::HasSubstr("12 allocations of memory are in use"));
+  memory.destroy(buffers.back());
+  buffers.back() = need(memory.create(desc));
+  for (Buffer* buffer : buffers) memory.destroy(buffer);
+}
+
+TEST_F(Features, MemoryThatBeginsElsewhereIsAlignedInside) {
+  watched::change_address = [](VkDeviceAddress address) { return address + 64; };
+  auto device = LogicalDevice::create(watched::instance().value(), 0);
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  Memory memory(*device.value());
+  for (const uint64_t alignment : {uint64_t{0}, uint64_t{256}, uint64_t{4096}}) {
+    Buffer* const buffer = need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 1000, alignment}));
+    EXPECT_EQ(buffer->address % std::max(alignment, Memory::kAlignment), 0u);
+    EXPECT_LE(buffer->offset + buffer->bytes, buffer->allocated);
+    EXPECT_NE(buffer->offset, 0u);
+    memory.destroy(buffer);
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace backplane::vulkan::watched {
 std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
 std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
+std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
@@ -147,7 +148,10 @@ struct Watch<Slot> {
         real(arguments...);
         change(arguments...);
       } else {
-        return real(arguments...);
+        const Answer found = real(arguments...);
+        if constexpr (std::is_same_v<Answer, VkDeviceAddress>)
+          if (change_address) return change_address(found);
+        return found;
       }
     }
   }

@@ -34,5 +34,7 @@ extern std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 extern std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
 // Applied to what a pipeline is asked for, before the driver is; empty: nothing is changed.
 extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
+// Applied to the address of a buffer; empty: nothing is changed.
+extern std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 }  // namespace backplane::vulkan::watched
