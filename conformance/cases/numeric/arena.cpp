@@ -100,7 +100,7 @@ void Arena::put(std::vector<std::vector<unsigned char>>& images, size_t index, c
   if (region.none || region.view.empty()) return;
   unsigned char* const at = images[region.image].data() + region.element_0;
   if (region.view.packed()) {
-    std::memcpy(at, dense.bytes.data(), dense.bytes.size());
+    std::copy(dense.bytes.begin(), dense.bytes.end(), at);
     return;
   }
   switch (oracle::bytes_of(region.dtype)) {

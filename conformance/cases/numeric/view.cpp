@@ -129,7 +129,7 @@ View of_operand(Layout layout, const List& shape, size_t operand, size_t inputs,
   View view = dense(shape);
   switch (layout) {
     case Layout::sliced:
-      view.shift = static_cast<int64_t>(1 + (shifts >> (8 * operand)) % 7);
+      view.shift = static_cast<int64_t>(1 + (shifts >> (8 * (operand % 8))) % 7);
       return view;
     case Layout::padded:
       return padded(shape);
