@@ -46,7 +46,7 @@ class Softmax : public Operator {
 
   const RowWays ways_;
   const std::string shader_, held_shader_;
-  const std::vector<HeldRow> held_ = ways_.held(1), held_pairs_ = ways_.held(2);
+  const std::vector<HeldRow> held_ = ways_.held(1, true), held_pairs_ = ways_.held(2, true);
 };
 
 }  // namespace

@@ -75,6 +75,7 @@ namespace {
 
 constexpr int64_t kHeld = BACKPLANE_ROW_HELD;
 constexpr int64_t kEnoughOfGpu = 128;  // groups that keep a large device busy
+constexpr uint32_t kSide = 32;         // rows side by side: 64 bytes of halves, and more, are read at once
 
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -107,7 +108,7 @@ RowWays RowWays::of(const PhysicalDevice& device) {
           .most_width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0])};
 }
 
-std::vector<HeldRow> RowWays::held(uint32_t values) const {
+std::vector<HeldRow> RowWays::held(uint32_t values, bool side) const {
   if (cpu) return {};
   // Of 1,024 threads each has 64 registers where a processor has 65,536: half of them are for what is kept.
   const uint32_t small = std::min(std::bit_floor(most_width), 256u),
@@ -115,6 +116,11 @@ std::vector<HeldRow> RowWays::held(uint32_t values) const {
   std::vector<HeldRow> out{{small, 4}};
   if (large != small) out.push_back({large, 4});
   if (values == 1) out.push_back({large, 8});
+  if (side) {
+    const uint32_t quads = values == 1 ? 8 : 4;
+    out.push_back({small, quads, kSide});
+    if (large != small) out.push_back({large, quads, kSide});
+  }
   return out;
 }
 
@@ -163,14 +169,15 @@ RowDivision RowDivision::by_four(const RowNest& nest, uint32_t team) {
 }
 
 RowDivision RowDivision::held(const RowNest& nest, const HeldRow& by) {
-  constexpr int64_t kStep = 1024;  // parts begin at multiples of it, so that they are aligned as rows are
   RowDivision out;
-  out.width = out.group = by.width;
+  out.width = by.lanes();
+  out.group = by.width;
   const int64_t length = nest.length(), parts = divided(length, by.elements());
-  out.chunk = parts > 1 ? divided(divided(length, parts), kStep) * kStep : length;
+  const int64_t step = std::min<int64_t>(by.elements(), 1024);  // parts begin at multiples, aligned as rows are
+  out.chunk = parts > 1 ? divided(divided(length, parts), step) * step : length;
   out.joined = parts_in_all(nest, out);
-  const int64_t steps = 32 + 16 * int64_t{by.quads} * (1 + nest.inner_rank) + 3 * divided(out.joined, by.width);
-  const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups;
+  const int64_t steps = 32 + 16 * int64_t{by.quads} * (1 + nest.inner_rank) + 3 * divided(out.joined, by.lanes());
+  const int64_t items = std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * by.side;
   out.most_rows = std::clamp<int64_t>(items / out.joined, 1, kMostLength);
   if (out.joined > 1) {
     const auto room = static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL) / out.joined;
@@ -185,24 +192,29 @@ void add_held(std::vector<Kernel>& out, const std::string& shader, std::span<con
     Kernel& kernel = out.emplace_back(shader, constants);
     kernel.constants[4] = each.width;
     kernel.constants[5] = each.quads;
+    kernel.constants[6] = each.side;
   }
 }
 
 const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel) {
-  const int64_t length = nest.length();
-  if (kernel.held.empty() || kernel.passes != RowPasses::kTwice || length <= kGroup * kHeld) return nullptr;
-  if ((kernel.held_lines && nest.inner_rank > 1) || (length <= kAcross && side_by_side(nest))) return nullptr;
-  if (length / kernel.held.back().elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL))
-    return nullptr;
+  const int64_t length = nest.length(), rows = nest.rows();
+  if (kernel.passes != RowPasses::kTwice || (kernel.held_lines && nest.inner_rank > 1)) return nullptr;
+  const bool side = length <= kAcross && side_by_side(nest);
+  if (side ? length <= kHeld || rows < kSide : length <= kGroup * kHeld) return nullptr;
+  const HeldRow* largest = nullptr;
   for (const HeldRow& each : kernel.held) {
+    if (side != (each.side > 1)) continue;
     if (length <= each.elements()) return &each;
+    largest = &each;
   }
+  if (largest == nullptr || length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL))
+    return nullptr;
   // As large as leaves parts enough for a large device.
-  const int64_t share = divided(length, std::max<int64_t>(kEnoughOfGpu / nest.rows(), 1));
+  const int64_t share = divided(length, std::max<int64_t>(kEnoughOfGpu * (side ? kSide : 1) / rows, 1));
   for (const HeldRow& each : kernel.held) {
-    if (share <= each.elements()) return &each;
+    if (side == (each.side > 1) && share <= each.elements()) return &each;
   }
-  return &kernel.held.back();
+  return largest;
 }
 
 RowDeal RowDeal::of(const RowNest& nest, const RowKernel& kernel) {

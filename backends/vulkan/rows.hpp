@@ -123,10 +123,12 @@ struct RowNest {
   }
 };
 
-// A workgroup that holds a row, or a part of one, in registers (shaders/held.glsl): its threads, and the fours of each.
+// A workgroup that holds rows, or parts of them, in registers (shaders/held.glsl): its threads, the fours of each, and how many rows: more
+// than one lie side by side.
 struct HeldRow {
-  uint32_t width, quads;
-  constexpr int64_t elements() const { return int64_t{4} * width * quads; }
+  uint32_t width, quads, side = 1;
+  constexpr uint32_t lanes() const { return width / side; }
+  constexpr int64_t elements() const { return int64_t{4} * lanes() * quads; }
 };
 
 // How a device goes through rows.
@@ -142,7 +144,8 @@ struct RowWays {
     return shader_name(shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
   }
   // The workgroups that kernels are made for, smaller ones first, where a thread keeps `values` of each element; none as suits a CPU.
-  std::vector<HeldRow> held(uint32_t values) const;
+  // `side`: also for rows that lie side by side.
+  std::vector<HeldRow> held(uint32_t values, bool side = false) const;
 };
 
 // How rows are dealt over threads.

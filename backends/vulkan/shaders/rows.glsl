@@ -7,7 +7,9 @@
 // falls away: drivers of CPUs go through both sides of a branch, barriers too. Mirrors rows.hpp. Who includes it defines OPERANDS.
 #include "memory.glsl"
 #include "four.glsl"
-#ifndef HELD_ROWS
+#ifdef HELD_ROWS
+layout(constant_id = 6) const uint SIDE = 1;  // rows of a workgroup: more than one lie side by side
+#else
 layout(constant_id = 4) const uint WIDTH = 0;
 #endif
 
@@ -59,11 +61,21 @@ uint width;
 int64_t steps[OPERANDS];
 
 bool take_round(uint round) {
+#ifdef HELD_ROWS
+  width = WIDTH / SIDE;
+#else
   width = WIDTH != 0u ? WIDTH : params.width;
+#endif
   const uint items = params.rows * params.parts, teams = GROUP / width;
   if (round * teams >= items) return false;
-  const uint thread = thread_index(), item = round * teams + thread / width;
+  const uint thread = thread_index();
+#ifdef HELD_ROWS
+  const uint item = round * SIDE + thread % SIDE;
+  lane = thread / SIDE;
+#else
+  const uint item = round * teams + thread / width;
   lane = thread % width;
+#endif
   [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) steps[k] = params.operands[k].strides[params.outer_rank];
   live = item < items;
   row = live ? item % params.rows : 0u;

@@ -21,7 +21,7 @@ void forward() {
   const bool joins = params.phase == PHASE_JOIN;
   if (joins) {
     key = kLeast;
-    FOR_EACH_PARTIAL(p) key = max(key, int(load32(partial_at(p))));
+    if (live) FOR_EACH_PARTIAL(p) key = max(key, int(load32(partial_at(p))));
   }
   key = group_max(key);
   const float greatest = of_key(key);
@@ -34,11 +34,11 @@ void forward() {
   }
   if (joins) {
     sum = 0.0;
-    FOR_EACH_PARTIAL(p) sum += rescaled(partial_number(p, 1u), int(load32(partial_at(p))), greatest);
+    if (live) FOR_EACH_PARTIAL(p) sum += rescaled(partial_number(p, 1u), int(load32(partial_at(p))), greatest);
   }
   sum = group_sum(sum);
   if (params.phase == PHASE_PARTS) {
-    if (lane == 0u) {
+    if (live && lane == 0u) {
       store32(own_partial(), uint(key));
       put_partial(1u, sum);
     }
@@ -61,11 +61,11 @@ void backward() {
   }
   if (params.phase == PHASE_JOIN) {
     total = 0.0;
-    FOR_EACH_PARTIAL(p) total += partial_number(p, 0u);
+    if (live) FOR_EACH_PARTIAL(p) total += partial_number(p, 0u);
   }
   total = group_sum(total);
   if (params.phase == PHASE_PARTS) {
-    if (lane == 0u) put_partial(0u, total);
+    if (live && lane == 0u) put_partial(0u, total);
     return;
   }
   FOR_EACH_QUAD(q) {

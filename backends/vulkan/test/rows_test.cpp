@@ -47,12 +47,12 @@ TEST(RowsByFour, ArePackedAlignedAndNeitherShortNorLong) {
 }
 
 // Of a device that takes `most` threads a workgroup: which holds rows of `x`, as threads and fours of each; 0 x 0: none.
-std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1) {
+std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1, bool side = false) {
   RowNest nest = RowNest::by_axes(x, 2);
   nest.add(&x);
   nest.add(&x);
   nest.merge();
-  const auto sizes = RowWays{.most_width = most}.held(values);
+  const auto sizes = RowWays{.most_width = most}.held(values, side);
   RowKernel kernel{.passes = RowPasses::kTwice, .held = sizes};
   const HeldRow* found = held_row(nest, kernel);
   return found == nullptr ? std::pair(0u, 0u) : std::pair(found->width, found->quads);
@@ -70,6 +70,12 @@ TEST(HeldRows, GoToTheSmallestWorkgroupThatHoldsThem) {
   EXPECT_EQ(held(packed(512, 16384), 128), Size(128, 8)) << "in parts";
   EXPECT_EQ(held(packed(512, 16385), 1024, 2), Size(1024, 4)) << "in parts, of which a thread keeps two numbers each";
   EXPECT_EQ(held(rows_of(BP_F32, 4096, 2000, 1, 4096, 0x1000)), Size(0, 0)) << "rows lie side by side";
+  const auto side_by_side = [](int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, 1, rows, 0x1000); };
+  EXPECT_EQ(held(side_by_side(4096, 256), 1024, 1, true), Size(256, 8));
+  EXPECT_EQ(held(side_by_side(4096, 257), 1024, 1, true), Size(1024, 8));
+  EXPECT_EQ(held(side_by_side(4096, 3000), 1024, 2, true), Size(1024, 4)) << "in parts";
+  EXPECT_EQ(held(side_by_side(4096, 8), 1024, 1, true), Size(0, 0)) << "a thread holds one";
+  EXPECT_EQ(held(side_by_side(31, 256), 1024, 1, true), Size(0, 0)) << "too few for a workgroup";
   EXPECT_TRUE((RowWays{.cpu = true, .most_width = 1024}.held(1).empty()));
 }
 
