@@ -151,9 +151,11 @@ kit::Status Device::create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info
   const auto& op = *static_cast<const Operator*>(plan.base.state.get());
   std::size_t count = 0;
   for (const Kernel& kernel : op.kernels(plan.base, plan.packed)) {
+    VkPipeline& place = plan.pipelines.at(count++);
+    if (kernel.shader.empty()) continue;
     auto pipeline = shared_->pipelines.get(kernel.shader, kernel.constants);
     if (!pipeline.ok()) return kit::Status(pipeline.status()).with_op(plan.base.op->id);
-    plan.pipelines.at(count++) = pipeline.value();
+    place = pipeline.value();
   }
   *out = new Plan(std::move(plan));
   return {};

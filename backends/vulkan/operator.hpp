@@ -16,7 +16,7 @@ struct Plan {
   std::array<VkPipeline, 8> pipelines{};
 };
 
-// A pipeline by name.
+// A pipeline by name; without one the plan has none in its place.
 struct Kernel {
   std::string shader;
   Constants constants{};

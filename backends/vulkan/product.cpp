@@ -2,6 +2,7 @@
 #include "product.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "product_division.hpp"
 #include "shaders/sizes.h"
@@ -10,8 +11,10 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kWayOfFewRows = 3, kModeSideBySide = 1;                        // shaders/product.comp's MODE
-constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3;  // pipelines of a plan
+constexpr uint32_t kWayOfFewRows = 3, kModeSideBySide = 1;  // shaders/product.comp's MODE
+// Pipelines of a plan. From kAlong on for 1, 2, 4 and 8 rows.
+constexpr uint32_t kProduct = 0, kSumOfParts = 1, kFewRows = 2, kLargeTiles = 3, kAlong = 4;
+constexpr uint32_t kAlongRows[] = {1, 2, 4, BACKPLANE_SUMS_M};
 constexpr uint32_t kSideBySide = 2;                                   // by subgroups, which take few rows as well
 constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;  // of the smallest subgroup
 constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
@@ -27,6 +30,16 @@ Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Acces
           {static_cast<uint32_t>(line), static_cast<uint32_t>(lines), 1},
           accesses,
           static_cast<uint64_t>(std::min(operations, kMostOperations))};
+}
+
+// Whether all of the plan's outputs are one row.
+bool is_single_row(const kit::Plan& plan) {
+  constexpr uint32_t kOne = 1 << 2;  // kit::detail::dim_class
+  const kit::Operand& out = plan.operands[plan.input_count];
+  for (uint32_t d = 0; d + 1 < out.rank; ++d) {
+    if ((out.classes >> 4 * d & 15) != kOne) return false;
+  }
+  return true;
 }
 
 Constants constants_of(uint32_t packed, uint32_t operation, uint32_t out, const MatrixTiling& tiling) {
@@ -64,13 +77,16 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
       kernels.push_back({shader("_subgroup"), {first, last, out, kModeSideBySide}});
     return kernels;
   }
-  if (way_ != Way::kCooperative) {
-    const char* const suffix = way_ == Way::kDot ? "_dot" : "";
-    return {{shader(suffix), {first, last, out, static_cast<uint32_t>(way_)}}, sum_of_parts, few_rows};
+  Kernel product{shader(way_ == Way::kDot ? "_dot" : ""), {first, last, out, static_cast<uint32_t>(way_)}}, large{};
+  if (way_ == Way::kCooperative) product = {shader("_cooperative"), constants_of(first, last, out, *matrices_)};
+  if (large_matrices_) large = {shader("_cooperative"), constants_of(first, last, out, *large_matrices_)};
+  const bool single = columns_.window == 0 && is_single_row(plan);
+  if (single) product = large = {};
+  std::vector<Kernel> kernels{product, sum_of_parts, few_rows, large};
+  for (const uint32_t rows : kAlongRows) {
+    if (goes_along())
+      kernels.push_back((rows == 1) == single ? Kernel{shader("_along"), {first, last, out, 0, rows}} : Kernel{});
   }
-  std::vector<Kernel> kernels{
-      {shader("_cooperative"), constants_of(first, last, out, *matrices_)}, sum_of_parts, few_rows};
-  if (large_matrices_) kernels.push_back({shader("_cooperative"), constants_of(first, last, out, *large_matrices_)});
   return kernels;
 }
 
@@ -89,7 +105,7 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
     if (address != nullptr && call.in(i).dtype != 0) *address = reinterpret_cast<uint64_t>(call.in(i).data);
   }
 
-  const int64_t wanted = enough_groups() / groups_of(params);
+  const int64_t wanted = enough_groups() / groups_of(plan, params);
   const int64_t parts =
       divide_depth(params, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(kRoomForSums / params.sums(), 1)));
   const Extent extent = extent_in_time(params, parts, most_operations());
@@ -101,6 +117,12 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
     }
   }
   return status;
+}
+
+// On a CPU neighbours gain nothing by lying side by side.
+bool Product::goes_along() const { return columns_.window == 0 && way_ != Way::kSubgroup && way_ != Way::kDirect; }
+bool Product::runs_along(const ProductParams& params) const {
+  return params.b_byte != 0 || params.columns == 1 || std::abs(params.b_depth) < std::abs(params.b_column);
 }
 
 bool Product::lies_side_by_side(const ProductParams& params) const {
@@ -115,9 +137,15 @@ bool Product::lies_side_by_side(const ProductParams& params) const {
 int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
 double Product::most_operations() const { return is_cpu_ ? kMostOperationsOfCpu : kMostOperations; }
 
-Product::Tiling Product::tiling_of(const ProductParams& params) const {
+Product::Tiling Product::tiling_of(const Plan& plan, const ProductParams& params) const {
   if (way_ == Way::kSubgroup)
     return {lies_side_by_side(params) ? kSideBySide : kProduct, BACKPLANE_SUMS_M, kLaneColumns};
+  if (params.rows <= BACKPLANE_SUMS_M && goes_along() && runs_along(params)) {
+    // The rows' number, made a power of two. One row goes as two, but where the plan has nothing else.
+    const bool single = plan.pipelines[kAlong] != VK_NULL_HANDLE;
+    const uint32_t index = single ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
+    return {kAlong + index, kAlongRows[index], BACKPLANE_ALONG_TILE_N};
+  }
   if (params.rows <= BACKPLANE_SUMS_M) return {kFewRows, BACKPLANE_SUMS_M, BACKPLANE_FEW_TILE_N};
   if (way_ != Way::kCooperative) return {kProduct, BACKPLANE_TILE_M, BACKPLANE_TILE_N};
   constexpr int64_t kLarge = BACKPLANE_MATRIX_LARGE_TILE;
@@ -127,15 +155,15 @@ Product::Tiling Product::tiling_of(const ProductParams& params) const {
   return {kProduct, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE};
 }
 
-int64_t Product::groups_of(const ProductParams& params) const {
-  const Tiling tiling = tiling_of(params);
+int64_t Product::groups_of(const Plan& plan, const ProductParams& params) const {
+  const Tiling tiling = tiling_of(plan, params);
   const int64_t tiles = ceil_div(params.rows, tiling.rows) * ceil_div(params.columns, tiling.columns);
   return ceil_div(tiles * params.matrices, way_ == Way::kSubgroup ? kSubgroupsOfGroup : 1);
 }
 
 kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
                                   int64_t parts) const {
-  VkPipeline const pipeline = plan.pipelines[tiling_of(params).pipeline];
+  VkPipeline const pipeline = plan.pipelines[tiling_of(plan, params).pipeline];
   const int64_t sums = params.sums();
   const double operations = operations_of_sum(params) * static_cast<double>(sums) / static_cast<double>(parts);
   const auto in_time =
@@ -152,7 +180,7 @@ kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::C
   };
   if (parts == 1) {
     params.parts = 1;
-    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(params), accesses_of(call), operations), fill);
+    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(plan, params), accesses_of(call), operations), fill);
   }
   params.partial = stream.scratch();
   const Access scratch{params.partial, params.partial + static_cast<uint64_t>(sums * slots) * sizeof(float), true};
@@ -165,7 +193,7 @@ kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::C
     params.parts = static_cast<uint32_t>(std::min(slots, parts - first));
     params.flags = flags | ProductParams::kPartial | (first == 0 ? 0 : ProductParams::kContinue);
     status = stream.dispatch<ProductParams>(
-        grid(pipeline, groups_of(params) * params.parts, reads_to_scratch, operations * params.parts), fill);
+        grid(pipeline, groups_of(plan, params) * params.parts, reads_to_scratch, operations * params.parts), fill);
   }
   if (!status.ok()) return status;
   params.parts = static_cast<uint32_t>(slots), params.flags = flags;

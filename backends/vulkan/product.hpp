@@ -46,11 +46,13 @@ class Product : public Operator {
     int64_t rows, columns;
   };
   std::string shader(const char* way) const;
+  bool goes_along() const;                             // few rows whose columns run along k, by a kernel of their own
+  bool runs_along(const ProductParams& params) const;  // b
   bool lies_side_by_side(const ProductParams& params) const;  // b, in fours of columns that can be read at once
   int64_t enough_groups() const;                              // to busy the device
   double most_operations() const;                             // of a dispatch
-  Tiling tiling_of(const ProductParams& params) const;
-  int64_t groups_of(const ProductParams& params) const;  // workgroups, of one part
+  Tiling tiling_of(const Plan& plan, const ProductParams& params) const;
+  int64_t groups_of(const Plan& plan, const ProductParams& params) const;  // workgroups, of one part
 
   bool is_byte() const { return dtype_ == BP_I8 || dtype_ == BP_U8; }
 

@@ -13,6 +13,7 @@
 #define BACKPLANE_TILE_M 64 /* the same of a workgroup */
 #define BACKPLANE_TILE_N 64
 #define BACKPLANE_FEW_TILE_N 512        /* columns, where there are at most BACKPLANE_SUMS_M rows */
+#define BACKPLANE_ALONG_TILE_N 16       /* the same where they run along k */
 #define BACKPLANE_LANES 8               /* of a subgroup, at least */
 #define BACKPLANE_LANE_GROUP 64         /* threads of a workgroup that works by subgroups: the most lanes of one */
 #define BACKPLANE_LANES_ASKED 32        /* of a subgroup, where a device has more and takes wishes */
