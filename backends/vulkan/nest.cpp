@@ -46,6 +46,28 @@ bool Nest::by_four(uint32_t k) const {
   return from.strides[rank - 1] == bytes && (from.address | static_cast<uint64_t>(row)) % alignment == 0;
 }
 
+bool Nest::turn(int64_t extent) {
+  const auto line_of = [&](uint32_t k) {
+    const int64_t bytes = element_bytes(*operand[k].view);
+    uint32_t axis = 0;
+    while (axis < rank && (operand[k].strides[axis] != bytes || shape[axis] < extent)) ++axis;
+    return axis;
+  };
+  if (operands != 2 || is_immediate(*operand[1].view)) return false;
+  const uint32_t lines[2] = {line_of(1), line_of(0)};
+  if (lines[0] == lines[1] || std::max(lines[0], lines[1]) == rank) return false;
+  const auto to_end = [&](int64_t* of) {
+    const int64_t last[2] = {of[lines[0]], of[lines[1]]};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < rank; ++i)
+      if (i != lines[0] && i != lines[1]) of[kept++] = of[i];
+    std::copy_n(last, 2, of + kept);
+  };
+  to_end(shape);
+  for (uint32_t k = 0; k < operands; ++k) to_end(operand[k].strides);
+  return true;
+}
+
 void Nest::merge() {
   for (uint32_t i = rank; i-- > 0;) {
     if (shape[i] == 1) drop(i);

@@ -40,6 +40,9 @@ struct Nest {
   void drop(uint32_t axis);
   // Whether four elements of operand `k` lie at once wherever a row of them begins, of one or two dimensions; an immediate does.
   bool by_four(uint32_t k) const;
+  // Whether the lines of operand 0 lie along one dimension and those of operand 1 along another, both of at least `extent`: these
+  // are then the last and the last but one, and the order of elements is another.
+  bool turn(int64_t extent);
   // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
   void merge();
   static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride

@@ -25,7 +25,9 @@ void for_dtypes(uint32_t set, const Body& body) {
 inline std::string shader_name(const char* family, uint32_t dtype) {
   return kit::text(family, "_", kit::dtype_name(dtype));
 }
-inline std::string move_name(uint32_t dtype) { return kit::text("move_", kit::dtype_bytes(dtype)); }
+inline std::string move_name(uint32_t dtype, const char* family = "move") {
+  return kit::text(family, "_", kit::dtype_bytes(dtype));
+}
 
 // Enqueues a thread for each element of `nest`, or a workgroup for `per_group` of them, at most `most` at once; `more` writes what
 // else the kernel is told.

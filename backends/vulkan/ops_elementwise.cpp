@@ -73,6 +73,34 @@ class Elementwise : public Operator {
   const uint32_t part_;  // elements of a workgroup that takes four at once
 };
 
+// Copies between layouts whose lines lie along different dimensions go by tiles, except on CPUs: there barriers cost more than reads
+// that lie apart.
+class Copy : public Elementwise {
+ public:
+  Copy(uint32_t dtype, const PhysicalDevice& device)
+      : Elementwise(move_name(dtype), 0, part_by_four(device)),
+        transpose_(device.rows_as_cpu ? "" : move_name(dtype, "transpose")) {}
+
+  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
+    std::vector<Kernel> out = Elementwise::kernels(plan, packed);
+    if (!packed && !transpose_.empty()) out.push_back({transpose_, {}});
+    return out;
+  }
+
+  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+    Nest nest = nest_of_call(call);
+    nest.merge();
+    if (plan.packed || transpose_.empty() || !nest.turn(BACKPLANE_TRANSPOSED_TILE / 2))
+      return Elementwise::enqueue(stream, plan, call);
+    constexpr uint32_t kTile = BACKPLANE_TRANSPOSED_TILE * BACKPLANE_TRANSPOSED_TILE;
+    return launch_elementwise(stream, plan.pipelines[kTransposed], nest, call, kNothingMore, kTile);
+  }
+
+ private:
+  static constexpr std::size_t kTransposed = 2;  // behind those for any strides and for rows
+  const std::string transpose_;                  // empty: no copy goes so
+};
+
 class Iota : public Operator {
  public:
   explicit Iota(std::string shader) : shader_(std::move(shader)) {}
@@ -137,7 +165,7 @@ void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device) {
   });
   for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
     const std::string move = move_name(dtype);
-    kernels.add(BP_OP_COPY, dtype, spec_of<Elementwise>(move, 0u, part));
+    kernels.add(BP_OP_COPY, dtype, spec_of<Copy>(dtype, device));
     kernels.add(BP_OP_FILL, dtype, spec_of<Elementwise>(move, 1u, part));
     kernels.add(BP_OP_SELECT, dtype, spec_of<Elementwise>(move, 2u, part));
     for_dtypes(BP_SET_ALL, [&](uint32_t to) {

@@ -2,6 +2,7 @@
 /* Sizes that the host's C++ and the kernels' GLSL must agree on. */
 #define BACKPLANE_GROUP 128        /* threads of a workgroup: the least that Vulkan guarantees */
 #define BACKPLANE_PARAMS_BYTES 672 /* of the parameters that most kernels have (params.glsl) */
+#define BACKPLANE_TRANSPOSED_TILE 32 /* rows and columns of a tile that is copied the other way round */
 #define BACKPLANE_ROPE_TABLE 128   /* frequencies of a dispatch of rope */
 #define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */
 #define BACKPLANE_ROW_HELD 8       /* elements of a row that a thread keeps in registers */

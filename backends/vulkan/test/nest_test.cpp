@@ -38,6 +38,21 @@ TEST(Nest, ADimensionStaysWhereOneOperandSteps) {
   EXPECT_EQ(nest.operand[1].strides[0], 0);
 }
 
+TEST(Nest, LinesOfBothSidesComeLastWhereTheyDiffer) {
+  const View out = view_of({5, 20, 30, 7}, {20 * 30 * 7, 30 * 7, 7, 1}),
+             in = view_of({5, 20, 30, 7}, {1, 5, 100, 3000});
+  Nest nest = Nest::of({&out, &in});
+  EXPECT_FALSE(nest.turn(8)) << "lines of 7 and 5 are too short";
+  ASSERT_TRUE(nest.turn(5));
+  EXPECT_THAT(std::vector<int64_t>(nest.shape, nest.shape + 4), testing::ElementsAre(20, 30, 5, 7));
+  EXPECT_THAT(std::vector<int64_t>(nest.operand[0].strides, nest.operand[0].strides + 4),
+              testing::ElementsAre(840, 28, 16800, 4));
+  EXPECT_THAT(std::vector<int64_t>(nest.operand[1].strides, nest.operand[1].strides + 4),
+              testing::ElementsAre(20, 400, 4, 12000));
+  Nest same = Nest::of({&out, &out});
+  EXPECT_FALSE(same.turn(1));
+}
+
 TEST(Nest, PartsCoverEveryElementInOrder) {
   constexpr int64_t kRows = 5, kColumns = int64_t{1} << 29;
   const View out = view_of({kRows, kColumns}, {kColumns, 1});

@@ -58,9 +58,10 @@ for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     tap.check(f"{way}: cases pass", passed >= (60 if way == "dot" else 300), f"{passed} passed")
 tap.check("all ways give one deep product", len(set(products.values())) == 1 and "[[" in products["direct"], json.dumps(products, indent=1))
 tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
-# Rows as on a GPU: workgroups hold those of 1,025 elements and more; joined by shuffles, or in shared memory.
+# Rows as on a GPU: workgroups hold those of 1,025 elements and more, and copy by tiles; joined by shuffles, or in shared memory.
 rows = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
-        "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64"]
+        "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
+        "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]
 for way, subgroups in (("gpu", "on"), ("gpu", "off")):
     certificate, said = certified.certify(command, library, "--profile", "train", *certified.filters(rows),
                                           environment={"BACKPLANE_VULKAN_ROWS": way, "BACKPLANE_VULKAN_SUBGROUPS": subgroups})

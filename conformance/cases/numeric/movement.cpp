@@ -111,6 +111,9 @@ void add_copy(Catalogue& catalogue) {
         if (layout != Layout::rotated || shape.rank > 2) design.one(shape, layout, Values::bits);
       }
     }
+    // Long lines of both sides along different dimensions, and others between: more than one tile each way, of many matrices.
+    for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
+      design.one(shape, Layout::mixed, Values::bits);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {
       apart.push_back({.op = BP_OP_COPY, .dtype = dtype, .shape = {9, 7}, .layout = layout, .make = make_copy});
