@@ -55,8 +55,9 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES SUM(1)
 #endif
-shared TILED a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 1 : 1];
-shared TILED b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 1 : 1];
+// Two more to a line: of DEPTH lines, and of what lies beside in the next column, no two are in one of 32 banks.
+shared TILED a_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? ROWS + 2 : 1];
+shared TILED b_tile[WAY == 1 ? DEPTH : 1][WAY == 1 ? COLUMNS + 2 : 1];
 
 SUM sums[TM][TN];
 #ifdef INTEGER_ROWS
@@ -179,7 +180,7 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out SUM b[TN])
 #endif
 
 void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
-  const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N * TN;
+  const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
   // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
   const bool a_by_depth = abs(product.a_depth) <= abs(product.a_row);
 #ifdef FLOAT_ROWS
@@ -188,28 +189,36 @@ void through_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_
   const bool same_column = WINDOW != 0;
 #endif
   const bool b_by_depth = !same_column && abs(product.b_depth) <= abs(product.b_column);
+  // A thread's elements are evenly apart, in lines or in k: places are multiplied here, and added to from then on.
+  const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
+  const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
+  const uint64_t a_step = uint64_t(a_by_depth ? product.a_row * (GROUP / DEPTH) : product.a_depth * (WORD * GROUP / ROWS));
+  const uint64_t b_step = uint64_t(b_by_depth ? product.b_column * (GROUP / DEPTH) : product.b_depth * (WORD * GROUP / COLUMNS));
+  const uint64_t a_next = uint64_t(product.a_depth * (DEPTH * WORD)), b_next = uint64_t(product.b_depth * (DEPTH * WORD));
+  uint64_t a_at = a + uint64_t(product.a_row * int64_t(m0 + a_line) + product.a_depth * int64_t(k_begin + int(a_k * WORD)));
+  uint64_t b_at = same_column ? own.at : b + uint64_t(product.b_column * int64_t(n0 + b_line + product.first_column));
+  b_at += uint64_t(product.b_depth * int64_t(k_begin + int(b_k * WORD)));
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
     const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond, 0 * inf would make NaN of nothing
-    [[unroll]] for (uint i = lane; i < ROWS * DEPTH; i += GROUP) {
-      const uint r = a_by_depth ? i / DEPTH : i % ROWS, k = a_by_depth ? i % DEPTH : i / ROWS;
-      const uint m = min(m0 + r, product.rows - 1u);
-      const int k_at = k0 + int(k * WORD);
-      if (int(k) < depth)
-        a_tile[k][r] = a_word(a + uint64_t(product.a_row * int64_t(m) + product.a_depth * int64_t(k_at)), k_end - k_at);
+    [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
+      const uint r = a_line + (a_by_depth ? u * (GROUP / DEPTH) : 0u), k = a_k + (a_by_depth ? 0u : u * (GROUP / ROWS));
+      if (int(k) < depth && m0 + r < product.rows)
+        a_tile[k][r] = a_word(a_at + a_step * uint64_t(u), k_end - k0 - int(k * WORD));
     }
-    [[unroll]] for (uint i = lane; i < COLUMNS * DEPTH; i += GROUP) {
-      const uint c = b_by_depth ? i / DEPTH : i % COLUMNS, k = b_by_depth ? i % DEPTH : i / COLUMNS;
+    [[unroll]] for (uint u = 0; u < COLUMNS * DEPTH / GROUP; ++u) {
+      const uint c = b_line + (b_by_depth ? u * (GROUP / DEPTH) : 0u), k = b_k + (b_by_depth ? 0u : u * (GROUP / COLUMNS));
+      const int k_at = k0 + int(k * WORD);
       Column at = own;
-      if (!same_column) at.at = b + uint64_t(product.b_column * int64_t(min(n0 + c, product.columns - 1u) + product.first_column));
-      const int k_at = k0 + int(k * WORD);
-      at.at += uint64_t(product.b_depth * int64_t(k_at));
-      if (int(k) < depth) b_tile[k][c] = b_word(at, b, k_at, k_end - k_at);
+      at.at = b_at + b_step * uint64_t(u);
+      if (int(k) < depth && (same_column || n0 + c < product.columns)) b_tile[k][c] = b_word(at, b, k_at, k_end - k_at);
     }
+    a_at += a_next;
+    b_at += b_next;
     barrier();
     for (int k = 0; k < depth; ++k) {
       TILED left[TM], right[TN];
       [[unroll]] for (uint i = 0; i < TM; ++i) left[i] = a_tile[k][row + i];
-      [[unroll]] for (uint j = 0; j < TN; ++j) right[j] = b_tile[k][column + j];
+      [[unroll]] for (uint j = 0; j < TN; ++j) right[j] = b_tile[k][column + j * THREADS_N];
       multiply(left, right);
     }
     barrier();
@@ -227,9 +236,10 @@ void main() {
   const uint own_row = 0, own_column = gl_SubgroupInvocationID * (SIDE_BY_SIDE ? TN : 1u);
   const int own_depth = int(gl_SubgroupInvocationID % CHUNK);
 #else
-  const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = 1;
+  // Through shared memory a thread's columns are THREADS_N apart, so that neighbours read other banks and write side by side.
+  const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = WAY == 1 ? THREADS_N : 1u;
   const uint first = group, stride = groups;
-  const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM, own_column = gl_LocalInvocationIndex % THREADS_N * TN;
+  const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM, own_column = gl_LocalInvocationIndex % THREADS_N * (WAY == 1 ? 1u : TN);
   const int own_depth = 0;
 #endif
   const uint tiles_n = (product.columns + tile_columns - 1u) / tile_columns;
