@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that the host's C++ and the kernels' GLSL must agree on. */
-#define BACKPLANE_GROUP 128        /* threads of a workgroup: the least that Vulkan guarantees */
-#define BACKPLANE_PARAMS_BYTES 672 /* of the parameters that most kernels have (params.glsl) */
+#define BACKPLANE_GROUP 128          /* threads of a workgroup: the least that Vulkan guarantees */
+#define BACKPLANE_PARAMS_BYTES 672   /* of the parameters that most kernels have (params.glsl) */
 #define BACKPLANE_TRANSPOSED_TILE 32 /* rows and columns of a tile that is copied the other way round */
-#define BACKPLANE_ROPE_TABLE 128   /* frequencies of a dispatch of rope */
-#define BACKPLANE_ROW_RANK 9       /* dimensions of rows and within them, together (rows.glsl) */
-#define BACKPLANE_ROW_HELD 8       /* elements of a row that a thread keeps in registers */
-#define BACKPLANE_ROW_TEAM 8       /* threads that a CPU's row by four has: its vectors */
-#define BACKPLANE_TOPK 512         /* elements that are selected of a row at most */
-#define BACKPLANE_ROW_PARTIAL 16   /* bytes that are kept of a part of a row */
-#define BACKPLANE_SUMS_M 8         /* rows and columns of a product that a thread adds up */
+#define BACKPLANE_ROPE_TABLE 128     /* frequencies of a dispatch of rope */
+#define BACKPLANE_ROW_RANK 9         /* dimensions of rows and within them, together (rows.glsl) */
+#define BACKPLANE_ROW_HELD 8         /* elements of a row that a thread keeps in registers */
+#define BACKPLANE_ROW_TEAM 8         /* threads that a CPU's row by four has: its vectors */
+#define BACKPLANE_TOPK 512           /* elements that are selected of a row at most */
+#define BACKPLANE_ROW_PARTIAL 16     /* bytes that are kept of a part of a row */
+#define BACKPLANE_SUMS_M 8           /* rows and columns of a product that a thread adds up */
 #define BACKPLANE_SUMS_N 4
 #define BACKPLANE_TILE_M 64 /* the same of a workgroup */
 #define BACKPLANE_TILE_N 64
