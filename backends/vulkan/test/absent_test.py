@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
     told("a driver without devices", {**drivers(fails), "FAILING_DRIVER": "none"}, "UNAVAILABLE", "evices")  # the loader's error, or ours
     told("no validation layer", {"BACKPLANE_VULKAN_VALIDATION": "1", "VK_LAYER_PATH": folder}, "VK_LAYER_KHRONOS_validation",
          "not installed")
-    for variable in ("BACKPLANE_VULKAN_VALIDATION", "BACKPLANE_VULKAN_SUBGROUPS"):
+    for variable in ("BACKPLANE_VULKAN_VALIDATION", "BACKPLANE_VULKAN_SUBGROUPS", "BACKPLANE_VULKAN_ROWS"):
         told(f"{variable} that means nothing", {variable: "perhaps"}, f"{variable} is perhaps", "it may be", "unset")
     installed = glob.glob("/usr/share/vulkan/icd.d/*.json") if "vulkan:0" in certified.listing(command, folders) else []
     for how in ("instance", "none"):
