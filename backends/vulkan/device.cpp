@@ -154,8 +154,14 @@ kit::Status Device::create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info
     VkPipeline& place = plan.pipelines.at(count++);
     if (kernel.shader.empty()) continue;
     auto pipeline = shared_->pipelines.get(kernel.shader, kernel.constants);
-    if (!pipeline.ok()) return kit::Status(pipeline.status()).with_op(plan.base.op->id);
-    place = pipeline.value();
+    if (pipeline.ok()) {
+      place = pipeline.value();
+    } else if (!kernel.optional || logical_.lost()) {
+      return kit::Status(pipeline.status()).with_op(plan.base.op->id);
+    } else {
+      log_(BP_LOG_WARNING, kit::text("vulkan: ", kernel.shader, " was not compiled, and slower kernels do its work: ",
+                                     pipeline.status().message()));
+    }
   }
   *out = new Plan(std::move(plan));
   return {};

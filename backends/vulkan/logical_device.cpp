@@ -58,7 +58,7 @@ kit::Status LogicalDevice::start() {
   auto subgroups = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, v12.pNext);
   subgroups.computeFullSubgroups = physical().full_subgroups ? VK_TRUE : VK_FALSE;
-  subgroups.subgroupSizeControl = physical().asked_lanes != 0 ? VK_TRUE : VK_FALSE;
+  subgroups.subgroupSizeControl = physical().varying_subgroups ? VK_TRUE : VK_FALSE;
   const bool controls_subgroups = (subgroups.computeFullSubgroups | subgroups.subgroupSizeControl) != VK_FALSE;
   if (controls_subgroups) v12.pNext = &subgroups;
   auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(

@@ -20,6 +20,7 @@ struct Plan {
 struct Kernel {
   std::string shader;
   Constants constants{};
+  bool optional = false;  // where the driver does not compile it the plan has none, and does without
 };
 
 class Operator {

@@ -33,11 +33,10 @@ static_assert(sizeof(Block) == 344);
 
 constexpr int64_t kRows = BACKPLANE_ATTENTION_ROWS;
 constexpr int64_t kLanes = BACKPLANE_LANES, kLaneGroup = BACKPLANE_LANE_GROUP;
-constexpr int64_t kBlock = kLanes * BACKPLANE_ATTENTION_KEYS;  // keys of the smallest subgroup's
 constexpr int64_t kMostDepth = 65536;  // elements of a query: one block of keys is then below what a loop may have
 constexpr int64_t kMostWidth = 1024;   // columns of values in one dispatch
 constexpr int64_t kLeastKeys = 256;    // of a part that is made to busy more of the device
-constexpr int64_t kEnough = 1024, kEnoughOfCpu = 16;  // subgroups
+constexpr int64_t kEnough = 4096, kEnoughOfCpu = 16;  // subgroups
 constexpr int64_t kMost = int64_t{1} << 31;           // kernels count in 32 bits
 constexpr auto kRoom = static_cast<int64_t>(Stream::kScratchBytes);
 
@@ -49,15 +48,21 @@ struct Division {
   int64_t parts = 1, chunk = 0;                 // of the keys
   int64_t each = 1;                             // items of a subgroup in one dispatch
   int64_t room = 1;                             // bytes of an item's part
+  bool one_block = false;                       // of keys, whose values are not kept in between
 
   // Bytes that are taken at once: of an item, or, where keys are whole, of the subgroups of a workgroup.
-  int64_t room_taken() const { return room * (parts == 1 ? kLaneGroup / kLanes : parts); }
+  int64_t room_taken(int64_t lanes) const {
+    if (parts == 1) return one_block ? 0 : room * (kLaneGroup / lanes);
+    return room * parts;
+  }
 };
 
 int64_t tile_rows(Shape q, Shape k) { return q[2] == 1 && q[1] == k[1] ? 1 : kRows; }
 
-Division divide(Shape q, Shape k, Shape v, bool cpu) {
+// For subgroups of so many lanes. More of them make no more parts, and take no more room.
+Division divide(Shape q, Shape k, Shape v, bool cpu, int64_t lanes) {
   Division out;
+  const int64_t block = lanes * BACKPLANE_ATTENTION_KEYS;  // keys that a subgroup goes through at once
   out.tile_rows = tile_rows(q, k);
   const int64_t rows = k[1] == 0 ? 0 : q[1] / k[1] * q[2];
   out.tiles = ceil_div(rows, out.tile_rows);
@@ -65,14 +70,15 @@ Division divide(Shape q, Shape k, Shape v, bool cpu) {
   const int64_t keys = k[2], width = ceil_div(std::min(v[3], kMostWidth), 4) * 4;
   out.room = out.tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
   // Iterations of a block of keys: elements of a query by eights, columns by fours of the lanes, shuffles.
-  const int64_t steps = 64 + q[3] / kLanes + 20 * ceil_div(width, 4 * kLanes);
+  const int64_t steps = 64 + q[3] / kLanes + 20 * ceil_div(width, 4 * lanes);
   const int64_t most_blocks = std::max<int64_t>(2 * kMostSteps / steps, 1);
   const int64_t wanted = (cpu ? kEnoughOfCpu : kEnough) / std::max<int64_t>(out.items, 1);
-  const int64_t parts =
-      std::max(std::min({wanted, keys / kLeastKeys, kRoom / out.room}), ceil_div(keys, most_blocks * kBlock));
-  out.chunk = std::max<int64_t>(ceil_div(ceil_div(keys, std::max<int64_t>(parts, 1)), kBlock) * kBlock, kBlock);
+  const int64_t parts = std::max(std::min({wanted, keys / std::max(kLeastKeys, block), kRoom / out.room}),
+                                 ceil_div(keys, most_blocks * block));
+  out.chunk = std::max<int64_t>(ceil_div(ceil_div(keys, std::max<int64_t>(parts, 1)), block) * block, block);
   out.parts = std::max<int64_t>(ceil_div(keys, out.chunk), 1);
-  out.each = std::max<int64_t>(most_blocks / ceil_div(out.chunk, kBlock), 1);
+  out.each = std::max<int64_t>(most_blocks / ceil_div(out.chunk, block), 1);
+  out.one_block = out.chunk == block;
   return out;
 }
 
@@ -86,8 +92,8 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
               rows < double{kMost} && tiles * static_cast<double>(k[1]) * static_cast<double>(k[0]) < double{kMost} &&
               q[3] <= kMostDepth;
   if (fits) {
-    const Division division = divide(q, k, v, false);
-    fits = division.room_taken() <= kRoom && division.parts <= kMostSteps;
+    const Division division = divide(q, k, v, false, kLanes);
+    fits = division.room_taken(kLanes) <= kRoom && division.parts <= kMostSteps;
   }
   if (fits) return {};
   const auto text = [](Shape shape) { return kit::text("[", backplane::rules::list_text(shape), "]"); };
@@ -131,7 +137,7 @@ class Attention : public Operator {
     const Shape q = shape_of(call.in(0)), k = shape_of(call.in(1)), v = shape_of(call.in(2));
     if (q[0] == 0 || q[1] == 0 || q[2] == 0) return {};
     kit::Status status = check_shapes(q, k, v);
-    const Division division = status.ok() ? divide(q, k, v, cpu_) : Division{};
+    const Division division = status.ok() ? divide(q, k, v, cpu_, lanes_) : Division{};
     // Columns of the values are independent.
     for (int64_t column = 0; status.ok() && (column == 0 || column < v[3]); column += kMostWidth)
       status = enqueue_columns(stream, plan, call, division, column);
@@ -144,10 +150,10 @@ class Attention : public Operator {
                               int64_t first_column) const {
     const int64_t columns = std::min(call.in(2).shape[3] - first_column, kMostWidth);
     const bool single = division.tile_rows == 1;
-    const int64_t room = division.room_taken();
+    const int64_t room = std::max<int64_t>(division.room_taken(lanes_), 1);
     VkPipeline const pipeline = plan.pipelines[(single ? 3 : 1) + (by_four(call) ? 1 : 0)];
     Accesses accesses = accesses_of(call);
-    accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+    if (!division.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // Items of a dispatch: where there are parts, all of them have room; else each subgroup has.
     const int64_t per_group = kLaneGroup / lanes_;
     const int64_t most_groups = std::min<int64_t>(kMostGroups, division.parts == 1 ? kRoom / room : kMostGroups);
@@ -172,7 +178,7 @@ class Attention : public Operator {
       status = stream.dispatch<Block>({pipeline,
                                        {static_cast<uint32_t>(groups), 1, 1},
                                        accesses,
-                                       static_cast<uint64_t>(std::min(operations, double{Stream::kMostOperations}))},
+                                       static_cast<uint64_t>(std::min(operations, 0x1p62))},
                                       fill);
       if (!status.ok() || division.parts == 1) continue;
       const int64_t elements = items * division.tile_rows * std::max<int64_t>(columns, 1);

@@ -71,23 +71,29 @@ bool deals_rows_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
-// Whether compute shaders may be asked to have BACKPLANE_LANES_ASKED lanes.
-bool takes_fewer_lanes(const InstanceApi& api, VkPhysicalDevice handle) {
+// The lanes that kernels which pass values by lanes ask for, where they may ask at all; 0: they take the `usual`. Of 64 and more 32 or,
+// where that is too few, 64. Drivers that could have 8 and say 32 have registers for 16.
+uint32_t lanes_to_ask(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
   auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes);
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
-  return (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-         sizes.minSubgroupSize <= BACKPLANE_LANES_ASKED && sizes.maxSubgroupSize >= BACKPLANE_LANES_ASKED;
+  if ((sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0) return 0;
+  for (const uint32_t lanes : {16u, 32u, 64u}) {
+    const bool wanted = lanes == 16 ? usual == 32 : usual > lanes;
+    const bool room = lanes * sizes.maxComputeWorkgroupSubgroups >= BACKPLANE_LANE_GROUP;
+    if (wanted && room && sizes.minSubgroupSize <= lanes && lanes <= sizes.maxSubgroupSize) return lanes;
+  }
+  return 0;
 }
 
-bool has_fast_dots(const InstanceApi& api, VkPhysicalDevice handle) {
+void find_fast_dots(const InstanceApi& api, PhysicalDevice& out) {
   auto fast = chained<VkPhysicalDeviceShaderIntegerDotProductProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
   auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &fast);
-  api.vkGetPhysicalDeviceProperties2(handle, &properties);
-  return fast.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE &&
-         fast.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
+  api.vkGetPhysicalDeviceProperties2(out.handle, &properties);
+  out.fast_dots_i8 = fast.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  out.fast_dots_u8 = fast.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
 }
 
 }  // namespace
@@ -140,8 +146,9 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     auto more = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &control);
     api.vkGetPhysicalDeviceFeatures2(handle, &more);
     out.full_subgroups = control.computeFullSubgroups == VK_TRUE;
-    if (control.subgroupSizeControl == VK_TRUE && takes_fewer_lanes(api, handle) && out.lanes > BACKPLANE_LANES_ASKED)
-      out.lanes = out.asked_lanes = BACKPLANE_LANES_ASKED;
+    out.varying_subgroups = control.subgroupSizeControl == VK_TRUE;
+    if (out.varying_subgroups) out.asked_lanes = lanes_to_ask(api, handle, out.lanes);
+    if (out.asked_lanes != 0) out.lanes = out.asked_lanes;
   }
   out.portability = lists(extensions.value(), kPortabilitySubset);
   if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
@@ -172,7 +179,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
   out.missing = missing_features(features.features, v11, v12);
   out.dots = dots.shaderIntegerDotProduct == VK_TRUE;
-  out.fast_dots = out.dots && has_fast_dots(api, handle);
+  if (out.dots) find_fast_dots(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE) out.lanes = 0;  // products pass values of a lane that they count
 
   uint32_t count = 0;

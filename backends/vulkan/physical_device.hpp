@@ -45,10 +45,12 @@ struct PhysicalDevice {
   uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
   uint32_t asked_lanes = 0;       // that pipelines which pass values so ask for; 0: they take the device's own
   CooperativeMatrices matrices;
-  bool dots = false;            // VK_KHR_shader_integer_dot_product is there
-  bool fast_dots = false;       // and of four packed bytes, of one sign or two, faster than what it stands for
-  bool full_subgroups = false;  // can be asked for: else a driver may leave lanes of subgroups empty
-  bool shuffles = false;        // subgroups divide a workgroup evenly, and pass values about
+  bool dots = false;               // VK_KHR_shader_integer_dot_product is there
+  bool fast_dots_i8 = false;       // and of four packed signed bytes, faster than what it stands for
+  bool fast_dots_u8 = false;       // the same of unsigned with signed ones
+  bool full_subgroups = false;     // can be asked for: else a driver may leave lanes of subgroups empty
+  bool varying_subgroups = false;  // can be asked for: else a shader may be told of more lanes than it has
+  bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
   bool rows_as_cpu =
       false;  // rows are dealt as suits a CPU, whose barriers cost far more than memory that is read apart
 
@@ -59,6 +61,10 @@ struct PhysicalDevice {
   void choose_queues(std::span<const VkQueueFamilyProperties> families);
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+  // Of a dispatch, and of a batch: half a second of 512 GFLOP/s, of 64 where a GPU is no card of its own, of 8 of a CPU.
+  uint64_t most_operations() const {
+    return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
+  }
   // Shares its memory with the host: one heap, or a driver that says so.
   bool unified() const { return is_cpu() || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU; }
   // The memory type for a kind of BP_MEMORY_* among those that `allowed` has a bit for, or -1.

@@ -7,7 +7,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64;  // SPIR-V's capabilities
+constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64,
+                   kGroupNonUniformShuffle = 65;  // SPIR-V's capabilities
 
 bool declares(std::span<const uint32_t> module, uint32_t capability) {
   constexpr std::size_t kHeaderWords = 5;
@@ -21,6 +22,9 @@ bool declares(std::span<const uint32_t> module, uint32_t capability) {
 }  // namespace
 
 bool passes_by_lanes(std::span<const uint32_t> module) { return declares(module, kGroupNonUniformBallot); }
+bool takes_any_lanes(std::span<const uint32_t> module) {
+  return declares(module, kGroupNonUniformShuffle) && !passes_by_lanes(module);
+}
 bool wants_full_subgroups(std::span<const uint32_t> module) {
   return passes_by_lanes(module) || declares(module, kCooperativeMatrixKHR);
 }
@@ -72,6 +76,8 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   if (physical.full_subgroups && wants_full_subgroups(words))
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  if (physical.varying_subgroups && takes_any_lanes(words))
+    info.stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT_EXT;
   auto lanes = chained<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   lanes.requiredSubgroupSize = physical.asked_lanes;

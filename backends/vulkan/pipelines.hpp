@@ -24,6 +24,8 @@ const Shader* find_shader(std::string_view name);
 bool wants_full_subgroups(std::span<const uint32_t> module);
 // Of the latter alone: how many lanes a subgroup has is asked for.
 bool passes_by_lanes(std::span<const uint32_t> module);
+// Of a module that passes values about and counts lanes itself: it is to be told how many it has, not the device's usual number.
+bool takes_any_lanes(std::span<const uint32_t> module);
 
 // Values of constant_id 0, 1, 2, ...; what each means is the shader's own.
 using Constants = std::array<uint32_t, 10>;

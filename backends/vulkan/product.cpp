@@ -19,8 +19,6 @@ constexpr uint32_t kSideBySide = 2;                                   // by subg
 constexpr int64_t kLaneColumns = BACKPLANE_SUMS_N * BACKPLANE_LANES;  // of the smallest subgroup
 constexpr int64_t kSubgroupsOfGroup = BACKPLANE_LANE_GROUP / BACKPLANE_LANES;  // at most
 constexpr int64_t kEnoughGroups = 256, kEnoughGroupsOfCpu = 8;
-// A driver takes a dispatch of some seconds for hung (Stream::kMostOperations).
-constexpr double kMostOperations = Stream::kMostOperations, kMostOperationsOfCpu = int64_t{1} << 32;
 
 // As many workgroups, in two dimensions where one has no room for them.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
@@ -29,7 +27,7 @@ Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Acces
   return {pipeline,
           {static_cast<uint32_t>(line), static_cast<uint32_t>(lines), 1},
           accesses,
-          static_cast<uint64_t>(std::min(operations, kMostOperations))};
+          static_cast<uint64_t>(std::min(operations, 0x1p62))};
 }
 
 // Whether all of the plan's outputs are one row.
@@ -50,7 +48,11 @@ Constants constants_of(uint32_t packed, uint32_t operation, uint32_t out, const 
 }  // namespace
 
 Product::Product(uint32_t dtype, Way way, const PhysicalDevice& device, Columns columns)
-    : dtype_(dtype), way_(way_of_dtype(way, dtype, device)), is_cpu_(device.is_cpu()), columns_(columns) {
+    : dtype_(dtype),
+      way_(way_of_dtype(way, dtype, device)),
+      is_cpu_(device.is_cpu()),
+      most_operations_(static_cast<double>(device.most_operations())),
+      columns_(columns) {
   if (way_ != Way::kCooperative) return;
   matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE);
   large_matrices_ = device.matrices.tiling(dtype, BACKPLANE_MATRIX_LARGE_TILE);
@@ -108,7 +110,7 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   const int64_t wanted = enough_groups() / groups_of(plan, params);
   const int64_t parts =
       divide_depth(params, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(kRoomForSums / params.sums(), 1)));
-  const Extent extent = extent_in_time(params, parts, most_operations());
+  const Extent extent = extent_in_time(params, parts, most_operations_);
   kit::Status status;
   for (int64_t matrix = 0; matrix < params.matrices; matrix += extent.matrices) {
     for (int64_t row = 0; row < params.rows; row += extent.rows) {
@@ -135,7 +137,6 @@ bool Product::lies_side_by_side(const ProductParams& params) const {
 }
 
 int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
-double Product::most_operations() const { return is_cpu_ ? kMostOperationsOfCpu : kMostOperations; }
 
 Product::Tiling Product::tiling_of(const Plan& plan, const ProductParams& params) const {
   if (way_ == Way::kSubgroup)
@@ -166,8 +167,7 @@ kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::C
   VkPipeline const pipeline = plan.pipelines[tiling_of(plan, params).pipeline];
   const int64_t sums = params.sums();
   const double operations = operations_of_sum(params) * static_cast<double>(sums) / static_cast<double>(parts);
-  const auto in_time =
-      static_cast<int64_t>(std::min<double>(most_operations() / std::max(operations, 1.0), kMostSteps));
+  const auto in_time = static_cast<int64_t>(std::min<double>(most_operations_ / std::max(operations, 1.0), kMostSteps));
   const int64_t slots = std::min({parts, std::max<int64_t>(kRoomForSums / sums, 1), std::max<int64_t>(in_time, 1)});
   const auto fill = [&](ProductParams& block, uint64_t address) {
     block = params;

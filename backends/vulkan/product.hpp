@@ -50,7 +50,6 @@ class Product : public Operator {
   bool runs_along(const ProductParams& params) const;  // b
   bool lies_side_by_side(const ProductParams& params) const;  // b, in fours of columns that can be read at once
   int64_t enough_groups() const;                              // to busy the device
-  double most_operations() const;                             // of a dispatch
   Tiling tiling_of(const Plan& plan, const ProductParams& params) const;
   int64_t groups_of(const Plan& plan, const ProductParams& params) const;  // workgroups, of one part
 
@@ -59,6 +58,7 @@ class Product : public Operator {
   const uint32_t dtype_;
   const Way way_;
   const bool is_cpu_;
+  const double most_operations_;  // of a dispatch
   const Columns columns_;
   std::optional<MatrixTiling> matrices_, large_matrices_;
 };

@@ -16,7 +16,7 @@ constexpr int64_t kPartAlign = 64;          // so that parts start where operand
 constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
                   kTileColumns = BACKPLANE_FEW_TILE_N;  // multiples of every tile's
 
-constexpr int64_t kMostCount = int64_t{1} << 31;
+constexpr int64_t kMostCount = (int64_t{1} << 31) - 128;  // kernels step past the end, by less than this
 
 // Of extents, or the greatest number where that is less.
 int64_t product_of(std::span<const int64_t> shape) {

@@ -62,7 +62,7 @@ kit::Result<Way> way_of(const PhysicalDevice& device) {
 Way way_of_dtype(Way way, uint32_t dtype, const PhysicalDevice& device) {
   const bool byte = dtype == BP_I8 || dtype == BP_U8;
   if (way == Way::kCooperative && !device.matrices.tiling(dtype, BACKPLANE_MATRIX_TILE))
-    way = device.fast_dots && byte ? Way::kDot : Way::kShared;
+    way = (dtype == BP_I8 && device.fast_dots_i8) || (dtype == BP_U8 && device.fast_dots_u8) ? Way::kDot : Way::kShared;
   return way == Way::kDot && !byte ? Way::kShared : way;
 }
 

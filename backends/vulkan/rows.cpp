@@ -98,6 +98,11 @@ int64_t parts_in_all(const RowNest& nest, const RowDivision& division) {
   return out;
 }
 
+// Elements of a part of a row, where a large device is to have parts enough.
+int64_t share_of(const RowNest& nest, uint32_t side) {
+  return divided(nest.length(), std::max<int64_t>(kEnoughOfGpu * side / nest.rows(), 1));
+}
+
 }  // namespace
 
 RowWays RowWays::of(const PhysicalDevice& device) {
@@ -172,7 +177,9 @@ RowDivision RowDivision::held(const RowNest& nest, const HeldRow& by) {
   RowDivision out;
   out.width = by.lanes();
   out.group = by.width;
-  const int64_t length = nest.length(), parts = divided(length, by.elements());
+  const int64_t length = nest.length();
+  int64_t parts = divided(length, by.elements());
+  if (parts > 1) parts = std::max(parts, length / std::max<int64_t>(share_of(nest, by.side), 1));
   const int64_t step = std::min<int64_t>(by.elements(), 1024);  // parts begin at multiples, aligned as rows are
   out.chunk = parts > 1 ? divided(divided(length, parts), step) * step : length;
   out.joined = parts_in_all(nest, out);
@@ -189,7 +196,7 @@ RowDivision RowDivision::held(const RowNest& nest, const HeldRow& by) {
 void add_held(std::vector<Kernel>& out, const std::string& shader, std::span<const HeldRow> held,
               const Constants& constants) {
   for (const HeldRow& each : held) {
-    Kernel& kernel = out.emplace_back(shader, constants);
+    Kernel& kernel = out.emplace_back(shader, constants, true);  // not all have registers for it
     kernel.constants[4] = each.width;
     kernel.constants[5] = each.quads;
     kernel.constants[6] = each.side;
@@ -201,18 +208,21 @@ const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel) {
   if (kernel.passes != RowPasses::kTwice || (kernel.held_lines && nest.inner_rank > 1)) return nullptr;
   const bool side = length <= kAcross && side_by_side(nest);
   if (side ? length <= kHeld || rows < kSide : length <= kGroup * kHeld) return nullptr;
+  const auto fits = [&](const HeldRow& each) {
+    return side == (each.side > 1) && kernel.held_pipelines[&each - kernel.held.data()] != VK_NULL_HANDLE;
+  };
   const HeldRow* largest = nullptr;
   for (const HeldRow& each : kernel.held) {
-    if (side != (each.side > 1)) continue;
+    if (!fits(each)) continue;
     if (length <= each.elements()) return &each;
     largest = &each;
   }
   if (largest == nullptr || length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_ROW_PARTIAL))
     return nullptr;
   // As large as leaves parts enough for a large device.
-  const int64_t share = divided(length, std::max<int64_t>(kEnoughOfGpu * (side ? kSide : 1) / rows, 1));
+  const int64_t share = share_of(nest, side ? kSide : 1);
   for (const HeldRow& each : kernel.held) {
-    if (side == (each.side > 1) && share <= each.elements()) return &each;
+    if (fits(each) && share <= each.elements()) return &each;
   }
   return largest;
 }

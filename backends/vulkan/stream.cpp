@@ -148,7 +148,7 @@ kit::Status Stream::after_work() {
   ++enqueued_;
   const uint32_t work = ++open_->work;
   const bool full = work >= kMostWork || open_->params_used + kMostParams > kParamsBytes ||
-                    open_->bytes >= kMostBytes || open_->operations >= kMostOperations;
+                    open_->bytes >= kMostBytes || open_->operations >= device_.physical().most_operations();
   if (full || (work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
   return {};
 }

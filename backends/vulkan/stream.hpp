@@ -73,9 +73,8 @@ class Stream {
   static constexpr uint32_t kParamsAlign = 64;
 
   // A batch that touches so much is submitted, for drivers take one of some seconds for hung: half a second of a device of
-  // 16 GB/s and 512 GFLOP/s.
+  // 16 GB/s. So is one of PhysicalDevice::most_operations.
   static constexpr uint64_t kMostBytes = uint64_t{8} << 30;
-  static constexpr uint64_t kMostOperations = uint64_t{1} << 38;
 
   // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who
   // dispatches names the bytes among the accesses, as an operand's: that is what orders executions that use them.

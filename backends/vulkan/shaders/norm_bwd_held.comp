@@ -22,7 +22,7 @@ void main() {
       s[q] = straight;
       g[q] = quad_of(2u, q, 0.0);
       if (present(3u)) g[q] *= quad_of(3u, q, 0.0);
-      const vec4 along = g[q] * s[q];
+      const vec4 along = mix(vec4(0.0), g[q] * s[q], quad_inside(q));  // what is no element may be infinite
       sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (along.x + along.y) + (along.z + along.w));
     }
     if (params.phase == PHASE_JOIN) {

@@ -83,7 +83,7 @@ void read_column(uint64_t at, uint n, int zero, uint k, out SUM values[CHUNK]) {
   const uvec2 words = Memory2x32(at + uint64_t(k)).value;
   [[unroll]] for (uint e = 0; e < CHUNK; ++e) values[e] = FINISHED(whole(words[e / 4] >> (e % 4 * 8) & 0xFFu));
 #elif IS_FLOAT
-  read_values(at + uint64_t(k * BYTES), values);
+  read_values(at + uint64_t(k) * BYTES, values);
 #else
   const uvec2 words = Memory2x32(at + uint64_t(k)).value;
   [[unroll]] for (uint e = 0; e < CHUNK; ++e) values[e] = int(words[e / 4] << (24 - e % 4 * 8)) >> 24;
@@ -160,7 +160,7 @@ void add_up(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
     SUM left[ROWS][CHUNK];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
       SUM values[CHUNK];
-      read_values(rows[r] + uint64_t(k * BYTES), values);
+      read_values(rows[r] + uint64_t(k) * BYTES, values);
       [[unroll]] for (uint e = 0; e < CHUNK; ++e) left[r][e] = LESS_ZERO(values[e], row_zeros[r]);
     }
     [[unroll]] for (uint j = 0; j < COLUMNS; ++j) {

@@ -17,7 +17,6 @@
 #define BACKPLANE_ALONG_TILE_N 16       /* the same where they run along k */
 #define BACKPLANE_LANES 8               /* of a subgroup, at least */
 #define BACKPLANE_LANE_GROUP 64         /* threads of a workgroup that works by subgroups: the most lanes of one */
-#define BACKPLANE_LANES_ASKED 32        /* of a subgroup, where a device has more and takes wishes */
 #define BACKPLANE_MATRIX_GROUP 256      /* threads of a workgroup that multiplies cooperative matrices */
 #define BACKPLANE_MATRIX_DEPTH_BYTES 64 /* of a line of k, that it passes through shared memory at once */
 #define BACKPLANE_MATRIX_TILE 64        /* rows and columns of such a workgroup */

@@ -69,16 +69,18 @@ TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   refused_for("Vulkan 1.2 (it speaks 1.1)");
 }
 
-// How many lanes the pipelines of attention ask for, 0 where they ask for none, on a device that says it has 64 and could have `fewest`.
-std::set<uint32_t> lanes_asked_of_64(uint32_t fewest, VkShaderStageFlags stages) {
+// How many lanes the pipelines of attention ask for, 0 where they ask for none, on a device that says it has `usual` and could have
+// `fewest` to `most`.
+std::set<uint32_t> lanes_asked(uint32_t usual, uint32_t fewest, uint32_t most,
+                               VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
   watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {
     if (auto* groups =
             link<VkPhysicalDeviceSubgroupProperties>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES))
-      groups->subgroupSize = 64;
+      groups->subgroupSize = usual;
     if (auto* sizes = link<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
             &out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT)) {
       sizes->minSubgroupSize = fewest;
-      sizes->maxSubgroupSize = 64;
+      sizes->maxSubgroupSize = most;
       sizes->requiredSubgroupSizeStages = stages;
     }
   };
@@ -91,8 +93,8 @@ std::set<uint32_t> lanes_asked_of_64(uint32_t fewest, VkShaderStageFlags stages)
     if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
       return;  // the sum of parts
     asked.insert(lanes == nullptr ? 0 : lanes->requiredSubgroupSize);
-    EXPECT_EQ(constants[1], lanes == nullptr ? 64 : lanes->requiredSubgroupSize);  // what the kernel counts on
-    info.stage.pNext = nullptr;                                                    // the driver has its own
+    EXPECT_EQ(constants[1], lanes == nullptr ? usual : lanes->requiredSubgroupSize);  // what the kernel counts on
+    info.stage.pNext = nullptr;                                                       // the driver has its own
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   EXPECT_TRUE(device.ok()) << device.status().message();
@@ -105,11 +107,14 @@ std::set<uint32_t> lanes_asked_of_64(uint32_t fewest, VkShaderStageFlags stages)
   return asked;
 }
 
-TEST_F(Features, SubgroupsOf64LanesAreAskedToHave32WhereTheyMay) {
+TEST_F(Features, SubgroupsAreAskedForTheLanesThatKernelsHaveRegistersFor) {
   if (!instance->devices()[0].full_subgroups) GTEST_SKIP() << "no full subgroups can be asked for";
-  EXPECT_THAT(lanes_asked_of_64(32, VK_SHADER_STAGE_COMPUTE_BIT), testing::ElementsAre(32));
-  EXPECT_THAT(lanes_asked_of_64(64, VK_SHADER_STAGE_COMPUTE_BIT), testing::ElementsAre(0));
-  EXPECT_THAT(lanes_asked_of_64(32, VK_SHADER_STAGE_VERTEX_BIT), testing::ElementsAre(0));
+  EXPECT_THAT(lanes_asked(64, 32, 64), testing::ElementsAre(32));
+  EXPECT_THAT(lanes_asked(64, 64, 64), testing::ElementsAre(0));
+  EXPECT_THAT(lanes_asked(64, 32, 64, VK_SHADER_STAGE_VERTEX_BIT), testing::ElementsAre(0));
+  EXPECT_THAT(lanes_asked(128, 64, 128), testing::ElementsAre(64));
+  EXPECT_THAT(lanes_asked(32, 8, 32), testing::ElementsAre(16));
+  EXPECT_THAT(lanes_asked(32, 32, 32), testing::ElementsAre(0));
 }
 
 TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {

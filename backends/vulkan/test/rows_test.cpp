@@ -47,13 +47,16 @@ TEST(RowsByFour, ArePackedAlignedAndNeitherShortNorLong) {
 }
 
 // Of a device that takes `most` threads a workgroup: which holds rows of `x`, as threads and fours of each; 0 x 0: none.
-std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1, bool side = false) {
+std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1, bool side = false,
+                                   std::size_t not_compiled = SIZE_MAX) {
   RowNest nest = RowNest::by_axes(x, 2);
   nest.add(&x);
   nest.add(&x);
   nest.merge();
   const auto sizes = RowWays{.most_width = most}.held(values, side);
-  RowKernel kernel{.passes = RowPasses::kTwice, .held = sizes};
+  std::vector<VkPipeline> pipelines(sizes.size(), reinterpret_cast<VkPipeline>(1));
+  if (not_compiled < sizes.size()) pipelines[not_compiled] = VK_NULL_HANDLE;
+  RowKernel kernel{.passes = RowPasses::kTwice, .held = sizes, .held_pipelines = pipelines.data()};
   const HeldRow* found = held_row(nest, kernel);
   return found == nullptr ? std::pair(0u, 0u) : std::pair(found->width, found->quads);
 }
@@ -68,6 +71,8 @@ TEST(HeldRows, GoToTheSmallestWorkgroupThatHoldsThem) {
   EXPECT_EQ(held(packed(3, 16385)), Size(1024, 8));
   EXPECT_EQ(held(packed(3, 32768)), Size(1024, 8));
   EXPECT_EQ(held(packed(512, 16384), 128), Size(128, 8)) << "in parts";
+  EXPECT_EQ(held(packed(512, 32768), 1024, 1, false, 2), Size(1024, 4)) << "in parts, where the driver has no larger";
+  EXPECT_EQ(held(packed(3, 2000), 1024, 1, false, 0), Size(1024, 4));
   EXPECT_EQ(held(packed(512, 16385), 1024, 2), Size(1024, 4)) << "in parts, of which a thread keeps two numbers each";
   EXPECT_EQ(held(rows_of(BP_F32, 4096, 2000, 1, 4096, 0x1000)), Size(0, 0)) << "rows lie side by side";
   const auto side_by_side = [](int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, 1, rows, 0x1000); };
