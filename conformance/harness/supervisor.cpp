@@ -166,9 +166,11 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// The next range, or the end of the pipe, which ends the worker.
+// The next range, or the end of the pipe, which ends the worker. A worker that has half of what it may hold ends too: a plugin may
+// keep what it made, such as compiled kernels, and a case is not to fail for what those before it had made.
 void Supervisor::give_work(Worker& worker) {
-  if (queue_.empty()) return close_fd(worker.work);
+  const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
+  if (queue_.empty() || full) return close_fd(worker.work);
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;

@@ -169,6 +169,24 @@ TEST(Supervisor, MemoryIsBounded) {
                  leak, "MiB");
 }
 
+TEST(Supervisor, WhatCasesLeaveBehindIsNotALaterCasesFailure) {
+  Catalogue catalogue;
+  constexpr size_t bytes = 4 << 20;
+  for (int index = 0; index < 256; ++index)
+    catalogue.push_back(named("group.keeps.n" + std::to_string(index), [](Context&) {
+      volatile char* kept = new char[bytes];
+      for (size_t at = 0; at < bytes; at += 4096) kept[at] = 1;
+    }));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  options.jobs = 2;
+  options.limits.resident_bytes = uint64_t{512} << 20;
+  for (const Result& result : run(catalogue, selection, options)) {
+    ASSERT_EQ(name_of(result.outcome), "pass") << result.message;
+  }
+}
+
 TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
   EXPECT_OUTCOME(among_others([](Context&) { std::fesetround(FE_UPWARD); }), fail, "rounding mode");
   EXPECT_OUTCOME(among_others([](Context&) {
