@@ -10,6 +10,7 @@ namespace {
 
 // Times that a lane is gone through, where all digits of keys of 64 bits and of places are looked at, and gathered.
 constexpr int64_t kMostPasses = 13;
+constexpr int64_t kShort = 2048;  // a larger workgroup would be idle at more barriers than it saves rounds
 constexpr int64_t kMostExtent = int64_t{kGroup} * 4096;
 static_assert(kMostPasses * kMostExtent / kGroup < 65535, "Mesa's CPU driver ends an invocation there");
 
@@ -18,7 +19,10 @@ class TopK : public Operator {
   TopK(uint32_t dtype, uint32_t width) : shader_(shader_name("topk", dtype)), width_(width) {}
 
   std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
-    return {{shader_, {0, plan.attributes.as<bp_topk_attributes>().smallest, 0, 0, width_}}};
+    const uint32_t smallest = plan.attributes.as<bp_topk_attributes>().smallest;
+    std::vector<Kernel> out{{shader_, {0, smallest, 0, 0, kGroup}}};
+    if (width_ != kGroup) out.push_back({shader_, {0, smallest, 0, 0, width_}});
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
@@ -32,9 +36,11 @@ class TopK : public Operator {
     nest.drop(axis);
     nest.merge();
     const int64_t extent = x.shape[axis], count = values.shape[axis];
-    const int64_t steps = kMostPasses * (extent / width_ + 1) + count * (count / width_ + 1);
+    const bool wide = width_ != kGroup && extent > kShort;
+    const int64_t width = wide ? width_ : kGroup;
+    const int64_t steps = kMostPasses * (extent / width + 1) + count * (count / width + 1);
     return launch_elementwise(
-        stream, plan.pipelines[0], nest, call,
+        stream, plan.pipelines[wide ? 1 : 0], nest, call,
         [&](Params& params) {
           params.extra[0] = extent;
           params.extra[1] = count;
