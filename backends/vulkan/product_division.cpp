@@ -16,8 +16,6 @@ constexpr int64_t kPartAlign = 64;          // so that parts start where operand
 constexpr int64_t kTileRows = BACKPLANE_MATRIX_LARGE_TILE,
                   kTileColumns = BACKPLANE_FEW_TILE_N;  // multiples of every tile's
 
-constexpr int64_t kMostCount = (int64_t{1} << 31) - 128;  // kernels step past the end, by less than this
-
 // Of extents, or the greatest number where that is less.
 int64_t product_of(std::span<const int64_t> shape) {
   int64_t product = 1;
@@ -59,8 +57,8 @@ kit::Status check(const kit::OpInfo& op, std::span<const View> inputs, const Vie
     return std::ranges::all_of(shape_of(view), [](int64_t extent) { return extent < kMostCount; });
   };
   if (fits(out) && std::ranges::all_of(inputs, fits) && can_count(op.id, shape_of(inputs[1]), shape_of(out))) return {};
-  return kit::unsupported(
-      op.name, ": 2^31 matrices, rows, columns or terms of a sum are beyond this plugin; divide the operands");
+  return kit::unsupported(op.name, ": ", kMostCount,
+                          " matrices, rows, columns or terms of a sum are beyond this plugin; divide the operands");
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 inline constexpr int64_t kRoomForSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));  // of parts
 
+// Matrices, rows, columns and terms of a sum are fewer: kernels count them in 32 bits, and step past their end by less than this leaves.
+inline constexpr int64_t kMostCount = (int64_t{1} << 31) - 128;
+
 // Divides each sum into about `wanted` parts, and more where a thread would run too long; -> how many.
 int64_t divide_depth(ProductParams& params, int64_t wanted);
 

@@ -123,7 +123,6 @@ TEST_F(ProductOnDevice, BatchesAreDivided) {
 }
 
 TEST_F(ProductOnDevice, WhatCannotBeCountedHasNoPlan) {
-  constexpr int64_t kMost = int64_t{1} << 31;
   const auto plan = [&](int64_t matrices, int64_t rows, int64_t depth, int64_t columns) {
     bp_tensor_desc views[] = {desc_of({{matrices, rows, depth}, {0, 0, 0}}),
                               desc_of({{matrices, depth, columns}, {0, 0, 0}}),
@@ -132,8 +131,9 @@ TEST_F(ProductOnDevice, WhatCannotBeCountedHasNoPlan) {
     bp_plan_info info{};
     return rig.device->create_plan(&desc, nullptr, info);
   };
-  EXPECT_TRUE(plan(1, 1, kMost - 1, 1).ok());
-  for (const auto& status : {plan(kMost, 1, 1, 1), plan(1, kMost, 1, 1), plan(1, 1, kMost, 1), plan(1, 1, 1, kMost)}) {
+  EXPECT_TRUE(plan(1, 1, kMostCount - 1, 1).ok());
+  for (const auto& status :
+       {plan(kMostCount, 1, 1, 1), plan(1, kMostCount, 1, 1), plan(1, 1, kMostCount, 1), plan(1, 1, 1, kMostCount)}) {
     EXPECT_EQ(status.code(), BP_UNSUPPORTED);
     EXPECT_THAT(status.message(), testing::HasSubstr("divide the operands"));
   }
