@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts that certify share: a run of the command, its failures, and the visible skip where a plugin has no device."""
+import argparse
 import json
 import os
 import subprocess
@@ -9,15 +10,26 @@ import tempfile
 import tap
 
 
+def given():
+    """-> whether to skip where the plugin has no device, the command, the plugin's library, and the words behind them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--skip-without-device", action="store_true")
+    parser.add_argument("command")
+    parser.add_argument("library")
+    parser.add_argument("words", nargs="+")
+    found = parser.parse_args()
+    return found.skip_without_device, found.command, found.library, found.words
+
+
 def certify(command, library, *arguments, environment=None):
-    """-> the certificate and what was said besides; without a certificate None, and all that was said."""
+    """-> the certificate, what was said besides, the exit status; without a certificate None, and all that was said."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([command, "--json", "certify", library, "--quiet", "--output", folder, *arguments],
                              capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})})
     try:
-        return json.loads(run.stdout), run.stderr
+        return json.loads(run.stdout), run.stderr, run.returncode
     except ValueError:
-        return None, run.stdout + run.stderr
+        return None, run.stdout + run.stderr, run.returncode
 
 
 def filters(groups):
@@ -34,6 +46,7 @@ def listing(command, folders, environment=None):
 
 
 def skip_without_device(command, library):
+    """For plugins whose devices a machine may lack."""
     name = os.path.basename(library).removeprefix("libbackplane_").removesuffix(".so")
     said = listing(command, [os.path.dirname(library)])
     if f"{name}:0" not in said:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin against a part of the suite: certify_part.py COMMAND LIBRARY OPERATOR[.DTYPE]...
+"""A plugin against a part of the suite: certify_part.py [--skip-without-device] COMMAND LIBRARY OPERATOR[.DTYPE]...
 
 All of abi, negative and runtime, and what the operators name, which is what the plugin does in a way of its own; the whole of a
 profile is `backplane certify`'s own business. Any failure, and any mandatory case that is not claimed, fails the test."""
@@ -10,10 +10,11 @@ import sys
 import certified
 import tap
 
-command, library, *operators = sys.argv[1:]
-certified.skip_without_device(command, library)
+may_skip, command, library, operators = certified.given()
+if may_skip:
+    certified.skip_without_device(command, library)
 groups = ["abi", "negative", "runtime", *(f"numeric.{operator}" for operator in operators)]
-certificate, said = certified.certify(command, library, "--profile", "train", *certified.filters(groups))
+certificate, said, _ = certified.certify(command, library, "--profile", "train", *certified.filters(groups))
 if certificate is None:
     sys.exit(said)
 certified.check_failures("no case fails", certified.failures_of(certificate))

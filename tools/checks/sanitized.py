@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the suite on a plugin, and by a command, that are built with a sanitizer: sanitized.py COMMAND LIBRARY GROUP...
+"""Cases of the suite on a plugin, and by a command, that are built with a sanitizer:
+sanitized.py [--skip-without-device] COMMAND LIBRARY GROUP...
 
 A sanitizer ends the worker that it finds something in, which fails its case; a worker that ends well is looked through for leaks. Each
 report is a file besides, so that one fails the test whatever became of the case. A driver is not built so: LSAN_OPTIONS and TSAN_OPTIONS
@@ -12,7 +13,7 @@ import tempfile
 import certified
 import tap
 
-command, library, *groups = sys.argv[1:]
+may_skip, command, library, groups = certified.given()
 with tempfile.TemporaryDirectory() as folder:
     reports = os.path.join(folder, "report")
 
@@ -23,9 +24,10 @@ with tempfile.TemporaryDirectory() as folder:
                    "TSAN_OPTIONS": with_reports("TSAN_OPTIONS"),
                    "LSAN_OPTIONS": ":".join(filter(None, [os.environ.get("LSAN_OPTIONS"), "print_suppressions=0"]))}
     os.environ.update(environment)
-    certified.skip_without_device(command, library)
+    if may_skip:
+        certified.skip_without_device(command, library)
     # A sanitizer makes all of it slower, and the machine may be busy: no case is to fail by its time.
-    certificate, said = certified.certify(command, library, "--profile", "train", "--timeout", "300", "--memory-limit", "32768",
+    certificate, said, _ = certified.certify(command, library, "--profile", "train", "--timeout", "300", "--memory-limit", "32768",
                                           "--seed", "1", *certified.filters(groups))
     found = []
     for name in sorted(os.listdir(folder)):

@@ -24,7 +24,7 @@ words = words or certified.filters(groups)
 
 
 def run(said_of, least, *words, **environment):
-    certificate, said = certified.certify(command, library, "--profile", "train", *words,
+    certificate, said, _ = certified.certify(command, library, "--profile", "train", *words,
                                         environment={"BACKPLANE_VULKAN_VALIDATION": "1", "BACKPLANE_VULKAN_CACHE": "off", **environment})
     if certificate is None:
         sys.exit(said)

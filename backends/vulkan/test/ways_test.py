@@ -31,6 +31,16 @@ def deep(way):
     return run.stdout.partition("output 0:")[2].rpartition("]")[0] or run.stderr
 
 
+def check_passes(what, groups, least, **environment):
+    certificate, said, _ = certified.certify(command, library, "--profile", "train", "--timeout", "300", *certified.filters(groups),
+                                             environment=environment)
+    if certificate is None:
+        sys.exit(said)
+    certified.check_failures(f"{what}: no case fails", certified.failures_of(certificate))
+    passed = certificate["verdict"]["counts"]["pass"]
+    tap.check(f"{what}: cases pass", passed >= least, f"{passed} passed")
+
+
 said = refused("sideways")
 tap.check("a way that is none is refused by name", "sideways" in said and "direct" in said, said)
 # Whole and cut tiles, a row, a batch, every layout, sums of 33,000 and 70,001 terms, which are divided; integer rows with zero points. 70,001 matrices, which the suite has
@@ -48,14 +58,7 @@ for way in ("direct", "shared", "subgroup", "cooperative", "dot"):
     ran += 1
     products[way] = deep(way)
     asked = [group for group in groups if way != "dot" or "8" in group.split(".")[2]]  # the others go the way `shared`
-    certificate, said = certified.certify(command, library, "--profile", "train", "--timeout", "300", *certified.filters(asked),
-                                        environment={"BACKPLANE_VULKAN_MATMUL": way})
-    if certificate is None:
-        sys.exit(said)
-    failures = certified.failures_of(certificate)
-    certified.check_failures(f"{way}: no case fails", failures)
-    passed = certificate["verdict"]["counts"]["pass"]
-    tap.check(f"{way}: cases pass", passed >= (60 if way == "dot" else 300), f"{passed} passed")
+    check_passes(way, asked, 60 if way == "dot" else 300, BACKPLANE_VULKAN_MATMUL=way)
 tap.check("all ways give one deep product", len(set(products.values())) == 1 and "[[" in products["direct"], json.dumps(products, indent=1))
 tap.check("the device has ways that need nothing of it", ran >= 2, str(ran))
 # Rows as on a GPU: workgroups hold those of 1,025 elements and more, and copy by tiles; joined by shuffles, or in shared memory.
@@ -63,11 +66,5 @@ rows = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
         "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]
 for way, subgroups in (("gpu", "on"), ("gpu", "off")):
-    certificate, said = certified.certify(command, library, "--profile", "train", *certified.filters(rows),
-                                          environment={"BACKPLANE_VULKAN_ROWS": way, "BACKPLANE_VULKAN_SUBGROUPS": subgroups})
-    if certificate is None:
-        sys.exit(said)
-    certified.check_failures(f"rows as on a {way}, subgroups {subgroups}: no case fails", certified.failures_of(certificate))
-    passed = certificate["verdict"]["counts"]["pass"]
-    tap.check(f"rows as on a {way}, subgroups {subgroups}: cases pass", passed >= 1000, f"{passed} passed")
+    check_passes(f"rows as on a {way}, subgroups {subgroups}", rows, 1000, BACKPLANE_VULKAN_ROWS=way, BACKPLANE_VULKAN_SUBGROUPS=subgroups)
 tap.done()
