@@ -157,17 +157,10 @@ class CopyQueue : public OnDevice {
     bp_op_desc desc = rig.desc;
     desc.inputs = views;
     desc.outputs = views + 2;
-    Buffer* const all[] = {&a, &b, &c};
-    bp_operand operands[3] = {};
-    for (int i = 0; i < 3; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(all[i]);
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = operands;
-    execution.outputs = operands + 2;
+    const bp_operand operands[] = {whole(&a), whole(&b), whole(&c)};
     kit::Status status = rig.device->copy(*rig.stream, a, 0, host, 0, bytes);
     if (status.ok()) status = rig.device->copy(*rig.stream, b, 0, host, bytes, bytes);
-    if (status.ok()) status = rig.device->execute(*rig.stream, *rig.plan, &execution);
+    if (status.ok()) status = enqueue(*rig.device, *rig.stream, *rig.plan, desc, operands);
     if (status.ok()) status = rig.device->copy(*rig.stream, host, 2 * bytes, c, 0, bytes);
     return status;
   }

@@ -187,20 +187,10 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   desc.attributes = &attributes;
   desc.inputs = views;
   desc.outputs = views + 2;
-  bp_plan_info info{};
-  Plan* plan = nullptr;
-  const kit::Status made = rig.device->create_plan(&desc, &plan, info);
-  ASSERT_TRUE(made.ok()) << made.message();
-  bp_operand operands[3] = {};
-  for (int i = 0; i < 3; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(buffers[i]);
-  bp_execution execution{};
-  execution.struct_size = sizeof(execution);
-  execution.desc = &desc;
-  execution.inputs = operands;
-  execution.outputs = operands + 2;
+  const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
   const uint64_t before = rig.stream->enqueued();
-  EXPECT_TRUE(rig.device->execute(*rig.stream, *plan, &execution).ok());
-  EXPECT_TRUE(rig.wait().ok());
+  const kit::Status status = execute_once(*rig.device, *rig.stream, desc, operands);
+  EXPECT_TRUE(status.ok()) << status.message();
   const uint64_t dispatches = rig.stream->enqueued() - before;
   if (instance->devices()[0].is_cpu()) {
     EXPECT_EQ(dispatches, 2u);
@@ -212,7 +202,6 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
       EXPECT_EQ(value(2, m, n), sum) << m << ", " << n;
     }
   }
-  rig.device->destroy(plan);
   for (Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
@@ -249,13 +238,8 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   ASSERT_TRUE(status.ok()) << status.message();
   const auto enqueue = [&] {
     bp_operand operands[4] = {};
-    for (int i = 0; i < 4; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(rig.buffers[std::max(i - 1, 0)]);
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = operands;
-    execution.outputs = operands + 3;
-    return rig.device->execute(*rig.stream, *plan, &execution);
+    for (int i = 0; i < 4; ++i) operands[i] = whole(rig.buffers[std::max(i - 1, 0)]);
+    return backplane::vulkan::enqueue(*rig.device, *rig.stream, *plan, desc, operands);
   };
   rig.data(0)[0] = 0.5f;
   for (int i = 0; i < 4; ++i) rig.data(1)[i] = static_cast<float>(i + 1);

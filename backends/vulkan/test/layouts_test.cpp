@@ -42,7 +42,7 @@ class Layouts : public OnDevice {
         const float value = 7.0f;
         std::memcpy(&operands[i].immediate, &value, sizeof(value));
       } else {
-        operands[i].buffer = reinterpret_cast<bp_buffer*>(buffers_[i]);
+        operands[i] = whole(buffers_[i]);
         operands[i].offset = offset * sizeof(float);
       }
     }
@@ -60,18 +60,7 @@ class Layouts : public OnDevice {
     bp_op_desc desc = rig_.desc;
     desc.inputs = views;
     desc.outputs = views + 2;
-    Plan* plan = nullptr;
-    bp_plan_info info{};
-    const auto created = rig_.device->create_plan(&desc, &plan, info);
-    ASSERT_TRUE(created.ok()) << created.message();
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = operands;
-    execution.outputs = operands + 2;
-    auto status = rig_.device->execute(*rig_.stream, *plan, &execution);
-    if (status.ok()) status = rig_.wait();
-    rig_.device->destroy(plan);
+    const auto status = execute_once(*rig_.device, *rig_.stream, desc, operands);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(std::vector<float>(data(2), data(2) + kRoom), expected)
         << layouts[0].name << " + " << layouts[1].name << " to " << layouts[2].name << ", " << rows << " x " << columns

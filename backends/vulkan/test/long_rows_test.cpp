@@ -79,10 +79,6 @@ class LongRows : public OnDevice {
   std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& outputs) {
     std::vector<Buffer*> buffers;
-    const auto buffer = [&](uint64_t bytes) {
-      buffers.push_back(need(device_->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0})));
-      return reinterpret_cast<bp_buffer*>(buffers.back());
-    };
     bp_tensor_desc views[10] = {};
     bp_operand operands[10] = {};
     std::vector<Tensor> all = inputs;
@@ -98,7 +94,9 @@ class LongRows : public OnDevice {
         views[k].strides[d] = stride;
         stride *= tensor.shape[d];
       }
-      operands[k].buffer = buffer(static_cast<uint64_t>(count_of(tensor.shape)) * 4);
+      const auto bytes = static_cast<uint64_t>(count_of(tensor.shape)) * 4;
+      buffers.push_back(need(device_->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0})));
+      operands[k] = whole(buffers.back());
       for (std::size_t i = 0; i < tensor.values.size(); ++i)
         encode(buffers.back()->mapped + i * bytes_of(tensor.dtype), tensor.dtype, tensor.values[i]);
     }
@@ -110,21 +108,7 @@ class LongRows : public OnDevice {
     desc.outputs = views + inputs.size();
     desc.output_count = static_cast<uint32_t>(outputs.size());
     desc.attributes = attributes;
-    Plan* plan = nullptr;
-    bp_plan_info info{};
-    auto status = device_->create_plan(&desc, &plan, info);
-    EXPECT_TRUE(status.ok()) << status.message();
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = operands;
-    execution.outputs = operands + inputs.size();
-    if (info.workspace_bytes != 0) {
-      execution.workspace = buffer(info.workspace_bytes);
-      execution.workspace_bytes = info.workspace_bytes;
-    }
-    if (status.ok()) status = device_->execute(*stream_, *plan, &execution);
-    if (status.ok()) status = device_->wait(*stream_, BP_WAIT_FOREVER);
+    const auto status = execute_once(*device_, *stream_, desc, operands);
     EXPECT_TRUE(status.ok()) << status.message();
     std::vector<Numbers> results;
     for (std::size_t k = inputs.size(); k < all.size(); ++k) {
@@ -133,7 +117,6 @@ class LongRows : public OnDevice {
       for (std::size_t i = 0; from != nullptr && i < values.size(); ++i)
         values[i] = decode(from->mapped + i * bytes_of(all[k].dtype), all[k].dtype);
     }
-    if (plan != nullptr) device_->destroy(plan);
     for (Buffer* each : buffers) device_->destroy(each);
     return results;
   }

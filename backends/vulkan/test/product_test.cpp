@@ -23,13 +23,8 @@ bp_tensor_desc desc_of(const View& view) {
   return out;
 }
 
-class ProductOnDevice : public OnDevice {
+class ProductOnDevice : public OnRig {
  protected:
-  void SetUp() override {
-    OnDevice::SetUp();
-    if (IsSkipped()) return;
-    ASSERT_TRUE(rig.open(instance).ok());
-  }
   void TearDown() override {
     for (Buffer* buffer : buffers_) {
       if (buffer != nullptr) rig.device->destroy(buffer);
@@ -53,29 +48,17 @@ class ProductOnDevice : public OnDevice {
       buffers_[i] = need(rig.device->create_buffer(
           {sizeof(bp_buffer_desc), BP_MEMORY_HOST, static_cast<uint64_t>(elements[i]) * sizeof(float), 0}));
       for (int64_t k = 0; k < elements[i]; ++k) data(i)[k] = i == 2 ? -1.0f : value(k);
-      operands[i].buffer = reinterpret_cast<bp_buffer*>(buffers_[i]);
+      operands[i] = whole(buffers_[i]);
     }
-    const bp_op_desc desc = describe(views);
-    Plan* plan = nullptr;
-    bp_plan_info info{};
-    auto status = rig.device->create_plan(&desc, &plan, info);
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = operands;
-    execution.outputs = operands + 2;
     const uint64_t before = rig.stream->enqueued();
-    if (status.ok()) status = rig.device->execute(*rig.stream, *plan, &execution);
+    const auto status = execute_once(*rig.device, *rig.stream, describe(views), operands);
     dispatches = rig.stream->enqueued() - before;
-    if (status.ok()) status = rig.wait();
-    if (plan != nullptr) rig.device->destroy(plan);
     EXPECT_TRUE(status.ok()) << status.message();
     return {data(2), data(2) + elements[2]};
   }
   bool on_cpu() const { return instance->devices()[0].is_cpu(); }
   static float value(int64_t k) { return static_cast<float>(k % 31 + 1); }
 
-  Rig rig;
   uint64_t dispatches = 0;
 
  private:

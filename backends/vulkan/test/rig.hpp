@@ -25,6 +25,37 @@ T* need(kit::Result<T*> made) {
   return made.value();
 }
 
+inline bp_operand whole(Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
+
+// Enqueues an execution over `operands`: desc's inputs, then its outputs.
+inline kit::Status enqueue(Device& device, Stream& stream, const Plan& plan, const bp_op_desc& desc,
+                           const bp_operand* operands, Buffer* workspace = nullptr) {
+  bp_execution execution{};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &desc;
+  execution.inputs = operands;
+  execution.outputs = operands + desc.input_count;
+  execution.workspace = reinterpret_cast<bp_buffer*>(workspace);
+  execution.workspace_bytes = workspace == nullptr ? 0 : workspace->bytes;
+  return device.execute(stream, plan, &execution);
+}
+
+// The same by a plan and workspace of its own, to its end.
+inline kit::Status execute_once(Device& device, Stream& stream, const bp_op_desc& desc, const bp_operand* operands) {
+  Plan* plan = nullptr;
+  bp_plan_info info{};
+  kit::Status status = device.create_plan(&desc, &plan, info);
+  if (!status.ok()) return status;
+  Buffer* workspace = nullptr;
+  if (info.workspace_bytes != 0)
+    workspace = need(device.create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, info.workspace_bytes, 0}));
+  status = enqueue(device, stream, *plan, desc, operands, workspace);
+  if (status.ok()) status = stream.wait(BP_WAIT_FOREVER);
+  device.destroy(plan);
+  if (workspace != nullptr) device.destroy(workspace);
+  return status;
+}
+
 // An opened device with one stream, and f32 vectors to add; whatever it lacks stays null. Opened once, not copied.
 struct Rig {
   static constexpr int64_t kElements = 256;
@@ -86,16 +117,20 @@ struct Rig {
 
   kit::Status enqueue() const { return enqueue(desc); }
   kit::Status enqueue(const bp_op_desc& described) const {
-    bp_operand operands[3] = {};
-    for (int i = 0; i < 3; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(buffers[i]);
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &described;
-    execution.inputs = operands;
-    execution.outputs = operands + 2;
-    return device->execute(*stream, *plan, &execution);
+    const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
+    return vulkan::enqueue(*device, *stream, *plan, described, operands);
   }
   kit::Status wait() const { return stream->wait(BP_WAIT_FOREVER); }
+};
+
+class OnRig : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_TRUE(rig.open(instance).ok());
+  }
+  Rig rig;
 };
 
 }  // namespace backplane::vulkan

@@ -100,14 +100,8 @@ TEST(HeldRows, LongOnesAreCutInParts) {
   EXPECT_EQ(division.group, 1024u);
 }
 
-class RowsOnDevice : public OnDevice {
+class RowsOnDevice : public OnRig {
  protected:
-  void SetUp() override {
-    OnDevice::SetUp();
-    if (IsSkipped()) return;
-    ASSERT_TRUE(rig_.open(instance).ok());
-  }
-
   // Of the rows' elements, in place of the sums of the rig.
   std::vector<float> softmax(const std::vector<std::vector<float>>& rows) {
     const auto length = rows[0].size();
@@ -117,7 +111,7 @@ class RowsOnDevice : public OnDevice {
     view.shape[0] = static_cast<int64_t>(rows.size());
     view.shape[1] = view.strides[0] = static_cast<int64_t>(length);
     view.strides[1] = 1;
-    for (std::size_t row = 0; row < rows.size(); ++row) std::ranges::copy(rows[row], rig_.data(0) + row * length);
+    for (std::size_t row = 0; row < rows.size(); ++row) std::ranges::copy(rows[row], rig.data(0) + row * length);
     bp_axis_attributes attributes{};
     attributes.struct_size = sizeof(attributes);
     attributes.axis = 1;
@@ -127,27 +121,11 @@ class RowsOnDevice : public OnDevice {
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
     desc.attributes = &attributes;
-    Plan* plan = nullptr;
-    bp_plan_info info{};
-    const auto created = rig_.device->create_plan(&desc, &plan, info);
-    if (!created.ok()) throw std::runtime_error(created.message());
-    bp_operand in{}, out{};
-    in.buffer = reinterpret_cast<bp_buffer*>(rig_.buffers[0]);
-    out.buffer = reinterpret_cast<bp_buffer*>(rig_.buffers[2]);
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &desc;
-    execution.inputs = &in;
-    execution.outputs = &out;
-    auto status = rig_.device->execute(*rig_.stream, *plan, &execution);
-    if (status.ok()) status = rig_.wait();
-    rig_.device->destroy(plan);
+    const bp_operand operands[] = {whole(rig.buffers[0]), whole(rig.buffers[2])};
+    const auto status = execute_once(*rig.device, *rig.stream, desc, operands);
     if (!status.ok()) throw std::runtime_error(status.message());
-    return {rig_.data(2), rig_.data(2) + rows.size() * length};
+    return {rig.data(2), rig.data(2) + rows.size() * length};
   }
-
- private:
-  Rig rig_;
 };
 
 // The maximum is met last, first, after nothing but -inf, or never.

@@ -82,17 +82,10 @@ TEST_F(OnDevice, OnePlanServesManyStreams) {
     auto stream = rig.device->create_stream({});
     auto out = rig.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, Rig::kElements * sizeof(float), 0});
     if (!stream.ok() || !out.ok()) return stream.ok() ? out.status() : stream.status();
-    bp_operand operands[3] = {};
-    for (int i = 0; i < 2; ++i) operands[i].buffer = reinterpret_cast<bp_buffer*>(rig.buffers[i]);
-    operands[2].buffer = reinterpret_cast<bp_buffer*>(out.value());
-    bp_execution execution{};
-    execution.struct_size = sizeof(execution);
-    execution.desc = &rig.desc;
-    execution.inputs = operands;
-    execution.outputs = operands + 2;
+    const bp_operand operands[] = {whole(rig.buffers[0]), whole(rig.buffers[1]), whole(out.value())};
     kit::Status status;
     for (int round = 0; status.ok() && round < 10 * kRounds; ++round)
-      status = rig.device->execute(*stream.value(), *rig.plan, &execution);
+      status = enqueue(*rig.device, *stream.value(), *rig.plan, rig.desc, operands);
     if (status.ok()) status = stream.value()->wait(BP_WAIT_FOREVER);
     if (status.ok() && reinterpret_cast<float*>(out.value()->mapped)[Rig::kElements - 1] != 3.0f)
       status = {BP_INTERNAL, "a wrong sum"};
