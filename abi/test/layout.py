@@ -18,8 +18,8 @@ rows = r"""
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) printf("dtype %d %s %s %s %d\n", id, #symbol, name, #kind, bytes);
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, prof, doc) \
-  printf("op %d %s %s %s %d..%d %d..%d %d %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, scalars, #sdtype, \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, acc, prof, since, doc) \
+  printf("op %d %s %s %s %d..%d %d..%d %d..%d %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, smin, smax, #sdtype, \
          #attrs, #shape, #rule, #dtypes);
 #include <backplane/ops.def>
 #undef BP_OP_ROW
@@ -138,10 +138,10 @@ def compare_struct(name, old, new):
 
 
 def compare_op(identity, old, new):
-    """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes."""
-    (old_in, old_out, new_in, new_out) = (span(old[3]), span(old[4]), span(new[3]), span(new[4]))
-    grown = new_in[0] == old_in[0] and new_in[1] >= old_in[1] and new_out[0] == old_out[0] and new_out[1] >= old_out[1]
-    same = old[:3] == new[:3] and old[6:] == new[6:] and int(new[5]) >= int(old[5])
+    """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes. Ranges keep their least."""
+    ranges = [(span(old[i]), span(new[i])) for i in (3, 4, 5)]
+    grown = all(now[0] == was[0] and now[1] >= was[1] for was, now in ranges)
+    same = old[:3] == new[:3] and old[6:] == new[6:]
     return [] if grown and same else [f"operator {identity}: was {' '.join(old)}, found {' '.join(new)}"]
 
 

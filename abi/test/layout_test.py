@@ -41,8 +41,8 @@ growth = {
     "a field appended": ("device.h", r"\n\} bp_device_info;", "\n  uint64_t planted;\n} bp_device_info;"),
     "an attribute appended": ("attributes.def", r"BP_ATTRS_END\(matmul\)",
                               'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
-    "an operator added": ("ops.def", r"\Z", '\nBP_OP_ROW(44, PLANTED, "planted", PRIMITIVE, 1, 1, 1, 1, 0, NONE, no, ELEMENTWISE, SAME, ALL, E, '
-                                            'INFER, "")\n'),
+    "an operator added": ("ops.def", r"\Z", '\nBP_OP_ROW(44, PLANTED, "planted", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, ALL, NONE, E, '
+                                            'INFER, 0_2, "")\n'),
     "an optional input added": ("ops.def", r'"rms_norm", COMPOSITE, 1, 2', '"rms_norm", COMPOSITE, 1, 3'),
     "a dtype added": ("dtypes.def", r"\Z", '\nBP_DTYPE_ROW(14, PLANTED, "planted", 1, FLOAT, 0)\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),

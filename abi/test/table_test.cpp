@@ -19,18 +19,18 @@ struct Row {
 };
 
 const std::vector<Row> rows = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
-  {id,                                                                                                              \
-   name,                                                                                                            \
-   BP_KIND_##kind,                                                                                                  \
-   imin,                                                                                                            \
-   imax,                                                                                                            \
-   omin,                                                                                                            \
-   omax,                                                                                                            \
-   scalars,                                                                                                         \
-   BP_PROFILE_##prof,                                                                                               \
-   BP_SET_##dtypes,                                                                                                 \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  {id,                                                                                                                 \
+   name,                                                                                                               \
+   BP_KIND_##kind,                                                                                                     \
+   imin,                                                                                                               \
+   imax,                                                                                                               \
+   omin,                                                                                                               \
+   omax,                                                                                                               \
+   smax,                                                                                                               \
+   BP_PROFILE_##prof,                                                                                                  \
+   BP_SET_##dtypes,                                                                                                    \
    sizeof(bp_##attrs##_attributes)},
 #include <backplane/ops.def>
 #undef BP_OP_ROW

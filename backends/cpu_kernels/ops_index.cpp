@@ -40,7 +40,7 @@ void gather(const Call& call) {
   const int64_t extent = x.elements() == 0 ? 0 : x.shape[axis], along = byte_stride(x, axis);
   const IndexReader read(index);
   const View base = pinned(x, axis, out);
-  Nest<3>({&out, &index, &base}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<3>({&out, &index, &base}).rows([&](const auto& at, const auto& strides, int64_t count) {
     if (strides[1] == 0 && strides[0] == sizeof(Word) && strides[2] == sizeof(Word)) {  // rows of an embedding
       const int64_t i = read(at[1]);
       if (inside(i, extent)) {
@@ -69,7 +69,7 @@ void scatter_each(const Call& call, const Merge& merge) {
   const int64_t extent = io.elements() == 0 ? 0 : io.shape[axis], along = byte_stride(io, axis);
   const IndexReader read(index);
   const View base = pinned(io, axis, source);
-  Nest<3>({&base, &index, &source}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<3>({&base, &index, &source}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       const int64_t i = read(at[1] + k * strides[1]);
       if (!inside(i, extent)) continue;
@@ -99,7 +99,7 @@ void scatter_add(const Call& call) {
   const IndexReader read(index);
   const View base = lanes(io, axis), base_index = lanes(index, axis), base_source = lanes(source, axis);
   int64_t lane = 0;
-  Nest<3>({&base, &base_index, &base_source}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<3>({&base, &base_index, &base_source}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k, ++lane) {
       std::byte* io_lane = at[0] + k * strides[0];
       int64_t used = 0;

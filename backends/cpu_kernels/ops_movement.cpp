@@ -11,7 +11,7 @@ using namespace kit;
 template <class Word>
 void fill(const Call& call) {
   const Word value = call.scalar<Word>(0);
-  Nest<1>({&call.out()}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<1>({&call.out()}).rows([&](const auto& at, const auto& strides, int64_t count) {
     if (strides[0] == sizeof(Word)) {
       std::fill_n(reinterpret_cast<Word*>(at[0]), count, value);
     } else {
@@ -62,7 +62,7 @@ void iota(const Call& call) {
   const int64_t length = out.shape[axis], along = byte_stride(out, axis);
   if (out.elements() == 0) return;
   const View lane = lanes(out, axis);
-  const Nest<1> across({&lane});
+  const LoopNest<1> across({&lane});
   for (int64_t i = 0; i < length; ++i) {
     const T value = iota_value(start, step, i);
     across.rows_at({out.data + i * along}, [&](const auto& at, const auto& strides, int64_t count) {

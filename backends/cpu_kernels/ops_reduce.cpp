@@ -70,7 +70,7 @@ typename R::State reduce_row(const std::byte* at, int64_t stride, int64_t count)
 
 // Each output's elements in turn.
 template <class R>
-void reduce_each(const Nest<2>& kept, const Nest<1>& reduced) {
+void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       auto total = R::start();
@@ -84,7 +84,7 @@ void reduce_each(const Nest<2>& kept, const Nest<1>& reduced) {
 
 // Many outputs side by side, for inputs whose kept dimension is the closer one in memory.
 template <class R>
-void reduce_columns(const Nest<2>& kept, const Nest<1>& reduced) {
+void reduce_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   using In = typename R::In;
   constexpr int64_t kColumns = 256;
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -120,8 +120,8 @@ void reduce(const Call& call) {
   View kept = in, reduced = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? kept : reduced).shape[i] = 1;
   if (in.elements() == 0) std::fill_n(kept.strides, kept.rank, 0);  // there is no address to move
-  const Nest<2> outer({&kept, &out});
-  const Nest<1> inner({&reduced});
+  const LoopNest<2> outer({&kept, &out});
+  const LoopNest<1> inner({&reduced});
   const bool columns = outer.inner_count() > 1 && (inner.inner_count() <= 1 || std::abs(outer.inner_strides()[0]) <
                                                                                    std::abs(inner.inner_strides()[0]));
   columns ? reduce_columns<R>(outer, inner) : reduce_each<R>(outer, inner);

@@ -32,7 +32,7 @@ void arg(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const int64_t length = in.shape[axis], along = byte_stride(in, axis);
   const View lane = lanes(in, axis);
-  Nest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       *reinterpret_cast<int32_t*>(at[0] + k * strides[0]) = extremum<T, kMax>(at[1] + k * strides[1], along, length);
     }
@@ -50,7 +50,7 @@ void cumsum(const Call& call) {
   const int64_t along_in = byte_stride(in, axis), along_out = byte_stride(out, axis);
   const bool exclusive = attributes.exclusive != 0;
   const View from = lanes(in, axis), to = lanes(out, axis);
-  Nest<2>({&to, &from}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<2>({&to, &from}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       Sum<T> sum = 0;
       for (int64_t n = 0, i = first; n < length; ++n, i += step) {

@@ -36,7 +36,7 @@ void sort_lanes(const Call& call, uint32_t axis) {
     return a.index < b.index;
   };
   const View from = lanes(in, axis), to = lanes(values, axis), to_index = lanes(indices, axis);
-  Nest<3>({&from, &to, &to_index}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<3>({&from, &to, &to_index}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       for (int64_t i = 0; i < length; ++i) {
         entries[i] = {*reinterpret_cast<const T*>(at[0] + k * strides[0] + i * along_in), static_cast<int32_t>(i)};

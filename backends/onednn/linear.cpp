@@ -77,8 +77,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   for (uint32_t d = 0; d + 1 < x.rank; ++d) rows *= x.shape[d];
   const int64_t cols = w.shape[0], depth = w.shape[1];
   const bool has_terms = rows != 0 && cols != 0 && depth != 0;
-  prepared.any_size = x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_ONE_SIZE) == 0;
-  prepared.size_helps = x.dtype != BP_F16 && rows > 1 && cols > 1;
+  prepared.any_size = x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0;
+  prepared.specializable = x.dtype != BP_F16 && rows > 1 && cols > 1;
   if (prepared.any_size) return {};
   const Type type = type_of(x.dtype);
   const bool wide = activation != BP_ACTIVATION_NONE && x.dtype != BP_F32;

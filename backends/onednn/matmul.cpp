@@ -119,7 +119,7 @@ struct Shifted {
   static Matrices with_row(const bp_tensor_desc& view, Type type) {
     bp_tensor_desc grown = view;
     ++grown.shape[view.rank - 2];
-    Matrices out = matrices_of(packed(grown));
+    Matrices out = matrices_of(dense_like(grown));
     out.type = type;
     return out;
   }
@@ -216,7 +216,7 @@ Status keep_any_size(Prepared& prepared) {
 void run_any_size(const Call& call) { multiply(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
 // For the class: with one row or one column memory is the limit, and the plugin's own kernels reach it.
-bool size_helps(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
+bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
@@ -224,16 +224,16 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   const auto empty = [](const bp_tensor_desc& view) {
     return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
   };
-  prepared.any_size = (desc.flags & BP_OP_FLAG_ONE_SIZE) == 0 || empty(out) || empty(a) || empty(b) ||
+  prepared.any_size = (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || empty(out) || empty(a) || empty(b) ||
                       std::min(out.shape[out.rank - 2], out.shape[out.rank - 1]) <= kFewRows;
-  prepared.size_helps = size_helps(out);
+  prepared.specializable = specializable(out);
   if (prepared.any_size) return {};
   const bool shifts = a.dtype == BP_I8 && a.shape[a.rank - 1] > kExactDepthOfI8;
   Matrices operands[3] = {matrices_of(a), matrices_of(b), matrices_of(out)};
   const auto stage = [&](int i) {
     const bool input = i < 2;
     (input ? prepared.stage_inputs : prepared.stage_outputs) |= input ? 1u << i : 1u;
-    operands[i] = matrices_of(packed(input ? desc.inputs[i] : out));
+    operands[i] = matrices_of(dense_like(input ? desc.inputs[i] : out));
   };
   for (int i = 0; i < 2; ++i) {
     const bool staged = (prepared.stage_inputs >> i & 1u) != 0 || (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
@@ -284,8 +284,8 @@ bool exact_in_8_bits() {
 }  // namespace
 
 void add_matmul(Kernels& kernels) {
-  const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_one_size) {
-    if (gemm_serves(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_one_size});
+  const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_size) {
+    if (gemm_serves(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size});
   };
   const Prepare in_8_bits = exact_in_8_bits() ? prepare : nullptr;
   add(BP_F32, BP_F32, prepare);

@@ -45,7 +45,7 @@ struct Job {
   int64_t bytes;  // of an input's element
   Store store;
 
-  double total(const Nest<1>& reduced, std::byte* at) const {
+  double total(const LoopNest<1>& reduced, std::byte* at) const {
     double sum = by.start;
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
       sum = reduce_row(by, sum, from[0], step[0], bytes, length);
@@ -53,19 +53,19 @@ struct Job {
     return sum;
   }
   // Packed outputs side by side.
-  void totals(const Nest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
+  void totals(const LoopNest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
     std::fill_n(sums, columns, by.start);
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
       by.columns(sums, from[0], step[0], length, columns);
     });
   }
 
-  void each(const Nest<2>& kept, const Nest<1>& reduced) const {
+  void each(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) store(total(reduced, at[0] + k * strides[0]), at[1] + k * strides[1]);
     });
   }
-  void side_by_side(const Nest<2>& kept, const Nest<1>& reduced) const {
+  void side_by_side(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       double sums[kColumns];
       for (int64_t begin = 0; begin < count; begin += kColumns) {
@@ -75,13 +75,14 @@ struct Job {
       }
     });
   }
-  void run(const Nest<2>& kept, const Nest<1>& reduced, bool columns) const {
+  void run(const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns) const {
     columns ? side_by_side(kept, reduced) : each(kept, reduced);
   }
 };
 
 // Few outputs of many elements: threads take parts of the elements, and their totals are joined in order.
-void reduce_in_parts(const Job& job, const Nest<2>& kept, const Nest<1>& reduced, bool columns, Scratch& scratch) {
+void reduce_in_parts(const Job& job, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
+                     Scratch& scratch) {
   const uint32_t d = reduced.longest();
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
     const int64_t width = columns ? count : 1;
@@ -93,7 +94,7 @@ void reduce_in_parts(const Job& job, const Nest<2>& kept, const Nest<1>& reduced
         const Range mine = range_of(parts, part, threads);
         for (int64_t p = mine.begin; p < mine.end; ++p) {
           const Range range = range_of(reduced.extent(d), static_cast<int>(p), static_cast<int>(parts));
-          const Nest<1> piece = reduced.cut(d, range.begin, range.end);
+          const LoopNest<1> piece = reduced.cut(d, range.begin, range.end);
           std::byte* begin = from + range.begin * reduced.strides(d)[0];
           columns ? job.totals(piece, begin, sums + p * width, width) : void(sums[p] = job.total(piece, begin));
         }
@@ -112,8 +113,8 @@ void run(const Call& call) {
   View from = in, along = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : along).shape[i] = 1;
   if (elements == 0) std::fill_n(from.strides, from.rank, 0);  // there is no address to move
-  const Nest<2> kept({&from, &out});
-  const Nest<1> reduced({&along});
+  const LoopNest<2> kept({&from, &out});
+  const LoopNest<1> reduced({&along});
   const Job job{call.prepared<Reduction>(), static_cast<int64_t>(dtype_bytes(in.dtype)), store_of(out.dtype)};
   const uint32_t inner = kept.rank() - 1;
   const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == job.bytes;

@@ -145,7 +145,7 @@ struct Walk {
 
 // The dimension along which an input lies packed that is not packed along rows; the nest's rank if there is none.
 template <std::size_t N>
-uint32_t packed_across(const Nest<N>& nest, const std::array<int64_t, N>& bytes) {
+uint32_t packed_across(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
   const uint32_t inner = nest.rank() - 1;
   for (std::size_t k = 1; k < N; ++k) {
     if (nest.strides(inner)[k] == bytes[k] || nest.strides(inner)[k] == 0) continue;
@@ -157,7 +157,7 @@ uint32_t packed_across(const Nest<N>& nest, const std::array<int64_t, N>& bytes)
 }
 
 template <std::size_t N>
-void walk(const Nest<N>& nest, Walk<N> each) {
+void walk(const LoopNest<N>& nest, Walk<N> each) {
   const uint32_t d = packed_across(nest, each.bytes);
   if (d == nest.rank()) {
     each.lines = 1;
@@ -184,8 +184,8 @@ void walk(const Nest<N>& nest, Walk<N> each) {
 }
 
 template <std::size_t N, std::size_t... I>
-Nest<N> nest_of(const Call& call, std::index_sequence<I...>) {
-  return Nest<N>({&call.out(), &call.in(I)...});
+LoopNest<N> nest_of(const Call& call, std::index_sequence<I...>) {
+  return LoopNest<N>({&call.out(), &call.in(I)...});
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ void run_rows(const Call& call) {
   std::array<int64_t, N> bytes;
   bytes[0] = static_cast<int64_t>(dtype_bytes(call.out().dtype));
   for (uint32_t k = 1; k < N; ++k) bytes[k] = static_cast<int64_t>(dtype_bytes(call.in(k - 1).dtype));
-  const Nest<N> nest = nest_of<N>(call, std::make_index_sequence<N - 1>());
+  const LoopNest<N> nest = nest_of<N>(call, std::make_index_sequence<N - 1>());
   const int64_t elements = nest.elements();
   const bool in_place =
       std::any_of(call.inputs.begin(), call.inputs.end(), [&](const View& in) { return in.data == call.out().data; });
@@ -233,7 +233,7 @@ namespace {
 // Many copies of the value are streamed where there are many, and stored otherwise.
 template <class Word>
 void fill(const Call& call) {
-  const Nest<1> nest({&call.out()});
+  const LoopNest<1> nest({&call.out()});
   const Word value = call.scalar<Word>(0);
   const int64_t elements = nest.elements(), size = sizeof(Word);
   const bool streams = elements * size >= kStreamed;

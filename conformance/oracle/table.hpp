@@ -34,22 +34,22 @@ inline constexpr Accuracy E{'E', 0}, R{'R', 0}, S{'S', 0}, D{'D', 0}, C{'C', 0};
 constexpr Accuracy U(double ulps) { return {'U', ulps}; }
 
 inline constexpr Operator all[] = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
-  {id,                                                                                                              \
-   name,                                                                                                            \
-   BP_KIND_##kind,                                                                                                  \
-   imin,                                                                                                            \
-   imax,                                                                                                            \
-   omin,                                                                                                            \
-   omax,                                                                                                            \
-   scalars,                                                                                                         \
-   std::string_view(#attrs) != "no",                                                                                \
-   BP_SHAPE_##shape,                                                                                                \
-   BP_RULE_##rule,                                                                                                  \
-   BP_SET_##dtypes,                                                                                                 \
-   acc,                                                                                                             \
-   BP_PROFILE_##prof,                                                                                               \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  {id,                                                                                                                 \
+   name,                                                                                                               \
+   BP_KIND_##kind,                                                                                                     \
+   imin,                                                                                                               \
+   imax,                                                                                                               \
+   omin,                                                                                                               \
+   omax,                                                                                                               \
+   smax,                                                                                                               \
+   std::string_view(#attrs) != "no",                                                                                   \
+   BP_SHAPE_##shape,                                                                                                   \
+   BP_RULE_##rule,                                                                                                     \
+   BP_SET_##dtypes,                                                                                                    \
+   acc,                                                                                                                \
+   BP_PROFILE_##prof,                                                                                                  \
    doc},
 #include <backplane/ops.def>
 #undef BP_OP_ROW

@@ -140,7 +140,7 @@ bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error) 
     stats.plan_hits = plans.hits;
     stats.plan_class_hits = plans.class_hits;
     stats.plans_created = plans.created;
-    stats.plans_of_one_size = plans.one_size;
+    stats.plans_specialized = plans.specialize;
     stats.plans_evicted = plans.evicted;
     stats.plan_entries = plans.entries;
     stats.staged_operands = read(target.counters.staged_operands);

@@ -17,7 +17,7 @@ namespace bp {
 namespace {
 
 // Those of a bph_call that it takes.
-constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_ONE_SIZE;
+constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
 constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
 
 // What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
@@ -334,7 +334,7 @@ void execute(Stream& stream, const bph_call& given) {
     if (entry == nullptr) return;
   }
   check_overlaps(*entry, call->input_count, call->input_count + call->output_count, resolved);
-  if (entry->size_helps) [[unlikely]]
+  if (entry->specializable) [[unlikely]]
     stream.device->plans.used(stream.plan_front, *entry);
 
   bp_operand scalars[4];

@@ -45,23 +45,23 @@ constexpr const AttributeLayout* layout_of(const AttributeLayout& layout) {
 constexpr uint32_t BP_SCALAR_NONE = 0, BP_SCALAR_OUT = 0, BP_SCALAR_I64 = BP_I64, BP_SCALAR_F32 = BP_F32;
 
 constexpr OpRow rows[] = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
-  {id,                                                                                                              \
-   name,                                                                                                            \
-   BP_KIND_##kind,                                                                                                  \
-   imin,                                                                                                            \
-   imax,                                                                                                            \
-   omin,                                                                                                            \
-   omax,                                                                                                            \
-   scalars,                                                                                                         \
-   BP_SCALAR_##sdtype,                                                                                              \
-   layout_of(attrs##_layout),                                                                                       \
-   BP_SHAPE_##shape,                                                                                                \
-   BP_RULE_##rule,                                                                                                  \
-   BP_SET_##dtypes,                                                                                                 \
-   BP_PROFILE_##prof,                                                                                               \
-   #acc,                                                                                                            \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  {id,                                                                                                                 \
+   name,                                                                                                               \
+   BP_KIND_##kind,                                                                                                     \
+   imin,                                                                                                               \
+   imax,                                                                                                               \
+   omin,                                                                                                               \
+   omax,                                                                                                               \
+   smax,                                                                                                               \
+   BP_SCALAR_##sdtype,                                                                                                 \
+   layout_of(attrs##_layout),                                                                                          \
+   BP_SHAPE_##shape,                                                                                                   \
+   BP_RULE_##rule,                                                                                                     \
+   BP_SET_##dtypes,                                                                                                    \
+   BP_PROFILE_##prof,                                                                                                  \
+   #acc,                                                                                                               \
    doc},
 #include <backplane/ops.def>
 #undef BP_OP_ROW

@@ -170,25 +170,25 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
 }
 
 // Native if the plugin has the composite and nobody forbids it, else decomposed.
-Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool one_size) {
-  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key, one_size);
+Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool specialize) {
+  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key, specialize);
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
   if (device_.native_composites && (key.words[0] & key_no_native) == 0) {
     try {
-      plan(*entry, one_size);
+      plan(*entry, specialize);
       return entry;
     } catch (const Error& error) {
       if (error.status() != BP_UNSUPPORTED) throw;
     }
   }
-  entry->program = make_program(device_, *this, row, entry->desc, one_size);
-  for (const Program::Step& step : entry->program->steps) entry->size_helps |= step.entry->size_helps;
+  entry->program = make_program(device_, *this, row, entry->desc, specialize);
+  for (const Program::Step& step : entry->program->steps) entry->specializable |= step.entry->specializable;
   return entry;
 }
 
-Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key, bool one_size) {
+Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key, bool specialize) {
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
-  plan(*entry, one_size);
+  plan(*entry, specialize);
   return entry;
 }
 
@@ -215,14 +215,14 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
 }
 
 // Where the plugin has nothing faster, or no memory for it, the plan stays.
-void PlanCache::plan_for_one_size(PlanEntry& entry) {
+void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
-  entry.desc.flags |= BP_OP_FLAG_ONE_SIZE;
+  entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;
   try {
     entry.plan = create_plan(*entry.row, entry.desc);
     const std::lock_guard lock(mutex_);
     ++created_;
-    ++one_size_;
+    ++specialize_;
   } catch (const Error& error) {
     if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
     entry.desc.flags = flags;
@@ -243,7 +243,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   } catch (const std::bad_alloc&) {
     return;
   }
-  better->size_helps = false;  // asked once
+  better->specializable = false;  // asked once
   const uint64_t hash = hash_words(key.words, key.count);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
@@ -253,7 +253,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   entry.superseded.store(true, std::memory_order_release);
 }
 
-void PlanCache::plan(PlanEntry& entry, bool one_size) {
+void PlanCache::plan(PlanEntry& entry, bool specialize) {
   const OpRow& row = *entry.row;
   uint64_t words[PlanClass::max_words];
   const uint32_t count = class_words(entry, words);
@@ -281,9 +281,9 @@ void PlanCache::plan(PlanEntry& entry, bool one_size) {
       ++created_;
     }
   }
-  constexpr uint32_t helps = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
-  entry.size_helps = (entry.plan->info.flags & helps) == helps;
-  if (entry.size_helps && one_size) plan_for_one_size(entry);
+  constexpr uint32_t helps = BP_PLAN_ANY_SIZE | BP_PLAN_SPECIALIZABLE;
+  entry.specializable = (entry.plan->info.flags & helps) == helps;
+  if (entry.specializable && specialize) specialized_plan(entry);
   entry.workspace_bytes = entry.plan->info.workspace_bytes;
   if ((entry.plan->info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {
     bp_error error = fresh_error();
@@ -331,7 +331,7 @@ PlanCacheStats PlanCache::stats() noexcept {
   }
   stats.class_hits = class_hits_;
   stats.created = created_;
-  stats.one_size = one_size_;
+  stats.specialize = specialize_;
   stats.evicted = evicted_;
   stats.entries = entries_.size();
   stats.executions = stats.hits + missed_;

@@ -3,7 +3,7 @@
 //
 // An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
 // (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan. An exact descriptor that recurs gets a plan of
-// its own where the plugin says that this helps (BP_PLAN_SIZE_HELPS).
+// its own where the plugin says that this helps (BP_PLAN_SPECIALIZABLE).
 #pragma once
 
 #include <backplane/backplane.h>
@@ -69,8 +69,8 @@ class PlanEntry final : public Object {
   Ref<Plan> plan;
   Ref<Program> program;                 // instead of a plan
   bool direct = false;                  // a plan that takes its operands as they are
-  bool size_helps = false;              // of its plan, or a step's: see PlanCache::used
-  std::atomic<uint32_t> uses{0};        // counted where size_helps
+  bool specializable = false;           // of its plan, or a step's: see PlanCache::used
+  std::atomic<uint32_t> uses{0};        // counted where specializable
   std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
   uint64_t workspace_bytes = 0;
   uint64_t call_flags = 0;   // those of a bph_call that it serves
@@ -115,7 +115,7 @@ class PlanClass final : public Object {
 };
 
 struct PlanCacheStats {
-  uint64_t executions, hits, class_hits, created, one_size, evicted, entries;
+  uint64_t executions, hits, class_hits, created, specialize, evicted, entries;
 };
 
 class PlanCache;
@@ -173,11 +173,11 @@ class PlanCache {
     return entry != nullptr ? *entry : add(front, lookup);
   }
 
-  // A new entry with its plan, which the cache does not keep: a step of a program. With one_size the plan is for its size
+  // A new entry with its plan, which the cache does not keep: a step of a program. With specialize the plan is for its size
   // alone where the plugin has a faster one. Throws likewise.
-  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key, bool one_size);
+  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key, bool specialize);
 
-  // Told of each use of an entry that has size_helps. One that recurs is replaced by one whose plans are for its size alone, which
+  // Told of each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its size alone, which
   // each front finds at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
   void used(PlanFront& front, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
@@ -191,10 +191,10 @@ class PlanCache {
 
  private:
   friend class PlanFront;
-  Ref<PlanEntry> make(const OpRow& row, const Key& key, bool one_size);
-  void plan(PlanEntry& entry, bool one_size);
+  Ref<PlanEntry> make(const OpRow& row, const Key& key, bool specialize);
+  void plan(PlanEntry& entry, bool specialize);
   Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
-  void plan_for_one_size(PlanEntry& entry);
+  void specialized_plan(PlanEntry& entry);
   void specialise(PlanEntry& entry);
   void attach(PlanFront& front) noexcept;
   void detach(PlanFront& front) noexcept;
@@ -205,7 +205,8 @@ class PlanCache {
   LruTable<PlanEntry> entries_;
   LruTable<PlanClass> classes_;
   PlanFront* fronts_ = nullptr;
-  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, one_size_ = 0, evicted_ = 0, missed_ = 0;
+  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
+           missed_ = 0;
 };
 
 }  // namespace bp

@@ -268,23 +268,23 @@ TEST(Dispatch, ASizeThatRecursGetsAPlanOfItsOwn) {
   EXPECT_EQ(host.stats().plans_created, 1u);
   multiply(host, 9, 4);
   EXPECT_EQ(host.stats().plans_created, 2u) << "with the third use";
-  EXPECT_EQ(host.stats().plans_of_one_size, 1u);
+  EXPECT_EQ(host.stats().plans_specialized, 1u);
   multiply(host, 8, 4);
   EXPECT_EQ(host.stats().plans_created, 2u) << "the plugin has nothing faster for it";
   for (int64_t rows = 10; rows < 200; ++rows) multiply(host, rows, 1);
   EXPECT_EQ(host.stats().plans_created, 2u) << "sizes that grow make no plans";
   EXPECT_GE(host.stats().plan_class_hits, 190u);
   multiply(host, 9, 4, BP_OP_FLAG_DETERMINISTIC);
-  EXPECT_EQ(host.stats().plans_of_one_size, 1u) << "a change of plan may change bits";
+  EXPECT_EQ(host.stats().plans_specialized, 1u) << "a change of plan may change bits";
 }
 
 TEST(Dispatch, StepsOfACompositeThatRecursGetPlansOfTheirOwn) {
   Host host(dense);
   multiply(host, 9, 2, 0, BP_OP_LINEAR);
   const uint64_t before = host.stats().plans_created;
-  EXPECT_EQ(host.stats().plans_of_one_size, 0u);
+  EXPECT_EQ(host.stats().plans_specialized, 0u);
   multiply(host, 9, 4, 0, BP_OP_LINEAR);
-  EXPECT_EQ(host.stats().plans_of_one_size, 1u);
+  EXPECT_EQ(host.stats().plans_specialized, 1u);
   EXPECT_EQ(host.stats().plans_created, before + 1);
 }
 
@@ -292,7 +292,7 @@ TEST(Dispatch, APlanForOneSizeIsNotAskedForByCalls) {
   Host host(dense);
   const bph_tensor a = host.tensor<float>(BP_F32, {2, 2}, std::vector<float>(4)), out = host.empty(BP_F32, {2, 2}, 16);
   Call call(BP_OP_ADD, {a, a}, {out});
-  call.flags = BP_OP_FLAG_ONE_SIZE;
+  call.flags = BP_OP_FLAG_SPECIALIZE;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "flags 0x8");
 }
 

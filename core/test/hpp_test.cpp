@@ -48,9 +48,9 @@ bp_status fail(bp_error* error, bp_status status, const char* message) {
 
 uint32_t attribute_bytes(uint32_t op) {
   switch (op) {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
-  case id:                                                                                                          \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  case id:                                                                                                             \
     return sizeof(bp_##attrs##_attributes);
 #include <backplane/ops.def>
 #undef BP_OP_ROW
@@ -126,7 +126,7 @@ using ::testing::HasSubstr;
 
 // A view of memory that is nobody's.
 Tensor view(const Dims& shape, uint32_t dtype = BP_F32) {
-  return Tensor(nullptr, 0, dtype, shape, shape.packed_strides());
+  return Tensor(nullptr, 0, dtype, shape, shape.dense_strides());
 }
 
 template <class Body>
@@ -308,16 +308,16 @@ TEST_F(Calls, EveryPrimitiveHasAFunction) {
   matmul(stream_, x, y, z, BP_PRECISION_RELAXED_TF32), sort(stream_, x, y, z, 1, true), philox(stream_, x, 1, 2, 3);
 
   std::set<uint32_t> primitives;
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars_, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                         \
-  if (BP_KIND_##kind == BP_KIND_PRIMITIVE) {                                                                         \
-    primitives.insert(id);                                                                                           \
-    const Seen& seen = fake.by_op[id];                                                                               \
-    EXPECT_EQ(seen.op, static_cast<uint32_t>(id)) << name;                                                           \
-    EXPECT_EQ(seen.inputs.size(), static_cast<size_t>(imax)) << name;                                                \
-    EXPECT_EQ(seen.outputs.size(), static_cast<size_t>(omax)) << name;                                               \
-    EXPECT_EQ(seen.scalars.size(), static_cast<size_t>(scalars_)) << name;                                           \
-    EXPECT_EQ(seen.attributes.empty(), std::string_view(#attrs) == "no") << name;                                    \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  if (BP_KIND_##kind == BP_KIND_PRIMITIVE) {                                                                           \
+    primitives.insert(id);                                                                                             \
+    const Seen& seen = fake.by_op[id];                                                                                 \
+    EXPECT_EQ(seen.op, static_cast<uint32_t>(id)) << name;                                                             \
+    EXPECT_EQ(seen.inputs.size(), static_cast<size_t>(imax)) << name;                                                  \
+    EXPECT_EQ(seen.outputs.size(), static_cast<size_t>(omax)) << name;                                                 \
+    EXPECT_EQ(seen.scalars.size(), static_cast<size_t>(smax)) << name;                                                 \
+    EXPECT_EQ(seen.attributes.empty(), std::string_view(#attrs) == "no") << name;                                      \
   }
 #include <backplane/ops.def>
 #undef BP_OP_ROW

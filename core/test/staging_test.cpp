@@ -192,8 +192,8 @@ TEST_F(StagingTest, ARecurringSizeWithoutABetterPlanKeepsItsOwn) {
   for (const bp_status status : {BP_INTERNAL, BP_OUT_OF_MEMORY, BP_DEVICE_LOST}) {
     open();
     fake->on_plan = [status](const bp_op_desc& desc, bp_plan_info& info) {
-      info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
-      return (desc.flags & BP_OP_FLAG_ONE_SIZE) != 0 ? status : BP_OK;
+      info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SPECIALIZABLE;
+      return (desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 ? status : BP_OK;
     };
     const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
     for (int use = 1; use <= 5; ++use) {
@@ -218,26 +218,26 @@ TEST_F(StagingTest, ABetterPlanReplacesItsOwnEntryOnly) {
   desc.plan_cache_entries = 1;
   open({}, &desc);
   fake->on_plan = [](const bp_op_desc& asked, bp_plan_info& info) {
-    if (asked.op == BP_OP_NEG) info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SIZE_HELPS;
+    if (asked.op == BP_OP_NEG) info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SPECIALIZABLE;
     return BP_OK;
   };
   const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
-  const auto one_size = [&](bph_stream* on) {
+  const auto specialize = [&](bph_stream* on) {
     std::swap(on, one);
     bp_error error = fresh_error();
     EXPECT_EQ(execute(BP_OP_NEG, {a}, {out}, &error), BP_OK) << error.message;
     std::swap(on, one);
-    return (seen.back().flags & BP_OP_FLAG_ONE_SIZE) != 0;
+    return (seen.back().flags & BP_OP_FLAG_SPECIALIZE) != 0;
   };
   bph_stream* two = stream();
   ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
-  EXPECT_FALSE(one_size(two));
-  EXPECT_FALSE(one_size(one));
-  EXPECT_FALSE(one_size(one)) << "the third use makes it";
-  EXPECT_TRUE(one_size(one));
+  EXPECT_FALSE(specialize(two));
+  EXPECT_FALSE(specialize(one));
+  EXPECT_FALSE(specialize(one)) << "the third use makes it";
+  EXPECT_TRUE(specialize(one));
   const uint64_t plans = fake->calls("plan_create");
-  EXPECT_FALSE(one_size(two)) << "this stream's own entry, once more";
-  EXPECT_TRUE(one_size(two));
+  EXPECT_FALSE(specialize(two)) << "this stream's own entry, once more";
+  EXPECT_TRUE(specialize(two));
   ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
   EXPECT_EQ(fake->calls("plan_create"), plans) << "the stream still knows what was not replaced";
   bph_stream_release(two);

@@ -51,7 +51,7 @@ void argmax_f32(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const int64_t length = call.in(0).shape[axis], along = byte_stride(call.in(0), axis);
   const View lane = lanes(call.in(0), axis);
-  Nest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const auto value = [&](int64_t k) { return *reinterpret_cast<const float*>(at[1] + i * strides[1] + k * along); };
       int64_t best = 0;

@@ -37,7 +37,8 @@
  * break; from 1.0 on a minor only appends. */
 #define BP_ABI_VERSION_MAJOR 0u
 #define BP_ABI_VERSION_MINOR 1u
-#define BP_ABI_VERSION ((BP_ABI_VERSION_MAJOR << 16) | BP_ABI_VERSION_MINOR)
+#define BP_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
+#define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
 
 typedef int32_t bp_status; /* frozen numbers; a reader treats a number that it does not know as BP_INTERNAL */
 

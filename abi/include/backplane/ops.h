@@ -6,14 +6,15 @@
 #include "tensor.h"
 
 enum {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
   BP_OP_##symbol = id,
 #include "ops.def"
 #undef BP_OP_ROW
   BP_OP_LIMIT = 200 /* every id of ops.def is below */
 };
-#define BP_OP_VENDOR 0x80000000u /* vendor operators are named, and numbered from here on by the plugin itself */
+#define BP_SINCE_0_2 BP_VERSION(0, 2) /* the column `since` of ops.def, as a number */
+#define BP_OP_VENDOR 0x80000000u      /* vendor operators are named, and numbered from here on by the plugin itself */
 
 /* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. */
 #define BP_ATTRS_BEGIN(stem)              \
@@ -106,9 +107,9 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 #define BP_OP_FLAG_DEVICE_SCALARS \
   2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
 #define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; without it, it never does */
-/* At plan_create, of core only and only where the plan for any size has BP_PLAN_SIZE_HELPS: a plan for these sizes alone,
+/* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
  * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
-#define BP_OP_FLAG_ONE_SIZE 8u
+#define BP_OP_FLAG_SPECIALIZE 8u
 #define BP_OP_FLAGS_ALL 15u /* a callee answers UNSUPPORTED to any other */
 
 /* An operator made concrete, without data. Role: input, borrowed for the call. A view that an operator reads and writes
@@ -137,8 +138,8 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
 /* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only; plan_workspace tells others. */
 #define BP_PLAN_SIZED_WORKSPACE 4u
-/* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_ONE_SIZE. */
-#define BP_PLAN_SIZE_HELPS 8u
+/* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_SPECIALIZE. */
+#define BP_PLAN_SPECIALIZABLE 8u
 
 /* Facts about a plan. Role: output of plan_create. */
 typedef struct bp_plan_info {

@@ -119,7 +119,7 @@ class Composites : public KitTest {
         if (std::string_view(legal.free) == text(i, d)) continue;
         const bp_tensor_desc before = operand;
         change(operand, d);
-        operand = packed(operand);
+        operand = dense_like(operand);
         body(text("operand ", i, ", dimension ", d, ": ", shape_text(operand)));
         operand = before;
       }

@@ -133,9 +133,9 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
       bp_plan_info info{};
       EXPECT_EQ(product(plugin->device_api, device, n, 0, info), expected) << options << ", n = " << n;
       EXPECT_NE(info.flags & BP_PLAN_ANY_SIZE, 0u);
-      EXPECT_EQ((info.flags & BP_PLAN_SIZE_HELPS) != 0, n > 1);
+      EXPECT_EQ((info.flags & BP_PLAN_SPECIALIZABLE) != 0, n > 1);
       if (n > 16) {
-        EXPECT_EQ(product(plugin->device_api, device, n, BP_OP_FLAG_ONE_SIZE, info), expected)
+        EXPECT_EQ(product(plugin->device_api, device, n, BP_OP_FLAG_SPECIALIZE, info), expected)
             << options << ", n = " << n;
         EXPECT_EQ(info.flags & BP_PLAN_ANY_SIZE, 0u) << "oneDNN compiles for a size";
       }

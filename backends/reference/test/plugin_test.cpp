@@ -45,8 +45,8 @@ struct Row {
   uint32_t id, kind;
 };
 constexpr Row kRows[] = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                        \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
   {id, BP_KIND_##kind},
 #include <backplane/ops.def>
 #undef BP_OP_ROW

@@ -113,7 +113,7 @@ struct Shapes {
     if (op == BP_OP_REDUCE_SUM) views[2].shape[0] = 1;
     if (op == BP_OP_MATMUL) views[0].shape[rank - 1] = views[1].shape[rank - 2] = pick(100);
     for (bp_tensor_desc& view : views) {
-      view = kit::packed(view);
+      view = kit::dense_like(view);
       if (gaps) view.strides[0] += pick(100);
     }
     desc.struct_size = sizeof(desc);

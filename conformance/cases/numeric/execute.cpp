@@ -163,10 +163,10 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, ui
   }
 }
 
-std::shared_ptr<Prepared> Execution::prepare_one_size(const Prepared& any_size) {
-  if ((any_size.plan.info.flags & BP_PLAN_SIZE_HELPS) == 0) return nullptr;
+std::shared_ptr<Prepared> Execution::prepare_specialized(const Prepared& any_size) {
+  if ((any_size.plan.info.flags & BP_PLAN_SPECIALIZABLE) == 0) return nullptr;
   try {
-    return prepare(nullptr, job_.flags | BP_OP_FLAG_ONE_SIZE);
+    return prepare(nullptr, job_.flags | BP_OP_FLAG_SPECIALIZE);
   } catch (const CaseEnd& end) {
     if (end.outcome != Outcome::not_claimed) throw;
     return nullptr;

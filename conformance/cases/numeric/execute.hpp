@@ -32,7 +32,7 @@ class Execution {
     return prepare(std::move(given), job_.flags);
   }
   // A plan for these sizes alone, where the plan for any size says that one helps; null if there is none.
-  std::shared_ptr<Prepared> prepare_one_size(const Prepared& any_size);
+  std::shared_ptr<Prepared> prepare_specialized(const Prepared& any_size);
   // Executes, checks that nothing else changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
   // The same without a plan of the operator: the host library decomposes it. Ends the case as not claimed where it cannot.

@@ -149,7 +149,7 @@ class Run {
       }
     }
     if (side_ != nullptr) return;
-    if (const std::shared_ptr<Prepared> own = execution_.prepare_one_size(*plan_))
+    if (const std::shared_ptr<Prepared> own = execution_.prepare_specialized(*plan_))
       judge(expected, execution_.run(*own));
   }
   const std::shared_ptr<Prepared>& plan() const { return plan_; }

@@ -39,7 +39,7 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   OpDesc desc = sample(op, dtype);
   const Plan plan(device, desc.get());
   const bp_plan_info& info = plan.info;
-  constexpr uint32_t known = BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC | BP_PLAN_SIZED_WORKSPACE | BP_PLAN_SIZE_HELPS;
+  constexpr uint32_t known = BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC | BP_PLAN_SIZED_WORKSPACE | BP_PLAN_SPECIALIZABLE;
   context.require((info.flags & ~known) == 0, "bp_plan_info.flags {:#x} holds unknown bits", info.flags);
   const auto beyond = [](uint32_t mask, size_t count) { return count < 32 && (mask >> count) != 0; };
   context.require(!beyond(info.stage_inputs, desc.inputs().size()), "stage_inputs {:#x} names operands beyond {}",
@@ -48,8 +48,8 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
                   info.stage_outputs, desc.outputs().size());
   context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || (info.flags & BP_PLAN_ANY_SIZE) != 0,
                   "a plan has BP_PLAN_SIZED_WORKSPACE without BP_PLAN_ANY_SIZE");
-  context.require((info.flags & BP_PLAN_SIZE_HELPS) == 0 || (info.flags & BP_PLAN_ANY_SIZE) != 0,
-                  "a plan has BP_PLAN_SIZE_HELPS without BP_PLAN_ANY_SIZE");
+  context.require((info.flags & BP_PLAN_SPECIALIZABLE) == 0 || (info.flags & BP_PLAN_ANY_SIZE) != 0,
+                  "a plan has BP_PLAN_SPECIALIZABLE without BP_PLAN_ANY_SIZE");
   const bool has_slot =
       BP_HAS_FIELD(device->struct_size, bp_device_api, plan_workspace) && device->plan_workspace != nullptr;
   context.require((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || has_slot,
@@ -158,19 +158,19 @@ void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::ini
 }
 
 // Where a plan for any size says that one for its size alone helps, that one is not for any.
-void one_size(Context& context, const bph_op_info& op) {
+void specialize(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
   const Plan plain(device, desc.get());
-  desc.flags(BP_OP_FLAG_ONE_SIZE);
+  desc.flags(BP_OP_FLAG_SPECIALIZE);
   bp_plan_info info = {};
   ErrorRecord error;
   bp_plan* plan = nullptr;
   const bp_status status = create(device, desc.get(), &plan, info, error);
   if (plan != nullptr) device->plan_destroy(device.get(), plan);
-  expect_status(status, error, "plan_create with BP_OP_FLAG_ONE_SIZE", {BP_OK, BP_UNSUPPORTED});
+  expect_status(status, error, "plan_create with BP_OP_FLAG_SPECIALIZE", {BP_OK, BP_UNSUPPORTED});
   context.require(
-      (plain.info.flags & BP_PLAN_SIZE_HELPS) == 0 || status != BP_OK || (info.flags & BP_PLAN_ANY_SIZE) == 0,
+      (plain.info.flags & BP_PLAN_SPECIALIZABLE) == 0 || status != BP_OK || (info.flags & BP_PLAN_ANY_SIZE) == 0,
       "a plan asked to serve one size says that it serves any");
 }
 
@@ -243,7 +243,7 @@ void add_plan_cases(Catalogue& catalogue) {
     add("with_flag_device_scalars", {"BP-PLAN-004"}, usual, [op](Context& context) {
       known_flag(context, op, BP_OP_FLAG_DEVICE_SCALARS, {BP_OK, BP_UNSUPPORTED});
     });
-    add("with_flag_one_size", {"BP-PLAN-020"}, usual, [op](Context& context) { one_size(context, op); });
+    add("with_flag_specialize", {"BP-PLAN-020"}, usual, [op](Context& context) { specialize(context, op); });
     if (op.shape_rule == BP_SHAPE_ELEMENTWISE && op.attribute_bytes == 0)
       for (const uint32_t rank : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u})
         add(fmt::format("of_rank_{}", rank), {"BP-PLAN-001"}, usual,

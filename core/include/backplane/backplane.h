@@ -228,7 +228,7 @@ typedef struct bph_stats {
   uint64_t out_of_memory_retries; /* allocations that waited or trimmed, then succeeded or failed */
   uint64_t workspace_bytes;       /* now, over all streams, temporaries of decomposed composites included */
   uint64_t decomposed_executions; /* composites that ran as primitives */
-  uint64_t plans_of_one_size;     /* of plans_created: for sizes that recurred, in place of a plan for any size */
+  uint64_t plans_specialized;     /* of plans_created: for sizes that recurred, in place of a plan for any size */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -346,7 +346,7 @@ typedef struct bph_call {
 #define BPH_CALL_NO_NATIVE (1ull << 32) /* a composite is decomposed even if the plugin has it */
 
 /* Validates, finds or makes the plan, and enqueues. With a known descriptor it allocates nothing, but at the third use of one whose plan says
- * BP_PLAN_SIZE_HELPS. A composite as primitives and staged operands take several enqueues: if a later one fails, what went before is enqueued.
+ * BP_PLAN_SPECIALIZABLE. A composite as primitives and staged operands take several enqueues: if a later one fails, what went before is enqueued.
  * Errors: INVALID_ARGUMENT (what is wrong, with the numbers), UNSUPPORTED (operator, dtypes and device), OUT_OF_MEMORY,
  * EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE (a fallback device that cannot be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);

@@ -12,15 +12,15 @@ namespace backplane {
 // The row of ops.def of operator `op`, for compile time.
 template <uint32_t op>
 struct OpRow;
-#define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, scalars_, sdtype, attrs, shape, rule, dtypes, acc, \
-                  prof, doc)                                                                                          \
-  template <>                                                                                                         \
-  struct OpRow<id> {                                                                                                  \
-    using Attributes = bp_##attrs##_attributes;                                                                       \
-    static constexpr const char* name = name_;                                                                        \
-    static constexpr uint32_t inputs_min = imin, inputs_max = imax, outputs_min = omin, outputs_max = omax;           \
-    static constexpr uint32_t scalars = scalars_;                                                                     \
-    static constexpr bool is_elementwise = BP_SHAPE_##shape == BP_SHAPE_ELEMENTWISE;                                  \
+#define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, \
+                  i64, acc, prof, since, doc)                                                                      \
+  template <>                                                                                                      \
+  struct OpRow<id> {                                                                                               \
+    using Attributes = bp_##attrs##_attributes;                                                                    \
+    static constexpr const char* name = name_;                                                                     \
+    static constexpr uint32_t inputs_min = imin, inputs_max = imax, outputs_min = omin, outputs_max = omax;        \
+    static constexpr uint32_t scalars = smax;                                                                      \
+    static constexpr bool is_elementwise = BP_SHAPE_##shape == BP_SHAPE_ELEMENTWISE;                               \
   };
 #include <backplane/ops.def>
 #undef BP_OP_ROW

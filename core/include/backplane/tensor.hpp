@@ -97,7 +97,7 @@ class Dims {
     return static_cast<int64_t>(product);
   }
   // Strides of a packed row-major tensor of this shape.
-  constexpr Dims packed_strides() const noexcept {
+  constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
     uint64_t stride = 1;  // a shape too large to be addressed wraps here, and is refused where memory is asked for
     for (size_t i = size_; i-- > 0;) {
@@ -177,7 +177,7 @@ class Tensor {
       detail::invalid("reshape: %lld elements do not make a shape of %lld", wide(elements()), wide(shape.product()));
     if (!is_contiguous() && !is_immediate())
       throw Error(BP_INVALID_ARGUMENT, "reshape: the tensor is not contiguous; copy it into Tensor::empty first");
-    return with(offset(), shape, shape.packed_strides());
+    return with(offset(), shape, shape.dense_strides());
   }
   // Dimension i of the result is dimension order[i].
   Tensor permute(const Dims& order) const {
@@ -266,7 +266,7 @@ class Tensor {
  private:
   static long long wide(int64_t value) noexcept { return value; }
   static Tensor allocate(bph_device* device, bph_stream* stream, uint32_t dtype, const Dims& shape, uint32_t kind) {
-    Tensor tensor(nullptr, 0, dtype, shape, shape.packed_strides());
+    Tensor tensor(nullptr, 0, dtype, shape, shape.dense_strides());
     int64_t bytes = dtype_bytes(dtype);
     for (size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] < 0 || (shape[i] > 0 && bytes > INT64_MAX / shape[i]))

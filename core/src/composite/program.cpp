@@ -96,7 +96,7 @@ std::string bytes_of(const Key& key) {
 
 }  // namespace
 
-Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool one_size) {
+Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
   Builder builder(row, desc);
   decompose(builder, row.id);
   Ref<Program> program(adopt, new Program);
@@ -107,7 +107,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
     const Key key = key_of(draft, operands, desc.flags);
     Ref<PlanEntry>& entry = entries[bytes_of(key)];
     try {
-      if (!entry) entry = plans.make_planned(*draft.row, key, one_size);
+      if (!entry) entry = plans.make_planned(*draft.row, key, specialize);
     } catch (const Error& error) {
       throw failed_step(error, device, row, draft);
     }

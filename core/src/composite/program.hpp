@@ -34,7 +34,7 @@ class Program final : public Object {
 
 // The program of a checked descriptor with a plan for each of its steps; see PlanCache::make_planned. Throws UNSUPPORTED, naming composite, primitive and
 // dtype, where the device lacks one.
-Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool one_size);
+Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize);
 
 // The same without plans: throws if one could not be made. Returns the bytes of its temporaries.
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc);

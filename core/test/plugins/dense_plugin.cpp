@@ -42,8 +42,8 @@ void matmul_dense(const Call& call) {
 
 // Says that recurring sizes may be worth plans of their own, and has them beyond eight rows.
 Status prepare_matmul(const CheckedDesc& checked, Prepared& prepared) {
-  prepared.any_size = (checked.desc.flags & BP_OP_FLAG_ONE_SIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
-  prepared.size_helps = true;
+  prepared.any_size = (checked.desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
+  prepared.specializable = true;
   return {};
 }
 

@@ -72,8 +72,8 @@ constexpr std::array<uint8_t, BP_OP_LIMIT> index_signatures() {
 }
 inline constexpr auto kSignaturePlaces = index_signatures();
 
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, set, acc, prof, \
-                  doc)                                                                                                 \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
+                  acc, prof, since, doc)                                                                            \
   static_assert(BP_SHAPE_##shape != BP_SHAPE_COMPOSITE || kSignaturePlaces[id] != 0, name " has no signature");
 #include <backplane/ops.def>
 #undef BP_OP_ROW

@@ -13,14 +13,14 @@ struct Prepared {
   Kernel run = nullptr;               // the kernel; null: the spec's
   std::shared_ptr<const void> state;  // each run has it as call.state; used by many threads at once
   bool any_size = false;              // serves the whole class of the descriptor, not its sizes alone
-  bool size_helps = false;            // with any_size: BP_PLAN_SIZE_HELPS
+  bool specializable = false;         // with any_size: BP_PLAN_SPECIALIZABLE
   uint32_t stage_inputs = 0;          // masks. On entry what is staged in any case; more may be added
   uint32_t stage_outputs = 0;
   uint64_t workspace_bytes = 0;  // an any-size plan's are for every size
 };
 
 // Makes a kernel ready for one descriptor, on the thread that creates the plan; or says why not (UNSUPPORTED). With
-// BP_OP_FLAG_ONE_SIZE, which core sets where a plan before had size_helps, it must not be any_size.
+// BP_OP_FLAG_SPECIALIZE, which core sets where a plan before had specializable, it must not be any_size.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
 // A kernel and what it asks of its operands.

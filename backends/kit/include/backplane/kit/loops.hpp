@@ -9,12 +9,12 @@ namespace backplane::kit {
 
 // N views of one shape, walked together; the order of elements is free. Strides are in bytes.
 template <std::size_t N>
-class Nest {
+class LoopNest {
  public:
   using Pointers = std::array<std::byte*, N>;
   using Strides = std::array<int64_t, N>;
 
-  [[gnu::noinline]] explicit Nest(const std::array<const View*, N>& views) {
+  [[gnu::noinline]] explicit LoopNest(const std::array<const View*, N>& views) {
     const View& lead = *views[0];
     for (std::size_t k = 0; k < N; ++k) data_[k] = views[k]->data;
     for (uint32_t i = 0; i < lead.rank; ++i) {
@@ -48,8 +48,8 @@ class Nest {
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }
   const Strides& strides(uint32_t d) const { return strides_[d]; }
-  Nest cut(uint32_t d, int64_t begin, int64_t end) const {
-    Nest part = *this;
+  LoopNest cut(uint32_t d, int64_t begin, int64_t end) const {
+    LoopNest part = *this;
     for (std::size_t k = 0; k < N; ++k) part.data_[k] += begin * strides_[d][k];
     part.shape_[d] = end - begin;
     return part;
@@ -137,7 +137,7 @@ class Nest {
 // out = f(in) element by element, on the stored types.
 template <class Out, class In, class F>
 void map_stored(const Call& call, const F& f) {
-  Nest<2>({&call.out(), &call.in(0)}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<2>({&call.out(), &call.in(0)}).rows([&](const auto& at, const auto& strides, int64_t count) {
     if (strides[0] == sizeof(Out) && strides[1] == sizeof(In)) {
       auto* out = reinterpret_cast<Out*>(at[0]);
       const auto* in = reinterpret_cast<const In*>(at[1]);
@@ -160,7 +160,7 @@ void map_unary(const Call& call, const F& f) {
 // out = f(a, b) element by element; f takes and returns what the types widen to.
 template <class Out, class A, class B, class F>
 void map_binary(const View& to, const View& left, const View& right, const F& f) {
-  Nest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
     auto* out = reinterpret_cast<Out*>(at[0]);
     const auto* a = reinterpret_cast<const A*>(at[1]);
     const auto* b = reinterpret_cast<const B*>(at[2]);
@@ -194,7 +194,7 @@ void map_binary(const Call& call, const F& f) {
 // out = f(a, b, c) element by element, on the stored types.
 template <class Out, class A, class B, class C, class F>
 void map_ternary_stored(const Call& call, const F& f) {
-  Nest<4>({&call.out(), &call.in(0), &call.in(1), &call.in(2)})
+  LoopNest<4>({&call.out(), &call.in(0), &call.in(1), &call.in(2)})
       .rows([&](const auto& at, const auto& strides, int64_t count) {
         if (strides == std::array<int64_t, 4>{sizeof(Out), sizeof(A), sizeof(B), sizeof(C)}) {
           auto* out = reinterpret_cast<Out*>(at[0]);

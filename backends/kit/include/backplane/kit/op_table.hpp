@@ -111,22 +111,22 @@ enum : uint16_t { kScalar_NONE = kScalarNone, kScalar_OUT = kScalarOut };
 
 constexpr std::array<OpInfo, BP_OP_LIMIT> make_ops() {
   std::array<OpInfo, BP_OP_LIMIT> table{};
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, scalars, sdtype, attrs, shape, rule, set, acc, prof, \
-                  doc)                                                                                                 \
-  table[id] = {id,                                                                                                     \
-               name,                                                                                                   \
-               BP_KIND_##kind,                                                                                         \
-               imin,                                                                                                   \
-               imax,                                                                                                   \
-               omin,                                                                                                   \
-               omax,                                                                                                   \
-               scalars,                                                                                                \
-               kScalar_##sdtype,                                                                                       \
-               std::string_view(#attrs) == "no" ? 0u : uint32_t{sizeof(bp_##attrs##_attributes)},                      \
-               check_##attrs,                                                                                          \
-               kAxis_##attrs,                                                                                          \
-               BP_SHAPE_##shape,                                                                                       \
-               BP_RULE_##rule,                                                                                         \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
+                  acc, prof, since, doc)                                                                            \
+  table[id] = {id,                                                                                                  \
+               name,                                                                                                \
+               BP_KIND_##kind,                                                                                      \
+               imin,                                                                                                \
+               imax,                                                                                                \
+               omin,                                                                                                \
+               omax,                                                                                                \
+               smax,                                                                                                \
+               kScalar_##sdtype,                                                                                    \
+               std::string_view(#attrs) == "no" ? 0u : uint32_t{sizeof(bp_##attrs##_attributes)},                   \
+               check_##attrs,                                                                                       \
+               kAxis_##attrs,                                                                                       \
+               BP_SHAPE_##shape,                                                                                    \
+               BP_RULE_##rule,                                                                                      \
                BP_SET_##set};
 #include <backplane/ops.def>
 #undef BP_OP_ROW

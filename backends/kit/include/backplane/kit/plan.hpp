@@ -46,7 +46,7 @@ struct Span {
 };
 
 // `view` as core describes it once it is staged: packed.
-inline bp_tensor_desc packed(bp_tensor_desc view) {
+inline bp_tensor_desc dense_like(bp_tensor_desc view) {
   uint64_t stride = 1;  // wraps where a view of no elements describes more than there can be
   for (int i = view.rank - 1; i >= 0; --i) {
     view.strides[i] = static_cast<int64_t>(stride);
@@ -261,7 +261,7 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
     plan.stage_inputs = prepared.stage_inputs;
     plan.stage_outputs = prepared.stage_outputs;
     if (prepared.state != nullptr) plan.state = std::move(prepared.state);
-    if (prepared.any_size && prepared.size_helps) info.flags |= BP_PLAN_SIZE_HELPS;
+    if (prepared.any_size && prepared.specializable) info.flags |= BP_PLAN_SPECIALIZABLE;
     if (!prepared.any_size) {
       info.flags = 0;
       plan.exact.assign(desc.inputs, desc.inputs + desc.input_count);
@@ -269,11 +269,11 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
       for (uint32_t i = 0; i < plan.exact.size(); ++i) {
         const bool input = i < desc.input_count;
         const uint32_t staged = input ? plan.stage_inputs >> i : plan.stage_outputs >> (i - desc.input_count);
-        if ((staged & 1u) != 0) plan.exact[i] = packed(plan.exact[i]);
+        if ((staged & 1u) != 0) plan.exact[i] = dense_like(plan.exact[i]);
       }
     }
   }
-  if ((desc.flags & BP_OP_FLAG_ONE_SIZE) != 0 && (info.flags & BP_PLAN_ANY_SIZE) != 0) {
+  if ((desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 && (info.flags & BP_PLAN_ANY_SIZE) != 0) {
     return unsupported(checked.op->name, ": no plan for one size is faster than the one for any size; use that")
         .with_op(checked.desc.op);
   }
