@@ -13,7 +13,7 @@ void copy_f32(const Call& call) {
 }
 
 void fill_f32(const Call& call) {
-  Nest<1>({&call.out()}).rows([&](const auto& at, const auto& strides, int64_t count) {
+  LoopNest<1>({&call.out()}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) *reinterpret_cast<float*>(at[0] + i * strides[0]) = call.scalar<float>(0);
   });
 }
