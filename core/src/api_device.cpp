@@ -159,6 +159,7 @@ bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error) 
     stats.out_of_memory_retries = memory.out_of_memory_retries;
     stats.workspace_bytes = read(target.counters.workspace_bytes);
     stats.decomposed_executions = read(target.counters.decomposed_executions);
+    stats.plugin_faults = read(target.counters.plugin_faults);
     write_output(out, stats, "bph_device_stats", "bph_stats");
   });
 }

@@ -2,7 +2,7 @@
 // The C functions that execute operators, and that ask whether a device can.
 #include <backplane/backplane.h>
 
-#include "dispatch.hpp"
+#include "execute.hpp"
 #include "handle.hpp"
 #include "structs.hpp"
 

@@ -30,7 +30,7 @@ bph_op_info info_of(const OpRow& row) {
   info.inputs_max = row.inputs_max;
   info.outputs_min = row.outputs_min;
   info.outputs_max = row.outputs_max;
-  info.scalars = row.scalars;
+  info.scalars = row.scalars_max;
   info.scalar_dtype = row.scalar_dtype;
   info.shape_rule = row.shape_rule;
   info.dtype_rule = row.dtype_rule;

@@ -28,6 +28,7 @@ struct DeviceCounters {
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};
   std::atomic<uint64_t> fallback_executions{0}, fallback_bytes{0};
   std::atomic<uint64_t> decomposed_executions{0};
+  std::atomic<uint64_t> plugin_faults{0};
   std::atomic<uint64_t> workspace_bytes{0};  // now, over all streams
 };
 
@@ -56,6 +57,7 @@ class Device final : public Object {
   bool native_composites = true;
   uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_* that operators take
   DeviceCounters counters;
+  std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};  // by operator: see bph_stats.plugin_faults
   PlanCache plans;
   Allocator allocator;
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "buffer.hpp"
-#include "dispatch.hpp"
 #include "error.hpp"
+#include "execute.hpp"
+#include "execution.hpp"
 #include "registry.hpp"
-#include "staging.hpp"
 #include "work_scope.hpp"
 
 namespace bp {

@@ -134,6 +134,15 @@ void make_dense(bp_tensor_desc& view) noexcept {
   }
 }
 
+bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept {
+  bp_tensor_desc dense = view;
+  dense.flags = static_cast<uint16_t>(view.flags & BP_DESC_HINTS);
+  dense.alias = 0;
+  dense.alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
+  make_dense(dense);
+  return dense;
+}
+
 uint64_t view_class(const bp_tensor_desc& view) noexcept {
   uint64_t classes = is_dense(view) ? 1 : 0;
   for (uint32_t d = 0; d < view.rank; ++d) {

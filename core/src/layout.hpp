@@ -23,6 +23,8 @@ bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept;
 // Packed row-major; the strides of dimensions of extent 0 or 1 do not count, and a view of no elements is dense.
 bool is_dense(const bp_tensor_desc& view) noexcept;
 void make_dense(bp_tensor_desc& view) noexcept;
+// `view` once core has copied it to a temporary: dense, aligned as much as a view may state, no immediate, aliasing nothing.
+bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept;
 
 // What a plan of any size keeps of a view beside its dtype, rank and flags: whether it is dense, and per dimension the class of
 // the extent (0, 1, more) and of the stride (0, 1, more, negative; of an extent up to 1 it counts as 0).

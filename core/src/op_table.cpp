@@ -54,6 +54,7 @@ constexpr OpRow rows[] = {
    imax,                                                                                                               \
    omin,                                                                                                               \
    omax,                                                                                                               \
+   smin,                                                                                                               \
    smax,                                                                                                               \
    BP_SCALAR_##sdtype,                                                                                                 \
    layout_of(attrs##_layout),                                                                                          \

@@ -38,7 +38,7 @@ struct OpRow {
   const char* name;
   uint32_t kind;
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
-  uint32_t scalars, scalar_dtype;  // dtype 0: the first output's
+  uint32_t scalars_min, scalars_max, scalar_dtype;  // dtype 0: the first output's
   const AttributeLayout* attributes;
   uint32_t shape_rule, dtype_rule, dtypes, profile;
   const char* accuracy;

@@ -10,28 +10,73 @@
 #include "composite/program.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "registry.hpp"
 
 namespace bp {
 
 namespace {
 
-uint64_t hash_words(const uint64_t* words, uint32_t count) noexcept {
-  return XXH3_64bits(words, count * sizeof(uint64_t));
-}
+uint32_t since_of(const OpRow&, const bp_op_desc&) { return 0; }
 
-// The class of a descriptor: the head of its key, and of each view its class.
+uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
+uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
+
+// The class of what the plugin is asked for: the head, the attributes, and of each view its dtype to alias and its class.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
-  uint32_t count = 2 + (entry.row->attributes->bytes + 7) / 8;
-  std::memcpy(out, entry.words, count * sizeof(uint64_t));
-  const auto add = [&](const bp_tensor_desc& view, uint64_t head) {
-    out[count++] = head;
+  DescriptorHead head = entry.head();
+  head.no_native = 0;
+  head.overlaid = 0;
+  std::memcpy(out, &head, sizeof(head));
+  const auto attributes = static_cast<uint32_t>(padded_attribute_bytes(*entry.row) / 8);
+  uint32_t count = sizeof(head) / 8;
+  if (attributes != 0) std::memcpy(out + count, entry.attributes, attributes * sizeof(uint64_t));
+  count += attributes;
+  const auto add = [&](const bp_tensor_desc& view) {
+    static_assert(offsetof(bp_tensor_desc, shape) == sizeof(uint64_t));
+    std::memcpy(&out[count++], &view, sizeof(uint64_t));
     out[count++] = view_class(view);
   };
-  for (uint32_t i = 0; i < entry.desc.input_count; ++i) add(entry.desc.inputs[i], *entry.operands[i].key);
-  for (uint32_t i = 0; i < entry.desc.output_count; ++i) {
-    add(entry.desc.outputs[i], *entry.operands[entry.desc.input_count + i].key);
-  }
+  for (uint32_t i = 0; i < entry.desc.input_count; ++i) add(entry.desc.inputs[i]);
+  for (uint32_t i = 0; i < entry.desc.output_count; ++i) add(entry.desc.outputs[i]);
   return count;
+}
+
+// The fields of a bph_tensor from dtype to reserved, as they lie in memory.
+uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
+  bph_tensor tensor = {};
+  tensor.dtype = view.dtype;
+  tensor.rank = view.rank;
+  tensor.flags = static_cast<uint8_t>(view.flags & BP_DESC_IMMEDIATE);
+  tensor.hints = static_cast<uint8_t>(view.flags >> 8);
+  uint64_t fields;
+  std::memcpy(&fields, &tensor.dtype, sizeof(fields));
+  return fields;
+}
+
+// A plugin's INVALID_ARGUMENT to a descriptor that core has checked is its defect, and a refusal.
+[[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
+  if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
+  device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
+  Error error(
+      BP_UNSUPPORTED,
+      "{}: plan_create of {} answered INVALID_ARGUMENT to a descriptor that core has checked, which is a defect of "
+      "the plugin and counts as UNSUPPORTED; report it to the plugin's author. It said: {}",
+      device.name, row.name, static_cast<const char*>(reported.message));
+  if (!device.warned_of_refusal[row.id].exchange(true)) device.plugin->registry->log(BP_LOG_WARNING, error.what());
+  throw error.with_op(row.id);
+}
+
+// A plugin is asked only for what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
+void require_age(const Device& device, const PlanEntry& entry) {
+  const uint32_t since = since_of(*entry.row, entry.desc);
+  if (since <= device.plugin->own->abi_version) return;
+  throw Error(
+      BP_UNSUPPORTED,
+      "{}: {} in this form is of ABI {}.{}, and the plugin was built for {}.{}; update the plugin, or choose another "
+      "device",
+      device.name, entry.row->name, since >> 16, since & 0xFFFFu, device.plugin->own->abi_version >> 16,
+      device.plugin->own->abi_version & 0xFFFFu)
+      .with_op(entry.row->id);
 }
 
 }  // namespace
@@ -43,48 +88,69 @@ Plan::~Plan() {
 PlanEntry::PlanEntry() = default;
 PlanEntry::~PlanEntry() = default;
 
-Ref<PlanEntry> PlanEntry::create(const OpRow& row, const Key& key) {
-  const uint32_t inputs = static_cast<uint32_t>(key.words[0] >> 32) & 0xFFu;
-  const uint32_t outputs = static_cast<uint32_t>(key.words[0] >> 40) & 0xFFu;
-  const size_t operands = inputs + outputs;
-  const uint32_t count = key.count;
-  const size_t extra = count * sizeof(uint64_t) + operands * (sizeof(bp_tensor_desc) + sizeof(Operand));
+Ref<PlanEntry> PlanEntry::create(const Descriptor& key) {
+  const OpRow& row = key.row;
+  const DescriptorHead& head = key.head();
+  const size_t operands = head.operands();
+  const size_t planned = head.overlaid != 0 ? operands : 0;
+  const size_t extra = key.bytes() + planned * sizeof(bp_tensor_desc) + operands * sizeof(Operand);
   Ref<PlanEntry> entry(adopt, new (extra) PlanEntry);
-  auto* own_words = reinterpret_cast<uint64_t*>(entry.get() + 1);
-  auto* views = reinterpret_cast<bp_tensor_desc*>(own_words + count);
-  auto* own_operands = reinterpret_cast<Operand*>(views + operands);
-  std::memcpy(own_words, key.words, count * sizeof(uint64_t));
-  const uint64_t* at = own_words + 2 + (row.attributes->bytes + 7) / 8;
-  for (size_t i = 0; i < operands; ++i) {
-    own_operands[i] = {at, {0, 0}};
-    at = read_view(at, &views[i]);
-  }
+  auto* own = reinterpret_cast<unsigned char*>(entry.get() + 1);
+  std::memcpy(own, key.data(), key.bytes());
+  const DescriptorLayout layout(row, head);
+  auto* views = reinterpret_cast<bp_tensor_desc*>(own + layout.views);
+  auto* own_operands = reinterpret_cast<Operand*>(views + operands + planned);
 
   entry->row = &row;
-  entry->words = own_words;
-  entry->word_count = count;
+  entry->block = own;
+  entry->block_bytes = key.bytes();
   entry->operands = own_operands;
-  entry->call_flags = key.words[1] | ((key.words[0] & key_no_native) != 0 ? BPH_CALL_NO_NATIVE : 0);
+  entry->views = views;
+  entry->call_flags = head.flags | (head.no_native != 0 ? BPH_CALL_NO_NATIVE : 0);
+  entry->call_counts = head.inputs | uint64_t{head.outputs} << 32;
+  entry->call_tail = head.scalars | uint64_t{head.hints} << 32;
+  entry->attribute_bytes = row.attributes->bytes;
+  entry->attributes = row.attributes->bytes == 0 ? nullptr : own + sizeof(DescriptorHead);
   bp_op_desc& desc = entry->desc;
   desc.struct_size = sizeof(desc);
   desc.op = row.id;
-  desc.flags = key.words[1];
-  desc.attributes = row.attributes->bytes == 0 ? nullptr : own_words + 2;
+  desc.flags = head.flags;
+  desc.attributes = entry->attributes;
   desc.inputs = views;
-  desc.outputs = views + inputs;
-  desc.input_count = inputs;
-  desc.output_count = outputs;
-  desc.scalar_count = row.scalars;
-  entry->scalar_mask = value_mask(row.scalar_dtype != 0 ? row.scalar_dtype : outputs != 0 ? views[inputs].dtype : 0u);
-  unsigned char checked[max_attribute_bytes];
-  read_attributes(row, desc.attributes, checked);
+  desc.outputs = views + head.inputs;
+  desc.input_count = head.inputs;
+  desc.output_count = head.outputs;
+  desc.scalar_count = head.scalars;
+  desc.hints = head.hints;
   validate(row, desc);
+  entry->scalar_mask = value_mask(row.scalar_dtype != 0 ? row.scalar_dtype : views[head.inputs].dtype);
+  entry->overlays = head.overlaid != 0;
   for (size_t i = 0; i < operands; ++i) {
-    if (views[i].dtype != 0 && (views[i].flags & BP_DESC_IMMEDIATE) == 0) {
-      (void)extent_of(views[i], dtype_bytes(views[i].dtype), &own_operands[i].extent);  // validate saw that it fits
+    const bp_tensor_desc& view = views[i];
+    const bool immediate = (view.flags & BP_DESC_IMMEDIATE) != 0;
+    own_operands[i] = {tensor_fields(view), view.alignment_log2, immediate ? 1u : 0u, {0, 0}};
+    entry->overlays |= view.alias != 0;
+    if (view.dtype != 0 && !immediate) {
+      (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);  // validate saw that it fits
     }
   }
+  if (planned != 0) {
+    bp_tensor_desc* asked = views + operands;
+    std::copy_n(views, operands, asked);
+    for (uint32_t i = 0; i < head.inputs; ++i) {
+      if ((head.overlaid >> i & 1u) != 0) asked[i] = staged_like(views[i]);
+    }
+    desc.inputs = asked;
+    desc.outputs = asked + head.inputs;
+  }
   return entry;
+}
+
+Ref<SupportAnswer> SupportAnswer::create(const Descriptor& key) {
+  Ref<SupportAnswer> answer(adopt, new (key.bytes()) SupportAnswer);
+  answer->bytes = key.bytes();
+  std::memcpy(static_cast<void*>(answer.get() + 1), key.data(), key.bytes());
+  return answer;
 }
 
 Ref<PlanClass> PlanClass::create(const uint64_t* words, uint32_t count, Ref<Plan> plan) {
@@ -128,11 +194,11 @@ void PlanFront::put(uint32_t set, Ref<PlanEntry> entry) noexcept {
   entries[0] = entry.detach();
 }
 
-PlanCache::PlanCache(Device& device, uint32_t capacity) : device_(device), entries_(capacity), classes_(capacity) {}
+PlanCache::PlanCache(Device& device, uint32_t capacity)
+    : device_(device), entries_(capacity), classes_(capacity), answers_(capacity) {}
 
-PlanEntry& PlanCache::add(PlanFront& front, const Lookup& lookup) {
-  const Key key(lookup);
-  const uint64_t hash = hash_words(key.words, key.count);
+PlanEntry& PlanCache::add(PlanFront& front, const Descriptor& key) {
+  const uint64_t hash = hash_of(key);
   if (front.cache_ == nullptr) attach(front);
   const uint64_t generation = generation_.load(std::memory_order_relaxed);
   if (front.generation_ != generation) {
@@ -146,7 +212,7 @@ PlanEntry& PlanCache::add(PlanFront& front, const Lookup& lookup) {
     ++(entry ? shared_hits_ : missed_);
   }
   if (!entry) {
-    entry = make(lookup.row, key, false);
+    entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
     // Another thread may have made the same meanwhile: then that one stays, and this one serves this stream.
@@ -156,24 +222,30 @@ PlanEntry& PlanCache::add(PlanFront& front, const Lookup& lookup) {
     }
   }
   PlanEntry& added = *entry;
-  front.put(lookup.set(), std::move(entry));
+  front.put(front_set(key), std::move(entry));
   return added;
 }
 
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
+  require_age(device, entry);
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   bp_error error = fresh_error();
   const bp_status status = device.api->plan_create(device.handle, &entry.desc, nullptr, &info, &error);
-  if (status != BP_OK) throw Error::from_plugin(status, error, device.name.c_str()).with_op(entry.row->id);
+  if (status != BP_OK) refused(device, *entry.row, status, error);
   return info;
 }
 
+bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
+  return key.row.kind != BP_KIND_COMPOSITE || (device_.native_composites && key.head().no_native == 0);
+}
+
 // Native if the plugin has the composite and nobody forbids it, else decomposed.
-Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool specialize) {
-  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key, specialize);
-  Ref<PlanEntry> entry = PlanEntry::create(row, key);
-  if (device_.native_composites && (key.words[0] & key_no_native) == 0) {
+Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
+  const OpRow& row = key.row;
+  if (row.kind != BP_KIND_COMPOSITE) return make_planned(key, specialize);
+  Ref<PlanEntry> entry = PlanEntry::create(key);
+  if (may_be_native(key)) {
     try {
       plan(*entry, specialize);
       return entry;
@@ -186,10 +258,75 @@ Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool specialize
   return entry;
 }
 
-Ref<PlanEntry> PlanCache::make_planned(const OpRow& row, const Key& key, bool specialize) {
-  Ref<PlanEntry> entry = PlanEntry::create(row, key);
+Ref<PlanEntry> PlanCache::make_planned(const Descriptor& key, bool specialize) {
+  Ref<PlanEntry> entry = PlanEntry::create(key);
   plan(*entry, specialize);
   return entry;
+}
+
+namespace {
+
+bph_support support_of(const PlanEntry& entry, const bp_plan_info& info, uint64_t workspace_bytes) {
+  bph_support support = {};
+  support.plan_flags = info.flags;
+  support.stage_inputs = info.stage_inputs | entry.head().overlaid;
+  support.stage_outputs = info.stage_outputs;
+  support.workspace_bytes = workspace_bytes;
+  support.path = BPH_PATH_NATIVE;
+  return support;
+}
+bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes) {
+  bph_support support = {};
+  support.stage_inputs = entry.head().overlaid;
+  support.workspace_bytes = temporary_bytes;
+  support.path = BPH_PATH_DECOMPOSED;
+  return support;
+}
+
+}  // namespace
+
+// Asks the plugin.
+bph_support PlanCache::ask(const Descriptor& key) {
+  const Ref<PlanEntry> entry = PlanEntry::create(key);
+  if (may_be_native(key)) {
+    try {
+      const bp_plan_info info = plan_facts(device_, *entry);
+      return support_of(*entry, info, info.workspace_bytes);
+    } catch (const Error& error) {
+      if (key.row.kind != BP_KIND_COMPOSITE || error.status() != BP_UNSUPPORTED) throw;
+    }
+  }
+  return decomposed_support(*entry, check_program(device_, key.row, entry->desc));
+}
+
+bph_support PlanCache::supports(const Descriptor& key) {
+  const uint64_t hash = hash_of(key);
+  const auto same = [&](const auto& item) { return item.matches(key); };
+  Ref<PlanEntry> entry;
+  Ref<SupportAnswer> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    entry = Ref(entries_.find(hash, same));
+    if (!entry) answer = Ref(answers_.find(hash, same));
+  }
+  if (entry) {
+    return entry->program ? decomposed_support(*entry, entry->program->temporary_bytes)
+                          : support_of(*entry, entry->plan->info, entry->workspace_bytes);
+  }
+  if (!answer) {
+    answer = SupportAnswer::create(key);
+    try {
+      answer->support = ask(key);
+    } catch (const Error& error) {
+      if (error.status() != BP_UNSUPPORTED) throw;
+      answer->refusal = error.what();
+    }
+    Ref<SupportAnswer> dropped;
+    const std::lock_guard lock(mutex_);
+    if (answers_.find(hash, same) == nullptr) dropped = answers_.insert(hash, answer.get());
+  }
+  if (!answer->refusal.empty()) throw Error(BP_UNSUPPORTED, "{}", answer->refusal).with_op(key.row.id);
+  return answer->support;
 }
 
 Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
@@ -198,7 +335,7 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   bp_plan* handle = nullptr;
   bp_error error = fresh_error();
   const bp_status status = device_.api->plan_create(device_.handle, &desc, &handle, &info, &error);
-  if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
+  if (status != BP_OK) refused(device_, row, status, error);
   if (handle == nullptr) {
     throw Error(BP_INTERNAL, "{}: plan_create of {} succeeded with a null plan; the plugin is nonconforming",
                 device_.name, row.name)
@@ -233,10 +370,10 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
 // has is good; only a lost device is told.
 void PlanCache::specialise(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
-  const Key key(entry.words, entry.word_count);
+  const Descriptor key(*entry.row, entry.block);
   Ref<PlanEntry> better;
   try {
-    better = make(*entry.row, key, true);
+    better = make(key, true);
   } catch (const Error& error) {
     if (error.status() == BP_DEVICE_LOST) throw;
     return;
@@ -244,7 +381,7 @@ void PlanCache::specialise(PlanEntry& entry) {
     return;
   }
   better->specializable = false;  // asked once
-  const uint64_t hash = hash_words(key.words, key.count);
+  const uint64_t hash = hash_of(key);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
   replaced = entries_.take(hash, [&](const PlanEntry& item) { return item.matches(key); });
@@ -257,7 +394,7 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
   const OpRow& row = *entry.row;
   uint64_t words[PlanClass::max_words];
   const uint32_t count = class_words(entry, words);
-  const uint64_t hash = hash_words(words, count);
+  const uint64_t hash = hash_bytes(words, count * sizeof(uint64_t));
   const auto same = [&](const PlanClass& item) {
     return item.word_count == count && std::memcmp(item.words(), words, count * sizeof(uint64_t)) == 0;
   };
@@ -269,6 +406,7 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
     }
   }
   if (!entry.plan) {
+    require_age(device_, entry);
     entry.plan = create_plan(row, entry.desc);
     if ((entry.plan->info.flags & BP_PLAN_ANY_SIZE) != 0) {
       Ref<PlanClass> item = PlanClass::create(words, count, entry.plan);
@@ -291,7 +429,7 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
         device_.api->plan_workspace(device_.handle, entry.plan->handle, &entry.desc, &entry.workspace_bytes, &error);
     if (status != BP_OK) throw Error::from_plugin(status, error, device_.name.c_str()).with_op(row.id);
   }
-  entry.direct = (entry.plan->info.stage_inputs | entry.plan->info.stage_outputs) == 0;
+  entry.direct = (entry.plan->info.stage_inputs | entry.plan->info.stage_outputs | entry.head().overlaid) == 0;
 }
 
 void PlanCache::clear() noexcept {
@@ -300,10 +438,12 @@ void PlanCache::clear() noexcept {
   for (;;) {
     Ref<PlanEntry> entry;
     Ref<PlanClass> item;
+    Ref<SupportAnswer> answer;
     const std::lock_guard lock(mutex_);
     entry = entries_.pop_oldest();
     item = classes_.pop_oldest();
-    if (!entry && !item) return;
+    answer = answers_.pop_oldest();
+    if (!entry && !item && !answer) return;
   }
 }
 

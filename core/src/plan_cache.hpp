@@ -11,11 +11,12 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
+#include "descriptor.hpp"
 #include "layout.hpp"
 #include "lru_table.hpp"
 #include "op_table.hpp"
-#include "plan_key.hpp"
 #include "ref.hpp"
 
 namespace bp {
@@ -40,28 +41,13 @@ class Plan final : public Object {
 // links and what counts uses. Its arrays follow it in memory.
 class PlanEntry final : public Object {
  public:
-  // Validates, and computes the extents. Throws. The plan is set later.
-  static Ref<PlanEntry> create(const OpRow& row, const Key& key);
+  // Validates, and computes the extents. Throws. The plan is set later. The attributes are as read_attributes gives them.
+  static Ref<PlanEntry> create(const Descriptor& key);
   ~PlanEntry() override;
 
-  bool matches(const Key& key) const noexcept {
-    return key.count == word_count && std::memcmp(key.words, words, key.count * sizeof(uint64_t)) == 0;
-  }
-  bool matches(const Lookup& lookup) const noexcept {
-    if (lookup.head != words[0] || lookup.flags != words[1]) return false;
-    if (lookup.attributes != nullptr && std::memcmp(lookup.attributes, words + 2, row->attributes->bytes) != 0) {
-      return false;
-    }
-    for (uint32_t i = 0; i < lookup.view_count; ++i) {
-      const ViewRef& view = lookup.views[i];
-      const uint64_t* own = operands[i].key;
-      const size_t bytes = head_rank(view.head) * sizeof(int64_t);
-      if (view.head != own[0] || std::memcmp(view.shape, own + 1, bytes) != 0 ||
-          std::memcmp(view.strides, own + 1 + head_rank(view.head), bytes) != 0) {
-        return false;
-      }
-    }
-    return true;
+  const DescriptorHead& head() const noexcept { return *static_cast<const DescriptorHead*>(block); }
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == block_bytes && std::memcmp(key.data(), block, block_bytes) == 0;
   }
 
   LruLinks<PlanEntry> links;
@@ -70,19 +56,33 @@ class PlanEntry final : public Object {
   Ref<Program> program;                 // instead of a plan
   bool direct = false;                  // a plan that takes its operands as they are
   bool specializable = false;           // of its plan, or a step's: see PlanCache::used
+  bool overlays = false;                // an output is one of the inputs
   std::atomic<uint32_t> uses{0};        // counted where specializable
   std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
   uint64_t workspace_bytes = 0;
-  uint64_t call_flags = 0;   // those of a bph_call that it serves
   uint64_t scalar_mask = 0;  // the bits that its scalars have
+  // What the plugin is asked for and gets. Its views are the caller's but for the overlaid inputs, which core copies to dense
+  // temporaries first.
   bp_op_desc desc = {};
-  const uint64_t* words = nullptr;
-  uint32_t word_count = 0;
+
+  // What a bph_call that it serves has.
+  uint64_t call_flags = 0;
+  uint64_t call_counts = 0;  // input_count | output_count << 32
+  uint64_t call_tail = 0;    // scalar_count | hints << 32
+  const void* attributes = nullptr;
+  uint32_t attribute_bytes = 0;
+  // Each operand of the call: inputs, then outputs.
   struct Operand {
-    const uint64_t* key;  // its head, shape and strides in `words`
+    uint64_t fields;     // dtype to reserved of its bph_tensor, as they lie in memory
+    uint32_t alignment;  // log2, as views state it
+    uint32_t immediate;  // 1: strides do not count
     Extent extent;
   };
-  const Operand* operands = nullptr;  // inputs, then outputs
+  const Operand* operands = nullptr;
+  const bp_tensor_desc* views = nullptr;
+
+  const void* block = nullptr;  // the Descriptor's
+  size_t block_bytes = 0;
 
   static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
   static void operator delete(void* memory) noexcept { ::operator delete(memory); }
@@ -92,13 +92,35 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// What the plugin's plan_create answers without making a plan.
+// What the plugin's plan_create answers without making a plan. Throws what it answers.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
+
+// What bph_device_supports was told of a descriptor: facts, or a refusal.
+class SupportAnswer final : public Object {
+ public:
+  static Ref<SupportAnswer> create(const Descriptor& key);
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == bytes && std::memcmp(key.data(), this + 1, bytes) == 0;
+  }
+
+  LruLinks<SupportAnswer> links;
+  bph_support support = {};
+  std::string refusal;  // not empty: UNSUPPORTED, with this message
+  size_t bytes = 0;
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  SupportAnswer() = default;
+};
 
 // A class of descriptors and the plan that serves it.
 class PlanClass final : public Object {
  public:
-  static constexpr uint32_t max_words = 2 + (max_attribute_bytes + 7) / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static constexpr uint32_t max_words =
+      sizeof(DescriptorHead) / 8 + (max_attribute_bytes + 7) / 8 + 2 * BP_MAX_OPERANDS * 2;
   static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
 
   LruLinks<PlanClass> links;
@@ -165,17 +187,21 @@ class PlanCache {
     }
     return nullptr;
   }
-  // The entry of a lookup that the front does not have, made if it is new. Throws what validation and the plugin's plan_create
-  // answer.
-  PlanEntry& add(PlanFront& front, const Lookup& lookup);
-  PlanEntry& get(PlanFront& front, const Lookup& lookup) {
-    PlanEntry* entry = find(front, lookup.set(), [&](const PlanEntry& item) { return item.matches(lookup); });
-    return entry != nullptr ? *entry : add(front, lookup);
+  // The entry of a descriptor that the front does not have, made if it is new. Throws what validation and the plugin's
+  // plan_create answer.
+  PlanEntry& add(PlanFront& front, const Descriptor& key);
+  PlanEntry& get(PlanFront& front, const Descriptor& key) {
+    PlanEntry* entry = find(front, front_set(key), [&](const PlanEntry& item) { return item.matches(key); });
+    return entry != nullptr ? *entry : add(front, key);
   }
 
   // A new entry with its plan, which the cache does not keep: a step of a program. With specialize the plan is for its size
   // alone where the plugin has a faster one. Throws likewise.
-  Ref<PlanEntry> make_planned(const OpRow& row, const Key& key, bool specialize);
+  Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
+
+  // What bph_device_supports says of a descriptor on this device, without its fallback. Asks the plugin once: answers are kept,
+  // and a descriptor that has a plan is its own answer. Throws what validation and the plugin answer.
+  bph_support supports(const Descriptor& key);
 
   // Told of each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its size alone, which
   // each front finds at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
@@ -191,7 +217,9 @@ class PlanCache {
 
  private:
   friend class PlanFront;
-  Ref<PlanEntry> make(const OpRow& row, const Key& key, bool specialize);
+  Ref<PlanEntry> make(const Descriptor& key, bool specialize);
+  bool may_be_native(const Descriptor& key) const noexcept;
+  bph_support ask(const Descriptor& key);
   void plan(PlanEntry& entry, bool specialize);
   Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
   void specialized_plan(PlanEntry& entry);
@@ -204,6 +232,7 @@ class PlanCache {
   std::mutex mutex_;  // never held while the plugin is called
   LruTable<PlanEntry> entries_;
   LruTable<PlanClass> classes_;
+  LruTable<SupportAnswer> answers_;
   PlanFront* fronts_ = nullptr;
   uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;

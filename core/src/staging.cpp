@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running an entry with the operands that its plan's masks name copied to and from dense temporaries.
-#include "staging.hpp"
-
+// Running an entry with dense temporaries in place of operands: those that its plan's masks name, and inputs that an output
+// overlays.
 #include <algorithm>
 
 #include "composite/program.hpp"
-#include "dispatch.hpp"
 #include "error.hpp"
+#include "execution.hpp"
 #include "work_scope.hpp"
 
 namespace bp {
@@ -37,20 +36,26 @@ class Temporary {
   Span span_;
 };
 
-bp_tensor_desc dense_like(const bp_tensor_desc& view) {
-  bp_tensor_desc dense = view;
-  dense.flags = 0;
-  dense.alias = 0;
-  dense.alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
-  make_dense(dense);
-  return dense;
-}
-
 [[noreturn]] void staged_copy(const Device& device, const OpRow& row) {
   throw Error(BP_INTERNAL,
               "{}: the plugin asks to stage operands of {}, which must take any strides itself; it is nonconforming",
               device.name, row.name)
       .with_op(row.id);
+}
+
+// The entry that copies between views of core's own: COPY, or FILL of an immediate. Throws what planning does.
+Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
+  const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
+  DescriptorHead head;
+  head.op = fills ? BP_OP_FILL : BP_OP_COPY;
+  head.inputs = fills ? 0 : 1;
+  head.outputs = 1;
+  head.scalars = fills ? 1 : 0;
+  Descriptor key(*op_row(head.op), head);
+  bp_tensor_desc* views = key.views();
+  if (!fills) *views++ = from;
+  *views = to;
+  return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_front, key));
 }
 
 // A copy to or from a temporary: planned before anything is enqueued, so that what follows needs no more memory of core's.
@@ -93,9 +98,13 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
                 const bp_operand* scalars) {
   // The copies look plans up themselves and may displace this entry.
   const Ref<PlanEntry> entry(&borrowed);
-  const bp_plan_info& info = entry->plan->info;
+  bp_plan_info info = {};
+  if (entry->plan) info = entry->plan->info;
+  info.stage_inputs |= entry->head().overlaid;
   const bp_op_desc& original = entry->desc;
-  if (original.op == BP_OP_COPY || original.op == BP_OP_FILL) staged_copy(*stream.device, *entry->row);
+  if (entry->head().overlaid == 0 && (original.op == BP_OP_COPY || original.op == BP_OP_FILL)) {
+    staged_copy(*stream.device, *entry->row);
+  }
   bp_tensor_desc views[2 * BP_MAX_OPERANDS];
   bp_operand operands[2 * BP_MAX_OPERANDS];
   Temporary temporaries[2 * BP_MAX_OPERANDS];
@@ -110,11 +119,11 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   uint64_t workspace_bytes = entry->workspace_bytes;
   // All memory and every plan first: where one is missing, nothing is enqueued.
   for (uint32_t i = 0; i < count; ++i) {
-    const bp_tensor_desc& view = i < input_count ? original.inputs[i] : original.outputs[i - input_count];
-    views[i] = view;
+    const bp_tensor_desc& view = entry->views[i];
+    views[i] = i < input_count ? original.inputs[i] : original.outputs[i - input_count];
     operands[i] = i < input_count ? inputs[i] : outputs[i - input_count];
     if (staged(i) == 0 || view.dtype == 0) continue;
-    views[i] = dense_like(view);
+    views[i] = staged_like(view);
     const uint64_t bytes = static_cast<uint64_t>(element_count(view)) * dtype_bytes(view.dtype);
     operands[i] = temporaries[i].allocate(stream, bytes);
     ++operands_staged;
@@ -142,7 +151,11 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
       copies_in[i].run(stream, i < input_count ? inputs[i] : outputs[i - input_count], operands[i]);
     }
   }
-  run_plan(stream, *entry, desc, operands, operands + input_count, scalars);
+  if (entry->program) {
+    run_program(stream, *entry, operands, operands + input_count, scalars);
+  } else {
+    run_plan(stream, *entry, desc, operands, operands + input_count, scalars);
+  }
   const WorkScope scope("staging", entry->row->name);
   for (uint32_t o = 0; o < original.output_count; ++o) {
     copies_out[o].run(stream, operands[input_count + o], outputs[o]);
@@ -155,7 +168,8 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
 
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars) {
-  (entry.program ? run_program : run_staged)(stream, entry, inputs, outputs, scalars);
+  const bool whole = entry.program && entry.head().overlaid == 0;
+  (whole ? run_program : run_staged)(stream, entry, inputs, outputs, scalars);
 }
 
 }  // namespace bp

@@ -46,7 +46,7 @@ class Checker {
     };
     check("inputs", desc_.input_count, row_.inputs_min, row_.inputs_max);
     check("outputs", desc_.output_count, row_.outputs_min, row_.outputs_max);
-    check("scalars", desc_.scalar_count, row_.scalars, row_.scalars);
+    check("scalars", desc_.scalar_count, row_.scalars_min, row_.scalars_max);
     if ((desc_.flags & ~static_cast<uint64_t>(BP_OP_FLAGS_ALL)) != 0) {
       throw Error(BP_UNSUPPORTED, "{}: flags {:#x} has bits that this library does not know; the known ones are {:#x}",
                   row_.name, desc_.flags, BP_OP_FLAGS_ALL)

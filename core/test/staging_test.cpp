@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "memory_fixture.hpp"
-#include "plan_key.hpp"
+#include "descriptor.hpp"
 
 namespace bp::test {
 namespace {

@@ -125,7 +125,7 @@ typedef struct bp_op_desc {
   uint32_t output_count;
   uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
                           * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t reserved;
+  uint32_t hints; /* BP_HINT_*: a callee ignores those that it does not know. None is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);

@@ -45,7 +45,7 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
                       .input_count = static_cast<uint32_t>(inputs.size()),
                       .output_count = static_cast<uint32_t>(outputs.size()),
                       .scalar_count = static_cast<uint32_t>(scalars.size()),
-                      .reserved = 0};
+                      .hints = 0};
   detail::call(bph_execute, stream.get(), &call);
 }
 

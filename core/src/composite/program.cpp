@@ -10,8 +10,8 @@
 #include "composite/families.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "execution.hpp"
 #include "layout.hpp"
-#include "staging.hpp"
 #include "stream.hpp"
 #include "work_scope.hpp"
 
@@ -68,14 +68,25 @@ void decompose(Builder& b, uint32_t op) {
   }
 }
 
-// The key of a step: its flags are the composite's.
-Key key_of(const Draft& draft, const Builder::Operands& operands, uint64_t flags) {
-  ViewRef views[8];
-  const auto count = static_cast<uint32_t>(draft.operands.size());
-  for (uint32_t i = 0; i < count; ++i) views[i] = ref_to(operands.views[i]);
+// The descriptor of a step: its flags and hints are the composite's.
+Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const bp_op_desc& composite) {
   const OpRow& row = *draft.row;
-  const uint64_t head = Lookup::head_of(row.id, draft.inputs, count - draft.inputs, false);
-  return Key({row, head, flags, row.attributes->bytes == 0 ? nullptr : draft.attributes.data(), views, count});
+  const auto count = static_cast<uint32_t>(draft.operands.size());
+  DescriptorHead head;
+  head.op = row.id;
+  head.inputs = static_cast<uint8_t>(draft.inputs);
+  head.outputs = static_cast<uint8_t>(count - draft.inputs);
+  head.scalars = static_cast<uint8_t>(row.scalars_max);
+  head.flags = static_cast<uint32_t>(composite.flags);
+  head.hints = composite.hints;
+  Descriptor key(row, head);
+  std::memcpy(key.attributes(), draft.attributes.data(), row.attributes->bytes);
+  for (uint32_t i = 0; i < count; ++i) {
+    bp_tensor_desc& view = key.views()[i];
+    view = operands.views[i];
+    if ((view.flags & BP_DESC_IMMEDIATE) != 0) std::fill(std::begin(view.strides), std::end(view.strides), 0);
+  }
+  return key;
 }
 
 // What a step's failure means for the composite.
@@ -90,9 +101,7 @@ Error failed_step(const Error& error, const Device& device, const OpRow& composi
   return Error(status, "{}: {} by decomposition: {}", device.name, composite.name, error.what()).with_op(composite.id);
 }
 
-std::string bytes_of(const Key& key) {
-  return {reinterpret_cast<const char*>(key.words), key.count * sizeof(uint64_t)};
-}
+std::string bytes_of(const Descriptor& key) { return {static_cast<const char*>(key.data()), key.bytes()}; }
 
 }  // namespace
 
@@ -104,10 +113,10 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ in where they lie, not in what they are
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
-    const Key key = key_of(draft, operands, desc.flags);
+    const Descriptor key = key_of(draft, operands, desc);
     Ref<PlanEntry>& entry = entries[bytes_of(key)];
     try {
-      if (!entry) entry = plans.make_planned(*draft.row, key, specialize);
+      if (!entry) entry = plans.make_planned(key, specialize);
     } catch (const Error& error) {
       throw failed_step(error, device, row, draft);
     }
@@ -125,10 +134,10 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
   const uint64_t bytes = builder.lay_out();
   std::set<std::string> asked;
   for (const Draft& draft : builder.drafts()) {
-    const Key key = key_of(draft, builder.operands_of(draft), desc.flags);
+    const Descriptor key = key_of(draft, builder.operands_of(draft), desc);
     if (!asked.insert(bytes_of(key)).second) continue;
     try {
-      (void)plan_facts(device, *PlanEntry::create(*draft.row, key));
+      (void)plan_facts(device, *PlanEntry::create(key));
     } catch (const Error& error) {
       throw failed_step(error, device, row, draft);
     }

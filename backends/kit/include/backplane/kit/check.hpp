@@ -50,7 +50,7 @@ inline Status check_view(const OpInfo& op, const bp_tensor_desc& view, const cha
     return unsupported(op.name, ": ", role, " ", index, " has the dtype ", view.dtype,
                        ", which this plugin does not know: update the plugin");
   }
-  if ((view.flags & ~(input ? BP_DESC_IMMEDIATE : 0)) != 0) {
+  if ((view.flags & ~(BP_DESC_HINTS | (input ? BP_DESC_IMMEDIATE : 0))) != 0) {
     return unsupported(op.name, ": ", role, " ", index, " has the flags ", view.flags,
                        ", which this plugin does not know");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution of a planned operator, with dense temporaries where the plan asked for them.
+// One execution of a plan: the call of the plugin, and what surrounds it.
 #pragma once
 
 #include "error.hpp"
@@ -37,7 +37,8 @@ namespace bp {
   stream.enqueued_one();
 }
 
-// The same with dense temporaries for the operands that the plan's masks name; or a program.
+// The same with dense temporaries for the operands that the plan's masks name and for inputs that an output overlays; or a
+// program.
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars);
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of the host API: read, brought into canonical form, its operands resolved, and what to tell a caller who broke a rule.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <optional>
+
+#include "buffer.hpp"
+#include "descriptor.hpp"
+#include "device.hpp"
+#include "plan_cache.hpp"
+
+namespace bp {
+
+// Those flags of a bph_call that it takes.
+inline constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
+inline constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
+
+// What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
+struct Operands {
+  bp_operand at[2 * BP_MAX_OPERANDS];
+  const Buffer* buffers[2 * BP_MAX_OPERANDS];  // null: an immediate, or no elements
+};
+
+// Operands of a call in canonical form: absent ones at the end do not count.
+struct CallCounts {
+  uint32_t inputs, outputs;
+
+  // Of a call whose arrays are there, with at most BP_MAX_OPERANDS each and an output.
+  [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
+    CallCounts counts = {call.input_count, call.output_count};
+    while (counts.inputs != 0 && call.inputs[counts.inputs - 1].dtype == 0) [[unlikely]]
+      --counts.inputs;
+    while (counts.outputs > 1 && call.outputs[counts.outputs - 1].dtype == 0) [[unlikely]]
+      --counts.outputs;
+    return counts;
+  }
+};
+
+// Inputs that `output` is identical to (buffer, offset, dtype, shape, strides), a mask.
+inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bph_tensor& input = inputs[i];
+    if (input.buffer != output.buffer || input.offset != output.offset || output.buffer == nullptr) continue;
+    bool same = input.dtype == output.dtype && input.rank == output.rank && input.flags == output.flags;
+    for (uint32_t d = 0; same && d < output.rank && d < BP_MAX_RANK; ++d) {
+      same = input.shape[d] == output.shape[d] && input.strides[d] == output.strides[d];
+    }
+    if (same) mask |= 1u << i;
+  }
+  return mask;
+}
+
+// Only elementwise kernels read an element no later than they write it: for others core copies an overlaid input first.
+inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
+
+// A call as this library knows it, for one that is of another size. Throws.
+bph_call read_call(const bph_call& given, const char* function);
+
+// The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` of bph_device_supports: scalars may be
+// null, and outputs without a buffer may name the input that they will be.
+void describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands,
+              std::optional<Descriptor>& out);
+
+// Throws unless each view lies in its buffer.
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
+
+// Throws where an output shares a byte with another operand, unless it is exactly the same view of an input. Views overlap
+// only within one buffer.
+void check_overlaps(const PlanEntry& entry, const Operands& operands);
+
+}  // namespace bp

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking without executing: from the plan cache where the descriptor is known, else of the plugin, else of the fallback device.
+#include "eager_call.hpp"
+#include "error.hpp"
+#include "execute.hpp"
+#include "fallback.hpp"
+
+namespace bp {
+
+bph_support supports(Device& device, const bph_call& given) {
+  const bph_call call = read_call(given, "bph_device_supports");
+  const OpRow& row = require_op(call.op);
+  Operands operands;
+  std::optional<Descriptor> key;
+  describe(row, device, call, true, operands, key);
+  try {
+    return device.plans.supports(*key);
+  } catch (const Error& error) {
+    if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
+  }
+  bph_support support = supports_on_fallback(device, call);
+  support.path = BPH_PATH_FALLBACK;
+  return support;
+}
+
+}  // namespace bp
