@@ -2,6 +2,7 @@
 // From a call to a descriptor: the path of a call whose descriptor the stream has not used lately, or that is wrong.
 #include "eager_call.hpp"
 
+#include <backplane/rules/canonical.hpp>
 #include <bit>
 
 #include "error.hpp"
@@ -87,12 +88,10 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
       .with_op(row.id);
 }
 
-// How many scalars of a call count: those behind the least that end in zeros do not.
+// How many scalars of a call count, in canonical form.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
-  if (call.scalars != nullptr) {
-    while (count > row.scalars_min && call.scalars[count - 1] == 0) --count;
-  }
+  if (call.scalars != nullptr) count = backplane::rules::trimmed_scalars(row, call.scalars, count);
   if (count < row.scalars_min || count > row.scalars_max) bad_call(row, call);
   return count;
 }

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <backplane/rules/since.hpp>
 
 #include "composite/program.hpp"
 #include "device.hpp"
@@ -15,8 +16,6 @@
 namespace bp {
 
 namespace {
-
-uint32_t since_of(const OpRow&, const bp_op_desc&) { return 0; }
 
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
@@ -68,7 +67,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
 
 // A plugin is asked only for what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
 void require_age(const Device& device, const PlanEntry& entry) {
-  const uint32_t since = since_of(*entry.row, entry.desc);
+  const uint32_t since = backplane::rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
   if (since <= device.plugin->own->abi_version) return;
   throw Error(
       BP_UNSUPPORTED,
