@@ -44,16 +44,111 @@ TEST(Dispatch, ImmediateNeedsNoBuffer) {
   EXPECT_EQ(host.read<float>(c, 3), (std::vector<float>{1.5, 2.5, 3.5}));
 }
 
-TEST(Dispatch, InPlaceIsAllowedForElementwiseOnly) {
+TEST(Dispatch, AnOutputMayBeAnyInput) {
   Host host(reference);
   const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
   const Call doubled(BP_OP_ADD, {a, a}, {a});
   EXPECT_OK(bph_execute(host.stream, &doubled, &error));
   EXPECT_EQ(host.read<float>(a, 4), (std::vector<float>{2, 4, 6, 8}));
-  const bph_tensor m = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(host.stats().staged_operands, 0u) << "elementwise kernels work in place";
+
   const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const bph_tensor m = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
   const Call squared(BP_OP_MATMUL, {m, m}, {m}, &full);
-  EXPECT_FAILS(bph_execute(host.stream, &squared, &error), BP_INVALID_ARGUMENT, "in place");
+  EXPECT_OK(bph_execute(host.stream, &squared, &error));
+  EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{7, 10, 15, 22}));
+  EXPECT_EQ(host.stats().staged_operands, 2u) << "core copies both operands first";
+  EXPECT_OK(bph_execute(host.stream, &squared, &error));
+  EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634})) << "from the front";
+
+  const bph_tensor other = host.tensor<float>(BP_F32, {2, 2}, {1, 0, 0, 1});
+  const Call once(BP_OP_MATMUL, {m, other}, {m}, &full);
+  EXPECT_OK(bph_execute(host.stream, &once, &error));
+  EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634}));
+  EXPECT_EQ(host.stats().staged_operands, 5u);
+
+  // A composite that is decomposed: x is read again after the first result is written.
+  const bp_norm_attributes norm = {sizeof(norm), 0b10, 1e-5f, 0};
+  const bph_tensor x = host.tensor<float>(BP_F32, {2, 2}, {3, 4, 6, 8});
+  Call normed(BP_OP_RMS_NORM, {x}, {x}, &norm);
+  normed.flags = BPH_CALL_NO_NATIVE;
+  EXPECT_OK(bph_execute(host.stream, &normed, &error));
+  const std::vector<float> got = host.read<float>(x, 4);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(got[i], i % 2 == 0 ? 0.848528f : 1.131371f, 1e-5f) << i;
+}
+
+TEST(Dispatch, WhatAnOutputWillBeCanBeAsked) {
+  Host host(reference);
+  bph_tensor view = {};
+  view.dtype = BP_F32;
+  view.rank = 2;
+  view.shape[0] = view.shape[1] = 4;
+  view.strides[0] = 4;
+  view.strides[1] = 1;
+  bph_tensor out = view;
+  out.alias = 2;
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const Call over(BP_OP_MATMUL, {view, view}, {out}, &full);
+  bph_support support = {};
+  support.struct_size = sizeof(support);
+  EXPECT_OK(bph_device_supports(host.device, &over, &support, &error));
+  EXPECT_EQ(support.stage_inputs, 2u);
+  const Call apart(BP_OP_MATMUL, {view, view}, {view}, &full);
+  EXPECT_OK(bph_device_supports(host.device, &apart, &support, &error));
+  EXPECT_EQ(support.stage_inputs, 0u);
+  out.alias = 3;
+  const Call absent(BP_OP_MATMUL, {view, view}, {out}, &full);
+  EXPECT_FAILS(bph_device_supports(host.device, &absent, &support, &error), BP_INVALID_ARGUMENT, "is not there");
+  out.alias = 1;
+  out.strides[1] = 4, out.strides[0] = 1;
+  const Call turned(BP_OP_MATMUL, {view, view}, {out}, &full);
+  EXPECT_FAILS(bph_device_supports(host.device, &turned, &support, &error), BP_INVALID_ARGUMENT, "strides");
+  out.alias = 1;
+  const Call executed(BP_OP_MATMUL, {view, view}, {out}, &full);
+  EXPECT_FAILS(bph_execute(host.stream, &executed, &error), BP_UNSUPPORTED, "alias 1");
+}
+
+TEST(Dispatch, AbsentOperandsAtTheEndDoNotCount) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
+  const bph_tensor c = host.empty(BP_F32, {4}, 16);
+  const bph_tensor none = {};
+  const Call plain(BP_OP_ADD, {a, a}, {c});
+  const Call padded(BP_OP_ADD, {a, a, none, none, none}, {c, none});
+  EXPECT_OK(bph_execute(host.stream, &plain, &error));
+  const bph_stats before = host.stats();
+  EXPECT_OK(bph_execute(host.stream, &padded, &error));
+  EXPECT_EQ(host.stats().plan_hits, before.plan_hits + 1) << "one descriptor, found in the front";
+  EXPECT_EQ(host.stats().plan_entries, before.plan_entries);
+  const Call between(BP_OP_ADD, {a, a, none, a}, {c});
+  EXPECT_FAILS(bph_execute(host.stream, &between, &error), BP_UNSUPPORTED, "inputs");
+}
+
+TEST(Dispatch, AttributesThatSayTheSameAreOnePlan) {
+  Host host(reference);
+  const bph_tensor a = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
+  const bph_tensor c = host.empty(BP_F32, {2, 2}, 16);
+  struct {
+    bp_matmul_attributes known;
+    uint64_t later[3];
+  } longer = {{sizeof(longer), BP_PRECISION_FULL}, {0, 0, 0}};
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const Call with_known(BP_OP_MATMUL, {a, a}, {c}, &full);
+  const Call with_longer(BP_OP_MATMUL, {a, a}, {c}, &longer);
+  EXPECT_OK(bph_execute(host.stream, &with_known, &error));
+  EXPECT_OK(bph_execute(host.stream, &with_longer, &error));
+  EXPECT_EQ(host.stats().plans_created, 1u);
+  EXPECT_EQ(host.stats().plan_entries, 1u);
+  longer.later[2] = 1;
+  EXPECT_FAILS(bph_execute(host.stream, &with_longer, &error), BP_UNSUPPORTED, "non-zero bytes");
+  const bp_no_attributes zero = {sizeof(zero), 0};
+  const Call add(BP_OP_ADD, {a, a}, {c}), add_zero(BP_OP_ADD, {a, a}, {c}, &zero);
+  EXPECT_OK(bph_execute(host.stream, &add, &error));
+  EXPECT_OK(bph_execute(host.stream, &add_zero, &error));
+  EXPECT_EQ(host.stats().plan_entries, 2u);
+  const bp_no_attributes set = {sizeof(set), 1};
+  const Call add_set(BP_OP_ADD, {a, a}, {c}, &set);
+  EXPECT_FAILS(bph_execute(host.stream, &add_set, &error), BP_UNSUPPORTED, "add");
 }
 
 TEST(Dispatch, PartialOverlapIsRefusedAndInterleavingIsNot) {
