@@ -16,11 +16,9 @@ grows_by_bits = re.compile(r"BP_SET_\w+|BP_OP_FLAGS_ALL")
 
 rows = r"""
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) printf("dtype %d %s %s %s %d\n", id, #symbol, name, #kind, bytes);
-#undef BP_DTYPE_RESERVED
-#define BP_DTYPE_RESERVED(id, symbol, ...) printf("reserved %d %s\n", id, #symbol);
+#define BP_DTYPE_RESERVED(id, symbol, name, bytes) printf("dtype %d %s %s RESERVED %d\n", id, #symbol, name, bytes);
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
-#undef BP_DTYPE_RESERVED
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, acc, prof, since, doc) \
   printf("op %d %s %s %s %d..%d %d..%d %d..%d %s %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, smin, smax, \
          #sdtype, #attrs, #shape, #rule, #dtypes, #since);
@@ -137,7 +135,7 @@ def dump(header, includes, compiler="gcc", flags=()):
 
 
 def parse(lines):
-    facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "reserved": {}, "op": {}}
+    facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}}
     for line in lines:
         kind, name, *rest = line.split(" ")
         if kind == "field":
@@ -169,13 +167,14 @@ def compare_struct(name, old, new):
     return []
 
 
-def compare_op(identity, old, new):
+def compare_op(identity, old, new, sets):
     """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes since. Ranges keep their
-    least; an operator without attributes may gain some."""
+    least; an operator without attributes may gain some, and its dtypes may become a greater set."""
     ranges = [(span(old[i]), span(new[i])) for i in (3, 4, 5)]
     grown = all(now[0] == was[0] and now[1] >= was[1] for was, now in ranges)
-    same = old[:3] == new[:3] and old[6] == new[6] and old[7] in ("no", new[7]) and old[8:] == new[8:]
-    return [] if grown and same else [f"operator {identity}: was {' '.join(old)}, found {' '.join(new)}"]
+    same = old[:3] == new[:3] and old[6] == new[6] and old[7] in ("no", new[7]) and old[8:10] == new[8:10] and old[11:] == new[11:]
+    wider = sets.get(old[10], 0) & ~sets.get(new[10], 0) == 0 if old[10] != new[10] else True
+    return [] if grown and same and wider else [f"operator {identity}: was {' '.join(old)}, found {' '.join(new)}"]
 
 
 def compare_range(name, old, new):
@@ -190,13 +189,15 @@ def compare(golden, current):
     old, new = parse(golden), parse(current)
     faults = []
     for kind in old:
-        faults += [f"{kind} {name} is gone" for name in old[kind]
-                   if name not in new[kind] and not (kind == "reserved" and name in new["dtype"])]
-    for kind in ("string", "dtype", "function", "reserved"):
+        faults += [f"{kind} {name} is gone" for name in old[kind] if name not in new[kind]]
+    for kind in ("string", "function"):
         faults += [f"{kind} {name}: was {' '.join(value)}, found {' '.join(new[kind][name])}" for name, value in old[kind].items()
                    if name in new[kind] and new[kind][name] != value]
-    faults += [f"dtype {name} is reserved for {symbol}, found {new['dtype'][name][0]}" for name, (symbol,) in old["reserved"].items()
-               if name in new["dtype"] and new["dtype"][name][0] != symbol]
+    for name, row in old["dtype"].items():
+        now = new["dtype"].get(name, row)
+        introduced = row[2] == "RESERVED" and now[:2] + now[3:] == row[:2] + row[3:]
+        if now != row and not introduced:
+            faults.append(f"dtype {name}: was {' '.join(row)}, found {' '.join(now)}")
     for name, limits in old["range"].items():
         if name in new["range"]:
             faults += compare_range(name, limits, new["range"][name])
@@ -210,7 +211,8 @@ def compare(golden, current):
             faults += compare_struct(name, struct, new["struct"][name])
     for identity, row in old["op"].items():
         if identity in new["op"]:
-            faults += compare_op(identity, row, new["op"][identity])
+            sets = {name.removeprefix("BP_SET_"): int(value) for name, (value,) in new["constant"].items() if name.startswith("BP_SET_")}
+            faults += compare_op(identity, row, new["op"][identity], sets)
     return faults
 
 
