@@ -25,7 +25,7 @@ const bph_op_info& op_info(uint32_t op) {
   throw std::logic_error("no primitive has this id");
 }
 
-std::vector<uint32_t> dtypes_of(uint32_t set) {
+std::vector<uint32_t> dtypes_of(uint64_t set) {
   std::vector<uint32_t> found;
   for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype)
     if ((set >> dtype & 1) != 0) found.push_back(dtype);
@@ -126,7 +126,7 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype) {
     }
     made.attribute_bytes(std::move(bytes));
   }
-  made.scalars(op.scalars);
+  made.scalars(op.scalars_max);
   return made;
 }
 
@@ -134,7 +134,7 @@ OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count) {
   OpDesc made(op);
   for (uint32_t i = 0; i < op_info(op).inputs_min; ++i) made.input(dense_view(dtype, {count}));
   made.output(dense_view(dtype, {count}));
-  made.scalars(op_info(op).scalars);
+  made.scalars(op_info(op).scalars_max);
   return made;
 }
 
