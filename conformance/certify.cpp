@@ -11,6 +11,7 @@
 #include "harness/journal.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
+#include "report/names.hpp"
 #include "report/verdict.hpp"
 
 namespace bp::conformance {
@@ -49,12 +50,19 @@ std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue
 
 nlohmann::json certify(const CertifyOptions& options) {
   const Catalogue catalogue = enumerate();
-  const std::vector<size_t> selection = select(catalogue, options.selection);
-  if (selection.empty())
+  if (select(catalogue, options.selection).empty())
     throw std::runtime_error("no case matches the filters; `backplane certify --list` shows all of them");
-  RunFacts run_facts{options.target, options.selection, options.seed, options.jobs, utc_now()};
+  const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
   const Facts facts = ask_facts(options.target);
+  Selection asked = options.selection;
+  asked.abi_version = measured_version(facts.abi_version);
+  const std::vector<size_t> selection = select(catalogue, asked);
+  if (selection.empty())
+    throw std::runtime_error(
+        fmt::format("the plugin was built for ABI {}, and every case that matches the filters is of a later version",
+                    version_text(facts.abi_version)));
+  RunFacts run_facts{options.target, asked, options.seed, options.jobs, started};
 
   std::unique_ptr<Journal> journal;
   if (!options.journal.empty()) journal = std::make_unique<Journal>(options.journal, key_of(options), options.resume);
@@ -99,7 +107,7 @@ nlohmann::json certify(const CertifyOptions& options) {
     for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
   }
   run_facts.seconds = seconds_since(start);
-  const Verdict verdict = judge(catalogue, selection, results, options.selection, facts);
+  const Verdict verdict = judge(catalogue, selection, results, asked, facts);
   nlohmann::json certificate = certificate_of(catalogue, selection, results, verdict, facts, run_facts);
   if (journal != nullptr) journal->remove();
   return certificate;

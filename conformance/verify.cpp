@@ -117,8 +117,8 @@ void Verifier::check_run() {
   if (run["cases"] != selection_.size())
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));
-  good("run", fmt::format("all {} cases of {}, seed {}", selection_.size(), run["profile"].get<std::string>(),
-                          run["seed"].get<uint64_t>()));
+  good("run", fmt::format("all {} cases of {} of ABI {}, seed {}", selection_.size(), run["profile"].get<std::string>(),
+                          version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
 // What is not listed has passed. -> what is wrong with the list.
@@ -255,7 +255,8 @@ Verification Verifier::run() {
   verification_.statement = certificate_["verdict"]["statement"];
   catalogue_ = enumerate();
   asked_ = {profile_of(certificate_["run"]["profile"].get<std::string>()),
-            certificate_["run"]["filters"].get<std::vector<std::string>>()};
+            certificate_["run"]["filters"].get<std::vector<std::string>>(),
+            measured_version(*version_number(certificate_["plugin"]["abi"]["built_for"].get<std::string>()))};
   selection_ = select(catalogue_, asked_);
   target_ = {options_.library, options_.device.value_or(certificate_["device"]["index"].get<uint32_t>())};
   check_digest();

@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "report/names.hpp"
 #include "report/verdict.hpp"
 #include "verify.hpp"
 
@@ -110,6 +111,7 @@ std::string form_fault(const Json& certificate) {
                                                      {"/plugin/file", Type::text},
                                                      {"/plugin/sha256", Type::text},
                                                      {"/plugin/abi", Type::object},
+                                                     {"/plugin/abi/built_for", Type::text},
                                                      {"/plugin/build_flags", Type::texts},
                                                      {"/device/index", Type::natural},
                                                      {"/device/name", Type::text},
@@ -124,12 +126,14 @@ std::string form_fault(const Json& certificate) {
                                                      {"/run/error", Type::text},
                                                      {"/run/seed", Type::natural},
                                                      {"/run/cases", Type::natural},
+                                                     {"/run/not_asked", Type::natural},
                                                      {"/run/jobs", Type::natural},
                                                      {"/run/started", Type::text},
                                                      {"/run/seconds", Type::number},
                                                      {"/run/resumed", Type::flag},
                                                      {"/verdict", Type::object},
                                                      {"/verdict/level", Type::text},
+                                                     {"/verdict/abi", Type::text},
                                                      {"/verdict/statement", Type::text},
                                                      {"/verdict/extensions", Type::tallies},
                                                      {"/matrix", Type::cells},
@@ -143,6 +147,9 @@ std::string form_fault(const Json& certificate) {
   }
   if (profile_of(certificate["run"]["profile"].get<std::string>()) == 0)
     return fmt::format("/run/profile is {}, and there is no such profile", shown(certificate["run"]["profile"]));
+  if (!version_number(certificate["plugin"]["abi"]["built_for"].get<std::string>()))
+    return fmt::format("/plugin/abi/built_for is {}, which is no version",
+                       shown(certificate["plugin"]["abi"]["built_for"]));
   return "";
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layout golden of the C headers: layout.py dump|check|update GOLDEN INCLUDE HEADER [INCLUDE...].
+"""The layout golden of the C headers, the plugin ABI's and the host API's: layout.py dump|check|update GOLDEN HEADER INCLUDE...
 
 What a compiler says of sizes, offsets and ids is written one fact a line. `check` accepts tail growth and new ids only;
 `update` writes GOLDEN anew (before 1.0 for a deliberate break, which docs/changelog.md then names)."""
@@ -20,20 +20,23 @@ rows = r"""
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, acc, prof, since, doc) \
-  printf("op %d %s %s %s %d..%d %d..%d %d..%d %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, smin, smax, #sdtype, \
-         #attrs, #shape, #rule, #dtypes);
+  printf("op %d %s %s %s %d..%d %d..%d %d..%d %s %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, smin, smax, \
+         #sdtype, #attrs, #shape, #rule, #dtypes, #since);
 #include <backplane/ops.def>
 #undef BP_OP_ROW
 #define STRUCT(stem) struct bp_##stem##_attributes
 #define FIELD(stem, field, declaration) \
   printf("field bp_%s_attributes.%s %zu %zu %s\n", #stem, #field, offsetof(STRUCT(stem), field), \
          sizeof(((STRUCT(stem)*)0)->field), declaration);
+#define RANGE(stem, field, lo, hi) printf("range bp_%s_attributes.%s %s %s\n", #stem, #field, #lo, #hi);
 #define BP_ATTRS_BEGIN(stem) \
   printf("struct bp_%s_attributes %zu\n", #stem, sizeof(STRUCT(stem))); FIELD(stem, struct_size, "uint32_t struct_size")
-#define BP_ATTR(stem, type, field, lo, hi, doc) FIELD(stem, field, #type " " #field)
-#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) FIELD(stem, field, #type " " #field "[" #count "]")
+#define BP_ATTR(stem, type, field, lo, hi, doc) FIELD(stem, field, #type " " #field) RANGE(stem, field, lo, hi)
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) \
+  FIELD(stem, field, #type " " #field "[" #count "]") RANGE(stem, field, lo, hi)
 #define BP_ATTR_RESERVED(stem, field) FIELD(stem, field, "uint32_t " #field)
 #define BP_ATTRS_END(stem)
+#define BP_ATTRS_OPTIONAL(stem)
 #include <backplane/attributes.def>
 """
 
@@ -43,37 +46,58 @@ def read(path):
         return file.read()
 
 
-def headers_from(path, folder):
-    """The text of a header and of the plain headers beside it that it includes, without comments."""
-    text = ""
-    for name in re.findall(r'#include ["<](?:backplane/)?(\w+\.h)[">]', read(path)):
-        beside = os.path.join(folder, name)
-        if os.path.exists(beside):
-            text += headers_from(beside, folder)
-    return text + re.sub(r"/\*.*?\*/", " ", read(path), flags=re.S) + "\n"
+def find(name, includes):
+    return next((path for path in (os.path.join(folder, name) for folder in includes) if os.path.exists(path)), None)
+
+
+def headers_of(header, includes, seen=None):
+    """The text of a header behind that of the plain headers that it includes, each once."""
+    seen = set() if seen is None else seen
+    path = find(header, includes)
+    if path is None or path in seen:
+        return ""
+    seen.add(path)
+    text = read(path)
+    before = "".join(headers_of("backplane/" + name, includes, seen)
+                     for name in re.findall(r'#include ["<](?:backplane/)?(\w+\.h)[">]', text))
+    return before + text + "\n"
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+
+
+def bodies_of(text):
+    """-> (name, body) of every struct that is not built by a macro, in one line or many."""
+    found = re.findall(r"\bstruct (bph?_\w+)\s*\{([^{}]*)\}", text)
+    return [(name, body) for name, body in dict(found).items() if "##" not in body]
+
+
+def fields_of(body):
+    """-> [(field, declaration)], also of declarations that several fields share."""
+    fields = []
+    for declaration in filter(None, (" ".join(part.split()) for part in body.split(";"))):
+        slot = re.search(r"\(\*(\w+)\)", declaration)
+        names = [slot.group(1)] if slot else [re.search(r"(\w+)(\[\w+\])*$", part.strip()).group(1)
+                                             for part in declaration.split(",")]
+        fields += [(name, declaration) for name in names]
+    return fields
 
 
 def structs_of(text):
-    """-> {name: [(field, declaration)]} of every struct with a body that is not built by a macro."""
-    structs = {}
-    for name, body in re.findall(r"struct (bph?_\w+) \{(.*?)\n\}", text, flags=re.S):
-        if "##" in body or name in structs:
-            continue
-        structs[name] = []
-        for declaration in filter(None, (" ".join(part.split()) for part in body.split(";"))):
-            slot = re.search(r"\(\*(\w+)\)", declaration)
-            if slot:
-                structs[name].append((slot.group(1), declaration))
-            else:
-                kind, *others = declaration.split(",")
-                fields = [re.search(r"(\w+)(\[\w+\])*$", part.strip()).group(1) for part in [kind, *others]]
-                structs[name] += [(field, declaration) for field in fields]
-    return structs
+    """-> {name: [(field, declaration)]}"""
+    return {name: fields_of(body) for name, body in bodies_of(text)}
+
+
+def functions_of(text):
+    """-> {name: declaration} of the host API."""
+    found = re.findall(r"^BPH_API ([^;{]*?\b(bph_\w+)\([^;{]*\));", text, flags=re.M | re.S)
+    return {name: " ".join(declaration.split()) for declaration, name in found}
 
 
 def constants_of(text):
     joined = text.replace("\\\n", " ")
-    numbers = re.findall(r"^#define (BPH?_[A-Z0-9_]+)[ \t]+([^\"\n]*[0-9A-Z)])", joined, flags=re.M)
+    numbers = re.findall(r"^#define (BPH?_[A-Z0-9_]+)[ \t]+([^\"\n]*[0-9A-Zul)])[ \t]*$", joined, flags=re.M)
     names = [name for name, value in numbers if not value.startswith(("extern", "__", "BP_EXTERN_C"))]
     for body in re.findall(r"enum \{(.*?)\}", joined, flags=re.S):
         names += re.findall(r"(?:^|,|\n)\s*(BPH?_[A-Z0-9_]+) =", body)
@@ -81,32 +105,37 @@ def constants_of(text):
     return list(dict.fromkeys(names)), strings
 
 
-def dump(include, header, includes=(), compiler="gcc", flags=()):
+def roles_of(text):
+    """-> {struct: the comment before it}, of headers with their comments."""
+    return {name: " ".join(comment.split())
+            for comment, name in re.findall(r"(/\*(?:(?!\*/).)*\*/)\s*(?:typedef )?struct (bph?_\w+)\s*\{", text, flags=re.S)}
+
+
+def dump(header, includes, compiler="gcc", flags=()):
     """-> the facts as lines, in the headers' own order. Raises CalledProcessError if the headers do not compile."""
-    path = os.path.join(include, header)
-    text = headers_from(path, os.path.dirname(path))
+    text = without_comments(headers_of(header, includes))
     names, strings = constants_of(text)
     lines = [f'printf("constant {name} %lld\\n", (long long)({name}));' for name in names]
     lines += [f'printf("string {name} %s\\n", {name});' for name, _ in strings]
+    lines += [f'printf("function {name} {declaration}\\n");' for name, declaration in functions_of(text).items()]
     for name, fields in structs_of(text).items():
         lines.append(f'printf("struct {name} %zu\\n", sizeof(struct {name}));')
         for field, declaration in fields:
             lines.append(f'printf("field {name}.{field} %zu %zu %s\\n", offsetof(struct {name}, {field}), '
                          f'sizeof(((struct {name}*)0)->{field}), "{declaration}");')
-    include_rows = rows if header.endswith("plugin.h") else ""
-    program = f"#include <{header}>\n#include <stdio.h>\nint main(void) {{\n" + "\n".join(lines) + include_rows + "return 0; }\n"
+    program = f"#include <{header}>\n#include <stdio.h>\nint main(void) {{\n" + "\n".join(lines) + rows + "return 0; }\n"
     with tempfile.TemporaryDirectory() as folder:
         source, binary = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
         with open(source, "w", encoding="utf-8") as file:
             file.write(program)
-        paths = [f"-I{path}" for path in (include, *includes)]
+        paths = [f"-I{path}" for path in includes]
         subprocess.run([compiler, "-std=c11", *flags, *paths, source, "-o", binary], check=True,
                        capture_output=True, text=True)
         return subprocess.run([binary], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def parse(lines):
-    facts = {"constant": {}, "string": {}, "struct": {}, "dtype": {}, "op": {}}
+    facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}}
     for line in lines:
         kind, name, *rest = line.split(" ")
         if kind == "field":
@@ -138,12 +167,21 @@ def compare_struct(name, old, new):
     return []
 
 
-def compare_op(identity, old, new):
-    """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes. Ranges keep their least."""
+def compare_op(identity, old, new, sets):
+    """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes since. Ranges keep their
+    least; an operator without attributes may gain some, and its dtypes may become a greater set."""
     ranges = [(span(old[i]), span(new[i])) for i in (3, 4, 5)]
     grown = all(now[0] == was[0] and now[1] >= was[1] for was, now in ranges)
-    same = old[:3] == new[:3] and old[6:] == new[6:]
-    return [] if grown and same else [f"operator {identity}: was {' '.join(old)}, found {' '.join(new)}"]
+    same = old[:3] == new[:3] and old[6] == new[6] and old[7] in ("no", new[7]) and old[8:10] == new[8:10] and old[11:] == new[11:]
+    wider = sets.get(old[10], 0) & ~sets.get(new[10], 0) == 0 if old[10] != new[10] else True
+    return [] if grown and same and wider else [f"operator {identity}: was {' '.join(old)}, found {' '.join(new)}"]
+
+
+def compare_range(name, old, new):
+    """The least of an attribute is frozen, its greatest grows with enumerators."""
+    number = re.compile(r"-?\d+")
+    grown = old[0] == new[0] and number.fullmatch(old[1]) and number.fullmatch(new[1]) and int(new[1]) >= int(old[1])
+    return [] if old == new or grown else [f"{name}: was {' to '.join(old)}, found {' to '.join(new)}"]
 
 
 def compare(golden, current):
@@ -152,13 +190,17 @@ def compare(golden, current):
     faults = []
     for kind in old:
         faults += [f"{kind} {name} is gone" for name in old[kind] if name not in new[kind]]
-    faults += [f"string {name}: was {value}, found {new['string'][name]}" for name, value in old["string"].items()
-               if name in new["string"] and new["string"][name] != value]
+    for kind in ("string", "function"):
+        faults += [f"{kind} {name}: was {' '.join(value)}, found {' '.join(new[kind][name])}" for name, value in old[kind].items()
+                   if name in new[kind] and new[kind][name] != value]
     for name, row in old["dtype"].items():
         now = new["dtype"].get(name, row)
         introduced = row[2] == "RESERVED" and now[:2] + now[3:] == row[:2] + row[3:]
         if now != row and not introduced:
             faults.append(f"dtype {name}: was {' '.join(row)}, found {' '.join(now)}")
+    for name, limits in old["range"].items():
+        if name in new["range"]:
+            faults += compare_range(name, limits, new["range"][name])
     for name, (value,) in old["constant"].items():
         now, was = int(new["constant"].get(name, [value])[0]), int(value)
         grown = (was & now) == was if grows_by_bits.fullmatch(name) else name in may_grow and now >= was
@@ -169,7 +211,8 @@ def compare(golden, current):
             faults += compare_struct(name, struct, new["struct"][name])
     for identity, row in old["op"].items():
         if identity in new["op"]:
-            faults += compare_op(identity, row, new["op"][identity])
+            sets = {name.removeprefix("BP_SET_"): int(value) for name, (value,) in new["constant"].items() if name.startswith("BP_SET_")}
+            faults += compare_op(identity, row, new["op"][identity], sets)
     return faults
 
 
@@ -187,8 +230,8 @@ def holes(lines):
     return faults
 
 
-def main(verb, golden, include, header, *includes):
-    current = dump(include, header, includes)
+def main(verb, golden, header, *includes):
+    current = dump(header, includes)
     if verb == "dump":
         print("\n".join(current))
         return 0

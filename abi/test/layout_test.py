@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The headers against abi/layout.txt, and the checker itself against planted changes: layout_test.py GOLDEN INCLUDE."""
+"""The headers against abi/layout.txt, and the checker itself against planted changes: layout_test.py GOLDEN INCLUDE..."""
 import os
 import re
 import shutil
@@ -36,10 +36,33 @@ breaking = {
     "a minimum size changed": ("device.h", r"#define BP_DEVICE_API_MIN_SIZE 176u", "#define BP_DEVICE_API_MIN_SIZE 160u"),
     "an array element grown": ("tensor.h", r"(uint64_t immediate;)(?s:(.*?\n))(.*?)BP_STATIC_ASSERT\(sizeof\(bp_operand\) == 24[^\n]*",
                                r"\1 uint64_t planted;\2\3"),
+    "an operator's first version changed": ("ops.def", r'(BP_OP_ROW\(18,[^\n]*), 0_2, ', r"\1, 0_3, "),
+    "an operator's set of dtypes becomes less": ("ops.def", r'("neg", [^\n]* SAME), NUMERIC', r"\1, FLOATS"),
+    "an attribute's least value changed": ("attributes.def", r"(BP_ATTR\(compare, uint32_t, predicate), 0, ", r"\1, 1, "),
+    "an attribute's range cut": ("attributes.def", r"(BP_ATTR\(compare, uint32_t, predicate), 0, 5", r"\1, 0, 4"),
+    "an interface slot inserted": ("plugin.h", r"(typedef struct bp_import_api \{\n  uint32_t struct_size;\n  uint32_t reserved;\n)",
+                                   r"\1  void (*planted)(bp_device* device);\n"),
+    "an interface slot's signature changed": ("plugin.h", r"(\(\*import_\w+\)\(bp_device\* device), ", r"\1, uint32_t planted, "),
+    "a host function's signature changed": ("backplane.h", r"(bph_copy_in\(bph_stream\* stream, )", r"\1uint32_t planted, "),
+    "a host function's result changed": ("backplane.h", r"BPH_API bp_status (bph_copy_in\()", r"BPH_API void \1"),
+    "a host function removed": ("backplane.h", r"BPH_API bp_status bph_event_wait\([^;]*;", ""),
+    "a host constant renumbered": ("backplane.h", r"#define BPH_PATH_DECOMPOSED 2u", "#define BPH_PATH_DECOMPOSED 4u"),
+    "a host field inserted": ("backplane.h", r"(typedef struct bph_call \{\n  uint32_t struct_size;\n)", r"\1  uint32_t planted;\n"),
+    "host fields that share a declaration reordered": ("backplane.h", r"inputs_min, inputs_max", "inputs_max, inputs_min"),
+    "a host slot's signature changed": ("backplane.h", r"(bp_status \(\*allocate\)\(void\* context, )", r"\1uint32_t planted, "),
+    "a host's array element grown": ("backplane.h", r"(  int64_t strides\[BP_MAX_RANK\];\n)\} bph_tensor;\n[^\n]*",
+                                     r"\1  uint64_t planted;\n} bph_tensor;"),
     "an implicit hole": ("device.h", r"(typedef struct bp_memory_info \{\n  uint32_t struct_size;\n)  uint32_t reserved;\n", r"\1"),
 }
 caught_by_compiler = {"a field removed"}  # by its BP_FROZEN_MIN
 growth = {
+    "a host field appended": ("backplane.h", r"\n\} bph_call;", "\n  uint64_t planted;\n} bph_call;"),
+    "a host function added": ("backplane.h", r"(BPH_API bp_status bph_event_wait)", r"BPH_API void bph_planted(bph_event* event);\n\1"),
+    "a host constant added": ("backplane.h", r"(#define BPH_PATH_DECOMPOSED 2u)", r"#define BPH_PATH_PLANTED 9u\n\1"),
+    "an interface slot appended": ("plugin.h", r"\n\} bp_import_api;", "\n  void (*planted)(bp_device* device);\n} bp_import_api;"),
+    "an enumerator added": ("attributes.def", r"(BP_ATTR\(compare, uint32_t, predicate), 0, 5", r"\1, 0, 6"),
+    "an operator's set of dtypes becomes greater": ("ops.def", r'("floor", [^\n]* SAME), FLOATS', r"\1, NUMERIC"),
+    "an operator gains attributes": ("ops.def", r'("neg", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no', r"\1, axis"),
     "a slot appended": ("device.h", r"\n\} bp_device_api;", "\n  void (*planted)(bp_device* device);\n} bp_device_api;"),
     "a field appended": ("device.h", r"\n\} bp_device_info;", "\n  uint64_t planted;\n} bp_device_info;"),
     "an attribute appended": ("attributes.def", r"BP_ATTRS_END\(matmul\)",
@@ -50,31 +73,44 @@ growth = {
     "a reserved dtype introduced": ("dtypes.def", r'RESERVED\((14, F8E4M3FN, "f8e4m3fn", 1)\)', r"ROW(\1, FLOAT, 0)"),
     "a dtype added": ("dtypes.def", r"\Z", '\nBP_DTYPE_ROW(33, PLANTED, "planted", 1, FLOAT, 0)\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),
-    "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 1u", "#define BP_ABI_VERSION_MINOR 2u"),
+    "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 2u", "#define BP_ABI_VERSION_MINOR 3u"),
     "another comment": ("plugin.h", r"Ends the instance", "Ends this instance"),
 }
 
 
-def faults_of_change(include, golden, file, pattern, replacement):
+header = "backplane/backplane.h"
+
+
+def dump_of(folder, compiler="gcc", flags=()):
+    return layout.dump(header, [folder], compiler, flags)
+
+
+def changed_headers(includes, folder, file, pattern, replacement):
+    """Copies the headers into `folder`, one of them changed. -> False if the pattern matches nothing."""
+    for include in includes:
+        shutil.copytree(include, folder, dirs_exist_ok=True)
+    path = os.path.join(folder, "backplane", file)
+    text = layout.read(path)
+    changed, count = re.subn(pattern, replacement, text, count=1)
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(changed)
+    return count and changed != text
+
+
+def faults_of_change(includes, golden, *change):
     """-> the faults, or None if the pattern matches nothing. Headers that do not compile are one fault."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(include, folder, dirs_exist_ok=True)
-        path = os.path.join(folder, "backplane", file)
-        text = layout.read(path)
-        changed, count = re.subn(pattern, replacement, text, count=1)
-        if not count or changed == text:
+        if not changed_headers(includes, folder, *change):
             return None
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(changed)
         try:
-            current = layout.dump(folder, "backplane/plugin.h")
+            current = dump_of(folder)
         except subprocess.CalledProcessError as error:
             return ["does not compile: " + error.stderr]
         return layout.compare(golden, current) + layout.holes(current)
 
 
-never_grow = {"bp_tensor_desc", "bp_operand"}  # array elements
-plain = re.compile(r"(const )?(u?int(8|16|32|64)_t|float|char|bp_status|void|(struct )?bp_\w+)( const)?\*{0,2} .*")
+never_grow = {"bp_tensor_desc", "bp_operand", "bph_tensor"}  # array elements
+plain = re.compile(r"(const )?(u?int(8|16|32|64)_t|float|char|bp_status|void|(struct )?bph?_\w+)( const)?\*{0,2} .*")
 
 
 def shape_faults(lines):
@@ -88,32 +124,58 @@ def shape_faults(lines):
     return faults
 
 
-def main(path, include):
+def minimum_faults(includes, lines):
+    """Each struct that a callee reads has a frozen minimum size: what it was long when it was introduced. Outputs of the host API have one
+    where they need it."""
+    facts, faults = layout.parse(lines), []
+    for name, role in layout.roles_of(layout.headers_of(header, includes)).items():
+        fields = facts["struct"].get(name, (0, [("", 0, 0, "")]))[1]
+        if fields[0][0] != "struct_size" or (name.startswith("bph_") and "Role: output" in role):
+            continue
+        if f"{name.upper()}_MIN_SIZE" not in facts["constant"]:
+            faults.append(f"{name} has no {name.upper()}_MIN_SIZE")
+        elif int(facts["constant"][f"{name.upper()}_MIN_SIZE"][0]) > facts["struct"][name][0]:
+            faults.append(f"{name} is shorter than {name.upper()}_MIN_SIZE")
+    return faults
+
+
+def main(path, *includes):
     golden = layout.read(path).splitlines()
-    current = layout.dump(include, "backplane/plugin.h")
+    current = layout.dump(header, includes)
     faults = layout.compare(golden, current)
     tap.check("layout and ids are as in the golden, or grown at the tail", not faults, "\n".join(
-        faults + [f"a deliberate break: abi/test/layout.py update {path} {include} backplane/plugin.h, and docs/changelog.md"]))
+        faults + [f"a deliberate break: abi/test/layout.py update {path} {header} {' '.join(includes)}, and docs/changelog.md"]))
     tap.check("no struct has a hole", not layout.holes(current), "\n".join(layout.holes(current)))
     tap.check("struct_size comes first, and types are fixed-width", not shape_faults(current), "\n".join(shape_faults(current)))
     odd = ["struct bp_odd 8", "field bp_odd.struct_size 0 4 uint32_t struct_size", "field bp_odd.a 4 4 enum bp_kind a"]
     tap.check("caught: an enum in a struct, and none of struct_size", len(shape_faults(odd)) == 1 and
               len(shape_faults([odd[0], odd[1].replace("struct_size", "size")])) == 1, "unseen")
+    faults = minimum_faults(includes, current)
+    tap.check("every struct that is read has a frozen minimum size", not faults, "\n".join(faults))
+    for name in ("BPH_CALL", "BPH_REGISTRY_DESC", "BPH_BUFFER_DESC", "BP_OP_DESC"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = "backplane.h" if name.startswith("BPH") else "ops.h"
+            planted = changed_headers(includes, folder, file, rf"#define {name}_MIN_SIZE [^\n]*\nBP_FROZEN_MIN[^\n]*\n", "")
+            missing = planted and minimum_faults([folder], dump_of(folder))
+            tap.check(f"caught: no minimum size of {name.lower()}", missing == [f"{name.lower()} has no {name}_MIN_SIZE"], missing)
+    one_line = "typedef struct bp_one { uint32_t struct_size, flags; const char *a, *b; uint32_t group[3], last; void (*slot)(void* x, int y); } bp_one;"
+    tap.check("bodies of one line and shared declarators are read", [name for name, _ in layout.structs_of(one_line)["bp_one"]] == [
+        "struct_size", "flags", "a", "b", "group", "last", "slot"], layout.structs_of(one_line))
     for compiler in ("gcc", "clang-16"):
         if shutil.which(compiler):
             try:
-                same, detail = layout.dump(include, "backplane/plugin.h", compiler=compiler,
-                                           flags=("-Wpadded", "-Werror")) == current, "differs from gcc"
+                same = layout.dump(header, includes, compiler, ("-Wpadded", "-Werror")) == current
+                detail = "differs from gcc"
             except subprocess.CalledProcessError as error:
                 same, detail = False, error.stderr
             tap.check(f"-Wpadded, and the same layout, with {compiler}", same, detail)
     for name, change in breaking.items():
-        faults = faults_of_change(include, golden, *change)
+        faults = faults_of_change(includes, golden, *change)
         by_compiler = bool(faults) and faults[0].startswith("does not compile")
         tap.check(f"rejected: {name}", faults and by_compiler == (name in caught_by_compiler),
                   "the pattern matches nothing" if faults is None else "accepted" if not faults else faults[0])
     for name, change in growth.items():
-        faults = faults_of_change(include, golden, *change)
+        faults = faults_of_change(includes, golden, *change)
         tap.check(f"accepted: {name}", faults == [], "the pattern matches nothing" if faults is None else "\n".join(faults))
     tap.done()
 

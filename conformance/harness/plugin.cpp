@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <backplane/rules/tables.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -120,6 +121,7 @@ Plugin::Plugin(const std::string& path) : library_(path) {
     instance_ = nullptr;
     fail("the plugin's tables are smaller than the least of the ABI");
   }
+  slots_ = backplane::rules::known_part(*instance_->device_api, instance_->abi_version);
 }
 
 Plugin::~Plugin() {

@@ -63,7 +63,7 @@ class Plugin {
 
   const bp_plugin* operator->() const { return instance_; }
   const bp_plugin* get() const { return instance_; }
-  const bp_device_api& slots() const { return *instance_->device_api; }
+  const bp_device_api& slots() const { return slots_; }  // those that its version has; others are null
   uint32_t device_count() const;
   bp_device_info device_info(uint32_t index) const;
   LogHost& host() { return host_; }
@@ -72,6 +72,7 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
+  bp_device_api slots_{};
 };
 
 // One open device.

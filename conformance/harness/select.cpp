@@ -35,7 +35,7 @@ std::vector<size_t> select(const Catalogue& catalogue, const Selection& selectio
   std::vector<size_t> chosen;
   for (size_t index = 0; index < catalogue.size(); ++index) {
     const Case& each = catalogue[index];
-    if (!within(each.profile, selection.profile)) continue;
+    if (!within(each.profile, selection.profile) || each.since > selection.abi_version) continue;
     if (selection.filters.empty() || std::any_of(selection.filters.begin(), selection.filters.end(),
                                                  [&](const std::string& filter) { return matches(each.id, filter); }))
       chosen.push_back(index);

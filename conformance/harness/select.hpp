@@ -13,7 +13,14 @@ struct Selection {
   uint32_t profile = BP_PROFILE_CORE;  // with every profile before it
   // Any of them: a case's id, the beginning of one up to a dot, or a pattern with * and ?. None: all.
   std::vector<std::string> filters{};
+  uint32_t abi_version = BP_ABI_VERSION;  // that is measured: cases with a later `since` are not asked
 };
+
+// The version of the ABI that a plugin is measured by, and its certificate speaks of: what it was built for, as far as this suite
+// knows it. 0: it did not say.
+constexpr uint32_t measured_version(uint32_t built_for) {
+  return built_for == 0 || built_for > BP_ABI_VERSION ? BP_ABI_VERSION : built_for;
+}
 
 // "core", "infer", "train"; 0 if it is none.
 uint32_t profile_of(std::string_view name);

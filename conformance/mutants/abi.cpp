@@ -169,6 +169,13 @@ bp_status any_host_accepted(const bp_host* host, const bp_plugin** out, bp_error
   newer->abi_version = std::max(newer->abi_version, uint32_t{BP_ABI_VERSION});
   return query_honest(newer, out, error);
 }
+bp_status any_major_accepted(const bp_host* host, const bp_plugin** out, bp_error* error) {
+  const bool other = host != nullptr && BP_HAS_FIELD(host->struct_size, bp_host, abi_version) &&
+                     host->abi_version >> 16 != BP_ABI_VERSION_MAJOR;
+  static const bp_host own{sizeof(own), BP_ABI_VERSION, nullptr, [](void*, int32_t, const char*) {},
+                           [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
+  return query_honest(other ? &own : host, out, error);
+}
 bp_status newer_host_refused(const bp_host* host, const bp_plugin** out, bp_error* error) {
   if (host != nullptr && out != nullptr && host->struct_size >= sizeof(*host) && host->abi_version > BP_ABI_VERSION) {
     *out = nullptr;
@@ -236,6 +243,10 @@ const Mutation defect::plan_info_overrun = on_slot<&bp_device_api::plan_create, 
 const Mutation defect::short_output_accepted = on_slot<&bp_device_api::memory_info, mutants::short_output_accepted>();
 const Mutation defect::required_slot_null = on_slot<&bp_device_api::stream_wait_event, nullptr>();
 const Mutation defect::table_too_small{.plugin = [](bp_plugin& plugin) { plugin.struct_size = 24; }};
+const Mutation defect::private_fields_counted{.plugin = [](bp_plugin& plugin) { plugin.struct_size += 16; }};
+const Mutation defect::private_slots_counted{.api = [](bp_device_api& api) { api.struct_size += 8; }};
+const Mutation defect::version_before_the_break{
+    .plugin = [](bp_plugin& plugin) { plugin.abi_version = plugin.abi_version_min = BP_ABI_VERSION_OLDEST - 1; }};
 const Mutation defect::version_range_empty{
     .plugin = [](bp_plugin& plugin) { plugin.abi_version_min = plugin.abi_version + 1; }};
 const Mutation defect::version_of_another_major{.plugin = [](bp_plugin& plugin) { plugin.abi_version = 9u << 16; }};
@@ -243,6 +254,7 @@ const Mutation defect::name_illegal{.plugin = [](bp_plugin& plugin) { plugin.nam
 const Mutation defect::info_tail_kept{
     .plugin = [](bp_plugin& plugin) { plugin.device_info = mutants::info_tail_kept; }};
 const Mutation defect::any_host_accepted{.query = mutants::any_host_accepted};
+const Mutation defect::any_major_accepted{.query = mutants::any_major_accepted};
 const Mutation defect::newer_host_refused{.query = mutants::newer_host_refused};
 const Mutation defect::larger_host_refused{.query = mutants::larger_host_refused};
 const Mutation defect::one_instance{.query = mutants::one_instance};

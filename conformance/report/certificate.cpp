@@ -69,7 +69,7 @@ Json device_of(const Facts& facts, const RunFacts& run) {
           {"capabilities", capability_names(facts.capabilities)}};
 }
 
-Json verdict_of(const Verdict& verdict) {
+Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
   Json profiles = Json::object();
   for (const auto& [profile, state] : verdict.profiles) {
     profiles[std::string(profile_name(profile))] = {
@@ -79,11 +79,19 @@ Json verdict_of(const Verdict& verdict) {
   Json extensions = Json::object();
   for (const auto& [name, tally] : verdict.extensions) extensions[name] = tally_of(tally);
   return {{"level", profile_name(verdict.level)},
+          {"abi", version_text(abi_version)},
           {"statement", verdict.statement},
           {"supported_fraction", verdict.supported_fraction},
           {"counts", counts_of(verdict.all)},
           {"profiles", profiles},
           {"extensions", extensions}};
+}
+
+// Cases of the selection that are newer than what is measured.
+size_t not_asked(const Catalogue& catalogue, Selection selection) {
+  const size_t asked = select(catalogue, selection).size();
+  selection.abi_version = UINT32_MAX;
+  return select(catalogue, selection).size() - asked;
 }
 
 }  // namespace
@@ -140,11 +148,12 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"error", facts.error},
         {"seed", run.seed},
         {"cases", selection.size()},
+        {"not_asked", not_asked(catalogue, run.selection)},
         {"jobs", run.jobs},
         {"started", run.started},
         {"seconds", run.seconds},
         {"resumed", run.resumed}}},
-      {"verdict", verdict_of(verdict)},
+      {"verdict", verdict_of(verdict, run.selection.abi_version)},
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};

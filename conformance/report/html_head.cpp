@@ -66,7 +66,8 @@ std::string head(const Json& certificate) {
   const auto asked = certificate["run"]["profile"].get<std::string>();
   const double fraction = verdict["supported_fraction"];
   const bool reached = level == asked;
-  const std::string title = level == "none" ? "Not certified" : "Certified at " + upper(level);
+  const std::string title =
+      level == "none" ? "Not certified" : fmt::format("Certified at {} of ABI {}", upper(level), text(verdict["abi"]));
   return fmt::format(
       "<header>\n<p class=\"kind\">Backplane conformance certificate</p>\n<div class=\"verdict {}\">\n"
       "<div><h1><b aria-hidden=\"true\">{}</b> {}</h1>\n<p class=\"who t\">{} {} <span>on</span> {}</p>\n"
@@ -114,7 +115,9 @@ std::string profiles(const Json& certificate) {
 std::string facts(const Json& certificate) {
   const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
              &run = certificate["run"];
-  std::string filters = list(run["filters"]);
+  const std::string filters = list(run["filters"]);
+  const std::string newer =
+      run["not_asked"] == 0 ? "" : fmt::format("; {} of a later ABI not asked", plural(run["not_asked"], "case"));
   return fmt::format(
       "<section id=\"facts\"><h2>What was measured, and with what</h2>\n<div class=\"facts t\">\n"
       "<dl><dt>Plugin</dt>{}{}{}{}{}</dl>\n<dl><dt>Device</dt>{}{}{}{}{}{}</dl>\n<dl><dt>Suite</dt>{}{}{}</dl>\n"
@@ -136,7 +139,7 @@ std::string facts(const Json& certificate) {
           fmt::format("{} B, {}", device["alignment"].get<uint64_t>(), bytes(device["max_buffer_bytes"]))),
       row("version", text(suite["version"])), row("digest", text(suite["digest"]), true),
       row("cases known", number(suite["cases"])), row("profile", upper(run["profile"].get<std::string>())),
-      row("cases", number(run["cases"]) + (filters.empty() ? "" : ", of " + filters)),
+      row("cases", number(run["cases"]) + (filters.empty() ? "" : ", of " + filters) + newer),
       row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
       row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
       row("processes", number(run["jobs"])), text(plugin["file"]));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <backplane/rules/op_table.hpp>
 
+#include <charconv>
 #include <span>
 
 namespace bp::conformance {
@@ -70,5 +71,19 @@ std::vector<std::string> build_flag_names(uint64_t flags) {
 }
 
 std::string version_text(uint32_t version) { return fmt::format("{}.{}", version >> 16, version & 0xffff); }
+
+std::optional<uint32_t> version_number(const std::string& text) {
+  uint32_t parts[2] = {};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (uint32_t& part : parts) {
+    const auto [rest, error] = std::from_chars(at, end, part);
+    if (error != std::errc() || part > 0xffff) return std::nullopt;
+    at = rest;
+    if (&part == &parts[0] && (at == end || *at++ != '.')) return std::nullopt;
+  }
+  const uint32_t version = parts[0] << 16 | parts[1];
+  return at == end && version_text(version) == text ? std::optional(version) : std::nullopt;
+}
 
 }  // namespace bp::conformance

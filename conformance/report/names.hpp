@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ const char* memory_kind_name(uint32_t kind);
 std::vector<std::string> memory_kind_names(uint64_t kinds);
 std::vector<std::string> capability_names(uint64_t capabilities);
 std::vector<std::string> build_flag_names(uint64_t flags);
-std::string version_text(uint32_t version);  // "0.1"
+std::string version_text(uint32_t version);                       // "0.2"
+std::optional<uint32_t> version_number(const std::string& text);  // of that text
 
 }  // namespace bp::conformance

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "harness/supervisor.hpp"
+#include "names.hpp"
 
 namespace bp::conformance {
 
@@ -120,17 +121,21 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-std::string statement_of(const Verdict& verdict, const Facts& facts, uint32_t asked) {
+std::string statement_of(const Verdict& verdict, const Facts& facts, const Selection& selection) {
   if (!facts.error.empty()) return fmt::format("not certified: {}", facts.error);
   const std::string who = fmt::format("{} {} on {}", facts.plugin, facts.version, facts.device);
   const size_t operators = passing_operators(verdict);
   const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
-  if (verdict.level == asked) return fmt::format("{} is certified at {}; {}", who, upper(profile_name(asked)), claims);
-  const std::string reached =
-      verdict.level == 0 ? "" : fmt::format("certified at {}, and ", upper(profile_name(verdict.level)));
+  const auto at = [&](uint32_t profile) {
+    return fmt::format("{} of ABI {}", upper(profile_name(profile)), version_text(selection.abi_version));
+  };
+  const uint32_t asked = selection.profile;
+  if (verdict.level == asked) return fmt::format("{} is certified at {}; {}", who, at(asked), claims);
+  const std::string reached = verdict.level == 0 ? "" : fmt::format("certified at {}, and ", at(verdict.level));
   return fmt::format("{} is {}not certified at {}: {}; {}, {} operator{} pass{}", who, reached,
-                     upper(profile_name(asked)), fmt::join(verdict.profiles.at(asked).reasons, ", "), claims, operators,
-                     operators == 1 ? "" : "s", operators == 1 ? "es" : "");
+                     verdict.level == 0 ? at(asked) : upper(profile_name(asked)),
+                     fmt::join(verdict.profiles.at(asked).reasons, ", "), claims, operators, operators == 1 ? "" : "s",
+                     operators == 1 ? "es" : "");
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }
-  verdict.statement = statement_of(verdict, facts, asked.profile);
+  verdict.statement = statement_of(verdict, facts, asked);
   return verdict;
 }
 

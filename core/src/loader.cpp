@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t slow_load_ms = 100;
 
-uint32_t major_of(uint32_t version) noexcept { return version >> 16; }
-
 // Restores the thread's floating-point control if loading changed it.
 class FloatGuard {
  public:
@@ -45,7 +43,8 @@ class FloatGuard {
   const uint64_t before_ = float_control();
 };
 
-const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin) {
+// Asks once, as a host of plugin.host.abi_version. Null if the plugin works with no host of that version; then `refusal` says why.
+const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::string& refusal) {
   const bp_plugin* table = nullptr;
   bp_error error = fresh_error();
   bp_status status;
@@ -59,8 +58,11 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin) {
   if (status != BP_OK) {
     const std::string who = fmt::format("{}: bp_plugin_query", shown(plugin.library));
     const Error reported = Error::from_plugin(status, error, who.c_str());
-    throw Fault(reported.status(), "query.status", status == BP_ABI_MISMATCH ? "host" : "plugin", "{}",
-                reported.what());
+    if (status == BP_ABI_MISMATCH) {
+      refusal = reported.what();
+      return nullptr;
+    }
+    throw Fault(reported.status(), "query.status", "plugin", "{}", reported.what());
   }
   if (table == nullptr) {
     throw Fault(BP_INTERNAL, "query.null", "plugin",
@@ -70,20 +72,30 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin) {
   return table;
 }
 
-void check_versions(const bp_plugin& table, const std::string& library) {
+// Asks as each major that this library speaks, from the newest down. Of an instance of another major than was asked for only the
+// versions may be read: it is left alone, and the next major is asked for.
+const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
-  if (table.struct_size < versions_end) {
-    throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
-                "{}: bp_plugin.struct_size is {}, at least {} is needed; build "
-                "it against the SDK's headers",
-                shown(library), table.struct_size, BP_PLUGIN_MIN_SIZE);
+  const bp_plugin* table = nullptr;
+  std::string refusal;
+  for (const SpokenMajor& spoken : spoken_majors) {
+    plugin.host.abi_version = spoken.newest;
+    const bp_plugin* given = query(function, plugin, refusal);
+    if (given == nullptr) continue;
+    table = given;
+    if (table->struct_size < versions_end) {
+      throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
+                  "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
+                  shown(plugin.library), table->struct_size, BP_PLUGIN_MIN_SIZE);
+    }
+    if (compatible(spoken, table->abi_version_min, table->abi_version)) return table;
   }
-  if (compatible(BP_ABI_VERSION, table.abi_version_min, table.abi_version)) return;
-  const bool newer = table.abi_version_min > BP_ABI_VERSION || table.abi_version > BP_ABI_VERSION;
+  if (table == nullptr) throw Fault(BP_ABI_MISMATCH, "query.status", "host", "{}", refusal);
+  const bool newer = table->abi_version_min > BP_ABI_VERSION || table->abi_version > BP_ABI_VERSION;
   throw Fault(
       BP_ABI_MISMATCH, "abi.range", newer ? "host" : "plugin",
-      "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; {}", shown(library),
-      version_text(table.abi_version), version_text(table.abi_version_min), version_text(BP_ABI_VERSION),
+      "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; {}", shown(plugin.library),
+      version_text(table->abi_version), version_text(table->abi_version_min), spoken_text(spoken_majors),
       newer ? "update the host library, or install the plugin's build for it" : "install a newer build of the plugin");
 }
 
@@ -97,10 +109,10 @@ void check_tables(const bp_plugin& table, const std::string& library) {
     throw Fault(BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "{}: {}.{} is null and is required; implement it",
                 shown(library), type, slot);
   };
-  if (const char* slot = missing_slot(table)) missing("bp_plugin", slot);
+  if (const char* slot = missing_slot(rules::known_part(table, table.abi_version))) missing("bp_plugin", slot);
   const bp_device_api& api = *table.device_api;
   if (api.struct_size < BP_DEVICE_API_MIN_SIZE) too_small("bp_device_api", api.struct_size, BP_DEVICE_API_MIN_SIZE);
-  if (const char* slot = missing_slot(api)) missing("bp_device_api", slot);
+  if (const char* slot = missing_slot(rules::known_part(api, table.abi_version))) missing("bp_device_api", slot);
 }
 
 // The plugin's own name, reading no further than its first wrong character.
@@ -130,9 +142,17 @@ std::string read_version(const bp_plugin& table, const std::string& library) {
 
 }  // namespace
 
-bool compatible(uint32_t host, uint32_t oldest, uint32_t built) noexcept {
-  if (host < oldest || built < oldest || major_of(host) != major_of(built)) return false;
-  return major_of(host) != 0 || host == built;
+std::string spoken_text(std::span<const SpokenMajor> majors) {
+  std::string text;
+  for (const SpokenMajor& major : majors) {
+    text += fmt::format("{}{}", text.empty() ? "" : " and ", version_text(major.oldest));
+    if ((major.newest & 0xFFFF) == 0xFFFF) {
+      text += " or later";
+    } else if (major.newest != major.oldest) {
+      text += " to " + version_text(major.newest);
+    }
+  }
+  return text;
 }
 
 void check_manifest(const Manifest& manifest, const std::string& path) {
@@ -144,14 +164,11 @@ void check_manifest(const Manifest& manifest, const std::string& path) {
                 "{}: made for {:.100}; this program runs on {}; install that build", shown(path), names,
                 host_architecture());
   }
-  const bool above = manifest.abi_min > BP_ABI_VERSION;
-  const bool below = major_of(BP_ABI_VERSION) == 0 ? manifest.abi_max < BP_ABI_VERSION
-                                                   : major_of(manifest.abi_max) < major_of(BP_ABI_VERSION);
-  if (above || below) {
-    throw Fault(BP_ABI_MISMATCH, "abi.range", above ? "host" : "plugin",
-                "{}: for ABI {} to {}; this host speaks {}; {}", shown(path), version_text(manifest.abi_min),
-                version_text(manifest.abi_max), version_text(BP_ABI_VERSION),
-                above ? "update the host library" : "install a newer build of the plugin");
+  if (manifest.abi_min > BP_ABI_VERSION) {
+    throw Fault(BP_ABI_MISMATCH, "abi.range", "host",
+                "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; update the host library",
+                shown(path), version_text(manifest.abi_max), version_text(manifest.abi_min),
+                spoken_text(spoken_majors));
   }
 }
 
@@ -162,10 +179,10 @@ void check_promise(const Manifest& manifest, const Plugin& plugin) {
                 plugin.name, manifest.name);
   }
   const uint32_t built = plugin.instance->abi_version;
-  if (built < manifest.abi_min || built > manifest.abi_max) {
+  if (built < manifest.abi_min) {
     throw Fault(BP_INVALID_ARGUMENT, "abi.manifest", "plugin",
-                "{}: built for ABI {}, its manifest says {} to {}; correct it", shown(plugin.library),
-                version_text(built), version_text(manifest.abi_min), version_text(manifest.abi_max));
+                "{}: built for ABI {}, its manifest says that it works with hosts from {} on; correct it",
+                shown(plugin.library), version_text(built), version_text(manifest.abi_min));
   }
 }
 
@@ -178,8 +195,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
 
   Ref<Plugin> plugin(adopt, new Plugin(std::move(registry), library));
   const FloatGuard float_guard(log, plugin->library);
-  const bp_plugin* table = query(open_library(library), *plugin);
-  check_versions(*table, library);
+  const bp_plugin* table = negotiate(open_library(library), *plugin);
   if (table->struct_size < BP_PLUGIN_MIN_SIZE) {
     throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
                 "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
@@ -191,11 +207,10 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
   plugin->name = read_name(*table, library);
   plugin->version = read_version(*table, library);
   if (manifest != nullptr) check_promise(*manifest, *plugin);
-  plugin->api = complete_table(*table->device_api);
-  plugin->has_copy_in =
-      BP_HAS_FIELD(table->device_api->struct_size, bp_device_api, copy_in) && table->device_api->copy_in;
-  plugin->has_copy_out =
-      BP_HAS_FIELD(table->device_api->struct_size, bp_device_api, copy_out) && table->device_api->copy_out;
+  const bp_device_api has = rules::known_part(*table->device_api, table->abi_version);
+  plugin->api = complete_table(has);
+  plugin->has_copy_in = has.copy_in != nullptr;
+  plugin->has_copy_out = has.copy_out != nullptr;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) layer->splice(*plugin);
 
   const auto elapsed =

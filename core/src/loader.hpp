@@ -8,11 +8,13 @@
 #include "manifest.hpp"
 #include "plugin.hpp"
 #include "table.hpp"
+#include "versions.hpp"
 
 namespace bp {
 
-// Opens, queries, negotiates, checks and completes. `manifest` is null for a bare library. Throws Fault with the rule; an instance that the
-// plugin gave until then is shut down, but one of another ABI or too small: nothing is known of its shutdown, so that it is left alone.
+// Opens, queries, negotiates, checks and completes. The plugin is asked as a host of each spoken major, until it takes one. `manifest` is
+// null for a bare library. Throws Fault with the rule; an instance that the plugin gave until then is shut down, but one of another ABI or
+// too small: nothing is known of its shutdown, so that it is left alone.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 
@@ -21,9 +23,5 @@ void check_manifest(const Manifest& manifest, const std::string& path);
 
 // What a manifest says against what the plugin says. Throws Fault "name.mismatch", "abi.manifest".
 void check_promise(const Manifest& manifest, const Plugin& plugin);
-
-// Whether a host of version `host` can use what was built for `built` and works with hosts from `oldest` on: the same
-// major, not older than `oldest`; before 1.0, where a minor may break, the same minor.
-bool compatible(uint32_t host, uint32_t oldest, uint32_t built) noexcept;
 
 }  // namespace bp

@@ -71,7 +71,7 @@ Plugin::~Plugin() {
 
 void Plugin::wrap(const bp_plugin* layer) noexcept {
   instance = layer;
-  api = complete_table(*layer->device_api);
+  api = complete_table(rules::known_part(*layer->device_api, layer->abi_version));
   ++layer_count;
 }
 

@@ -33,8 +33,7 @@ bp_status no_plan_workspace(bp_device*, bp_plan*, const bp_op_desc*, uint64_t* o
 
 }  // namespace
 
-const char* missing_slot(const bp_plugin& table) noexcept {
-  const bp_plugin known = known_part(table);
+const char* missing_slot(const bp_plugin& known) noexcept {
 #define BP_REQUIRE(slot) \
   if (known.slot == nullptr) return #slot
   BP_REQUIRE(device_api);
@@ -45,8 +44,7 @@ const char* missing_slot(const bp_plugin& table) noexcept {
   return nullptr;
 }
 
-const char* missing_slot(const bp_device_api& table) noexcept {
-  const bp_device_api known = known_part(table);
+const char* missing_slot(const bp_device_api& known) noexcept {
   BP_REQUIRE(close);
   BP_REQUIRE(memory_info);
   BP_REQUIRE(buffer_create);
@@ -67,8 +65,8 @@ const char* missing_slot(const bp_device_api& table) noexcept {
   return nullptr;
 }
 
-bp_device_api complete_table(const bp_device_api& table) noexcept {
-  bp_device_api copy = known_part(table);
+bp_device_api complete_table(const bp_device_api& known) noexcept {
+  bp_device_api copy = known;
   if (copy.buffer_map == nullptr) copy.buffer_map = no_buffer_map;
   if (copy.event_elapsed == nullptr) copy.event_elapsed = no_event_elapsed;
   if (copy.copy_in == nullptr) copy.copy_in = no_copy_in;

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <backplane/plugin.h>
+#include <backplane/rules/tables.hpp>
 
-#include <algorithm>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,21 +13,14 @@ namespace bp {
 
 class Plugin;
 
-// The first required slot that the table lacks, null if it has all.
-const char* missing_slot(const bp_plugin& table) noexcept;
-const char* missing_slot(const bp_device_api& table) noexcept;
+namespace rules = backplane::rules;
 
-// What both sides know of a table; slots that it is too short for are null.
-template <class T>
-T known_part(const T& table) noexcept {
-  T copy = {};
-  std::memcpy(&copy, &table, std::min<size_t>(table.struct_size, sizeof(T)));
-  copy.struct_size = sizeof(T);
-  return copy;
-}
+// The first required slot that the known part of a table lacks, null if it has all.
+const char* missing_slot(const bp_plugin& known) noexcept;
+const char* missing_slot(const bp_device_api& known) noexcept;
 
-// A copy with a stub in each empty optional slot, which answers UNSUPPORTED.
-bp_device_api complete_table(const bp_device_api& table) noexcept;
+// A copy of the known part of a table, with a stub in each empty optional slot, which answers UNSUPPORTED.
+bp_device_api complete_table(const bp_device_api& known) noexcept;
 
 // A layer wraps the plugin when it is loaded: it keeps the instance that it finds and puts its own in place.
 using Splice = void (*)(Plugin& plugin);

@@ -53,9 +53,9 @@ constexpr Fault faults[] = {
     {"faulty_null_api", BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "bp_plugin.device_api", true},
     {"faulty_null_shutdown", BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "bp_plugin.shutdown", false},
     {"faulty_major", BP_ABI_MISMATCH, "abi.range", "host", "built for ABI 1.0", false},
-    {"faulty_future", BP_ABI_MISMATCH, "abi.range", "host", "this host speaks 0.1", false},
-    {"faulty_past", BP_ABI_MISMATCH, "abi.range", "plugin", "built for ABI 0.0", false},
-    {"faulty_min_above", BP_ABI_MISMATCH, "abi.range", "host", "works with hosts from 0.2 on", false},
+    {"faulty_future", BP_ABI_MISMATCH, "abi.range", "host", "this host speaks 0.2;", false},
+    {"faulty_past", BP_ABI_MISMATCH, "abi.range", "plugin", "built for ABI 0.1", false},
+    {"faulty_min_above", BP_ABI_MISMATCH, "abi.range", "host", "works with hosts from 0.3 on", false},
     {"faulty_null_name", BP_INVALID_ARGUMENT, "name.form", "plugin", "(null)", true},
     {"faulty_bad_name", BP_INVALID_ARGUMENT, "name.form", "plugin", "\"F\" is not [a-z0-9_]{1,63}", true},
     {"faulty_long_name", BP_INVALID_ARGUMENT, "name.form", "plugin", "aaaa", true},
@@ -163,8 +163,8 @@ TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
   EXPECT_THAT(log, Contains(HasSubstr("shutdown threw an exception")));
 }
 
-TEST_F(LoaderFault, ThePluginOfTheFirstAbiLoads) {
-  ASSERT_EQ(load(plugin_file("frozen_abi_0_1")), BP_OK) << error.message;
+TEST_F(LoaderFault, AFrozenPluginLoads) {
+  ASSERT_EQ(load(plugin_file("frozen_0_2")), BP_OK) << error.message;
   bp_device_info info = {};
   info.struct_size = sizeof(info);
   ASSERT_EQ(bph_plugin_device_info(plugin, 0, &info, &error), BP_OK) << error.message;

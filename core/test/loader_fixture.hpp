@@ -43,7 +43,7 @@ class LoaderTest : public testing::Test {
         {"manifest_version", "1"},
         {"name", '"' + name + '"'},
         {"library", '"' + library + '"'},
-        {"abi", R"({"min": "0.1", "max": "0.1"})"},
+        {"abi", R"({"min": "0.2", "max": "0.2"})"},
         {"architectures", R"(["x86_64", "aarch64", "riscv64", "ppc64le", "s390x"])"}};
     for (auto& [key, value] : changes) keys[key] = value;
     std::string text = "{";

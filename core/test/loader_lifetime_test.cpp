@@ -220,7 +220,7 @@ class ChooseDevice : public LoaderTest {
 
 TEST_F(ChooseDevice, TheUsersWordThenTheAlphabet) {
   install("null_plugin", "null");
-  install("frozen_abi_0_1", "frozen");
+  install("frozen_0_2", "frozen");
   install("faulty_no_devices", "faulty");
   ASSERT_EQ(create(), BP_OK);
   EXPECT_EQ(chosen(nullptr), "frozen:0") << "faulty comes first, but has no device";
@@ -241,7 +241,7 @@ TEST_F(ChooseDevice, TheUsersWordThenTheAlphabet) {
 
 TEST_F(ChooseDevice, TheConfigFile) {
   install("null_plugin", "null");
-  install("frozen_abi_0_1", "frozen");
+  install("frozen_0_2", "frozen");
   ASSERT_EQ(create_with(R"({"devices": ["absent:0", "null:7", "null:0", "frozen"], "other": 1})"), BP_OK)
       << error.message;
   EXPECT_EQ(chosen(nullptr), "null:0");

@@ -139,24 +139,46 @@ TEST(Manifest, ForThisMachineAndHost) {
   const char* everywhere = R"(["x86_64", "i686", "aarch64", "arm", "riscv64", "ppc64le", "s390x"])";
   EXPECT_EQ(rule("architectures", everywhere), "good");
   EXPECT_EQ(rule("architectures", R"(["other"])"), "manifest.architecture plugin");
-  EXPECT_EQ(rule("abi", R"({"min": "0.2", "max": "0.3"})"), "abi.range host");
+  EXPECT_EQ(rule("abi", R"({"min": "0.2", "max": "0.9"})"), "good") << "max is information";
+  EXPECT_EQ(rule("abi", R"({"min": "0.0", "max": "0.1"})"), "good") << "the library says what it was built for";
+  EXPECT_EQ(rule("abi", R"({"min": "0.3", "max": "0.3"})"), "abi.range host");
   EXPECT_EQ(rule("abi", R"({"min": "1.0", "max": "2.0"})"), "abi.range host");
-  EXPECT_EQ(rule("abi", R"({"min": "0.0", "max": "0.0"})"), "abi.range plugin");
 }
 
-// Host, oldest host that the plugin works with, what it was built for.
+// The host, the oldest host that the plugin works with, what the plugin was built for.
 TEST(Manifest, Compatibility) {
-  constexpr uint32_t v0_1 = 1, v0_2 = 2, v1_0 = 1u << 16, v1_1 = v1_0 + 1, v1_5 = v1_0 + 5, v2_0 = 2u << 16;
-  EXPECT_TRUE(bp::compatible(v0_1, v0_1, v0_1));
-  EXPECT_FALSE(bp::compatible(v0_2, v0_1, v0_1)) << "before 1.0 a minor may break";
-  EXPECT_FALSE(bp::compatible(v0_1, v0_1, v0_2));
-  EXPECT_FALSE(bp::compatible(v0_1, v0_2, v0_2));
-  EXPECT_TRUE(bp::compatible(v1_5, v1_0, v1_1)) << "an older plugin has a shorter table";
-  EXPECT_TRUE(bp::compatible(v1_1, v1_0, v1_5)) << "a newer plugin has a longer table";
-  EXPECT_FALSE(bp::compatible(v1_0, v1_1, v1_5)) << "it says that the host is too old";
-  EXPECT_FALSE(bp::compatible(v2_0, v1_0, v1_5));
-  EXPECT_FALSE(bp::compatible(v1_5, v1_0, v2_0));
-  EXPECT_FALSE(bp::compatible(v1_5, v1_5, v1_0)) << "a range that is upside down";
+  constexpr uint32_t v0_1 = 1, v0_2 = 2, v0_3 = 3, v0_5 = 5, v1_0 = 1u << 16, v1_1 = v1_0 + 1, v1_5 = v1_0 + 5,
+                     v2_0 = 2u << 16;
+  constexpr bp::SpokenMajor host_0_2 = {v0_2, v0_2}, host_0_5 = {v0_5, v0_2}, host_0_5_after_a_break = {v0_5, v0_3},
+                            host_1_1 = {v1_1, v1_0}, host_1_5 = {v1_5, v1_0}, host_2_0 = {v2_0, v2_0};
+  EXPECT_TRUE(bp::compatible(host_0_2, v0_2, v0_2));
+  EXPECT_TRUE(bp::compatible(host_0_5, v0_2, v0_3))
+      << "from 0.2 on a minor only appends: an older plugin has a shorter table";
+  EXPECT_TRUE(bp::compatible(host_0_2, v0_2, v0_5)) << "a newer plugin has a longer table";
+  EXPECT_FALSE(bp::compatible(host_0_2, v0_3, v0_5)) << "it says that the host is too old";
+  EXPECT_FALSE(bp::compatible(host_0_2, v0_1, v0_1)) << "0.2 was a break";
+  EXPECT_FALSE(bp::compatible(host_0_5_after_a_break, v0_2, v0_2)) << "so was 0.3 to this host";
+  EXPECT_TRUE(bp::compatible(host_0_5_after_a_break, v0_2, v0_5));
+  EXPECT_TRUE(bp::compatible(host_1_5, v1_0, v1_1));
+  EXPECT_TRUE(bp::compatible(host_1_1, v1_0, v1_5));
+  EXPECT_FALSE(bp::compatible(host_2_0, v1_0, v1_5));
+  EXPECT_FALSE(bp::compatible(host_1_5, v1_0, v2_0));
+  EXPECT_FALSE(bp::compatible(host_1_5, v0_2, v0_5)) << "asked again as a host of 0.x";
+  EXPECT_FALSE(bp::compatible(host_1_5, v1_5, v1_0)) << "a range that is upside down";
+}
+
+TEST(Manifest, WhatAHostSpeaksIsSaidInWords) {
+  constexpr bp::SpokenMajor today[] = {{BP_VERSION(0, 2), BP_VERSION(0, 2)}};
+  constexpr bp::SpokenMajor later[] = {{BP_VERSION(0, 5), BP_VERSION(0, 2)}};
+  constexpr bp::SpokenMajor two[] = {{BP_VERSION(1, 3), BP_VERSION(1, 0)}, {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)}};
+  EXPECT_EQ(bp::spoken_text(today), "0.2");
+  EXPECT_EQ(bp::spoken_text(later), "0.2 to 0.5");
+  EXPECT_EQ(bp::spoken_text(two), "1.0 to 1.3 and 0.2 or later");
+}
+
+TEST(Manifest, TheBuildNamesTheVersionsOfTheHeaders) {
+  EXPECT_EQ(bp::version_text(BP_ABI_VERSION), ABI_VERSION);
+  EXPECT_EQ(bp::version_text(BP_ABI_VERSION_OLDEST), ABI_OLDEST);
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ Puppet::Puppet() {
   instance.puppet = this;
   instance.table = {.struct_size = sizeof(bp_plugin),
                     .abi_version = BP_ABI_VERSION,
-                    .abi_version_min = BP_ABI_VERSION,
+                    .abi_version_min = BP_ABI_VERSION_OLDEST,
                     .build_flags = 0,
                     .name = "puppet",
                     .version = "1",

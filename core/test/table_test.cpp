@@ -67,19 +67,48 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
+// A table that grew twice since 0.2, as its rows in rules/tables.hpp say.
+TEST(Table, ItsLengthIsThatOfItsVersion) {
+  constexpr bp::rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 2)), 24u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 3)), 24u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 4)), 32u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 0xFFFF)), 32u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(1, 0)), 32u);
+  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
+}
+
+// struct_size counts private fields, as sizeof of a derived struct does: of a table of this version they are no slots.
+TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
+  const Loaded plugin("");
+  struct Derived {
+    bp_device_api table;
+    const void* mine;
+  } derived = {*plugin->own->device_api, &plugin};
+  derived.table.struct_size = sizeof(derived);
+  EXPECT_EQ(bp::missing_slot(bp::rules::known_part(derived.table, BP_ABI_VERSION)), nullptr);
+  EXPECT_STREQ(bp::missing_slot(bp::rules::known_part(derived.table, BP_ABI_VERSION_OLDEST - 1)), "close")
+      << "at a version before the table was, no slot counts, however long it is";
+  EXPECT_TRUE(BP_HAS_SLOT(BP_VERSION(0, 3), sizeof(derived), Derived, mine, BP_VERSION(0, 3)));
+  EXPECT_FALSE(BP_HAS_SLOT(BP_VERSION(0, 2), sizeof(derived), Derived, mine, BP_VERSION(0, 3)));
+  EXPECT_FALSE(BP_HAS_SLOT(BP_VERSION(0, 3), sizeof(bp_device_api), Derived, mine, BP_VERSION(0, 3)));
+}
+
 TEST(Table, AShortTableLacksWhatIsBehindItsEnd) {
   const Loaded plugin("");
   bp_device_api cut = *plugin->own->device_api;
   EXPECT_EQ(bp::missing_slot(cut), nullptr);
   cut.struct_size = offsetof(bp_device_api, plan_execute);
-  EXPECT_STREQ(bp::missing_slot(cut), "plan_execute");
+  EXPECT_STREQ(bp::missing_slot(bp::rules::known_part(cut, BP_ABI_VERSION)), "plan_execute");
 }
 
 TEST(Layers, AreFreeWhenOff) {
   const Loaded plugin("");
   EXPECT_EQ(plugin->instance, plugin->own);
   EXPECT_EQ(plugin->layer_count, 0u);
-  const bp_device_api complete = bp::complete_table(*plugin->own->device_api);
+  const bp_device_api complete =
+      bp::complete_table(bp::rules::known_part(*plugin->own->device_api, plugin->own->abi_version));
   EXPECT_EQ(std::memcmp(&plugin->api, &complete, sizeof(complete)), 0);
 }
 

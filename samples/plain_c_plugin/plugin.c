@@ -309,14 +309,15 @@ static void end_instance(const bp_plugin* plugin) { free((void*)plugin); }
 
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
   *out = NULL;
-  if (host->abi_version < BP_ABI_VERSION)
-    return fail(error, BP_ABI_MISMATCH, 0, "plain_c: the host is of an ABI before %u.%u; update the host",
-                BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR);
+  if (host->abi_version >> 16 != BP_ABI_VERSION_MAJOR || host->abi_version < BP_ABI_VERSION_OLDEST)
+    return fail(error, BP_ABI_MISMATCH, 0,
+                "plain_c: made for hosts of ABI %u.%u or later of that major; update the older side",
+                BP_ABI_VERSION_OLDEST >> 16, BP_ABI_VERSION_OLDEST & 0xFFFFu);
   bp_plugin* instance = malloc(sizeof(*instance));
   if (instance == NULL) return no_memory(error, sizeof(*instance));
   *instance = (bp_plugin){.struct_size = sizeof(*instance),
                           .abi_version = BP_ABI_VERSION,
-                          .abi_version_min = BP_ABI_VERSION,
+                          .abi_version_min = BP_ABI_VERSION_OLDEST,
                           .name = "plain_c",
                           .version = PLUGIN_VERSION,
                           .device_api = &api,

@@ -21,6 +21,7 @@ commented = code + (".py", ".sh", ".cmake.in")
 # Who may include whom: folder -> folders whose public headers it may use. Its own headers are always allowed.
 may_include = {
     "abi": (),
+    "abi/test": ("abi", "core", "backends/kit"),
     "core": ("abi",),
     "backends/kit": ("abi",),
     "backends/cpu_kernels": ("abi", "backends/kit"),
@@ -37,13 +38,14 @@ made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "ba
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
 generated = {"suite_digest.h"}  # by the build
+frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of what was checked
 sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
 
 
 def files_of(root):
     """Tracked files and those that git would take."""
     run = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
-    return sorted(set(name for name in run.stdout.splitlines() if os.path.isfile(os.path.join(root, name))))
+    return sorted(set(name for name in run.stdout.splitlines() if os.path.isfile(os.path.join(root, name)) and not frozen.match(name)))
 
 
 def read(root, name):

@@ -5,12 +5,16 @@
 
 #include "device.h"
 
-/* What the host gives. Role: table; outlives the plugin instance. The first two fields, and the signature of
- * bp_plugin_query, are the same in every major version. */
+/* What the host gives. Role: table; outlives the plugin instance.
+ * The same in every major version: bp_error, the signature of bp_plugin_query, the first two fields of bp_host and the first
+ * three of bp_plugin. So a host and a plugin of any two majors can find out that they differ. */
 typedef struct bp_host {
   uint32_t struct_size;
-  uint32_t abi_version; /* the highest that the host speaks */
-  void* context;        /* handed back to every slot of this table */
+  /* Its major says how the rest of this struct is laid out; its minor is the highest of that major that the host speaks. A
+   * plugin answers ABI_MISMATCH to another major. A host that speaks several asks again, from the newest down. 1.0 has the
+   * layout of the last 0.x, and a host of 1.x speaks 0.x too. */
+  uint32_t abi_version;
+  void* context; /* handed back to every slot of this table */
 
   /* Takes one line for the user; level is BP_LOG_*.
    * Ownership: message is borrowed for the call.
@@ -20,7 +24,7 @@ typedef struct bp_host {
    * Since:     0.1, required. */
   void (*log)(void* context, int32_t level, const char* message);
 
-  /* A table of the host's by name, or null.
+  /* A table of the host's by name, or null; `version` as in bp_plugin.get_interface.
    * Ownership: borrowed until shutdown.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -40,8 +44,8 @@ BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
 /* A plugin instance. Role: table; the plugin's own fields may follow in its derived struct. Strings are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* what these tables were built for */
-  uint32_t abi_version_min; /* the oldest host that it works with */
+  uint32_t abi_version;     /* what its tables were built for: a slot of a later Since is not there */
+  uint32_t abi_version_min; /* the oldest host that it works with: BP_ABI_VERSION_OLDEST, or what it needs */
   uint32_t build_flags;     /* BP_BUILD_* */
   const char* name;         /* [a-z0-9_]{1,63}; the manifest's `name` is the same */
   const char* version;      /* the vendor's own */
@@ -73,7 +77,9 @@ struct bp_plugin {
   bp_status (*device_open)(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                            bp_error* error);
 
-  /* A table of the plugin's by name (below), or null; device may be null where the interface is the plugin's.
+  /* A table of the plugin's by name (below), or null; device may be null where the interface is the plugin's. `version` is the
+   * table's major, counted from 1: a table grows at its tail, and its slots count by bp_plugin.abi_version. A plugin answers
+   * every major that it still has, and the host asks from the newest down.
    * Ownership: borrowed until shutdown, or until the device closes if one was given.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -98,7 +104,7 @@ BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
  * Ownership: *out is the caller's; end it with its shutdown. host is borrowed until then.
  * Threads:   any, concurrently.
  * Stream:    synchronous.
- * Errors:    ABI_MISMATCH if host->abi_version is older than the plugin works with; OUT_OF_MEMORY.
+ * Errors:    ABI_MISMATCH if host->abi_version is of another major or older than the plugin works with; OUT_OF_MEMORY.
  * Since:     0.1, required. */
 #define BP_PLUGIN_QUERY_SYMBOL "bp_plugin_query"
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error);
@@ -124,7 +130,7 @@ typedef struct bp_import_api {
 #define BP_IMPORT_API_MIN_SIZE 16u
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
-/* Reserved names, to come: bp.native bp.graph bp.peer bp.collective bp.timeline bp.external_memory bp.vendor_ops
- * bp.subgraph, and of the host bp.host.parallel. */
+/* Reserved names, to come: bp.native bp.graph bp.peer bp.collective bp.external bp.kernel bp.subgraph bp.callback bp.progress
+ * bp.pool bp.pack, and of the host bp.host.parallel. */
 
 #endif

@@ -111,6 +111,21 @@ TEST_F(KitTest, AnOlderHostIsToldToUpdate) {
   EXPECT_EQ(query<Driver>(&old, &out, &error), BP_ABI_MISMATCH);
   EXPECT_EQ(out, nullptr);
   EXPECT_THAT(error.message, HasSubstr("update the host"));
+  old.abi_version = BP_ABI_VERSION_OLDEST - 1;
+  EXPECT_EQ(query<Driver>(&old, &out, &error), BP_ABI_MISMATCH);
+  for (const uint32_t version : {BP_VERSION(BP_ABI_VERSION_MAJOR + 1, 0), BP_VERSION(0xFFFF, 0xFFFF)}) {
+    old.abi_version = version;
+    EXPECT_EQ(query<Driver>(&old, &out, &error), BP_ABI_MISMATCH) << version;
+    EXPECT_EQ(out, nullptr);
+    EXPECT_THAT(error.message, HasSubstr("install a newer build of the plugin"));
+  }
+  for (const uint32_t version : {BP_ABI_VERSION_OLDEST, BP_VERSION(BP_ABI_VERSION_MAJOR, 0xFFFF)}) {
+    old.abi_version = version;
+    ASSERT_EQ(query<Driver>(&old, &out, &error), BP_OK) << version;
+    EXPECT_EQ(out->abi_version, BP_ABI_VERSION);
+    EXPECT_EQ(out->abi_version_min, BP_ABI_VERSION_OLDEST);
+    out->shutdown(out);
+  }
   old.abi_version = BP_ABI_VERSION + 1;
   ASSERT_EQ(query<Driver>(&old, &out, &error), BP_OK);
   EXPECT_NE(out, plugin) << "every query is an instance of its own";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Negotiation with hosts of other versions, and a bp_host of other lengths.
+#include <backplane/rules/tables.hpp>
 #include <cstring>
 
 #include "cases/abi/parts.hpp"
@@ -60,17 +61,32 @@ void versions_are_stated(Context& context) {
   context.require(plugin->abi_version >> 16 == BP_ABI_VERSION_MAJOR,
                   "built for ABI major {}; this suite measures major {}", plugin->abi_version >> 16,
                   BP_ABI_VERSION_MAJOR);
+  context.require(plugin->abi_version >= BP_ABI_VERSION_OLDEST,
+                  "built for ABI {:#x}; hosts of this one serve plugins from {:#x} on", plugin->abi_version,
+                  BP_ABI_VERSION_OLDEST);
   context.require(plugin->abi_version_min <= BP_ABI_VERSION,
                   "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
 }
 
+// Of a plugin's tables; of one that is newer than this suite at least what the suite knows.
+template <class Table>
+void is_as_long_as_its_version(Context& context, const char* type, const Table& table) {
+  const uint32_t version = context.plugin()->abi_version;
+  const uint32_t bytes = backplane::rules::table_bytes<Table>(version);
+  context.require(version > BP_ABI_VERSION ? table.struct_size >= bytes : table.struct_size == bytes,
+                  "{}.struct_size is {}; at ABI {}.{} it is {}. It counts no private field of a derived struct", type,
+                  table.struct_size, version >> 16, version & 0xFFFF, bytes);
+}
+
 void tables_are_whole(Context& context) {
   const Plugin& plugin = context.plugin();
-  context.require(plugin->struct_size >= BP_PLUGIN_MIN_SIZE && plugin->struct_size % sizeof(void*) == 0,
-                  "bp_plugin.struct_size is {}", plugin->struct_size);
-  context.require(
-      plugin.slots().struct_size >= BP_DEVICE_API_MIN_SIZE && plugin.slots().struct_size % sizeof(void*) == 0,
-      "bp_device_api.struct_size is {}", plugin.slots().struct_size);
+  is_as_long_as_its_version(context, "bp_plugin", *plugin.get());
+  is_as_long_as_its_version(context, "bp_device_api", *plugin->device_api);
+  if (plugin->get_interface == nullptr) return;
+  Device& device = context.device();
+  const void* import = plugin->get_interface(plugin.get(), device.get(), BP_INTERFACE_IMPORT, 1);
+  if (import != nullptr)
+    is_as_long_as_its_version(context, "bp_import_api", *static_cast<const bp_import_api*>(import));
 }
 
 void null_interface_slot(Context& context) {
@@ -87,7 +103,7 @@ void add_version_cases(Catalogue& catalogue) {
     catalogue.push_back(
         {.id = "abi.version." + std::move(id), .requirements = std::move(requirements), .run = std::move(run)});
   };
-  add("stated", {"BP-VER-003"}, versions_are_stated);
+  add("stated", {"BP-VER-003", "BP-VER-007"}, versions_are_stated);
   add("tables_are_whole", {"BP-VER-006"}, tables_are_whole);
   add("host_without_get_interface", {"BP-VER-005"}, null_interface_slot);
   for (const auto& [name, version] : {std::pair{"same", BP_ABI_VERSION}, std::pair{"next_minor", BP_ABI_VERSION + 1},
@@ -95,12 +111,14 @@ void add_version_cases(Catalogue& catalogue) {
     for (const Tail& tail : tails)
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
-  // A host of a later major reads the first fields and decides; the plugin may decide for it.
+  // Of a host of another major a plugin may read the first two fields: nothing lies behind them.
   for (const uint32_t major : {1u, 2u, 0xFFFFu})
-    add(fmt::format("host_of_major_{}", major), {"BP-VER-001"}, [major](Context& context) {
-      const LogHost host(version_of(major, 0));
-      work_with(context, host.table, {BP_OK, BP_ABI_MISMATCH});
-    });
+    for (const uint32_t minor : {0u, 0xFFFFu})
+      add(fmt::format("host_of_major_{}.minor_{}", major, minor), {"BP-VER-002"}, [=](Context& context) {
+        GuardedStruct<bp_host> host(8, bp_host{});
+        host.get()->abi_version = version_of(major, minor);
+        work_with(context, *host.get(), {BP_ABI_MISMATCH});
+      });
 }
 
 }  // namespace bp::conformance

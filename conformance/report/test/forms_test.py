@@ -112,6 +112,10 @@ def check_html(kind, text, certificate):
     for what in (certificate["plugin"]["name"], certificate["device"]["name"], certificate["verdict"]["statement"],
                  certificate["plugin"]["sha256"], certificate["suite"]["digest"], str(certificate["run"]["seed"])):
         tap.check(f"{kind}: the page says {what[:40]!r}", what in words, "it is missing")
+    abi = certificate["verdict"]["abi"]
+    tap.check(f"{kind}: the page names the ABI version", f"built for {certificate['plugin']['abi']['built_for']}" in words and
+              (certificate["verdict"]["level"] == "none" or f"of ABI {abi}" in words), abi)
+    tap.check(f"{kind}: the page says what was not asked", certificate["run"]["not_asked"] == 1 and "1 case of a later ABI not asked" in words)
     cells = [attrs for tag, attrs in page.elements if tag == "td" and "title" in attrs]
     tap.check(f"{kind}: the matrix has every cell, each with its counts", len(cells) == len(certificate["matrix"]) and
               all(re.search(r"\d", cell["title"]) for cell in cells), f"{len(cells)} of {len(certificate['matrix'])}")

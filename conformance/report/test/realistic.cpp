@@ -113,6 +113,10 @@ Run realistic_run(Kind kind, const std::string& library, uint32_t profile) {
   add_behaviour(made.catalogue);
   add_numeric(made.catalogue, kind == Kind::broken ? 6 : 2);
   made.run = {{library, 0}, {profile, {}}, 7, 2, "2026-01-31T12:00:00Z", 41.7, false};
+  Case later = made.catalogue.front();
+  later.id += ".later";
+  later.since = BP_ABI_VERSION + 1;
+  made.catalogue.push_back(later);
   made.selection = select(made.catalogue, made.run.selection);
   made.facts.plugin = kind == Kind::failing ? "<img src=x onerror=alert(1)>" : "acme";
   made.facts.version = "1.4.0";

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "report/names.hpp"
+
 namespace bp::conformance {
 namespace {
 
@@ -66,7 +68,46 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
   EXPECT_EQ(judged({}).level, BP_PROFILE_TRAIN);
   EXPECT_EQ(judged({}, {BP_PROFILE_INFER, {}}).level, BP_PROFILE_INFER);
   EXPECT_EQ(judged({}, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
-  EXPECT_EQ(judged({}).statement, "acme 1.0 on Acme 9000 is certified at TRAIN; it supports 100 % of what was asked");
+  EXPECT_EQ(judged({}).statement, "acme 1.0 on Acme 9000 is certified at TRAIN of ABI " + version_text(BP_ABI_VERSION) +
+                                      "; it supports 100 % of what was asked");
+}
+
+// A suite that grew: what a plugin of an older ABI reached, it has reached still.
+TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
+  constexpr uint32_t next = BP_ABI_VERSION + 1;
+  Catalogue grown = small();
+  grown.insert(grown.begin() + 1, one("abi.growth.of_core"));
+  grown.push_back(one("numeric.sort.f32.later", BP_PROFILE_INFER, "", BP_OP_SORT, BP_F32));
+  grown[1].since = grown.back().since = next;
+  const auto measured = [&](uint32_t version, Outcome of_newer) {
+    const Selection asked = {BP_PROFILE_TRAIN, {}, version};
+    const std::vector<size_t> selection = select(grown, asked);
+    std::vector<Result> results;
+    for (const size_t index : selection) results.push_back({grown[index].since == next ? of_newer : Outcome::pass});
+    return judge(grown, selection, results, asked, facts());
+  };
+  const Verdict before = judged({});
+  for (const Outcome outcome : {Outcome::pass, Outcome::fail, Outcome::not_claimed}) {
+    const Verdict old_plugin = measured(BP_ABI_VERSION, outcome);
+    EXPECT_EQ(old_plugin.level, before.level);
+    EXPECT_EQ(old_plugin.statement, before.statement);
+    EXPECT_EQ(old_plugin.all.counts, before.all.counts);
+    const Verdict new_plugin = measured(next, outcome);
+    EXPECT_EQ(new_plugin.level, outcome == Outcome::pass ? BP_PROFILE_TRAIN : 0u) << name_of(outcome);
+    EXPECT_EQ(new_plugin.all.total(), before.all.total() + 2);
+    EXPECT_NE(new_plugin.statement.find(" of ABI " + version_text(next)), std::string::npos) << new_plugin.statement;
+  }
+}
+
+TEST(Verdict, APluginIsMeasuredByItsOwnVersionAsFarAsTheSuiteKnowsIt) {
+  EXPECT_EQ(measured_version(BP_ABI_VERSION), BP_ABI_VERSION);
+  EXPECT_EQ(measured_version(BP_ABI_VERSION - 1), BP_ABI_VERSION - 1);
+  EXPECT_EQ(measured_version(BP_ABI_VERSION + 7), BP_ABI_VERSION) << "newer than the suite";
+  EXPECT_EQ(measured_version(0), BP_ABI_VERSION) << "it did not load";
+  for (const uint32_t version : {0u, BP_ABI_VERSION, BP_VERSION(1, 0), BP_VERSION(0xFFFF, 0xFFFF)})
+    EXPECT_EQ(version_number(version_text(version)), version);
+  for (const char* text : {"", "0", "0.", ".2", "0.2 ", " 0.2", "0.2.1", "00.2", "-1.2", "0.70000", "x", "0.0x2"})
+    EXPECT_EQ(version_number(text), std::nullopt) << text;
 }
 
 TEST(Verdict, AMandatoryAbsenceEndsAtTheProfileBelow) {
@@ -82,7 +123,8 @@ TEST(Verdict, AFailureOfAnyProfileBelowKeepsAllAbove) {
   const Verdict verdict = judged({{"numeric.sort", Outcome::fail}});
   EXPECT_EQ(verdict.level, BP_PROFILE_CORE);
   EXPECT_EQ(verdict.profiles.at(BP_PROFILE_TRAIN).failures, 1u);
-  EXPECT_NE(verdict.statement.find("certified at CORE, and not certified at TRAIN: 1 of its cases failed"),
+  EXPECT_NE(verdict.statement.find("certified at CORE of ABI " + version_text(BP_ABI_VERSION) +
+                                   ", and not certified at TRAIN: 1 of its cases failed"),
             std::string::npos)
       << verdict.statement;
 }
@@ -123,7 +165,9 @@ TEST(Verdict, APartOfTheCasesCertifiesNothing) {
   const Verdict verdict = judged({}, {BP_PROFILE_CORE, {"numeric.add"}});
   EXPECT_EQ(verdict.level, 0u);
   EXPECT_EQ(verdict.all.total(), 2u);
-  EXPECT_NE(verdict.statement.find("not certified at CORE: the run was of a part only"), std::string::npos)
+  EXPECT_NE(verdict.statement.find("not certified at CORE of ABI " + version_text(BP_ABI_VERSION) +
+                                   ": the run was of a part only"),
+            std::string::npos)
       << verdict.statement;
   EXPECT_NE(verdict.statement.find("1 operator passes"), std::string::npos) << verdict.statement;
 }

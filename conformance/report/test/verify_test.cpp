@@ -93,6 +93,7 @@ std::string part_of(const std::string& place) {
       {std::regex("/suite/.*"), "suite"},
       {std::regex("/plugin/file"), ""},
       {std::regex("/plugin/(name|version)"), "verdict"},  // the statement names them
+      {std::regex("/plugin/abi/built_for"), "form"},
       {std::regex("/plugin/.*"), "plugin"},
       {std::regex("/device/(driver|max_buffer_bytes)"), ""},
       {std::regex("/device/index"), "verdict"},  // the lines that repeat failures name it
@@ -100,7 +101,7 @@ std::string part_of(const std::string& place) {
       {std::regex("/device/.*"), "device"},
       {std::regex("/run/profile"), "form"},
       {std::regex("/run/(cases|error)"), "run"},
-      {std::regex("/run/seed"), "verdict"},
+      {std::regex("/run/(seed|not_asked)"), "verdict"},
       {std::regex("/run/.*"), ""},
       {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
       {std::regex("/(verdict|matrix|groups|non_passes)/.*"), "verdict"}};

@@ -100,6 +100,8 @@ typedef struct bph_registry_desc {
   const char* faults; /* what the layer `fault` does (docs/layers.md); null: BACKPLANE_FAULT */
   const char* trace;  /* the file that the layer `trace` writes, "%p" the process id; null: BACKPLANE_TRACE */
 } bph_registry_desc;
+#define BPH_REGISTRY_DESC_MIN_SIZE 64u
+BP_FROZEN_MIN(bph_registry_desc, BPH_REGISTRY_DESC_MIN_SIZE);
 
 /* Searches and reads manifests; opens no library. A bad manifest is a candidate with its reason, never an error here.
  * Errors: INVALID_ARGUMENT (flags, unknown layer, malformed faults or config file), OUT_OF_MEMORY. */
@@ -176,6 +178,8 @@ typedef struct bph_allocator {
   /* What was allocated is free again in the order of `stream`. */
   void (*release)(void* context, bph_buffer* buffer, uint64_t offset, uint64_t bytes, bph_stream* stream);
 } bph_allocator;
+#define BPH_ALLOCATOR_MIN_SIZE 32u
+BP_FROZEN_MIN(bph_allocator, BPH_ALLOCATOR_MIN_SIZE);
 
 /* Role: input; null means all defaults. */
 typedef struct bph_device_desc {
@@ -187,6 +191,8 @@ typedef struct bph_device_desc {
   const bph_allocator* allocator; /* null: core's caching allocator; borrowed until the device closes */
   const char* options;            /* the plugin's own, "key=value;key=value"; null: none */
 } bph_device_desc;
+#define BPH_DEVICE_DESC_MIN_SIZE 40u
+BP_FROZEN_MIN(bph_device_desc, BPH_DEVICE_DESC_MIN_SIZE);
 
 /* Opens a device by "plugin:index" or "plugin" (index 0). Null: BACKPLANE_DEVICE, else the config file's order, else the
  * alphabetically first plugin that has a device. Each open is its own.
@@ -258,6 +264,8 @@ typedef struct bph_buffer_desc {
       stream; /* the stream that will use it first and, unless recorded otherwise, alone; null: none, which makes
                          the memory reusable only after all streams passed */
 } bph_buffer_desc;
+#define BPH_BUFFER_DESC_MIN_SIZE 40u
+BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
 
 /* Memory from the caching allocator. Contents are undefined.
  * Stream: never waits, unless memory has run out: then it trims, waits for pending work, and counts both.

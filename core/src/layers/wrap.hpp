@@ -19,8 +19,11 @@ struct WrappedDevice {
 // A layer's instance: `table` is what the host sees of it.
 struct WrappedPlugin {
   WrappedPlugin(const bp_plugin* wrapped, const bp_host* given)
-      : inner(wrapped), host(given), has(known_part(*wrapped->device_api)), next(complete_table(has)) {
-    table = known_part(*wrapped);
+      : inner(wrapped),
+        host(given),
+        has(rules::known_part(*wrapped->device_api, wrapped->abi_version)),
+        next(complete_table(has)) {
+    table = rules::known_part(*wrapped, wrapped->abi_version);
     table.device_api = &api;
     api.struct_size = sizeof(api);
   }

@@ -59,7 +59,7 @@ static void spoil(bp_plugin* table, bp_device_api* api) {
 #elif defined(FAULT_FUTURE)
   table->abi_version = table->abi_version_min = BP_ABI_VERSION + 1;
 #elif defined(FAULT_PAST)
-  table->abi_version = table->abi_version_min = BP_ABI_VERSION - 1;
+  table->abi_version = table->abi_version_min = BP_ABI_VERSION_OLDEST - 1;
 #elif defined(FAULT_MIN_ABOVE)
   table->abi_version_min = BP_ABI_VERSION + 1;
 #elif defined(FAULT_NULL_NAME)

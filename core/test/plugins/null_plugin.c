@@ -241,7 +241,7 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
   made->table = (bp_plugin){
       .struct_size = sizeof(bp_plugin),
       .abi_version = BP_ABI_VERSION,
-      .abi_version_min = BP_ABI_VERSION,
+      .abi_version_min = BP_ABI_VERSION_OLDEST,
       .name = "null",
       .version = "1",
       .device_api = &device_api,

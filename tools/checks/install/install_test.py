@@ -83,7 +83,7 @@ for pattern in ("include/backplane/plugin.h", "include/backplane/ops.def", "incl
                 f"lib*/**/backplane/plugins/libbackplane_{plugin}.so"):
     tap.check(f"installed: {pattern}", one(pattern), "not there")
 dynamic = subprocess.run(["objdump", "-p", one("lib*/**/libbackplane.so") or "none"], capture_output=True, text=True, check=False)
-tap.check("soname libbackplane.so.0", "libbackplane.so.0\n" in dynamic.stdout, dynamic.stdout + dynamic.stderr)
+tap.check("soname libbackplane.so.0.2", "libbackplane.so.0.2\n" in dynamic.stdout, dynamic.stdout + dynamic.stderr)
 
 output = run("the installed command lists the plugin", os.path.join(sdk, "bin", "backplane"), "list") or ""
 tap.check("the installed command finds the moved SDK's plugin", f"{plugin}:0" in output and os.path.realpath(sdk) in output, output)

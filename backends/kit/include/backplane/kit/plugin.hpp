@@ -53,6 +53,8 @@ constexpr uint32_t build_flags() {
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
   const char* version = "";  // the vendor's own
+  uint32_t oldest_host =
+      BP_ABI_VERSION_OLDEST;  // raised only by a driver that needs something later; the manifest's min too
 };
 
 // A ready-made driver whose devices are HostDevices. Derive from it and add kernels in the constructor.
@@ -114,7 +116,7 @@ class Instance : public bp_plugin {
   explicit Instance(const bp_host* host) : bp_plugin{}, driver_(Host(host)) {
     struct_size = sizeof(bp_plugin);
     abi_version = BP_ABI_VERSION;
-    abi_version_min = BP_ABI_VERSION;
+    abi_version_min = driver_.identity().oldest_host;
     build_flags = kit::build_flags();
     name = driver_.identity().name;
     version = driver_.identity().version;
@@ -176,23 +178,35 @@ class Instance : public bp_plugin {
   Driver driver_;
 };
 
+// Whether a host of version `host` is of this kit's major, and not older than `oldest`.
+inline Status check_host(uint32_t host, uint32_t oldest) {
+  const auto show = [](uint32_t version) { return text(version >> 16, ".", version & 0xFFFFu); };
+  if (host >> 16 == BP_ABI_VERSION_MAJOR && host >= oldest) return {};
+  const bool old = host < oldest;
+  return {BP_ABI_MISMATCH, text("this plugin needs a host of ABI ", show(oldest), " or later of major ",
+                                BP_ABI_VERSION_MAJOR, ", this host asked as ", show(host),
+                                old ? ": update the host, or install an older build of the plugin"
+                                    : ": install a newer build of the plugin")};
+}
+
 // The body of bp_plugin_query.
 template <class Driver>
 bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noexcept {
   if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "bp_plugin_query: the place for the result is null");
   *out = nullptr;
   return fence(error, [&]() -> Status {
-    if (host == nullptr || host->struct_size < BP_HOST_MIN_SIZE) {
+    const auto too_short = [] {
       return invalid_argument("bp_plugin_query: bp_host is null or its struct_size is below ", BP_HOST_MIN_SIZE);
-    }
-    if (host->abi_version < BP_ABI_VERSION) {
-      return {BP_ABI_MISMATCH,
-              text("this plugin needs a host of ABI ", BP_ABI_VERSION_MAJOR, ".", BP_ABI_VERSION_MINOR,
-                   " or later, this host speaks ", host->abi_version >> 16, ".", host->abi_version & 0xFFFFu,
-                   ": update the host, or install an older build of the plugin")};
-    }
-    *out = new Instance<Driver>(host);
-    return {};
+    };
+    if (host == nullptr || !BP_HAS_FIELD(host->struct_size, bp_host, abi_version)) return too_short();
+    // First: behind these two fields the table of another major has another layout.
+    Status status = check_host(host->abi_version, BP_ABI_VERSION_OLDEST);
+    if (!status.ok()) return status;
+    if (host->struct_size < BP_HOST_MIN_SIZE) return too_short();
+    auto made = std::make_unique<Instance<Driver>>(host);
+    status = check_host(host->abi_version, made->abi_version_min);
+    if (status.ok()) *out = made.release();
+    return status;
   });
 }
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long each table is at each version: the slots' Since, as numbers. A table of an older version ends there, whatever its
+// struct_size says: behind it may lie private fields of a derived struct.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace backplane::rules {
+
+// From `since` on the table has `bytes` bytes.
+struct TableSize {
+  uint32_t since;
+  uint32_t bytes;
+};
+
+// A row for each version that appended slots, the oldest first.
+template <class Table>
+struct TableGrowth;
+template <>
+struct TableGrowth<bp_host> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 32}};
+};
+template <>
+struct TableGrowth<bp_plugin> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 80}};
+};
+template <>
+struct TableGrowth<bp_device_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 176}};
+};
+template <>
+struct TableGrowth<bp_import_api> {
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 16}};
+};
+
+// The bytes of a table that was built for `version`; 0 before the first.
+constexpr uint32_t bytes_at(std::span<const TableSize> sizes, uint32_t version) {
+  uint32_t bytes = 0;
+  for (const TableSize& size : sizes) {
+    if (size.since <= version) bytes = size.bytes;
+  }
+  return bytes;
+}
+
+template <class Table>
+constexpr uint32_t table_bytes(uint32_t version) {
+  static_assert(bytes_at(TableGrowth<Table>::sizes, BP_ABI_VERSION) == sizeof(Table),
+                "the table grew: add a row with the slot's Since to TableGrowth");
+  return bytes_at(TableGrowth<Table>::sizes, version);
+}
+
+// What this side knows of a table that was built for `version`: later slots, and those that it is too short for, are null.
+template <class Table>
+Table known_part(const Table& table, uint32_t version) noexcept {
+  Table copy{};
+  const size_t bytes = std::min<size_t>(table.struct_size, table_bytes<Table>(version));
+  std::memcpy(static_cast<void*>(&copy), &table, bytes);
+  copy.struct_size = sizeof(Table);
+  return copy;
+}
+
+}  // namespace backplane::rules

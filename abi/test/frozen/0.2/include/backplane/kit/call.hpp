@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel is given: strided views with addresses, attributes, scalars, scratch memory.
+#pragma once
+
+#include <backplane/kit/op_table.hpp>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace backplane::kit {
+
+// A strided view with its address. Strides are in elements.
+struct View {
+  std::byte* data = nullptr;  // element 0; null if there are no elements
+  uint32_t dtype = 0;
+  uint32_t rank = 0;
+  int64_t shape[BP_MAX_RANK] = {};
+  int64_t strides[BP_MAX_RANK] = {};
+  uint64_t immediate = 0;  // storage of an immediate: `data` points here
+
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
+  int64_t elements() const {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < rank; ++i) count *= shape[i];
+    return count;
+  }
+};
+
+// Memory that a kernel may use while it runs; kept from call to call by whoever runs kernels.
+class Scratch {
+ public:
+  // At least `bytes` bytes, aligned for any vector. Earlier pointers end.
+  std::byte* get(std::size_t bytes) {
+    if (bytes > capacity_) {
+      memory_.reset();
+      capacity_ = 0;
+      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlign)));
+      capacity_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  static constexpr std::align_val_t kAlign{64};
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kAlign); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::size_t capacity_ = 0;
+};
+
+// One execution, self-contained: it outlives the plan, the descriptor and the operands that it was made from. Reused
+// from call to call without allocating. Not movable in use: immediates are pointed at.
+struct Call {
+  static constexpr uint32_t kMaxScalars = 4;
+
+  const OpInfo* op = nullptr;
+  std::span<const View> inputs;
+  std::span<const View> outputs;
+  std::byte* workspace = nullptr;
+  uint64_t workspace_bytes = 0;
+  Scratch* scratch = nullptr;
+  std::shared_ptr<const void> state;  // the KernelSpec's, or what its prepare made
+
+  const View& in(uint32_t i) const { return inputs[i]; }
+  const View& out(uint32_t i = 0) const { return outputs[i]; }
+  // The state.
+  template <class T>
+  const T& prepared() const {
+    return *static_cast<const T*>(state.get());
+  }
+  template <class T>
+  const T& attributes() const {
+    return attribute_bytes.as<T>();
+  }
+  // The value of scalar `i`, of a type as wide as its dtype; read from device memory only now if it lies there.
+  template <class T>
+  T scalar(uint32_t i) const {
+    T value;
+    const void* from = scalar_at[i] == nullptr ? static_cast<const void*>(&scalar_bits[i]) : scalar_at[i];
+    std::memcpy(&value, from, sizeof(T));
+    return value;
+  }
+
+  Attributes attribute_bytes;
+  uint64_t scalar_bits[kMaxScalars] = {};
+  const std::byte* scalar_at[kMaxScalars] = {};
+  std::vector<View> views;  // inputs, then outputs
+};
+
+// Runs on whatever thread serves the stream. Throws to fail the stream; the message reaches the user.
+using Kernel = void (*)(const Call& call);
+
+}  // namespace backplane::kit

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ready-made device over host memory: give it kernels and it is whole.
+#pragma once
+
+#include <backplane/kit/host_memory.hpp>
+#include <backplane/kit/host_stream.hpp>
+
+namespace backplane::kit {
+
+// Implements what DeviceTable (device_table.hpp) asks of a device.
+class HostDevice {
+ public:
+  using Buffer = HostBuffer;
+  using Stream = HostStream;
+  using Event = HostEvent;
+  using Plan = kit::Plan;
+
+  // `kernels` outlives the device.
+  HostDevice(const Kernels& kernels, uint64_t memory_limit) : kernels_(kernels), memory_(memory_limit) {}
+
+  Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
+  Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
+  Result<Buffer*> import_host(void* address, uint64_t bytes, uint32_t& kind) {
+    kind = BP_MEMORY_SHARED;
+    return memory_.import(address, bytes);
+  }
+  void destroy(Buffer* buffer) { memory_.destroy(buffer); }
+  Result<void*> map(const Buffer& buffer) const {
+    if (buffer.kind == BP_MEMORY_DEVICE) {
+      return unsupported("buffer_map: memory of kind DEVICE has no host address; copy, or use HOST or SHARED");
+    }
+    return static_cast<void*>(buffer.span.address);
+  }
+
+  Result<Stream*> create_stream(const bp_stream_desc&) { return make_stream({}); }
+  void destroy(Stream* stream) { delete stream; }
+  Status wait(Stream& stream, uint64_t timeout_ns) { return stream.wait(timeout_ns); }
+
+  Result<Event*> create_event(uint32_t flags) {
+    if ((flags & ~BP_EVENT_TIMING) != 0) return unsupported("event_create: the flags ", flags, " hold an unknown bit");
+    return new Event((flags & BP_EVENT_TIMING) != 0);
+  }
+  void destroy(Event* event) { delete event; }
+  Status record(Event& event, Stream& stream) { return event.record(stream); }
+  Status wait(const Event& event, uint64_t timeout_ns) { return event.wait(timeout_ns); }
+
+  Status wait_event(Stream& stream, const Event& event) {
+    if (stream.timeline()->failed()) return stream.timeline()->failure();
+    const Event::Record record = event.latest();
+    if (record.timeline == nullptr || record.timeline == stream.timeline()) return {};
+    if (record.timeline->reached(record.point) && !record.timeline->failed_before(record.point)) return {};
+    return stream.enqueue(HostTask::Kind::kWait, [&](HostTask& task) {
+      task.other = record.timeline;
+      task.point = record.point;
+      return Status{};
+    });
+  }
+
+  Result<int64_t> elapsed(const Event& begin, const Event& end) const {
+    const Event::Record from = begin.latest(), to = end.latest();
+    if (from.stamp == nullptr || to.stamp == nullptr) {
+      return invalid_argument("event_elapsed: both events must be made with BP_EVENT_TIMING and recorded");
+    }
+    for (const Event::Record* record : {&from, &to}) {
+      if (!record->timeline->reached(record->point)) return Status{BP_NOT_READY, {}};
+      if (record->timeline->failed_before(record->point)) return record->timeline->failure();
+    }
+    return to.stamp->ns.load(std::memory_order_relaxed) - from.stamp->ns.load(std::memory_order_relaxed);
+  }
+
+  Status copy(Stream& stream, Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+              uint64_t bytes) {
+    if (Status status = check_span("destination", dst, dst_offset, bytes); !status.ok()) return status;
+    if (Status status = check_span("source", src, src_offset, bytes); !status.ok()) return status;
+    if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) {
+      return invalid_argument("copy: from HOST to HOST is the host's own, by memcpy");
+    }
+    return enqueue_copy(stream, dst.span.address + dst_offset, src.span.address + src_offset, bytes);
+  }
+  Status copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
+    if (Status status = check_span("destination", dst, dst_offset, bytes); !status.ok()) return status;
+    return enqueue_copy(stream, dst.span.address + dst_offset, src, bytes);
+  }
+  Status copy_out(Stream& stream, void* dst, const Buffer& src, uint64_t src_offset, uint64_t bytes) {
+    if (Status status = check_span("source", src, src_offset, bytes); !status.ok()) return status;
+    return enqueue_copy(stream, dst, src.span.address + src_offset, bytes);
+  }
+
+  Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
+    Plan plan;
+    if (Status status = make_plan(kernels_, desc, plan, info); !status.ok()) return status;
+    info.flags |= BP_PLAN_DETERMINISTIC;  // one thread runs a kernel, always in the same order
+    if (out != nullptr) *out = new Plan(std::move(plan));
+    return {};
+  }
+  void destroy(Plan* plan) { delete plan; }
+
+  Status execute(Stream& stream, const Plan& plan, const bp_execution* execution) {
+    Status status = stream.enqueue(HostTask::Kind::kCall, [&](HostTask& task) {
+      task.kernel = plan.kernel.run;
+      return bind_call(
+          plan, execution, [](bp_buffer* buffer) { return reinterpret_cast<Buffer*>(buffer)->span; }, task.call);
+    });
+    return status.ok() || status.op() != 0 ? status : std::move(status).with_op(plan.op->id);
+  }
+
+ protected:
+  // A stream whose thread runs `begin` first.
+  static Result<Stream*> make_stream(std::function<void()> begin) {
+    try {
+      return new Stream(std::move(begin));
+    } catch (const std::system_error& failure) {
+      return out_of_memory("stream_create: no thread to be had: ", failure.what());
+    }
+  }
+
+ private:
+  static Status check_span(const char* role, const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+    if (offset <= buffer.span.bytes && bytes <= buffer.span.bytes - offset) return {};
+    return invalid_argument("copy: ", bytes, " bytes at ", offset, " reach past the ", role, ", which has ",
+                            buffer.span.bytes);
+  }
+  static Status enqueue_copy(Stream& stream, void* dst, const void* src, uint64_t bytes) {
+    const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
+    if (bytes != 0 && (dst == nullptr || src == nullptr)) return invalid_argument("copy: the host pointer is null");
+    if (to < from + bytes && from < to + bytes) {
+      return invalid_argument("copy: source and destination overlap over ", bytes, " bytes");
+    }
+    if (bytes == 0) return stream.timeline()->failed() ? stream.timeline()->failure() : Status{};
+    return stream.enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
+      task.dst = dst;
+      task.src = src;
+      task.bytes = bytes;
+      return Status{};
+    });
+  }
+
+  const Kernels& kernels_;
+  HostMemory memory_;
+};
+
+}  // namespace backplane::kit

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that a plugin has, by operator and dtype.
+#pragma once
+
+#include <backplane/kit/call.hpp>
+#include <backplane/kit/check.hpp>
+#include <unordered_map>
+
+namespace backplane::kit {
+
+// What a kernel that is prepared adds to its plan.
+struct Prepared {
+  Kernel run = nullptr;               // the kernel; null: the spec's
+  std::shared_ptr<const void> state;  // each run has it as call.state; used by many threads at once
+  bool any_size = false;              // serves the whole class of the descriptor, not its sizes alone
+  bool specializable = false;         // with any_size: BP_PLAN_SPECIALIZABLE
+  uint32_t stage_inputs = 0;          // masks. On entry what is staged in any case; more may be added
+  uint32_t stage_outputs = 0;
+  uint64_t workspace_bytes = 0;  // an any-size plan's are for every size
+};
+
+// Makes a kernel ready for one descriptor, on the thread that creates the plan; or says why not (UNSUPPORTED). With
+// BP_OP_FLAG_SPECIALIZE, which core sets where a plan before had specializable, it must not be any_size.
+using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
+
+// A kernel and what it asks of its operands.
+struct KernelSpec {
+  Kernel run = nullptr;
+  bool dense = false;                      // takes packed row-major views only: core stages others
+  uint64_t workspace_bytes = 0;            // for every size
+  Prepare prepare = nullptr;               // for kernels whose library wants to know the sizes
+  std::shared_ptr<const void> state = {};  // each run has it as call.state, unless prepare makes one
+};
+
+class Kernels {
+ public:
+  // For T = `dtype`, whatever the dtype that the rule leaves free (see KernelDtypes).
+  void add(uint32_t op, uint32_t dtype, KernelSpec spec) { table_[key(op, dtype, kAny)] = std::move(spec); }
+  void add(uint32_t op, uint32_t dtype, Kernel run) { add(op, dtype, KernelSpec{.run = run}); }
+  // For T = `dtype` and the free dtype = `second`.
+  void add(uint32_t op, uint32_t dtype, uint32_t second, KernelSpec spec) {
+    table_[key(op, dtype, second)] = std::move(spec);
+  }
+  void add(uint32_t op, uint32_t dtype, uint32_t second, Kernel run) { add(op, dtype, second, KernelSpec{.run = run}); }
+
+  // Null: the plugin does not have it.
+  const KernelSpec* find(uint32_t op, KernelDtypes dtypes) const {
+    auto found = table_.find(key(op, dtypes.first, dtypes.second));
+    if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
+    return found == table_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  static constexpr uint32_t kAny = 0;
+  static uint32_t key(uint32_t op, uint32_t dtype, uint32_t second) { return (op << 10) | (dtype << 5) | second; }
+
+  std::unordered_map<uint32_t, KernelSpec> table_;
+};
+
+inline Status no_kernel(const CheckedDesc& checked) {
+  const auto [first, second] = checked.dtypes;
+  std::string what = text(checked.op->name, " on ", dtype_name(first));
+  if (second != first) what += text(" with ", dtype_name(second));
+  return unsupported(what, " is not implemented by this plugin; cast, or choose another device");
+}
+
+}  // namespace backplane::kit

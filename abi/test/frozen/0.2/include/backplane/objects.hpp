@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owning C++ faces of the host API's handles. Part of backplane.hpp.
+//
+// Each object owns one reference of the C handle beneath, which keeps its parents alive, so the order of destruction is
+// free. What fails throws Error. Nothing here copies, waits or allocates device memory unless its name says so.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace backplane {
+
+// A failed call: the status, and the record that the library filled in.
+class Error : public std::exception {
+ public:
+  Error(bp_status status, const bp_error& record) noexcept : record_(record) {
+    record_.status = status;
+    if (record_.message[0] == '\0') set_message(bph_status_name(status));
+  }
+  Error(bp_status status, std::string_view message) noexcept : record_{} {
+    record_.struct_size = sizeof(record_);
+    record_.status = status;
+    set_message(message);
+  }
+
+  const char* what() const noexcept override { return record_.message; }
+  bp_status status() const noexcept { return record_.status; }
+  uint32_t op() const noexcept { return record_.op; }  // 0 if none
+  const bp_error& record() const noexcept { return record_; }
+
+ private:
+  void set_message(std::string_view message) noexcept {
+    const size_t length = message.size() < sizeof(record_.message) ? message.size() : sizeof(record_.message) - 1;
+    std::memcpy(record_.message, message.data(), length);
+    record_.message[length] = '\0';
+    record_.message_length = static_cast<uint32_t>(length);
+  }
+
+  bp_error record_;
+};
+
+namespace detail {
+
+// Calls `function(arguments..., &error)` and throws unless the status is OK.
+template <class Function, class... Arguments>
+void call(Function function, Arguments... arguments) {
+  bp_error error;
+  error.struct_size = sizeof(error);
+  error.vendor_code = 0;
+  error.op = 0;
+  error.message_length = 0;
+  error.message[0] = '\0';
+  const bp_status status = function(arguments..., &error);
+  if (status != BP_OK) [[unlikely]]
+    throw Error(status, error);
+}
+
+// As `call`, but a wait that ran out is false and not an exception.
+template <class Function, class... Arguments>
+bool poll(Function function, Arguments... arguments) {
+  try {
+    call(function, arguments...);
+    return true;
+  } catch (const Error& failure) {
+    if (failure.status() == BP_TIMEOUT || failure.status() == BP_NOT_READY) return false;
+    throw;
+  }
+}
+
+// A struct with its size set and the rest zero.
+template <class Struct>
+Struct sized() noexcept {
+  Struct value{};
+  value.struct_size = sizeof(Struct);
+  return value;
+}
+
+template <auto release_function>
+struct Release {
+  template <class Handle>
+  void operator()(Handle* handle) const noexcept {
+    release_function(handle);
+  }
+};
+
+}  // namespace detail
+
+class Stream;
+
+// A span of memory. Move-only; views share one through std::shared_ptr.
+class Buffer {
+ public:
+  Buffer() noexcept = default;
+  Buffer(bph_device* device, const bph_buffer_desc& desc) {
+    bph_buffer* handle = nullptr;
+    detail::call(bph_buffer_create, device, &desc, &handle);
+    handle_.reset(handle);
+  }
+  // Memory of the caller's; see bph_buffer_import_host.
+  static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
+                            void* context = nullptr) {
+    Buffer buffer;
+    bph_buffer* handle = nullptr;
+    detail::call(bph_buffer_import_host, device, address, bytes, release, context, &handle);
+    buffer.handle_.reset(handle);
+    return buffer;
+  }
+
+  bph_buffer* get() const noexcept { return handle_.get(); }
+  // The host address of HOST or SHARED memory.
+  void* map() const {
+    void* address = nullptr;
+    detail::call(bph_buffer_map, get(), &address);
+    return address;
+  }
+  bph_buffer_info info() const {
+    auto info = detail::sized<bph_buffer_info>();
+    detail::call(bph_buffer_get_info, get(), &info);
+    return info;
+  }
+  inline void record(const Stream& stream) const;
+
+ private:
+  std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
+};
+
+// An open device. Streams and events made from it share its handle.
+class Device {
+ public:
+  Device() noexcept = default;
+  explicit Device(bph_device* owned) : handle_(owned, bph_device_release) {}
+  Device(Device&&) noexcept = default;
+  Device& operator=(Device&&) noexcept = default;
+
+  bph_device* get() const noexcept { return handle_.get(); }
+  const std::shared_ptr<bph_device>& share() const noexcept { return handle_; }
+  bp_device_info info() const {
+    auto info = detail::sized<bp_device_info>();
+    detail::call(bph_device_get_info, get(), &info);
+    return info;
+  }
+  // "plugin:index".
+  std::string name() const {
+    char name[128];
+    detail::call(bph_device_name, get(), name, uint64_t{sizeof(name)});
+    return name;
+  }
+  bp_memory_info memory_info(uint32_t kind = BP_MEMORY_DEVICE) const {
+    auto info = detail::sized<bp_memory_info>();
+    detail::call(bph_device_memory_info, get(), kind, &info);
+    return info;
+  }
+  bph_stats stats() const {
+    auto stats = detail::sized<bph_stats>();
+    detail::call(bph_device_stats, get(), &stats);
+    return stats;
+  }
+  // Returns the bytes given back to the plugin.
+  uint64_t trim(bool plans = false) const {
+    uint64_t bytes = 0;
+    detail::call(bph_device_trim, get(), uint32_t{plans}, &bytes);
+    return bytes;
+  }
+
+ private:
+  std::shared_ptr<bph_device> handle_;
+};
+
+class Event {
+ public:
+  Event() noexcept = default;
+  explicit Event(const Device& device, uint32_t flags = 0) {
+    bph_event* handle = nullptr;
+    detail::call(bph_event_create, device.get(), flags, &handle);
+    handle_.reset(handle);
+  }
+
+  bph_event* get() const noexcept { return handle_.get(); }
+  inline void record(const Stream& stream) const;
+  // Waits on the host; false if `timeout_ns` ran out.
+  bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
+  // Device time from this event to `end`.
+  int64_t nanoseconds_to(const Event& end) const {
+    int64_t nanoseconds = 0;
+    detail::call(bph_event_elapsed, get(), end.get(), &nanoseconds);
+    return nanoseconds;
+  }
+
+ private:
+  std::unique_ptr<bph_event, detail::Release<bph_event_release>> handle_;
+};
+
+// An in-order queue: one call at a time.
+class Stream {
+ public:
+  Stream() noexcept = default;
+  explicit Stream(const Device& device, int32_t priority = 0) : device_(device.share()) {
+    bph_stream* handle = nullptr;
+    detail::call(bph_stream_create, device.get(), priority, &handle);
+    handle_.reset(handle);
+  }
+
+  bph_stream* get() const noexcept { return handle_.get(); }
+  bph_device* device() const noexcept { return device_.get(); }
+  // BP_OP_FLAG_* and BPH_CALL_* of every operator called through this object.
+  uint64_t call_flags() const noexcept { return call_flags_; }
+  void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
+
+  // Waits for all work enqueued so far; false if `timeout_ns` ran out.
+  bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
+  // Later work of this stream starts after the event's latest record.
+  void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
+
+ private:
+  std::shared_ptr<bph_device> device_;
+  std::unique_ptr<bph_stream, detail::Release<bph_stream_release>> handle_;
+  uint64_t call_flags_ = 0;
+};
+
+inline void Buffer::record(const Stream& stream) const { detail::call(bph_buffer_record, get(), stream.get()); }
+inline void Event::record(const Stream& stream) const { detail::call(bph_event_record, get(), stream.get()); }
+
+class Plugin {
+ public:
+  Plugin() noexcept = default;
+  explicit Plugin(bph_plugin* owned) noexcept : handle_(owned) {}
+
+  bph_plugin* get() const noexcept { return handle_.get(); }
+  bph_plugin_info info() const {
+    auto info = detail::sized<bph_plugin_info>();
+    detail::call(bph_plugin_get_info, get(), &info);
+    return info;
+  }
+  // May start the driver.
+  uint32_t device_count() const {
+    uint32_t count = 0;
+    detail::call(bph_plugin_device_count, get(), &count);
+    return count;
+  }
+  bp_device_info device_info(uint32_t index) const {
+    auto info = detail::sized<bp_device_info>();
+    detail::call(bph_plugin_device_info, get(), index, &info);
+    return info;
+  }
+  Device open(uint32_t index = 0, const bph_device_desc* desc = nullptr) const {
+    bph_device* device = nullptr;
+    detail::call(bph_plugin_device_open, get(), index, desc, &device);
+    return Device(device);
+  }
+
+ private:
+  std::unique_ptr<bph_plugin, detail::Release<bph_plugin_release>> handle_;
+};
+
+// Where plugins are found and loaded.
+class Registry {
+ public:
+  Registry() : Registry(detail::sized<bph_registry_desc>()) {}
+  explicit Registry(const bph_registry_desc& desc) {
+    bph_registry* handle = nullptr;
+    detail::call(bph_registry_create, &desc, &handle);
+    handle_.reset(handle);
+  }
+
+  bph_registry* get() const noexcept { return handle_.get(); }
+  // By name, or by the path of a library or manifest. Starts no driver.
+  Plugin load(const std::string& name_or_path) const {
+    bph_plugin* plugin = nullptr;
+    detail::call(bph_plugin_load, get(), name_or_path.c_str(), &plugin);
+    return Plugin(plugin);
+  }
+  // By "plugin:index" or "plugin"; null: the user's choice, see bph_device_open.
+  Device open(const char* name = nullptr, const bph_device_desc* desc = nullptr) const {
+    bph_device* device = nullptr;
+    detail::call(bph_device_open, get(), name, desc, &device);
+    return Device(device);
+  }
+  // Loads every candidate; failures are recorded in the candidates.
+  void examine() const { detail::call(bph_registry_examine, get()); }
+  uint32_t candidate_count() const {
+    uint32_t count = 0;
+    detail::call(bph_registry_candidate_count, get(), &count);
+    return count;
+  }
+  bph_candidate candidate(uint32_t index) const {
+    auto candidate = detail::sized<bph_candidate>();
+    detail::call(bph_registry_candidate, get(), index, &candidate);
+    return candidate;
+  }
+
+ private:
+  std::unique_ptr<bph_registry, detail::Release<bph_registry_release>> handle_;
+};
+
+}  // namespace backplane

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators: ids, attribute structs, descriptor, plan facts, execution. The table itself is ops.def. */
+#ifndef BACKPLANE_OPS_H
+#define BACKPLANE_OPS_H
+
+#include "tensor.h"
+
+enum {
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
+                  acc, prof, since, doc)                                                                               \
+  BP_OP_##symbol = id,
+#include "ops.def"
+#undef BP_OP_ROW
+  BP_OP_LIMIT = 200 /* every id of ops.def is below */
+};
+#define BP_SINCE_0_2 BP_VERSION(0, 2) /* the column `since` of ops.def, as a number */
+#define BP_OP_VENDOR 0x80000000u      /* vendor operators are named, and numbered from here on by the plugin itself */
+
+/* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. */
+#define BP_ATTRS_BEGIN(stem)              \
+  typedef struct bp_##stem##_attributes { \
+    uint32_t struct_size;
+#define BP_ATTR(stem, type, field, lo, hi, doc) type field;
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) type field[count];
+#define BP_ATTR_RESERVED(stem, field) uint32_t field;
+#define BP_ATTRS_END(stem) \
+  }                        \
+  bp_##stem##_attributes;
+#include "attributes.def"
+#undef BP_ATTRS_BEGIN
+#undef BP_ATTR
+#undef BP_ATTR_ARRAY
+#undef BP_ATTR_RESERVED
+#undef BP_ATTRS_END
+
+/* Values of attribute fields; frozen. */
+enum { BP_SCATTER_SET = 0, BP_SCATTER_ADD = 1, BP_SCATTER_MAX = 2, BP_SCATTER_MIN = 3 };
+enum {
+  BP_COMPARE_EQ = 0,
+  BP_COMPARE_NE = 1,
+  BP_COMPARE_LT = 2,
+  BP_COMPARE_LE = 3,
+  BP_COMPARE_GT = 4,
+  BP_COMPARE_GE = 5
+};
+enum {
+  BP_PRECISION_FULL = 0,
+  BP_PRECISION_RELAXED_TF32 = 1,
+  BP_PRECISION_RELAXED_BF16X3 = 2,
+  BP_PRECISION_RELAXED_F16ACC = 3
+};
+enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
+enum {
+  BP_ACTIVATION_NONE = 0,
+  BP_ACTIVATION_RELU = 1,
+  BP_ACTIVATION_GELU_ERF = 2,
+  BP_ACTIVATION_GELU_TANH = 3,
+  BP_ACTIVATION_SILU = 4,
+  BP_ACTIVATION_SIGMOID = 5
+};
+enum { BP_REDUCTION_NONE = 0, BP_REDUCTION_MEAN = 1, BP_REDUCTION_SUM = 2 };
+enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 };
+
+/* Sets of dtypes, for the column `dtypes` of ops.def. */
+#define BP_SET_FLOATS (BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16) | BP_DTYPE_BIT(BP_F32) | BP_DTYPE_BIT(BP_F64))
+#define BP_SET_INTS \
+  (BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8) | BP_DTYPE_BIT(BP_I32) | BP_DTYPE_BIT(BP_U32) | BP_DTYPE_BIT(BP_I64))
+#define BP_SET_BITS (BP_SET_INTS | BP_DTYPE_BIT(BP_BOOL))
+#define BP_SET_NUMERIC (BP_SET_FLOATS | BP_SET_INTS)
+#define BP_SET_ALL (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
+#define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8)) /* dtype of the first input */
+#define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
+
+/* Dtype rules: how the operands' dtypes follow from T. */
+enum {
+  BP_RULE_SAME = 1,      /* all are T */
+  BP_RULE_CAST = 2,      /* input T, output any of the set */
+  BP_RULE_GATHER = 3,    /* x T, index i32 (i64 by extension), out T */
+  BP_RULE_SCATTER = 4,   /* index i32 (i64), source T, io T; bool with mode SET only */
+  BP_RULE_COMPARE = 5,   /* inputs T, out bool */
+  BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
+  BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
+  BP_RULE_INDEX = 8,     /* input T, out i32 */
+  BP_RULE_SORT = 9,      /* x T, values T, indices i32 */
+  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32; i8 x i8 and u8 x i8 to i32, mod 2^32 */
+  BP_RULE_COMPOSITE = 11 /* the composite's own */
+};
+
+/* Shape rules. Shapes are equal after the caller broadcast them (stride 0); there is no promotion. */
+enum {
+  BP_SHAPE_GENERATE = 1,    /* no input; any output shape */
+  BP_SHAPE_ELEMENTWISE = 2, /* all shapes equal */
+  BP_SHAPE_GATHER = 3,      /* x, index, out of one rank; index and out equal; equal to x but along axis */
+  BP_SHAPE_SCATTER = 4,     /* index, source, io of one rank; index and source equal; equal to io but along axis */
+  BP_SHAPE_REDUCE = 5,      /* out = in with extent 1 in `axes` */
+  BP_SHAPE_ARG = 6,         /* out = in with extent 1 along `axis`, whose extent in the input is not 0 */
+  BP_SHAPE_MATMUL = 7,      /* a[B..,M,K], b[B..,K,N], out[B..,M,N], one rank of at least 2, batch extents equal */
+  BP_SHAPE_SORT = 8,        /* both outputs as the input */
+  BP_SHAPE_COMPOSITE = 9    /* the composite's own */
+};
+
+/* Kinds and profiles, columns of ops.def. */
+enum { BP_KIND_PRIMITIVE = 1, BP_KIND_COMPOSITE = 2 };
+enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFILE_COMPOSITE = 4 };
+
+#define BP_OP_FLAG_DETERMINISTIC 1u /* bitwise the same from run to run, or UNSUPPORTED */
+#define BP_OP_FLAG_DEVICE_SCALARS \
+  2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
+#define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; without it, it never does */
+/* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
+ * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
+#define BP_OP_FLAG_SPECIALIZE 8u
+#define BP_OP_FLAGS_ALL 15u /* a callee answers UNSUPPORTED to any other */
+
+/* An operator made concrete, without data. Role: input, borrowed for the call. A view that an operator reads and writes
+ * (scatter) is an output and not an input. */
+typedef struct bp_op_desc {
+  uint32_t struct_size;
+  uint32_t op;            /* BP_OP_* */
+  uint64_t flags;         /* BP_OP_FLAG_* */
+  const void* attributes; /* bp_<stem>_attributes of the operator's row; null for `no` */
+  const bp_tensor_desc* inputs;
+  const bp_tensor_desc* outputs;
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
+                          * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
+  uint32_t reserved;
+} bp_op_desc;
+#define BP_OP_DESC_MIN_SIZE 56u
+BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
+
+/* The plan serves every descriptor that differs only in shape and strides and keeps, per operand, denseness (packed
+ * row-major) and, per dimension, the class of the extent (0, 1, more) and of the stride (0, 1, more, negative). Its
+ * workspace and masks hold for all of them, and it takes sizes from bp_execution.desc. Core then keys it by class.
+ * The stride of a dimension of extent 0 or 1 counts as 0. */
+#define BP_PLAN_ANY_SIZE 1u
+#define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
+/* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only; plan_workspace tells others. */
+#define BP_PLAN_SIZED_WORKSPACE 4u
+/* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_SPECIALIZE. */
+#define BP_PLAN_SPECIALIZABLE 8u
+
+/* Facts about a plan. Role: output of plan_create. */
+typedef struct bp_plan_info {
+  uint32_t struct_size;
+  uint32_t flags; /* BP_PLAN_* */
+  uint32_t
+      stage_inputs; /* operands that core copies to or from dense, fully aligned temporaries: the plan is already */
+  uint32_t stage_outputs;   /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
+  uint64_t workspace_bytes; /* core provides it, uninitialised; the next execution on the stream gets the same bytes */
+} bp_plan_info;
+#define BP_PLAN_INFO_MIN_SIZE 24u
+BP_FROZEN_MIN(bp_plan_info, BP_PLAN_INFO_MIN_SIZE);
+
+/* The data of one execution. Role: input, borrowed for the call. */
+typedef struct bp_execution {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* of this call: identical to the plan's own unless the plan is ANY_SIZE, but that operands which core staged are described as they now
+   * are: dense, fully aligned, not immediate, aliasing nothing, and an output's alias names the first identical input not staged, or none */
+  const bp_op_desc* desc;
+  const bp_operand* inputs;  /* desc->input_count */
+  const bp_operand* outputs; /* desc->output_count */
+  const bp_operand* scalars; /* desc->scalar_count: all immediates, or with DEVICE_SCALARS all buffers, each at its
+                              * natural alignment; none is wider than 8 bytes */
+  bp_buffer* workspace;      /* null if the plan needs none; start aligned to bp_device_info.alignment */
+  uint64_t workspace_offset;
+  uint64_t workspace_bytes;
+} bp_execution;
+#define BP_EXECUTION_MIN_SIZE 64u
+BP_FROZEN_MIN(bp_execution, BP_EXECUTION_MIN_SIZE);
+
+#endif

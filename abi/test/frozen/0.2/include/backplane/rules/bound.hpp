@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A composite's descriptor while it is held against the rules: the extents that its operands gave to names, and how a rule
+// says no.
+#pragma once
+
+#include <backplane/ops.h>
+
+#include <algorithm>
+#include <backplane/rules/dtypes.hpp>
+#include <backplane/rules/text.hpp>
+#include <exception>
+#include <utility>
+
+namespace backplane::rules {
+
+// A descriptor breaks a rule: INVALID_ARGUMENT. The message begins behind the operator's name.
+class Violation : public std::exception {
+ public:
+  explicit Violation(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+inline std::string shape_text(const bp_tensor_desc& view) { return text('[', list_text({view.shape, view.rank}), ']'); }
+
+inline bool is_single(const bp_tensor_desc& view) {
+  return std::all_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent == 1; });
+}
+
+class Bound {
+ public:
+  // The descriptor's views and counts are legal: ranks up to BP_MAX_RANK, no extent below 0, no absent operand but
+  // optional ones. `given_attributes` are in range, and as long as the operator's struct.
+  Bound(const bp_op_desc& given, const void* given_attributes) : desc(given), attributes_(given_attributes) {
+    std::fill(std::begin(named_), std::end(named_), -1);
+  }
+
+  const bp_op_desc& desc;
+
+  // -1: no operand has it.
+  int64_t extent(char name) const { return named_[name - 'A']; }
+  int64_t& extent(char name) { return named_[name - 'A']; }
+  // The dimensions that '*', '+' or '-' stands for.
+  struct List {
+    const int64_t* extents = nullptr;
+    uint32_t rank = 0;
+    std::span<const int64_t> span() const { return {extents, rank}; }
+  };
+  const List& list(char name) const { return lists_[index(name)]; }
+  List& list(char name) { return lists_[index(name)]; }
+
+  template <class Attributes>
+  const Attributes& attributes() const {
+    return *static_cast<const Attributes*>(attributes_);
+  }
+  bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
+  bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
+
+  template <class... Parts>
+  [[noreturn, gnu::cold, gnu::noinline]] static void fail(const Parts&... parts) {
+    throw Violation(text(parts...));
+  }
+
+  // Fail unless an operand that is there has this shape.
+  void require_input(uint32_t i, std::span<const int64_t> shape, const char* meaning) const {
+    if (has_input(i)) require_shape("input", i, desc.inputs[i], shape, meaning);
+  }
+  void require_output(uint32_t i, std::span<const int64_t> shape, const char* meaning) const {
+    if (has_output(i)) require_shape("output", i, desc.outputs[i], shape, meaning);
+  }
+
+ private:
+  static constexpr int index(char name) { return name == '*' ? 0 : name == '+' ? 1 : 2; }
+
+  static void require_shape(const char* role, uint32_t i, const bp_tensor_desc& view, std::span<const int64_t> shape,
+                            const char* meaning) {
+    if (view.rank == shape.size() && std::equal(shape.begin(), shape.end(), view.shape)) return;
+    fail(role, ' ', i, " has shape ", shape_text(view), "; it must be [", list_text(shape), "], ", meaning);
+  }
+
+  const void* attributes_;
+  int64_t named_[26];
+  List lists_[3];
+};
+
+}  // namespace backplane::rules
