@@ -3,6 +3,7 @@
 #include "composites.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace backplane::mutants {
 namespace {
@@ -89,7 +90,35 @@ void layer_norm(const Call& call) {
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
 
-enum class AttentionFlaw { kNone, kCausalFromStart, kHeadsInterleaved };
+// As a value lies in a 16-bit dtype; wider ones as they are.
+double as_operand(uint32_t dtype, double value) {
+  return dtype == BP_F16 ? f16::from(value) : dtype == BP_BF16 ? bf16::from(value) : value;
+}
+
+// Products added up in f16, so many at a time.
+class HalfSum {
+ public:
+  explicit HalfSum(int block) : block_(block) {}
+  void add(double product) {
+    part_ = f16::from(part_ + product);
+    if (++count_ % block_ == 0) total_ += std::exchange(part_, 0);
+  }
+  double total() const { return total_ + part_; }
+
+ private:
+  int block_, count_ = 0;
+  double part_ = 0, total_ = 0;
+};
+
+enum class AttentionFlaw {
+  kNone,
+  kCausalFromStart,
+  kHeadsInterleaved,
+  kRoundedWeights,  // none: matrix units do
+  kLostKey,
+  kHalfScores,
+  kHalfSums
+};
 
 // q[B,H,L,D], k[B,G,S,D], v[B,G,S,E], [mask] -> y[B,H,L,E], [logsumexp[B,H,L]]
 template <AttentionFlaw kFlaw>
@@ -114,18 +143,27 @@ void attention(const Call& call) {
       double& s = score[static_cast<std::size_t>(j)];
       const double masked = mask.or_else(row * keys + j, bool_mask ? 1 : 0);
       if (j > seen || (bool_mask && masked == 0)) continue;
+      if (kFlaw == AttentionFlaw::kLostKey && keys > 16 && j >= keys / 16 * 16) continue;
       s = bool_mask ? 0 : masked;
       double dot = 0;
       for (int64_t d = 0; d < depth; ++d) dot += q[row * depth + d] * k[(key_row + j) * depth + d];
       s += dot * attributes.scale;
+      if (kFlaw == AttentionFlaw::kHalfScores) s = as_operand(call.out().dtype, s);
       most = s > most || std::isnan(s) ? s : most;
     }
     const bool nothing = most == -INFINITY;
     for (double& s : score) sum += s = nothing ? 0 : std::exp(s - most);
     for (int64_t e = 0; e < width; ++e) {
       double total = 0;
-      for (int64_t j = 0; j < keys && !nothing; ++j)
-        total += score[static_cast<std::size_t>(j)] * v[(key_row + j) * width + e];
+      HalfSum half(8);
+      for (int64_t j = 0; j < keys && !nothing; ++j) {
+        double weight = score[static_cast<std::size_t>(j)];
+        if (kFlaw >= AttentionFlaw::kRoundedWeights) weight = as_operand(call.out().dtype, weight);
+        const double product = weight * v[(key_row + j) * width + e];
+        total += product;
+        if (kFlaw == AttentionFlaw::kHalfSums) half.add(product);
+      }
+      if (kFlaw == AttentionFlaw::kHalfSums) total = half.total();
       y[row * width + e] = nothing ? 0 : total / sum;
     }
     logsumexp.push_back(most + std::log(sum));
@@ -135,7 +173,8 @@ void attention(const Call& call) {
 }
 
 // a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias] -> y[..,N]
-template <bool kZeroPoint>
+enum class QuantizedFlaw { kNone, kNoZeroPoint, kRoundedWeights, kHalfSums };
+template <QuantizedFlaw kFlaw>
 void quantized_matmul(const Call& call) {
   const auto& attributes = call.attributes<bp_quantized_matmul_attributes>();
   const Values a(call.in(0)), w(call.in(1)), w_scale(call.in(2)), w_zero(call, 3), a_scale(call, 4), a_zero(call, 5),
@@ -157,6 +196,7 @@ void quantized_matmul(const Call& call) {
   for (int64_t out = 0; out < call.out().elements(); ++out) {
     const int64_t m = out / cols, n = out % cols;
     double sum = bias.or_else(n, 0);
+    HalfSum half(4);
     for (int64_t k = 0; k < depth; ++k) {
       double left = a[m * depth + k];
       if (a_scale.size() != 0) {
@@ -164,9 +204,12 @@ void quantized_matmul(const Call& call) {
                      zero = a_zero.or_else(a_zero.size() == 1 ? 0 : m, 0);
         left = (std::clamp(std::nearbyint(left / step) + zero, -128.0, 255.0) - zero) * step;
       }
-      sum += left * (weight(n, k) - (kZeroPoint ? scaled(w_zero, n, k, 0) : 0)) * scaled(w_scale, n, k, 1);
+      const double zero = kFlaw == QuantizedFlaw::kNoZeroPoint ? 0 : scaled(w_zero, n, k, 0);
+      double right = (weight(n, k) - zero) * scaled(w_scale, n, k, 1);
+      if (kFlaw >= QuantizedFlaw::kRoundedWeights && a_scale.size() == 0) right = as_operand(call.out().dtype, right);
+      kFlaw == QuantizedFlaw::kHalfSums ? half.add(left * right) : void(sum += left * right);
     }
-    y[out] = sum;
+    y[out] = sum + half.total();
   }
   y.store();
 }
@@ -175,6 +218,12 @@ template <uint32_t kOp, Kernel kRun>
 constexpr Mutation native() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
 }
+template <uint32_t kOp, Kernel kRun>
+constexpr Mutation native_halves() {
+  return {.kernels = [](Kernels& kernels) {
+    for (const uint32_t dtype : {BP_F16, BP_BF16}) kernels.add(kOp, dtype, kRun);
+  }};
+}
 
 }  // namespace
 
@@ -182,8 +231,13 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_SOFTMAX, softmax<true>);
   add_native(kernels, BP_OP_LAYER_NORM, layer_norm<NormFlaw::kNone>);
   add_native(kernels, BP_OP_ATTENTION, attention<AttentionFlaw::kNone>);
-  add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<true>);
+  add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNone>);
   add_honest_windows(kernels);
+}};
+
+const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {
+  add_native(kernels, BP_OP_ATTENTION, attention<AttentionFlaw::kRoundedWeights>);
+  add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kRoundedWeights>);
 }};
 
 const Mutation defect::softmax_without_max = native<BP_OP_SOFTMAX, softmax<false>>();
@@ -192,6 +246,12 @@ const Mutation defect::epsilon_outside_root = native<BP_OP_LAYER_NORM, layer_nor
 const Mutation defect::sample_variance = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kSampleVariance>>();
 const Mutation defect::causal_from_start = native<BP_OP_ATTENTION, attention<AttentionFlaw::kCausalFromStart>>();
 const Mutation defect::heads_interleaved = native<BP_OP_ATTENTION, attention<AttentionFlaw::kHeadsInterleaved>>();
-const Mutation defect::zero_point_ignored = native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<false>>();
+const Mutation defect::key_lost = native<BP_OP_ATTENTION, attention<AttentionFlaw::kLostKey>>();
+const Mutation defect::half_scores = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfScores>>();
+const Mutation defect::half_attention_sums = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfSums>>();
+const Mutation defect::half_quantized_sums =
+    native_halves<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kHalfSums>>();
+const Mutation defect::zero_point_ignored =
+    native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNoZeroPoint>>();
 
 }  // namespace backplane::mutants

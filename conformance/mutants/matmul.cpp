@@ -51,6 +51,16 @@ double split_k_half(const double* a, const double* b, int64_t depth) {
   }
   return sum;
 }
+double half_fours(const double* a, const double* b, int64_t depth) {
+  constexpr int64_t kBlock = 4;
+  double sum = 0;
+  for (int64_t k = 0; k < depth; k += kBlock) {
+    double part = 0;
+    for (int64_t i = k; i < std::min(depth, k + kBlock); ++i) part = as_f16(part + a[i] * b[i]);
+    sum += part;
+  }
+  return sum;
+}
 double rounded_up(const double* a, const double* b, int64_t depth) {
   float sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
@@ -100,6 +110,7 @@ constexpr uint64_t kBytes = BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8);
 const Mutation defect::half_accumulator = on_op<matmul<accumulate_half>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::silent_tf32 = on_op<matmul<narrowed_operands>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::half_split_k = on_op<matmul<split_k_half>, BP_OP_MATMUL, kHalves>();
+const Mutation defect::half_sums_of_4 = on_op<matmul<half_fours>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::sum_rounds_up = on_op<matmul<rounded_up>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::saturating_pairs = on_op<matmul<saturated_pairs>, BP_OP_MATMUL, kBytes>();
 const Mutation defect::zeros_skipped = on_op<matmul<mutants::zeros_skipped>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();

@@ -54,6 +54,15 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   return scores;
 }
 
+// Weights that no rounding changes, before the division by their sum or after it: of the greatest score, 1 or 1 / count.
+std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
+  std::vector<bool> exact(scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    exact[i] = scores[i] == softmax.greatest && is_held(format, softmax.y[i]);
+  }
+  return exact;
+}
+
 }  // namespace
 
 std::vector<Expected> attention(const Call& call) {
@@ -63,15 +72,18 @@ std::vector<Expected> attention(const Call& call) {
   const Accumulator accumulator =
       accumulator_for(computed_in(dtype), attributes_of<bp_attention_attributes>(call).precision);
   std::vector<Expected> expected = outputs_of(call);
+  expect_deviations(expected[0], dtype);
   for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
     const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(call, s, row, key_row, accumulator);
     const SoftmaxRow softmax = softmax_row(scores.value, dtype);
     const bool nothing = !softmax.nan && softmax.greatest == -infinity;
+    const std::vector<bool> is_exact = exact_weights(dtype, scores.value, softmax);
     for (int64_t e = 0; e < s.width; ++e) {
       long double sum = 0, magnitude = 0, off = 0;
       bool open = false;
+      RoundedOperands weights(dtype);
       for (int64_t j = 0; j < s.keys && !nothing; ++j) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
@@ -82,9 +94,12 @@ std::vector<Expected> attention(const Call& call) {
         sum += softmax.y[i] * value;
         magnitude += softmax.y[i] * std::fabs(value);
         off += (softmax.tolerance[i] + 2 * softmax.y[i] * scores.off) * std::fabs(value);
+        if (!is_exact[i]) weights.add(softmax.y[i] * value);
       }
-      off += dot_factor(s.keys) * accumulator.roundoff() * magnitude;
-      Element& element = expected[0].elements[static_cast<size_t>(row * s.width + e)];
+      off += dot_factor(s.keys) * accumulator.roundoff() * magnitude + weights.bound();
+      const auto at = static_cast<size_t>(row * s.width + e);
+      if (!expected[0].deviations.empty()) expected[0].deviations[at] = weights.deviation(dtype, sum);
+      Element& element = expected[0].elements[at];
       if (nothing) {
         element = {0, 0, 0, Rule::unsigned_zero};
       } else if (softmax.nan) {

@@ -24,6 +24,31 @@ inline Element near(uint32_t dtype, long double value, long double bound) {
   return bounded(dtype, value, bound + ulp(dtype, value) / 2);
 }
 
+// Of one element: what its products may be off because each has an operand that was rounded.
+class RoundedOperands {
+ public:
+  explicit RoundedOperands(uint32_t format) : roundoff_(operand_roundoff(format)) {}
+  void add(long double term) {
+    if (roundoff_ == 0) return;
+    magnitude_ += std::fabs(term);
+    squares_ += term * term;
+  }
+  // The most: each product off by one rounding, to nearest or toward zero. With few terms cutting off reaches 2.8 of 4.
+  long double bound() const { return 4 * roundoff_ * magnitude_; }
+  // Roundings of either sign, and the one of the result.
+  long double deviation(uint32_t dtype, long double value) const {
+    return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
+  }
+
+ private:
+  long double roundoff_;
+  long double magnitude_ = 0, squares_ = 0;
+};
+// Room for the deviations of an output with 16-bit operands.
+inline void expect_deviations(Expected& expected, uint32_t format) {
+  if (operand_roundoff(format) != 0) expected.deviations.resize(expected.elements.size());
+}
+
 // An optional operand that is there.
 inline const Tensor* optional(const std::vector<Tensor>& operands, size_t index) {
   return index < operands.size() && operands[index].dtype != 0 ? &operands[index] : nullptr;

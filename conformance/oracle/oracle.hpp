@@ -57,6 +57,9 @@ struct Element {
 struct Expected {
   std::vector<Element> elements{};               // row-major
   std::vector<std::vector<uint64_t>> choices{};  // for Rule::one_of, by element; empty elsewhere
+  // What rounding operands of products to 16 bits, and then the result, is measured by: a root mean square of errors over
+  // these shows what the bounds alone let pass. By element; empty where no operand may be rounded.
+  std::vector<long double> deviations{};
 };
 
 // Of an operator with one output. A list in braces would copy it.

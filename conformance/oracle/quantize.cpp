@@ -109,6 +109,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
+  const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;  // of the products' operands
   // One for all, one a column, or one a column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
     if (parameter == nullptr) return otherwise;
@@ -116,16 +117,21 @@ std::vector<Expected> quantized_matmul(const Call& call) {
     return value_at(*parameter, count == 1 ? 0 : count == cols ? n : n * blocks + k / block);
   };
   std::vector<Expected> expected = outputs_of(call);
+  expect_deviations(expected[0], format);
   for (int64_t m = 0; m < rows; ++m) {
     for (int64_t n = 0; n < cols; ++n) {
       const long double step = integer ? parameter_at(a_scale, m, 1) : 1;
       const long double zero = integer ? parameter_at(a_zero, m, 0) : 0;
       Sum sum;
+      RoundedOperands weights(format);
       for (int64_t k = 0; k < depth; ++k) {
         const long double weight =
-            static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
-            of_weight(w_zero, n, k, 0);
-        sum.add((value_at(a, m * depth + k) - zero) * step * weight * of_weight(&w_scale, n, k, 1));
+            (static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
+             of_weight(w_zero, n, k, 0)) *
+            of_weight(&w_scale, n, k, 1);
+        const long double term = (value_at(a, m * depth + k) - zero) * step * weight;
+        sum.add(term);
+        if (!is_held(format, weight)) weights.add(term);
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
@@ -137,10 +143,14 @@ std::vector<Expected> quantized_matmul(const Call& call) {
             sum.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero} : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
-        const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(sum.count()));
+        Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(sum.count()));
+        verdict.lost += weights.bound();
         element = verdict.rule == Rule::unsigned_zero
-                      ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value))
+                      ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value) + verdict.lost)
                       : finish(out.dtype, verdict);
+        if (!expected[0].deviations.empty()) {
+          expected[0].deviations[static_cast<size_t>(m * cols + n)] = weights.deviation(out.dtype, verdict.value);
+        }
       }
     }
   }

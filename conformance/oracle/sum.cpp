@@ -40,6 +40,12 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   return accumulator;
 }
 
+long double operand_roundoff(uint32_t format) {
+  return format == BP_F16 || format == BP_BF16 ? roundoff(format) / 2 : 0;
+}
+
+bool is_held(uint32_t format, long double value) { return decode(format, encode(format, value)) == value; }
+
 long double rho(int64_t terms) {
   const auto n = static_cast<long double>(terms);
   return std::min(2 * n, 4 * std::sqrt(n) + 64);

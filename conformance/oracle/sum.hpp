@@ -23,6 +23,15 @@ struct Accumulator {
 // f64 for f64, else f32; or what the caller allowed by a RELAXED precision.
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision = BP_PRECISION_FULL);
 
+// Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format of
+// its 16-bit operands. This is HALF the unit roundoff of that format, 2^-12 for f16 and 2^-9 for bf16, and 0 where operands
+// are not rounded. Half on purpose: rounding to nearest is off by at most 2 of it, cutting off by at most 4, and .85 of it is
+// the root mean square of rounding to nearest.
+// `format`: of the products' operands. A permission to use a narrower one is a matter of the caller's.
+long double operand_roundoff(uint32_t format);
+// Whether an operand of this value is in `format` what it was before.
+bool is_held(uint32_t format, long double value);
+
 // min(2n, 4 root n + 64): the share of u that a sum of n terms may lose.
 long double rho(int64_t terms);
 

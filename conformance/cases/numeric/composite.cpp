@@ -20,11 +20,14 @@ void run_native(Context& context, const Spec& spec) {
 
 }  // namespace
 
-void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more) {
-  add(catalogue, spec, more);
-  catalogue.back().run = [spec](Context& context) { run_native(context, spec); };
+void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
+                   std::initializer_list<std::string_view> requirements) {
+  add(catalogue, spec, more, requirements);
+  catalogue.back().run = RunSpec{spec, run_native};
   // Scalars in device memory are for plans.
-  if (spec.mode != Mode::device_scalars) add_decomposed(catalogue, spec, more, {"BP-USE-014"});
+  if (spec.mode == Mode::device_scalars) return;
+  add_decomposed(catalogue, spec, more, requirements);
+  catalogue.back().requirements.push_back("BP-USE-014");
 }
 
 oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random) {

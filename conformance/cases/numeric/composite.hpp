@@ -14,7 +14,8 @@ inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, La
                                             Layout::reversed, Layout::mixed,  Layout::own};
 
 // As `add`, twice: natively and decomposed.
-void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more);
+void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
+                   std::initializer_list<std::string_view> requirements = {});
 
 oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random);
 // Scaled and moved: value * scale + offset.

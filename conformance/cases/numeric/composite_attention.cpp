@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of attention and rope.
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "cases/numeric/composite.hpp"
+#include "cases/numeric/deviations.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/narrow.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -29,13 +32,58 @@ constexpr Setup setups[] = {
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
+// Enough results for a root mean square: few keys, some, and many.
+constexpr Setup many_results[] = {
+    {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
+    {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
+    {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
+};
+// Keys in runs of one sign; 96 of them do not divide evenly.
+constexpr Setup in_runs[] = {
+    {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
+    {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
+    {"runs_of_96_keys", 1, 2, 2, 2, 96, 4, 5},
+    {"runs_of_256_keys", 2, 2, 1, 3, 256, 8, 7},
+};
+enum class Group : int32_t { usual, statistics, narrow };
+const Setup& setup_of(const Spec& spec) {
+  const auto at = static_cast<size_t>(spec.parameters[0]);
+  switch (static_cast<Group>(spec.parameters[5])) {
+    case Group::statistics:
+      return many_results[at];
+    case Group::narrow:
+      return in_runs[at];
+    default:
+      return setups[at];
+  }
+}
 
 enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"};
 
-// Spec: parameters are the setup, causal, the mask, and whether the logarithm of the sum is asked for and data are sharp.
+// Keys of equal scores and values that are terms of narrow sums.
+Job make_narrow_attention(const Spec& spec, Random& random) {
+  const Setup& s = setup_of(spec);
+  const auto kind = static_cast<Narrow>(spec.parameters[4]);
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL});
+  oracle::Tensor v = make_tensor(spec.dtype, {s.batches, s.groups, s.keys, s.width});
+  for (int64_t i = 0; i < v.count(); ++i) {
+    const int64_t key = i / s.width % s.keys, line = i % s.width + i / (s.width * s.keys) * 5;
+    oracle::store(v, i, oracle::encode(spec.dtype, narrow_term(kind, key, s.keys, line)));
+  }
+  job.call.inputs = {make_tensor(spec.dtype, {s.batches, s.heads, s.queries, s.depth}),
+                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random), v};
+  job.call.outputs = {output(spec.dtype, {s.batches, s.heads, s.queries, s.width})};
+  return job;
+}
+
+// Spec: parameters are the setup, causal, the mask, whether the logarithm of the sum is asked for, whether data are sharp
+// (in runs: the kind of narrow sum), and the setup's group.
 Job make_attention(const Spec& spec, Random& random) {
-  const Setup& s = setups[spec.parameters[0]];
+  if (static_cast<Group>(spec.parameters[5]) == Group::narrow) return make_narrow_attention(spec, random);
+  const Setup& s = setup_of(spec);
   const auto mask = static_cast<Mask>(spec.parameters[2]);
   Job job;
   job.call.op = spec.op;
@@ -60,24 +108,31 @@ Job make_attention(const Spec& spec, Random& random) {
   }
   job.call.outputs = {output(spec.dtype, {s.batches, s.heads, s.queries, s.width})};
   if (spec.parameters[3] != 0) job.call.outputs.push_back(output(spec.dtype, {s.batches, s.heads, s.queries}));
+  job.judge_whole = judge_deviations;
   return job;
 }
 
 void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
+  Group group = Group::usual;
+  const auto described = [&](size_t setup) {
+    Spec spec{.op = BP_OP_ATTENTION, .dtype = dtype, .values = Values::family, .make = make_attention};
+    spec.parameters = {static_cast<int32_t>(setup), 0, 0, 0, 0, static_cast<int32_t>(group)};
+    const Setup& s = setup_of(spec);
+    spec.shape = shape_of({s.batches, s.heads, s.queries, s.width});
+    return spec;
+  };
   const auto put = [&](size_t setup, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
                        Layout layout = Layout::dense, Mode mode = Mode::once) {
-    Spec spec{
-        .op = BP_OP_ATTENTION,
-        .dtype = dtype,
-        .shape = shape_of({setups[setup].batches, setups[setup].heads, setups[setup].queries, setups[setup].width}),
-        .layout = layout,
-        .values = Values::family,
-        .mode = mode,
-        .make = make_attention};
-    spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp};
-    std::string more(setups[setup].name);
+    Spec spec = described(setup);
+    spec.layout = layout;
+    spec.mode = mode;
+    spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp,
+                       static_cast<int32_t>(group)};
+    std::string more(setup_of(spec).name);
     more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal != 0 ? ".causal" : ".all");
-    add_composite(catalogue, spec, more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : ""));
+    more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "");
+    if (group == Group::usual) return add_composite(catalogue, spec, more);
+    add_composite(catalogue, spec, more, {deviations_requirement});
   };
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
     for (const int32_t causal : {0, 1}) {
@@ -89,6 +144,25 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  group = Group::narrow;
+  for (size_t setup = 0; setup < std::size(in_runs); ++setup) {
+    for (const Narrow kind : {Narrow::range, Narrow::digits}) {
+      // Its weights are rounded where they are divided first, which is more than a digit.
+      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(in_runs[setup].keys))) continue;
+      Spec spec = described(setup);
+      spec.parameters[4] = static_cast<int32_t>(kind);
+      std::string more(in_runs[setup].name);
+      add_composite(catalogue, spec, more.append(".").append(narrow_names[static_cast<size_t>(kind)]),
+                    {narrow_requirement});
+    }
+  }
+  if (oracle::bytes_of(dtype) != 2) return;
+  group = Group::statistics;
+  for (size_t setup = 0; setup < std::size(many_results); ++setup) {
+    for (const int32_t causal : {0, 1}) {
+      for (const int32_t sharp : {0, 1}) put(setup, causal, Mask::none, 0, sharp);
+    }
+  }
 }
 
 // Spec: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.

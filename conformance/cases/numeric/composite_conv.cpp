@@ -2,6 +2,7 @@
 // Cases of linear, conv and its relatives, max_pool and avg_pool.
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/narrow.hpp"
 #include "oracle/number.hpp"
 #include "oracle/window.hpp"
 
@@ -71,10 +72,81 @@ void set_window(const Setup& s, Attributes& attributes) {
   std::copy_n(used(s, s.pad_end).begin(), 3, attributes.pad_end);
 }
 
-enum Parameter { setup_parameter, data_parameter, variant_parameter };
+enum Parameter { setup_parameter, data_parameter, variant_parameter, narrow_parameter };
 
 // Spec: `shape` is the forward's result, for the name. The variant is the activation, and from 8 on there is no bias.
 constexpr int32_t without_bias = 8;
+
+// Channels in runs of one sign, whichever of channels and taps is added up first; each weight is the same.
+oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
+  oracle::Tensor x = make_tensor(dtype, shape);
+  int64_t plane = 1;
+  for (size_t d = 2; d < shape.size(); ++d) plane *= shape[d];
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const int64_t channel = i / plane % shape[1];
+    oracle::store(x, i,
+                  oracle::encode(dtype, narrow_term(kind, channel, shape[1], i / plane / shape[1]) / narrow_right));
+  }
+  return x;
+}
+oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape) {
+  oracle::Tensor w = make_tensor(dtype, shape);
+  for (int64_t i = 0; i < w.count(); ++i) oracle::store(w, i, oracle::encode(dtype, narrow_right));
+  return w;
+}
+
+Job make_narrow_conv(const Spec& spec, Random&) {
+  const auto kind = static_cast<Narrow>(spec.parameters[narrow_parameter]);
+  const int64_t channels = 64, results = 3, side = 5, kernel = spec.parameters[setup_parameter];
+  const std::vector<int64_t> image = {1, channels, side, side};
+  Job job;
+  job.call.op = spec.op;
+  bp_conv_attributes attributes = {};
+  attributes.spatial_rank = 2;
+  attributes.groups = 1;
+  for (int d = 0; d < 2; ++d) attributes.stride[d] = attributes.dilation[d] = 1;
+  set_attributes(job, attributes);
+  job.call.inputs = {narrow_image(spec.dtype, image, kind),
+                     narrow_weights(spec.dtype, {results, channels, kernel, kernel})};
+  job.call.outputs = {output(spec.dtype, spec.shape.list())};
+  return job;
+}
+
+Job make_narrow_linear(const Spec& spec, Random&) {
+  const int64_t depth = spec.parameters[setup_parameter];
+  std::vector<int64_t> shape = spec.shape.list();
+  const int64_t cols = shape.back();
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_linear_attributes{0, BP_ACTIVATION_NONE, BP_PRECISION_FULL, 0});
+  job.call.outputs = {output(spec.dtype, shape)};
+  shape.back() = depth;
+  job.call.inputs = {narrow_rows(spec.dtype, shape, static_cast<Narrow>(spec.parameters[narrow_parameter])),
+                     narrow_weights(spec.dtype, {cols, depth})};
+  return job;
+}
+
+void add_narrow(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
+  for (const Narrow kind : {Narrow::range, Narrow::digits}) {
+    const auto put = [&](const Shape& shape, int32_t extent, std::string_view word) {
+      Spec spec{.op = op,
+                .dtype = dtype,
+                .shape = shape,
+                .values = Values::family,
+                .make = op == BP_OP_CONV ? make_narrow_conv : make_narrow_linear};
+      spec.parameters[setup_parameter] = extent;
+      spec.parameters[narrow_parameter] = static_cast<int32_t>(kind);
+      std::string more(word);
+      more.append(std::to_string(extent)).append(".").append(narrow_names[static_cast<size_t>(kind)]);
+      add_composite(catalogue, spec, more, {narrow_requirement});
+    };
+    if (op == BP_OP_CONV) {
+      for (const int32_t kernel : {1, 3}) put({1, 3, 6 - kernel, 6 - kernel}, kernel, "kernel_");
+    } else {
+      for (const int32_t depth : {64, 256}) put({17, 9}, depth, "k"), put({40}, depth, "k");
+    }
+  }
+}
 
 Job make_conv(const Spec& spec, Random& random) {
   const Setup& s = setups[spec.parameters[setup_parameter]];
@@ -257,6 +329,7 @@ void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
 void add_windows(Catalogue& catalogue) {
   for (const uint32_t dtype : float_dtypes) {
     add_linear(catalogue, dtype);
+    for (const uint32_t op : {BP_OP_LINEAR, BP_OP_CONV}) add_narrow(catalogue, op, dtype);
     for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
       add_conv(catalogue, op, dtype);
     }

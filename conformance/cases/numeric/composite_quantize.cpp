@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "cases/numeric/composite.hpp"
+#include "cases/numeric/deviations.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/narrow.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -106,8 +108,44 @@ enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole
 constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t block_extent = 8;
 
-// Spec: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, and a scale a row or for all.
+// Weights that are 4, in the scaled steps of each column, times a quarter of the terms.
+Job make_narrow_matmul(const Spec& spec) {
+  const int64_t depth = spec.parameters[0];
+  const auto form = static_cast<Form>(spec.parameters[1]);
+  const bool four = form != Form::weights_8;
+  const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
+  std::vector<int64_t> shape = spec.shape.list();
+  const int64_t cols = shape.back(), blocks = block != 0 ? (depth + block - 1) / block : 1;
+  const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), 0});
+  job.call.outputs = {output(spec.dtype, shape)};
+  shape.back() = depth;
+  oracle::Tensor w = make_tensor(weight, packed({cols, depth}, four ? 4 : 8));
+  oracle::Tensor scale = make_tensor(spec.dtype, {cols, blocks}), zero = make_tensor(weight, {cols, blocks});
+  for (int64_t n = 0; n < cols; ++n) {
+    const bool halved = n % 2 != 0;
+    const int64_t offset = spec.parameters[2] != 0 ? 3 : 0;
+    const int64_t step = static_cast<int64_t>(narrow_right) * (halved ? 2 : 1) + offset;
+    const int64_t bytes = w.shape[1];
+    for (int64_t k = 0; k < bytes; ++k)
+      oracle::store(w, n * bytes + k, static_cast<uint64_t>(four ? step | step << 4 : step));
+    for (int64_t b = 0; b < blocks; ++b) {
+      oracle::store(scale, n * blocks + b, oracle::encode(spec.dtype, halved ? 0.5L : 1));
+      oracle::store(zero, n * blocks + b, static_cast<uint64_t>(offset));
+    }
+  }
+  if (block == 0) scale.shape = zero.shape = {cols};
+  job.call.inputs = {narrow_rows(spec.dtype, shape, static_cast<Narrow>(spec.parameters[5])), w, scale};
+  if (spec.parameters[2] != 0) job.call.inputs.push_back(zero);
+  return job;
+}
+
+// Spec: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, a scale a row or for all,
+// and the kind of narrow sum.
 Job make_matmul(const Spec& spec, Random& random) {
+  if (spec.parameters[5] != 0) return make_narrow_matmul(spec);
   const int64_t depth = spec.parameters[0];
   const auto form = static_cast<Form>(spec.parameters[1]);
   const bool zeros = spec.parameters[2] != 0, bias = spec.parameters[3] != 0;
@@ -144,12 +182,14 @@ Job make_matmul(const Spec& spec, Random& random) {
     inputs.push_back(whole && zeros ? shared(spec.second, row_scales, Sharing::block, 90, random) : oracle::Tensor{});
   if (bias) inputs.push_back(scaled(spec.dtype, {cols}, 1, 0, random));
   job.call.outputs = {output(spec.dtype, y)};
+  job.judge_whole = judge_deviations;
   return job;
 }
 
 void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   const auto put = [&](const Shape& shape, int32_t depth, Form form, uint32_t a, int32_t zeros, int32_t bias,
-                       int32_t by_row, Layout layout = Layout::dense) {
+                       int32_t by_row, Layout layout = Layout::dense, Narrow narrow = Narrow::none,
+                       std::initializer_list<std::string_view> requirements = {}) {
     Spec spec{.op = BP_OP_QUANTIZED_MATMUL,
               .dtype = dtype,
               .second = a,
@@ -157,14 +197,30 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
               .layout = layout,
               .values = Values::family,
               .make = make_matmul};
-    spec.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row};
+    spec.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row, static_cast<int32_t>(narrow)};
     std::string more("k");
     more.append(std::to_string(depth)).append(".").append(form_names[static_cast<size_t>(form)]);
     more.append(zeros != 0 ? ".zero_points" : ".symmetric")
         .append(bias != 0 ? ".bias" : "")
         .append(by_row != 0 ? ".by_row" : "");
-    add_composite(catalogue, spec, more);
+    if (narrow != Narrow::none) more.append(".").append(narrow_names[static_cast<size_t>(narrow)]);
+    add_composite(catalogue, spec, more, requirements);
   };
+  for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
+    const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
+    for (const int32_t zeros : {0, 1}) {
+      for (const Narrow narrow : {Narrow::range, Narrow::digits}) {
+        for (const int32_t depth : {64, 256}) {
+          put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {narrow_requirement});
+        }
+      }
+      // Enough results for a root mean square.
+      if (oracle::bytes_of(dtype) != 2) continue;
+      for (const int32_t depth : {32, 256, 1024}) {
+        put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {deviations_requirement});
+      }
+    }
+  }
   // Beyond the tiles of a blocked product.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;

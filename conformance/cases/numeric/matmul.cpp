@@ -7,6 +7,7 @@
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
+#include "cases/numeric/narrow.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
@@ -22,6 +23,8 @@ enum class Kind : int32_t {
   one_hot,       // b picks one element of each row of a, whose tags tell which
   significands,  // 12 bits times powers of two: exact, and beyond 11 bits
   partial,       // exact, with partial sums beyond 11 bits
+  range,         // exact, with sums of few neighbours beyond f16's greatest number
+  digits,        // exact, with sums of few neighbours beyond 11 bits
   zero_mean,     // with its root mean square
   spikes,        // likewise
   positive,      // hard bound only
@@ -34,9 +37,9 @@ enum class Kind : int32_t {
   extremes,  // integers: the ends of the range, in pairs that saturate 16 bits
   count,
 };
-constexpr std::string_view kind_names[] = {"integers", "one_hot",   "significands", "partial", "zero_mean",
-                                           "spikes",   "positive",  "tenth",        "cancel",  "overflow",
-                                           "one_inf",  "right_inf", "one_nan",      "extremes"};
+constexpr std::string_view kind_names[] = {"integers",  "one_hot",   "significands", "partial", "range",  "digits",
+                                           "zero_mean", "spikes",    "positive",     "tenth",   "cancel", "overflow",
+                                           "one_inf",   "right_inf", "one_nan",      "extremes"};
 static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
 
 struct Sides {
@@ -107,6 +110,12 @@ void fill_partial(const Sides& sides, Random& random) {
   sides.each_b([&](int64_t k, int64_t) { return k < 2 * half ? 1.0L : static_cast<long double>(random() % 3); });
 }
 
+// Every other column has the opposite sign.
+void fill_narrow(const Sides& sides, Narrow kind) {
+  sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / narrow_right; });
+  sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? narrow_right : -narrow_right; });
+}
+
 void fill_extremes(const Sides& sides, Random& random) {
   const auto least = oracle::least_integer(sides.a.dtype), greatest = oracle::greatest_integer(sides.a.dtype);
   sides.each_a([&](int64_t row, int64_t) {
@@ -150,6 +159,10 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
       return fill_significands(sides, out, random);
     case Kind::partial:
       return fill_partial(sides, random);
+    case Kind::range:
+      return fill_narrow(sides, Narrow::range);
+    case Kind::digits:
+      return fill_narrow(sides, Narrow::digits);
     case Kind::spikes:
       fill(sides.a, Data::spikes, sides.depth, random);
       return fill(sides.b, Data::zero_mean, sides.depth, random);
@@ -196,13 +209,18 @@ Job make(const Spec& spec, Random& random) {
   for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
   if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
-  if (kind == Kind::zero_mean || kind == Kind::spikes) job.judge_whole = judge_statistics;
+  // All results of one row share its few spikes, so that their errors are no sample.
+  const bool many_rows = rows > 1 && cols > 1;
+  if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) job.judge_whole = judge_statistics;
   return job;
 }
 
 std::string_view requirement_of(Kind kind, uint32_t precision) {
   if (precision != BP_PRECISION_FULL) return "BP-NUM-044";
   switch (kind) {
+    case Kind::range:
+    case Kind::digits:
+      return narrow_requirement;
     case Kind::one_inf:
     case Kind::right_inf:
     case Kind::one_nan:
@@ -349,6 +367,11 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   if (dtype == BP_F16 || dtype == BP_BF16) {
     for (const int32_t depth : {4, 16, 64, 65, 512})
       adder({17, 9}, depth, Kind::partial), adder({1, 40}, depth, Kind::partial);
+  }
+  if (dtype != BP_F64) {
+    for (const Kind kind : {Kind::range, Kind::digits}) {
+      for (const int32_t depth : {32, 64, 100, 512}) adder({17, 9}, depth, kind), adder({1, 40}, depth, kind);
+    }
   }
   if (dtype != BP_F32) return;
   for (const int32_t extent : {255, 256, 257}) {

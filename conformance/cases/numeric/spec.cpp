@@ -240,15 +240,20 @@ void add(Catalogue& catalogue, const Spec& spec, std::string_view more,
          std::initializer_list<std::string_view> requirements) {
   Case made = described(spec, more);
   made.requirements.insert(made.requirements.end(), requirements.begin(), requirements.end());
-  made.run = [spec](Context& context) { run(context, spec); };
+  made.run = RunSpec{spec};
   catalogue.push_back(std::move(made));
+}
+
+const Spec* spec_of(const Case& which) {
+  const auto* const target = which.run.target<RunSpec>();
+  return target == nullptr ? nullptr : &target->spec;
 }
 
 void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view more,
                     std::initializer_list<std::string_view> requirements) {
   add(catalogue, spec, more, requirements);
   catalogue.back().id.append(".decomposed");
-  catalogue.back().run = [spec](Context& context) { run_decomposed(context, spec); };
+  catalogue.back().run = RunSpec{spec, run_decomposed};
 }
 
 void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more) {

@@ -94,6 +94,9 @@ void for_dtypes(uint64_t set, Visit visit) {
   }
 }
 
+// The spec that a case runs; null where it is made of several, or of none.
+const Spec* spec_of(const Case& which);
+
 // Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<values>[.<more>]`. Profile, extension and requirements follow
 // from the spec; `requirements` come on top.
 void add(Catalogue& catalogue, const Spec& spec, std::string_view more = {},
@@ -109,6 +112,12 @@ void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view mor
 
 // Makes, lays out, executes and judges.
 void run(Context& context, const Spec& spec);
+// What such a case holds as its `run`, so that `spec_of` finds the spec.
+struct RunSpec {
+  Spec spec;
+  void (*how)(Context& context, const Spec& spec) = run;
+  void operator()(Context& context) const { how(context, spec); }
+};
 // Likewise through the host library, decomposed.
 void run_decomposed(Context& context, const Spec& spec);
 

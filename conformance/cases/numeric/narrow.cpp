@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/narrow.hpp"
+
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// Of one sign so many neighbours: blocks of up to this many do not cancel within.
+constexpr int64_t run_length = 16;
+
+}  // namespace
+
+long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
+  // What is left over behind the last pair of runs is small.
+  if (k >= count / (2 * run_length) * (2 * run_length)) return static_cast<long double>((k * 7 + line) % 3 - 1);
+  // Every run has its mirror, in another order so that roundings do not cancel, and not quite as large.
+  const bool mirror = k / run_length % 2 != 0;
+  const int64_t place = k / (2 * run_length) * run_length + (mirror ? (k * 5 + 3) % run_length : k % run_length);
+  const int64_t less = mirror && (place + line) % 3 == 0 ? 1 : 0;
+  int64_t magnitude = 0;
+  if (kind == Narrow::range) {
+    magnitude = 128 * (241 + (place * 7 + line * 3) % 15 - less);
+  } else if (place % 2 == 0) {
+    magnitude = 16 * (113 + (place * 5 + line) % 15);
+  } else {
+    magnitude = 1 + (place * 13 + line * 7) % 240 - less;
+  }
+  return static_cast<long double>(mirror ? -magnitude : magnitude);
+}
+
+oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
+  oracle::Tensor tensor = make_tensor(dtype, shape);
+  const int64_t count = shape.back();
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const long double term = narrow_term(kind, i % count, count, i / count);
+    oracle::store(tensor, i, oracle::encode(dtype, term / narrow_right));
+  }
+  return tensor;
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite's own cases and its judge against what matrix units compute: honest ones pass every case, and each that keeps
+// less than it claims fails one. A failure says by how much: the greatest error over its bound, and the greatest root mean
+// square over its limit of 1.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "cases/numeric/deviations.hpp"
+#include "matrix_units.hpp"
+#include "oracle/compare.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance {
+namespace {
+
+using units::Adding;
+using units::Operand;
+using units::Unit;
+
+// What became of one unit over many cases.
+struct Survey {
+  int asked = 0, refused = 0;
+  double worst_share = 0, worst_root_mean_square = 0;  // of its bound; of the limit 1
+  std::string refusals{};                              // the first few
+  bool refused_each = true;
+  std::string text() const {
+    return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
+                       worst_share, worst_root_mean_square, refusals);
+  }
+};
+
+// Whether the case's judge takes these results; adds what it saw.
+void judge(const Case& which, const numeric::Job& job, const std::vector<oracle::Expected>& expected,
+           const oracle::Tensor& got, Survey& survey) {
+  const oracle::Comparison found = oracle::compare(expected[0], got, false);
+  std::string fault;
+  if (found.bad > 0)
+    fault = fmt::format("{} elements, {}", found.bad, oracle::difference_text(expected[0], got, found.first));
+  if (fault.empty() && job.judge_whole) fault = job.judge_whole(job, expected, {got});
+  const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
+  ++survey.asked;
+  survey.worst_share = std::max(survey.worst_share, found.worst_share);
+  if (deviations.count >= 1000)
+    survey.worst_root_mean_square = std::max(survey.worst_root_mean_square, deviations.root_mean_square);
+  if (fault.empty()) {
+    survey.refused_each = false;
+    return;
+  }
+  if (++survey.refused <= 3) survey.refusals += fmt::format("\n  {}: {}", which.id, fault);
+}
+
+using Filter = std::function<bool(const numeric::Spec&, const Case&)>;
+
+// Every unit on every case of an operator that `wanted` takes. Layouts say nothing here.
+std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
+  static const Catalogue catalogue = enumerate();
+  std::vector<Survey> surveys(list.size());
+  for (const Case& which : catalogue) {
+    const numeric::Spec* const spec = which.op == op ? numeric::spec_of(which) : nullptr;
+    const bool usual = spec != nullptr && spec->layout == numeric::Layout::dense && spec->mode == numeric::Mode::once;
+    if (!usual || which.id.ends_with(".decomposed") || spec->shape.count() == 0 || !wanted(*spec, which)) continue;
+    numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].asked));
+    numeric::Job job = spec->make(*spec, random);
+    job.call.outputs.resize(1);
+    const std::vector<oracle::Expected> expected = oracle::evaluate(job.call);
+    for (size_t i = 0; i < list.size(); ++i) judge(which, job, expected, units::compute(list[i], job.call), surveys[i]);
+  }
+  return surveys;
+}
+
+void expect_passed(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
+  const std::vector<Survey> surveys = ask(list, op, wanted);
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_GT(surveys[i].asked, 0) << list[i].name;
+    EXPECT_EQ(surveys[i].refused, 0) << list[i].name << ": " << surveys[i].text();
+    std::printf("%s: %s\n", std::string(list[i].name).c_str(), surveys[i].text().c_str());
+  }
+}
+// Refused by one case at least; `each`: by every one of them.
+void expect_refused(const std::vector<Unit>& list, uint32_t op, const Filter& wanted, bool each = false) {
+  const std::vector<Survey> surveys = ask(list, op, wanted);
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_GT(surveys[i].refused, 0) << list[i].name << ": " << surveys[i].text();
+    EXPECT_TRUE(!each || surveys[i].refused_each) << list[i].name << ": " << surveys[i].text();
+    std::printf("%s: %s\n", std::string(list[i].name).c_str(), surveys[i].text().c_str());
+  }
+}
+
+const std::vector<Unit> honest = {
+    {.name = "operands to nearest"},
+    {.name = "operands truncated", .operand = Operand::truncated},
+    {.name = "operands in f32", .operand = Operand::full},
+    {.name = "weights divided first", .normalises_first = true},
+    {.name = "keys in blocks under a running maximum", .key_block = 16},
+    {.name = "sums toward zero", .adding = Adding::toward_zero},
+    {.name = "split K", .splits = 4},
+    {.name = "sums toward zero in parts, truncated",
+     .adding = Adding::toward_zero,
+     .splits = 3,
+     .operand = Operand::truncated},
+};
+// Products without an operand of their own.
+const std::vector<Unit> honest_sums = {
+    {.name = "sums to nearest"},
+    {.name = "sums toward zero", .adding = Adding::toward_zero},
+    {.name = "split K", .splits = 4},
+};
+const std::vector<Unit> half_accumulators = {
+    {.name = "f16 sums", .half_block = -1},
+    {.name = "f16 sums of 4", .half_block = 4},
+    {.name = "f16 sums of 8", .half_block = 8},
+    {.name = "f16 sums of 16", .half_block = 16},
+};
+const std::vector<Unit> careless = {
+    {.name = "a lost key", .loses_key = true},
+    {.name = "16-bit scores", .half_scores = true},
+};
+const std::vector<Unit> lossy = {{.name = "a lost product", .loses_key = true}};
+const std::vector<Unit> narrow_operands = {{.name = "TF32", .tf32 = true}};
+const std::vector<Unit> downward = {{.name = "two's-complement truncation", .adding = Adding::twos_complement}};
+
+Filter of(uint32_t dtype) {
+  return [dtype](const numeric::Spec& spec, const Case&) { return spec.dtype == dtype; };
+}
+Filter named(uint32_t dtype, std::string_view word) {
+  return [=](const numeric::Spec& spec, const Case& which) {
+    return spec.dtype == dtype && which.id.find(word) != std::string::npos;
+  };
+}
+// Products that are no work for software.
+Filter small(uint32_t dtype, uint32_t second) {
+  return [=](const numeric::Spec& spec, const Case& which) {
+    return spec.dtype == dtype && spec.second == second && which.extension.find("RELAXED") == std::string_view::npos &&
+           spec.shape.count() * std::max(spec.parameters[0], 1) < 600000 && spec.shape.count() < 20000;
+  };
+}
+// Weights and activations that are floats: no integer activations.
+Filter weights_only(uint32_t dtype) {
+  return [=](const numeric::Spec& spec, const Case& which) {
+    return spec.dtype == dtype && which.id.find("weights_") != std::string::npos;
+  };
+}
+
+class MatrixUnit : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Halves, MatrixUnit, testing::Values(uint32_t{BP_F16}, uint32_t{BP_BF16}),
+                         [](const auto& which) { return std::string(oracle::format_of(which.param).name); });
+
+TEST_P(MatrixUnit, AttentionOfHonestOnesPasses) { expect_passed(honest, BP_OP_ATTENTION, of(GetParam())); }
+TEST_P(MatrixUnit, AttentionOfCarelessOnesFails) { expect_refused(careless, BP_OP_ATTENTION, of(GetParam())); }
+TEST_P(MatrixUnit, AttentionWithF16SumsFails) {
+  expect_refused(half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".range"), true);
+  expect_refused(half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".digits"), true);
+}
+TEST_P(MatrixUnit, DequantisedProductsOfHonestOnesPass) {
+  expect_passed(honest, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
+}
+TEST_P(MatrixUnit, DequantisedProductsThatLoseOneFail) {
+  expect_refused(lossy, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
+}
+TEST_P(MatrixUnit, ProductsOfHonestOnesPass) {
+  expect_passed(honest_sums, BP_OP_MATMUL, small(GetParam(), 0));
+  expect_passed(honest_sums, BP_OP_MATMUL, small(GetParam(), BP_F32));
+}
+TEST_P(MatrixUnit, ProductsWithF16SumsFail) {
+  for (const uint32_t op : {BP_OP_MATMUL, BP_OP_LINEAR, BP_OP_CONV, BP_OP_QUANTIZED_MATMUL}) {
+    SCOPED_TRACE(op);
+    expect_passed(honest_sums, op, named(GetParam(), ".range"));
+    expect_passed(honest_sums, op, named(GetParam(), ".digits"));
+    expect_refused(half_accumulators, op, named(GetParam(), ".range"), true);
+    expect_refused(half_accumulators, op, named(GetParam(), ".digits"), true);
+  }
+}
+TEST_P(MatrixUnit, SumsThatAreCutDownwardFail) { expect_refused(downward, BP_OP_MATMUL, small(GetParam(), BP_F32)); }
+
+TEST(MatrixUnitOfF32, HonestProductsPassAndNarrowOnesFail) {
+  expect_passed(honest_sums, BP_OP_MATMUL, small(BP_F32, 0));
+  expect_refused(narrow_operands, BP_OP_MATMUL, small(BP_F32, 0));
+  expect_refused(downward, BP_OP_MATMUL, small(BP_F32, 0));
+  expect_refused(lossy, BP_OP_MATMUL, small(BP_F32, 0));
+}
+TEST(MatrixUnitOfF32, AttentionIsOfF32) {
+  expect_passed(honest, BP_OP_ATTENTION, of(BP_F32));
+  expect_refused(narrow_operands, BP_OP_ATTENTION, of(BP_F32));
+  expect_refused({{.name = "a lost key", .loses_key = true}}, BP_OP_ATTENTION, of(BP_F32));
+}
+
+}  // namespace
+}  // namespace bp::conformance
