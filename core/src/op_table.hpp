@@ -24,7 +24,7 @@ struct AttributeField {
   enum class Type : uint8_t { u32, i32, f32, i64, reserved } type;
   uint32_t offset;
   uint32_t count;
-  double lo, hi;  // legal values, both included
+  long double lo, hi;  // legal values, both included; every integer field fits exactly
 };
 
 struct AttributeLayout {

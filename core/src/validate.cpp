@@ -101,6 +101,7 @@ class Checker {
 
   uint32_t in(uint32_t index) const { return desc_.inputs[index].dtype; }
   uint32_t out(uint32_t index = 0) const { return desc_.outputs[index].dtype; }
+  bool has_output(uint32_t index) const { return index < desc_.output_count && out(index) != 0; }
 
   void expect(const char* role, uint32_t index, uint32_t dtype, uint32_t wanted) const {
     if (dtype != wanted) fail("{} {} is {}; it must be {}", role, index, dtype_name(dtype), dtype_name(wanted));
@@ -141,8 +142,9 @@ class Checker {
       case BP_RULE_SCATTER:
         expect_index("input", 0, in(0));
         expect("input", 1, in(1), t);
-        if (t == BP_BOOL && static_cast<const bp_scatter_attributes*>(desc_.attributes)->mode != BP_SCATTER_SET) {
-          fail("bool scatters with mode set only");
+        if (static_cast<const bp_scatter_attributes*>(desc_.attributes)->mode != BP_SCATTER_SET &&
+            (BP_DTYPE_BIT(t) & BP_SET_NUMERIC) == 0) {
+          fail("{} scatters with mode set only", dtype_name(t));
         }
         break;
       case BP_RULE_COMPARE:
@@ -162,7 +164,7 @@ class Checker {
         break;
       case BP_RULE_SORT:
         expect("output", 0, out(0), t);
-        expect("output", 1, out(1), BP_I32);
+        if (has_output(1)) expect("output", 1, out(1), BP_I32);
         break;
       case BP_RULE_MATMUL:
         check_matmul_dtypes(t);
@@ -256,7 +258,7 @@ class Checker {
       case BP_SHAPE_SORT:
         (void)axis(in[0]);
         same_shape("input", 0, in[0], "output", 0, out[0]);
-        same_shape("input", 0, in[0], "output", 1, out[1]);
+        if (has_output(1)) same_shape("input", 0, in[0], "output", 1, out[1]);
         break;
       default:
         break;
@@ -294,7 +296,7 @@ class Checker {
   const bp_op_desc& desc_;
 };
 
-double field_value(const AttributeField& field, const unsigned char* at) {
+long double field_value(const AttributeField& field, const unsigned char* at) {
   switch (field.type) {
     case AttributeField::Type::u32:
     case AttributeField::Type::reserved: {
@@ -310,12 +312,12 @@ double field_value(const AttributeField& field, const unsigned char* at) {
     case AttributeField::Type::f32: {
       float value;
       std::memcpy(&value, at, sizeof(value));
-      return static_cast<double>(value);
+      return static_cast<long double>(value);
     }
     case AttributeField::Type::i64: {
       int64_t value;
       std::memcpy(&value, at, sizeof(value));
-      return static_cast<double>(value);
+      return static_cast<long double>(value);
     }
   }
   return 0;
@@ -363,7 +365,7 @@ void read_attributes(const OpRow& row, const void* attributes, unsigned char* ou
   std::memcpy(out, &layout.bytes, sizeof(layout.bytes));
   for (const AttributeField& field : layout.fields) {
     for (uint32_t i = 0; i < field.count; ++i) {
-      const double value = field_value(field, out + field.offset + i * field_bytes(field.type));
+      const long double value = field_value(field, out + field.offset + i * field_bytes(field.type));
       if (!(value >= field.lo && value <= field.hi)) {
         throw Error(BP_INVALID_ARGUMENT, "{}: attribute {} is {}; it must be {} to {}", row.name, field.name, value,
                     field.lo, field.hi)

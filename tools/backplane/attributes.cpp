@@ -86,7 +86,7 @@ double default_of(const AttributeField& field) {
   for (const Default& row : defaults) {
     if (row.stem == field.stem && row.name == field.name) return row.value;
   }
-  return std::clamp(0.0, field.lowest, field.highest);
+  return static_cast<double>(std::clamp(0.0L, field.lowest, field.highest));
 }
 
 std::string range_text(const AttributeField& field) {

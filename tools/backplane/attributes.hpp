@@ -22,7 +22,7 @@ struct AttributeField {
   FieldType type;
   size_t offset;
   size_t count;  // 1, or the length of an array
-  double lowest, highest;
+  long double lowest, highest;  // every integer field fits exactly
   std::string_view doc;
 };
 

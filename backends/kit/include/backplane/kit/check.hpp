@@ -104,6 +104,10 @@ inline Status check_counts(const OpInfo& op, const bp_op_desc& desc) {
   return {};
 }
 
+inline bool has_output(const bp_op_desc& desc, uint32_t index) {
+  return index < desc.output_count && desc.outputs[index].dtype != 0;
+}
+
 // The dtype rule: which dtype each operand must have.
 inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attributes& attributes, KernelDtypes& out) {
   const auto in = [&](uint32_t i) -> uint32_t { return desc.inputs[i].dtype; };
@@ -142,8 +146,8 @@ inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attri
     case BP_RULE_SCATTER:
       out.second = in(0);
       if (!in_set(kIndexes, in(0))) return wrong("the index", in(0), kIndexes);
-      if (t == BP_BOOL && attributes.as<bp_scatter_attributes>().mode != BP_SCATTER_SET) {
-        return invalid_argument("scatter: bool is legal with mode SET only");
+      if (attributes.as<bp_scatter_attributes>().mode != BP_SCATTER_SET && !in_set(BP_SET_NUMERIC, t)) {
+        return invalid_argument("scatter: ", dtype_name(t), " is legal with mode SET only");
       }
       return first(only_t);
     case BP_RULE_COMPARE:
@@ -161,7 +165,8 @@ inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attri
     case BP_RULE_INDEX:
       return first(BP_DTYPE_BIT(BP_I32));
     case BP_RULE_SORT:
-      if (result(1) != BP_I32) return wrong("the second output", result(1), BP_DTYPE_BIT(BP_I32));
+      if (has_output(desc, 1) && result(1) != BP_I32)
+        return wrong("the second output", result(1), BP_DTYPE_BIT(BP_I32));
       return first(only_t);
     case BP_RULE_MATMUL: {
       out.second = result(0);
@@ -247,7 +252,8 @@ inline Status check_shapes(const OpInfo& op, const bp_op_desc& desc, const Attri
       return check_matmul(in[0], in[1], out);
     case BP_SHAPE_SORT:
       if (!same_shape(in[0], out)) return differ(in[0], out);
-      return same_shape(in[0], desc.outputs[1]) ? Status{} : differ(in[0], desc.outputs[1]);
+      if (!has_output(desc, 1) || same_shape(in[0], desc.outputs[1])) return {};
+      return differ(in[0], desc.outputs[1]);
     case BP_SHAPE_COMPOSITE:
       return obeys(op, [&] { rules::check_composite_shapes(desc, attributes.bytes); });
     default:

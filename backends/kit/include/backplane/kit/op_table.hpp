@@ -40,10 +40,15 @@ struct Attributes {
 
 namespace detail {
 // A value outside is one that a newer host may know, so the answer is a no and not a reproach.
-template <class T>
-Status check_range(const char* stem, const char* field, T value, double lo, double hi) {
-  const double number = static_cast<double>(value);
-  if (number >= lo && number <= hi) return {};
+// Integers are compared as such: a double does not hold them all.
+template <class T, class Lo, class Hi>
+Status check_range(const char* stem, const char* field, T value, Lo lo, Hi hi) {
+  if constexpr (std::is_integral_v<T>) {
+    if (std::cmp_greater_equal(value, lo) && std::cmp_less_equal(value, hi)) return {};
+  } else {
+    const double number = static_cast<double>(value);
+    if (number >= static_cast<double>(lo) && number <= static_cast<double>(hi)) return {};
+  }
   return unsupported(stem, "_attributes.", field, " is ", value, ", this plugin knows ", lo, " to ", hi);
 }
 
@@ -53,10 +58,10 @@ Status check_range(const char* stem, const char* field, T value, double lo, doub
     Status status = read_input(in, sizeof(known), "bp_" #stem "_attributes", known); \
     if (!status.ok()) return status;
 #define BP_ATTR(stem, type, field, lo, hi, doc) \
-  if (status = check_range(#stem, #field, known.field, double(lo), double(hi)); !status.ok()) return status;
-#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc)                                             \
-  for (const auto entry : known.field) {                                                                 \
-    if (status = check_range(#stem, #field, entry, double(lo), double(hi)); !status.ok()) return status; \
+  if (status = check_range(#stem, #field, known.field, lo, hi); !status.ok()) return status;
+#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc)                             \
+  for (const auto entry : known.field) {                                                 \
+    if (status = check_range(#stem, #field, entry, lo, hi); !status.ok()) return status; \
   }
 #define BP_ATTR_RESERVED(stem, field) \
   if (known.field != 0) return unsupported(#stem "_attributes." #field " is not zero: update the plugin");
