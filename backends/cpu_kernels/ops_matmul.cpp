@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul: blocks of both operands are packed, whatever their strides, so layout never changes a result. Sums are f32
-// for f16, bf16 and f32, f64 for f64, and 32-bit integers modulo 2^32. A RELAXED precision gets the full one.
+// for f16, bf16 and f32, f64 for f64, and 32-bit integers modulo 2^32. Permissions are not used.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/types.hpp>
 

@@ -23,7 +23,9 @@ bool below(T a, T b) {
 
 template <class T, bool kDescending>
 void sort_lanes(const Call& call, uint32_t axis) {
-  const View &in = call.in(0), &values = call.out(0), &indices = call.out(1);
+  const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
+  // Where no indices are wanted, values stand in for them in the walk, and nothing is written there.
+  const View &in = call.in(0), &values = call.out(0), &indices = indexed ? call.out(1) : values;
   if (in.elements() == 0) return;
   const int64_t length = in.shape[axis];
   const int64_t along_in = byte_stride(in, axis), along_values = byte_stride(values, axis),
@@ -44,7 +46,7 @@ void sort_lanes(const Call& call, uint32_t axis) {
       std::sort(entries, entries + length, before);
       for (int64_t i = 0; i < length; ++i) {
         *reinterpret_cast<T*>(at[1] + k * strides[1] + i * along_values) = entries[i].value;
-        *reinterpret_cast<int32_t*>(at[2] + k * strides[2] + i * along_indices) = entries[i].index;
+        if (indexed) *reinterpret_cast<int32_t*>(at[2] + k * strides[2] + i * along_indices) = entries[i].index;
       }
     }
   });

@@ -81,7 +81,7 @@ class Attention {
     std::fill_n(greatest, kQueries, kNothing);
     std::fill_n(sums, count * width(), 0.0f);
 
-    const int64_t seen = attributes_.causal != 0 ? std::min(keys(), first + count + keys() - queries()) : keys();
+    const int64_t seen = std::min(keys(), last_seen(first + count - 1) + 1);
     for (int64_t begin = 0; begin < seen; begin += kKeys) {
       const int64_t length = std::min(kKeys, seen - begin);
       const Rows k = rows_of(k_, widen_, b, group, begin, length, key_room);
@@ -111,6 +111,11 @@ class Attention {
   int64_t keys() const { return k_.shape[2]; }
   int64_t depth() const { return q_.shape[3]; }
   int64_t width() const { return v_.shape[3]; }
+  // The last key that a query may see; there may be none there.
+  int64_t last_seen(int64_t query) const {
+    if (attributes_.causal == BP_CAUSAL_NONE) return keys() - 1;
+    return attributes_.causal == BP_CAUSAL_LOWER_RIGHT ? query + keys() - queries() : query;
+  }
 
   // out = alpha * a * b + beta * out, b transposed or not. Without depth there are no terms.
   void product(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const Rows& a, const Rows& b,
@@ -143,9 +148,7 @@ class Attention {
         for (int64_t j = 0; j < length; ++j) row[j] += added[j];
       }
     }
-    if (attributes_.causal == 0) return;
-    const int64_t last = query + keys() - queries();  // that it sees
-    for (int64_t j = std::max<int64_t>(0, last + 1 - begin); j < length; ++j) row[j] = kNothing;
+    for (int64_t j = std::max<int64_t>(0, last_seen(query) + 1 - begin); j < length; ++j) row[j] = kNothing;
   }
 
   // `count` elements of the dtype of q, `across` apart, as packed f32: where they are or in `room`.

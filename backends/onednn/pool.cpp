@@ -25,7 +25,7 @@ struct PoolRows {
   // out[i] = the join of `kernel` taps of line, the first at i * stride, `dilation` apart. With strides of kPoolStrides and
   // less, line and out reach as far as `count` in whole kPoolSteps does
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
-  // by columns[i] * lines; out and columns reach as far as `count` in whole kPoolSteps
+  // by columns[i] * lines, or by 1 where that is 0; out and columns reach as far as `count` in whole kPoolSteps
   void (*divide)(float* out, const float* columns, float lines, int64_t count);
 };
 inline constexpr int64_t kPoolStep = 16;    // elements of the widest vectors, which have 64 bytes
@@ -103,7 +103,7 @@ void join_taps(float* out, const float* line, int64_t stride, int64_t kernel, in
 [[maybe_unused]] void divide(float* out, const float* columns, float lines, int64_t count) {
   const hn::ScalableTag<float> d;
   for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto number = hn::Mul(hn::LoadU(d, columns + i), hn::Set(d, lines));
+    const auto number = hn::Max(hn::Mul(hn::LoadU(d, columns + i), hn::Set(d, lines)), hn::Set(d, 1.0f));
     hn::StoreU(hn::Div(hn::LoadU(d, out + i), number), d, out + i);
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cross_entropy with its gradient. A reduced loss is summed from those of the rows, which scratch memory keeps as f32.
+#include <utility>
+
 #include "rows.hpp"
 
 namespace backplane::vulkan {
@@ -127,12 +129,22 @@ class CrossEntropy : public Operator {
   const std::vector<HeldRow> held_ = ways_.held(1);
 };
 
+// Kernels compare 32 bits.
+kit::Status want_narrow_index(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  prepared.any_size = true;
+  const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
+  if (std::in_range<int32_t>(index)) return {};
+  return kit::unsupported("cross_entropy: ignore_index ", index,
+                          " is beyond the 32 bits of this plugin; it is decomposed");
+}
+
 }  // namespace
 
 void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
     kernels.add(BP_OP_CROSS_ENTROPY, dtype,
-                kit::KernelSpec{.state = std::make_shared<const CrossEntropy>(dtype, RowWays::of(device))});
+                kit::KernelSpec{.prepare = want_narrow_index,
+                                .state = std::make_shared<const CrossEntropy>(dtype, RowWays::of(device))});
   });
 }
 

@@ -74,8 +74,12 @@ class Sort : public Operator {
   }
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
-    Nest nest = Nest::of({&call.out(0), &call.out(1), &call.in(0)});
+    const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
+    const kit::View own = indexed ? kit::View{} : packed_indices(call);
+    Nest nest = Nest::of({&call.out(0), indexed ? &call.out(1) : &own, &call.in(0)});
     if (nest.count() == 0) return {};
+    Accesses accesses = accesses_of(call);
+    if (!indexed) add_access(accesses, own, true);
     const int64_t extent = call.in(0).shape[axis];
     int64_t along[3];
     for (uint32_t k = 0; k < 3; ++k) {
@@ -86,17 +90,21 @@ class Sort : public Operator {
     nest.add_counter(axis);
     const auto run = [&](uint32_t mode, Nest over, int64_t distance, bool mirrored) {
       over.merge();
-      return launch_elementwise(
-          stream, plan.pipelines[mode], over, call,
-          [&](Params& params) {
-            params.extra[0] = extent;
-            params.extra[1] = along[2];
-            params.extra[2] = along[0];
-            params.extra[3] = along[1];
-            params.extra[4] = distance;
-            params.extra[5] = mirrored ? 1 : 0;
+      return over.for_parts(
+          [&](const Nest& part, int64_t) {
+            const auto groups = groups_for(static_cast<uint64_t>(part.count()));
+            return stream.dispatch({plan.pipelines[mode], {groups, 1, 1}, accesses},
+                                   [&](Params& params, uint64_t address) {
+                                     part.fill(params, address);
+                                     params.extra[0] = extent;
+                                     params.extra[1] = along[2];
+                                     params.extra[2] = along[0];
+                                     params.extra[3] = along[1];
+                                     params.extra[4] = distance;
+                                     params.extra[5] = mirrored ? 1 : 0;
+                                   });
           },
-          kGroup, most_elements(mode == 0 ? extent : 1));
+          most_elements(mode == 0 ? extent : 1));
     };
     if (extent > int64_t{1} << 31) {
       return kit::invalid_argument("sort: axis ", axis, " has ", extent, " elements; indices are i32, so at most 2^31");
@@ -114,8 +122,32 @@ class Sort : public Operator {
   }
 
  private:
+  // The indices where nobody asked for them: what keeps equal values in order.
+  static kit::View packed_indices(const kit::Call& call) {
+    kit::View out = call.out(0);
+    out.dtype = BP_I32;
+    out.data = call.workspace;
+    int64_t stride = 1;
+    for (uint32_t i = out.rank; i-- > 0; stride *= out.shape[i]) out.strides[i] = stride;
+    return out;
+  }
+
   const std::string shader_;
 };
+
+// A sort that gives no indices keeps them in its workspace, whose size is that of the operands.
+kit::Status keep_indices(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  prepared.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
+  if (prepared.any_size) return {};
+  uint64_t bytes = sizeof(int32_t);
+  for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
+      return kit::unsupported("sort: the indices of this input are more than memory holds; divide it");
+  }
+  prepared.workspace_bytes = bytes;
+  return {};
+}
 
 }  // namespace
 
@@ -123,7 +155,9 @@ void add_lanes(kit::Kernels& kernels) {
   for_dtypes(kComputed & BP_SET_NUMERIC, [&](uint32_t dtype) {
     kernels.add(BP_OP_CUMSUM, dtype,
                 kit::KernelSpec{.state = std::make_shared<const Cumsum>(shader_name("scan", dtype))});
-    kernels.add(BP_OP_SORT, dtype, kit::KernelSpec{.state = std::make_shared<const Sort>(shader_name("sort", dtype))});
+    kernels.add(
+        BP_OP_SORT, dtype,
+        kit::KernelSpec{.prepare = keep_indices, .state = std::make_shared<const Sort>(shader_name("sort", dtype))});
   });
 }
 

@@ -27,8 +27,10 @@ class TopK : public Operator {
 
   kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
     const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
+    const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
     const kit::View &values = call.out(0), &x = call.in(0);
-    Nest nest = Nest::of({&values, &call.out(1), &x});
+    // Where no indices are wanted, values stand in for them, and nothing is written there.
+    Nest nest = Nest::of({&values, indexed ? &call.out(1) : &values, &x});
     if (nest.count() == 0) return {};
     int64_t along[3];
     for (uint32_t k = 0; k < 3; ++k) along[k] = nest.operand[k].strides[axis];
@@ -47,6 +49,7 @@ class TopK : public Operator {
           params.extra[2] = along[2];
           params.extra[3] = along[0];
           params.extra[4] = along[1];
+          params.extra[5] = indexed ? 1 : 0;
         },
         1, most_elements(steps, 1));
   }

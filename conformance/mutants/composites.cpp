@@ -33,7 +33,7 @@ void softmax(const Call& call) {
   y.store();
 }
 
-enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kSampleVariance };
+enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kEpsilonClamped, kSampleVariance };
 
 struct Moments {
   double mean;
@@ -58,6 +58,7 @@ Moments moments(const std::vector<double>& row, double epsilon) {
     const float average = total / static_cast<float>(n);
     variance = std::max(0.0f, total_squares / static_cast<float>(n) - average * average);
   }
+  if constexpr (kFlaw == NormFlaw::kEpsilonClamped) epsilon = std::clamp(epsilon, 1e-12, 1.0);
   if constexpr (kFlaw == NormFlaw::kEpsilonOutside) return {mean, 1 / (std::sqrt(variance) + epsilon)};
   return {mean, 1 / std::sqrt(variance + epsilon)};
 }
@@ -113,6 +114,7 @@ class HalfSum {
 enum class AttentionFlaw {
   kNone,
   kCausalFromStart,
+  kAlignmentsSwapped,
   kHeadsInterleaved,
   kRoundedWeights,  // none: matrix units do
   kLostKey,
@@ -134,9 +136,9 @@ void attention(const Call& call) {
     const int64_t batch = row / queries / heads, head = row / queries % heads, i = row % queries;
     const int64_t group = kFlaw == AttentionFlaw::kHeadsInterleaved ? head % groups : head / (heads / groups);
     const int64_t key_row = (batch * groups + group) * keys;
-    const int64_t seen = attributes.causal == 0                     ? keys - 1
-                         : kFlaw == AttentionFlaw::kCausalFromStart ? i
-                                                                    : i + keys - queries;
+    const bool from_start = kFlaw == AttentionFlaw::kCausalFromStart ||
+                            (attributes.causal == BP_CAUSAL_UPPER_LEFT) != (kFlaw == AttentionFlaw::kAlignmentsSwapped);
+    const int64_t seen = attributes.causal == BP_CAUSAL_NONE ? keys - 1 : from_start ? i : i + keys - queries;
     std::vector<double> score(static_cast<std::size_t>(keys), -INFINITY);
     double most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < keys; ++j) {
@@ -214,6 +216,45 @@ void quantized_matmul(const Call& call) {
   y.store();
 }
 
+// logits[N,C], target[N], [weight[C]] -> loss, [dlogits]
+template <class Index>
+void cross_entropy(const Call& call) {
+  const auto& attributes = call.attributes<bp_cross_entropy_attributes>();
+  const auto ignored = static_cast<Index>(attributes.ignore_index);
+  const Values x(call.in(0)), target(call.in(1)), weight(call, 2);
+  const int64_t rows = call.in(0).shape[0], classes = call.in(0).shape[1];
+  std::vector<double> losses, gradient(static_cast<std::size_t>(rows * classes));
+  const auto counts = [&](int64_t n) { return static_cast<Index>(target[n]) != ignored; };
+  double divisor = 0;
+  for (int64_t n = 0; n < rows; ++n) divisor += counts(n) ? weight.or_else(static_cast<int64_t>(target[n]), 1) : 0;
+  if (attributes.reduction != BP_REDUCTION_MEAN) divisor = 1;
+  for (int64_t n = 0; n < rows; ++n) {
+    double most = -INFINITY, sum = 0, loss = 0, shares = 0;
+    for (int64_t c = 0; c < classes; ++c) most = std::max(most, x[n * classes + c]);
+    for (int64_t c = 0; c < classes; ++c) sum += std::exp(x[n * classes + c] - most);
+    const auto share = [&](int64_t c) {
+      const double smoothing = attributes.label_smoothing, even = smoothing / static_cast<double>(classes);
+      return ((c == static_cast<int64_t>(target[n]) ? 1 - smoothing : 0) + even) * weight.or_else(c, 1);
+    };
+    for (int64_t c = 0; c < classes && counts(n); ++c) {
+      shares += share(c);
+      loss += share(c) * (most + std::log(sum) - x[n * classes + c]);
+    }
+    for (int64_t c = 0; c < classes && counts(n); ++c) {
+      const double probability = std::exp(x[n * classes + c] - most) / sum;
+      gradient[static_cast<std::size_t>(n * classes + c)] = (probability * shares - share(c)) / divisor;
+    }
+    losses.push_back(loss);
+  }
+  if (attributes.reduction != BP_REDUCTION_NONE) {
+    double total = 0;
+    for (const double loss : losses) total += loss;
+    losses = {total / divisor};
+  }
+  write(call.out(), losses);
+  if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), gradient);
+}
+
 template <uint32_t kOp, Kernel kRun>
 constexpr Mutation native() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, kOp, kRun); }};
@@ -232,6 +273,7 @@ const Mutation defect::native_composites{.kernels = [](Kernels& kernels) {
   add_native(kernels, BP_OP_LAYER_NORM, layer_norm<NormFlaw::kNone>);
   add_native(kernels, BP_OP_ATTENTION, attention<AttentionFlaw::kNone>);
   add_native(kernels, BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNone>);
+  add_native(kernels, BP_OP_CROSS_ENTROPY, cross_entropy<int64_t>);
   add_honest_windows(kernels);
 }};
 
@@ -243,9 +285,12 @@ const Mutation defect::rounds_operands{.kernels = [](Kernels& kernels) {
 const Mutation defect::softmax_without_max = native<BP_OP_SOFTMAX, softmax<false>>();
 const Mutation defect::variance_in_one_pass = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kOnePass>>();
 const Mutation defect::epsilon_outside_root = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonOutside>>();
+const Mutation defect::epsilon_clamped = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonClamped>>();
 const Mutation defect::sample_variance = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kSampleVariance>>();
 const Mutation defect::causal_from_start = native<BP_OP_ATTENTION, attention<AttentionFlaw::kCausalFromStart>>();
+const Mutation defect::alignments_swapped = native<BP_OP_ATTENTION, attention<AttentionFlaw::kAlignmentsSwapped>>();
 const Mutation defect::heads_interleaved = native<BP_OP_ATTENTION, attention<AttentionFlaw::kHeadsInterleaved>>();
+const Mutation defect::ignore_index_truncated = native<BP_OP_CROSS_ENTROPY, cross_entropy<int32_t>>();
 const Mutation defect::key_lost = native<BP_OP_ATTENTION, attention<AttentionFlaw::kLostKey>>();
 const Mutation defect::half_scores = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfScores>>();
 const Mutation defect::half_attention_sums = native_halves<BP_OP_ATTENTION, attention<AttentionFlaw::kHalfSums>>();

@@ -31,6 +31,9 @@ double as_tf32(double value) {
   return std::bit_cast<float>((bits + 0x1000u) & 0xFFFFE000u);
 }
 
+double as_bf16(double value) { return bf16::from(value); }
+double flushed_f16(double value) { return std::fabs(value) < 0x1p-14 ? std::copysign(0.0, value) : value; }
+
 double accumulate_half(const double* a, const double* b, int64_t depth) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) sum = as_f16(sum + a[k] * b[k]);
@@ -39,6 +42,16 @@ double accumulate_half(const double* a, const double* b, int64_t depth) {
 double narrowed_operands(const double* a, const double* b, int64_t depth) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) sum += as_tf32(a[k]) * as_tf32(b[k]);
+  return sum;
+}
+double bf16_operands(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) sum += as_bf16(a[k]) * as_bf16(b[k]);
+  return sum;
+}
+double flushed_operands(const double* a, const double* b, int64_t depth) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) sum += flushed_f16(a[k]) * flushed_f16(b[k]);
   return sum;
 }
 double split_k_half(const double* a, const double* b, int64_t depth) {
@@ -92,6 +105,28 @@ double last_product_dropped(const double* a, const double* b, int64_t depth) {
   return sum;
 }
 
+// Narrows operands further than the permission that it was given.
+void permission_exceeded(const Call& call) {
+  const uint32_t precision = call.attributes<bp_matmul_attributes>().precision;
+  const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
+  meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
+}
+// Takes the mask for an enumerator: whatever is not 0 is TF32.
+void permissions_as_one(const Call& call) {
+  call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
+                                                                         : honest_kernel(call)(call);
+}
+// Knows the permissions of its day, and refuses others.
+bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                             bp_error* error) {
+  const bool asked = desc != nullptr && desc->op == BP_OP_MATMUL && desc->attributes != nullptr;
+  if (asked && (static_cast<const bp_matmul_attributes*>(desc->attributes)->precision >> 5) != 0) {
+    if (out != nullptr) *out = nullptr;
+    return report(error, BP_UNSUPPORTED, "matmul: precision has bits that this plugin does not know");
+  }
+  return kHonest.plan_create(device, desc, out, info, error);
+}
+
 // out = a b + 0 * out
 void output_read(const Call& call) {
   const std::vector<double> before = read(call.out());
@@ -109,6 +144,10 @@ constexpr uint64_t kBytes = BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8);
 
 const Mutation defect::half_accumulator = on_op<matmul<accumulate_half>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::silent_tf32 = on_op<matmul<narrowed_operands>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::permission_exceeded = on_op<mutants::permission_exceeded, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::permissions_as_one = on_op<mutants::permissions_as_one, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::permission_refused = on_slot<&bp_device_api::plan_create, mutants::permission_refused>();
+const Mutation defect::products_flush_f16 = on_op<matmul<flushed_operands>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F16)>();
 const Mutation defect::half_split_k = on_op<matmul<split_k_half>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::half_sums_of_4 = on_op<matmul<half_fours>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::sum_rounds_up = on_op<matmul<rounded_up>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();

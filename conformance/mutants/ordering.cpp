@@ -76,7 +76,9 @@ void scatter_loses_update(const Call& call) {
   altered.run(honest_kernel(call));
 }
 
-// Calls lane(value bytes, indices) for each sorted lane, in order.
+bool has_indices(const Call& call) { return call.outputs.size() > 1 && call.out(1).dtype != 0; }
+
+// Calls lane(value bytes, indices) for each sorted lane, in order. The call has indices.
 template <class T, class Lane>
 void each_lane(const Call& call, const Lane& lane) {
   const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
@@ -105,7 +107,7 @@ void each_lane(const Call& call, const Lane& lane) {
 // Equal values come out in the opposite order.
 void sort_unstable(const Call& call) {
   honest_kernel(call)(call);
-  if (call.in(0).elements() == 0) return;
+  if (call.in(0).elements() == 0 || !has_indices(call)) return;
   with_type(Numeric{}, call.in(0).dtype, [&]<class T>() {
     each_lane<T>(call, [](std::vector<T>& value, std::vector<int32_t>& index) {
       for (std::size_t i = 0; i < value.size();) {
@@ -123,6 +125,7 @@ template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);
   if (in.elements() == 0) return;
+  if (!has_indices(call)) return honest_kernel(call)(call);
   const bool descending = call.attributes<bp_sort_attributes>().descending != 0;
   restore(call.out(0), save(in));
   each_lane<T>(call, [&](std::vector<T>& value, std::vector<int32_t>& index) {
@@ -137,7 +140,7 @@ void merge_sort(const Call& call) {
 }
 // Sorts ascending and turns the lane round.
 void sort_turned_round(const Call& call) {
-  if (call.attributes<bp_sort_attributes>().descending == 0) return honest_kernel(call)(call);
+  if (call.attributes<bp_sort_attributes>().descending == 0 || !has_indices(call)) return honest_kernel(call)(call);
   Altered altered(call);
   altered.attributes<bp_sort_attributes>().descending = 0;
   altered.run(honest_kernel(call));
@@ -147,6 +150,25 @@ void sort_turned_round(const Call& call) {
       std::reverse(value.begin(), value.end());
       std::reverse(index.begin(), index.end());
     });
+  });
+}
+
+// Without indices, which no one asked for, equal values come in any order: so do zeros of either sign.
+void sort_of_values_unstable(const Call& call) {
+  honest_kernel(call)(call);
+  if (has_indices(call)) return;
+  const View& values = call.out(0);
+  const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
+  if (values.elements() == 0) return;
+  each(lanes(values, axis), [&](std::byte* at, int64_t) {
+    const int64_t step = byte_stride(values, axis), length = values.shape[axis];
+    const auto value = [&](int64_t i) -> float& { return *reinterpret_cast<float*>(at + i * step); };
+    for (int64_t i = 0; i < length;) {
+      int64_t end = i + 1;
+      while (end < length && value(end) == value(i)) ++end;
+      for (int64_t a = i, b = end - 1; a < b; ++a, --b) std::swap(value(a), value(b));
+      i = end;
+    }
   });
 }
 
@@ -210,6 +232,8 @@ const Mutation defect::scatter_loses_update = on_op<mutants::scatter_loses_updat
 const Mutation defect::sort_unstable = on_op<mutants::sort_unstable, BP_OP_SORT>();
 const Mutation defect::sort_nan_equals_all = on_op<merge_sort<float>, BP_OP_SORT, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::sort_turned_round = on_op<mutants::sort_turned_round, BP_OP_SORT>();
+const Mutation defect::sort_of_values_unstable =
+    on_op<mutants::sort_of_values_unstable, BP_OP_SORT, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::philox_without_carry = on_op<mutants::philox_without_carry, BP_OP_PHILOX>();
 const Mutation defect::philox_by_launch = on_op<mutants::philox_by_launch, BP_OP_PHILOX>();
 const Mutation defect::philox_in_memory_order = on_op<mutants::philox_in_memory_order, BP_OP_PHILOX>();

@@ -18,6 +18,7 @@ enum class WindowFlaw {
   kGroupsIgnored,
   kFlipped,
   kCountsPadding,
+  kDividesByNothing,
   kPadsWithZero
 };
 
@@ -133,7 +134,9 @@ void pool(const Call& call) {
       }
     });
     const bool all = attributes.count_padding != 0 || kFlaw == WindowFlaw::kCountsPadding;
-    y[n] = average ? sum / static_cast<double>(all ? volume(kernel) : count) : most;
+    const int64_t divisor = all ? volume(kernel) : count;
+    const bool nothing = divisor == 0 && kFlaw != WindowFlaw::kDividesByNothing;  // the sum is 0
+    y[n] = average ? sum / static_cast<double>(nothing ? 1 : divisor) : most;
     index.push_back(static_cast<double>(found));
   }
   y.store();
@@ -159,6 +162,7 @@ const Mutation defect::dilation_ignored = native<BP_OP_CONV, conv<WindowFlaw::kD
 const Mutation defect::groups_ignored = native<BP_OP_CONV, conv<WindowFlaw::kGroupsIgnored>>();
 const Mutation defect::kernel_flipped = native<BP_OP_CONV, conv<WindowFlaw::kFlipped>>();
 const Mutation defect::average_counts_padding = native<BP_OP_AVG_POOL, pool<WindowFlaw::kCountsPadding>>();
+const Mutation defect::average_of_nothing = native<BP_OP_AVG_POOL, pool<WindowFlaw::kDividesByNothing>>();
 const Mutation defect::max_pads_with_zero = native<BP_OP_MAX_POOL, pool<WindowFlaw::kPadsWithZero>>();
 
 }  // namespace backplane::mutants

@@ -31,24 +31,30 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   const Tensor* mask = optional(call.inputs, 3);
   const auto scale = static_cast<long double>(attributes.scale);
   const long double u = accumulator.roundoff();
-  const int64_t seen = attributes.causal != 0 ? row % s.queries + s.keys - s.queries : s.keys - 1;
+  const int64_t query = row % s.queries;
+  const int64_t seen = attributes.causal == BP_CAUSAL_NONE          ? s.keys - 1
+                       : attributes.causal == BP_CAUSAL_LOWER_RIGHT ? query + s.keys - s.queries
+                                                                    : query;
   Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -infinity)};
   for (int64_t j = 0; j < s.keys; ++j) {
     const bool boolean = mask != nullptr && mask->dtype == BP_BOOL;
     const long double masked = value_or(mask, row * s.keys + j, 0);
     if (j > seen || (boolean && masked == 0)) continue;
-    long double dot = 0, magnitude = 0;
+    long double dot = 0, magnitude = 0, flushed = 0;
     for (int64_t d = 0; d < s.depth; ++d) {
-      const long double term = value_at(q, row * s.depth + d) * value_at(k, (key_row + j) * s.depth + d);
+      const long double a = value_at(q, row * s.depth + d), b = value_at(k, (key_row + j) * s.depth + d), term = a * b;
       dot += term;
       magnitude += std::fabs(term);
+      if (accumulator.flushes && (flushable(a) || flushable(b))) flushed += std::fabs(term);
     }
     const long double added = boolean ? 0 : masked;
     scores.value[static_cast<size_t>(j)] = dot * scale + added;
     if (!std::isfinite(added)) continue;
     // The dot product, then one rounding of the product with the scale and one of the sum with the mask.
-    const long double off =
-        u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
+    long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
+    off += (accumulator.narrowed * magnitude + flushed) * scale;
+    if (accumulator.flushes) off += least_normal_f16 * scale;
+    if (magnitude >= accumulator.greatest / 2) off = infinity;
     scores.off = std::max(scores.off, off);
   }
   return scores;
@@ -69,8 +75,7 @@ std::vector<Expected> attention(const Call& call) {
   const Shapes s(call);
   const Tensor& v = call.inputs[2];
   const uint32_t dtype = call.outputs[0].dtype;
-  const Accumulator accumulator =
-      accumulator_for(computed_in(dtype), attributes_of<bp_attention_attributes>(call).precision);
+  const Accumulator accumulator = accumulator_for(dtype, attributes_of<bp_attention_attributes>(call).precision);
   std::vector<Expected> expected = outputs_of(call);
   expect_deviations(expected[0], dtype);
   for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
@@ -93,10 +98,14 @@ std::vector<Expected> attention(const Call& call) {
         }
         sum += softmax.y[i] * value;
         magnitude += softmax.y[i] * std::fabs(value);
-        off += (softmax.tolerance[i] + 2 * softmax.y[i] * scores.off) * std::fabs(value);
+        off += (softmax.tolerance[i] + softmax.y[i] * std::expm1(2 * scores.off)) * std::fabs(value);
+        if (accumulator.flushes && (flushable(softmax.y[i]) || flushable(value)))
+          off += softmax.y[i] * std::fabs(value);
         if (!is_exact[i]) weights.add(softmax.y[i] * value);
       }
-      off += dot_factor(s.keys) * accumulator.roundoff() * magnitude + weights.bound();
+      off += (dot_factor(s.keys) * accumulator.roundoff() + accumulator.narrowed) * magnitude + weights.bound();
+      if (accumulator.flushes) off += least_normal_f16;
+      if (magnitude >= accumulator.greatest / 2) off = infinity;
       const auto at = static_cast<size_t>(row * s.width + e);
       if (!expected[0].deviations.empty()) expected[0].deviations[at] = weights.deviation(dtype, sum);
       Element& element = expected[0].elements[at];

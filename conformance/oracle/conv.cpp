@@ -8,13 +8,9 @@ namespace bp::conformance::oracle {
 
 namespace {
 
-Accumulator accumulator_of(uint32_t dtype, uint32_t precision) {
-  return accumulator_for(computed_in(dtype), precision);
-}
-
 // A sum of `depth` products and perhaps a bias.
 Element judged(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
-  return activated(activation, dtype, weigh(sum.total(), accumulator_of(dtype, precision), dot_factor(depth)));
+  return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
 }
 
 }  // namespace
@@ -28,7 +24,7 @@ std::vector<Expected> linear(const Call& call) {
   for (int64_t m = 0; m < rows; ++m) {
     for (int64_t n = 0; n < cols; ++n) {
       Sum sum;
-      for (int64_t k = 0; k < depth; ++k) sum.add(value_at(x, m * depth + k) * value_at(w, n * depth + k));
+      for (int64_t k = 0; k < depth; ++k) sum.add_product(value_at(x, m * depth + k), value_at(w, n * depth + k));
       if (bias != nullptr) sum.add(value_at(*bias, n));
       expected[0].elements[static_cast<size_t>(m * cols + n)] =
           judged(sum, sum.count(), out.dtype, attributes.precision, attributes.activation);
@@ -56,7 +52,7 @@ std::vector<Expected> conv(const Call& call) {
         const int64_t seen = window.seen(at, tap, image);
         const long double weight = value_at(w, (o * each + c) * taps + tap);
         // A product with padding is 0, or NaN where somebody multiplies it.
-        if (seen >= 0) sum.add(value_at(x, plane * volume(image) + seen) * weight);
+        if (seen >= 0) sum.add_product(value_at(x, plane * volume(image) + seen), weight);
       }
     }
     if (bias != nullptr) sum.add(value_at(*bias, o));
@@ -84,8 +80,8 @@ std::vector<Expected> conv_transpose(const Call& call) {
       if (seen < 0) continue;
       for (int64_t o = 0; o < each; ++o) {
         const int64_t plane = batch * outputs + c / group_channels * each + o;
-        sums[static_cast<size_t>(plane * volume(result) + seen)].add(value_at(x, i) *
-                                                                     value_at(w, (c * each + o) * taps + tap));
+        sums[static_cast<size_t>(plane * volume(result) + seen)].add_product(value_at(x, i),
+                                                                             value_at(w, (c * each + o) * taps + tap));
       }
     }
   }
@@ -115,7 +111,8 @@ std::vector<Expected> conv_bwd_weight(const Call& call) {
       for (int64_t at = 0; at < volume(result); ++at) {
         const int64_t seen = window.seen(place_of(at, result), tap, image);
         if (seen < 0) continue;
-        sum.add(value_at(x, plane * volume(image) + seen) * value_at(dy, (batch * outputs + o) * volume(result) + at));
+        sum.add_product(value_at(x, plane * volume(image) + seen),
+                        value_at(dy, (batch * outputs + o) * volume(result) + at));
       }
     }
     expected[0].elements[static_cast<size_t>(i)] =

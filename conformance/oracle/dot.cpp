@@ -59,4 +59,12 @@ Total dot(const Vectors::Row& a, const Vectors::Row& b) {
   return total;
 }
 
+long double flushable_part(const Vectors::Row& a, const Vectors::Row& b) {
+  long double part = 0;
+  for (int64_t k = 0; k < a.length; ++k) {
+    if (flushable(a.values[k]) || flushable(b.values[k])) part += std::fabs(a.values[k] * b.values[k]);
+  }
+  return part;
+}
+
 }  // namespace bp::conformance::oracle

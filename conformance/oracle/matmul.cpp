@@ -46,15 +46,16 @@ Expected integers(const Call& call, const Extents& e) {
 
 Expected floats(const Call& call, const Extents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  const Accumulator accumulator =
-      accumulator_for(out.dtype == BP_F64 ? BP_F64 : BP_F32, attributes_of<bp_matmul_attributes>(call).precision);
+  const Accumulator accumulator = accumulator_for(a.dtype, attributes_of<bp_matmul_attributes>(call).precision);
   const Vectors left(a, e.batches, e.rows, e.depth, false), right(b, e.batches, e.cols, e.depth, true);
   Expected expected;
   expected.elements.reserve(static_cast<size_t>(out.count()));
   for (int64_t batch = 0; batch < e.batches; ++batch) {
     for (int64_t m = 0; m < e.rows; ++m) {
       for (int64_t n = 0; n < e.cols; ++n) {
-        const Total total = dot(left.row(batch * e.rows + m), right.row(batch * e.cols + n));
+        const Vectors::Row row = left.row(batch * e.rows + m), column = right.row(batch * e.cols + n);
+        Total total = dot(row, column);
+        if (accumulator.flushes) total.flushable = flushable_part(row, column);
         expected.elements.push_back(judge(out.dtype, total, accumulator, dot_factor(e.depth)));
       }
     }

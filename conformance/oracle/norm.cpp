@@ -83,6 +83,7 @@ namespace {
 Element normalised(uint32_t dtype, long double x, long double mean, long double magnitude, long double r,
                    long double gamma, long double beta, long double loss) {
   const long double straight = (x - mean) * r;
+  if (std::isinf(r) && magnitude != 0) return anything(dtype, straight);  // see rstd_of
   return near(dtype, straight * gamma + beta,
               loss * (std::fabs(straight) + r * magnitude) * std::fabs(gamma) + 2 * unit(dtype) * std::fabs(beta));
 }
@@ -91,8 +92,11 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
   return near(dtype, moments.mean, (rho(moments.count) + 5) * unit(dtype) * moments.magnitude);
 }
 
+// Without epsilon and variance the result is infinite, and y is 0 / 0. Of zeros only: of other equal elements a mean may be off
+// by its rounding, and the variance then is not 0.
 // The variance's own error is that of the mean on each distance, twice, and halved by the root.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
+  if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);
 }
 
@@ -155,7 +159,8 @@ std::vector<Expected> rms_norm(const Call& call) {
 
 std::vector<Expected> batch_norm(const Call& call) {
   const auto attributes = attributes_of<bp_batch_norm_attributes>(call);
-  const Tensor &x = call.inputs[0], &gamma = call.inputs[1], &beta = call.inputs[2];
+  const Tensor &x = call.inputs[0], *gamma = optional(call.inputs, 1), *beta = optional(call.inputs, 2);
+  const Tensor *old_means = optional(call.inputs, 3), *old_variances = optional(call.inputs, 4);
   const auto epsilon = static_cast<long double>(attributes.epsilon);
   const auto share = static_cast<long double>(attributes.momentum);
   const uint32_t dtype = call.outputs[0].dtype;
@@ -165,14 +170,14 @@ std::vector<Expected> batch_norm(const Call& call) {
   for (size_t c = 0; c < grouping.members.size(); ++c) {
     const auto channel = static_cast<int64_t>(c);
     const Moments batch = moments_of(x, grouping.members[c]);
-    const long double old_mean = value_at(call.inputs[3], channel), old_variance = value_at(call.inputs[4], channel);
+    const long double old_mean = value_or(old_means, channel, 0), old_variance = value_or(old_variances, channel, 0);
     const long double mean = training ? batch.mean : old_mean;
     const long double r = 1 / std::sqrt((training ? batch.variance : old_variance) + epsilon);
     const long double loss = norm_loss(dtype, training ? batch.count : 1);
     for (const int64_t i : grouping.members[c]) {
       expected[0].elements[static_cast<size_t>(i)] =
           normalised(dtype, value_at(x, i), mean, training ? batch.magnitude : std::fabs(mean), r,
-                     value_at(gamma, channel), value_at(beta, channel), loss);
+                     value_or(gamma, channel, 1), value_or(beta, channel, 0), loss);
     }
     const Element batch_mean = mean_of(dtype, batch), batch_rstd = rstd_of(dtype, batch, r);
     const auto running = [&](long double before, long double now, long double now_bound) {

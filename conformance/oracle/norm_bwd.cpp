@@ -23,6 +23,11 @@ struct Part {
   Sum sum{};
   long double off = 0;
   Element finish(uint32_t dtype) const {
+    const Total total = sum.total();
+    if (total.nan || total.plus || total.minus) {
+      const bool none = total.nan || (total.plus && total.minus);
+      return exact_value(dtype, none ? quiet_nan_bits(dtype) : infinity_bits(dtype, total.minus));
+    }
     const long double summing = rho(sum.count()) * unit(dtype) * sum.magnitude();
     return near(dtype, sum.value(), 4 * (summing + off));
   }

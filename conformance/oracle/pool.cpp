@@ -67,6 +67,10 @@ std::vector<Expected> avg_pool(const Call& call) {
       if (seen >= 0) sum.add(value_at(x, plane + seen));
     }
     const int64_t count = attributes.count_padding != 0 ? volume(window.kernel) : sum.count();
+    if (count == 0) {
+      expected[0].elements[out] = {0, 0, 0, Rule::unsigned_zero};
+      return;
+    }
     const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(dtype)), rho(count));
     const long double value = verdict.value / count_of(count);
     expected[0].elements[out] =

@@ -110,6 +110,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
   const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;  // of the products' operands
+  const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
   // One for all, one a column, or one a column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
     if (parameter == nullptr) return otherwise;
@@ -129,9 +130,9 @@ std::vector<Expected> quantized_matmul(const Call& call) {
             (static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
              of_weight(w_zero, n, k, 0)) *
             of_weight(&w_scale, n, k, 1);
-        const long double term = (value_at(a, m * depth + k) - zero) * step * weight;
-        sum.add(term);
-        if (!is_held(format, weight)) weights.add(term);
+        const long double x = (value_at(a, m * depth + k) - zero) * step;
+        sum.add_product(x, weight);
+        if (!is_held(format, weight)) weights.add(x * weight);
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
@@ -143,7 +144,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
             sum.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero} : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
-        Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(sum.count()));
+        Verdict verdict = weigh(sum.total(), accumulator, dot_factor(sum.count()));
         verdict.lost += weights.bound();
         element = verdict.rule == Rule::unsigned_zero
                       ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value) + verdict.lost)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "composite.hpp"
 #include "families.hpp"
 #include "lanes.hpp"
 #include "number.hpp"
@@ -11,22 +12,22 @@
 namespace bp::conformance::oracle {
 
 std::vector<Expected> sort(const Call& call) {
-  const Tensor &in = call.inputs[0], &indices = call.outputs[1];
+  const Tensor& in = call.inputs[0];
+  const Tensor* indices = optional(call.outputs, 1);
   const auto attributes = attributes_of<bp_sort_attributes>(call);
   const Lanes lanes(in, attributes.axis);
-  Expected values, positions;
-  values.elements.resize(static_cast<size_t>(in.count()));
-  positions.elements.resize(static_cast<size_t>(in.count()));
+  std::vector<Expected> expected = outputs_of(call);
   lanes.each([&](int64_t o, int64_t j) {
     const std::vector<int64_t> order = sorted_lane(in, lanes, o, j, attributes.descending != 0);
     for (int64_t i = 0; i < lanes.extent; ++i) {
       const auto to = static_cast<size_t>(lanes.at(o, i, j));
       const int64_t from = order[static_cast<size_t>(i)];
-      values.elements[to] = exact_value(in.dtype, load(in, lanes.at(o, from, j)));
-      positions.elements[to] = exact_bits(indices.dtype, encode_integer(indices.dtype, from));
+      expected[0].elements[to] = exact_value(in.dtype, load(in, lanes.at(o, from, j)));
+      if (indices != nullptr)
+        expected[1].elements[to] = exact_bits(indices->dtype, encode_integer(indices->dtype, from));
     }
   });
-  return {values, positions};
+  return expected;
 }
 
 }  // namespace bp::conformance::oracle

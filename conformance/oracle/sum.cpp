@@ -18,25 +18,34 @@ constexpr int widest_precision = 53;
 
 }  // namespace
 
-Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
+Accumulator accumulator_for(uint32_t dtype) {
   const Format& format = format_of(dtype == BP_F64 ? BP_F64 : BP_F32);
-  Accumulator accumulator{format.precision, format.least_exponent, format.precision,
-                          greatest_finite(dtype == BP_F64 ? BP_F64 : BP_F32)};
-  if (dtype == BP_F64 || precision == BP_PRECISION_FULL) return accumulator;
-  accumulator.exact_precision = 0;
-  switch (precision) {
-    case BP_PRECISION_RELAXED_TF32:
-      accumulator.precision = 11;
-      break;
-    case BP_PRECISION_RELAXED_BF16X3:
-      accumulator.precision = 16;  // two parts of 8 bits each
-      break;
-    default:
-      accumulator.precision = format_of(BP_F16).precision;
-      accumulator.least_exponent = format_of(BP_F16).least_exponent;
-      accumulator.greatest = greatest_finite(BP_F16);
-      break;
+  Accumulator accumulator;
+  accumulator.precision = accumulator.exact_precision = format.precision;
+  accumulator.least_exponent = format.least_exponent;
+  accumulator.greatest = greatest_finite(dtype == BP_F64 ? BP_F64 : BP_F32);
+  return accumulator;
+}
+
+Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
+  Accumulator accumulator = accumulator_for(dtype);
+  const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
+    return dtype == speaks_of && (precision & permission) != 0;
+  };
+  // Of two operands, each rounded or cut off: twice the roundoff, 2^-11 and 2^-8.
+  if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
+  if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
+  // High parts cut off and low ones rounded: 2^-15 for each operand, and 2^-14 for the product of low parts.
+  if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
+  accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // what is left of it is inf - inf
+  accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
+  if (allows(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE)) {
+    accumulator.precision = format_of(BP_F16).precision;
+    accumulator.least_exponent = format_of(BP_F16).least_exponent;
+    accumulator.greatest = greatest_finite(BP_F16);
+    accumulator.exact_precision = 0;
   }
+  if (accumulator.narrowed != 0) accumulator.exact_precision = 0;
   return accumulator;
 }
 
@@ -81,15 +90,22 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
   if (total.nan || (total.plus && total.minus)) return {Rule::value, not_a_number};
   // A partial sum may overflow on the way.
   if (total.magnitude >= accumulator.greatest / 2) return {Rule::any, total.plus ? infinity : total.value};
-  if (total.plus || total.minus) return {Rule::value, total.plus ? infinity : -infinity};
+  if (total.plus || total.minus) {
+    const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
+    return {open ? Rule::any : Rule::value, total.plus ? infinity : -infinity};
+  }
+  const long double flushed = accumulator.flushes ? total.flushable : 0;
   // Nothing but zeros has no grid.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
-  if (on_grid) return {Rule::unsigned_zero, total.value};
-  return {Rule::bound, total.value,
-          factor * accumulator.roundoff() * total.magnitude +
-              static_cast<long double>(total.count + 1) * accumulator.tiny()};
+  if (on_grid && flushed == 0 && !(accumulator.flushes && flushable(total.value)))
+    return {Rule::unsigned_zero, total.value};
+  const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
+                           static_cast<long double>(total.count + 1) * accumulator.tiny();
+  // A result that is below f16's normal numbers after it was rounded is flushed too.
+  const bool near_flush = accumulator.flushes && std::fabs(total.value) < least_normal_f16 + lost + flushed;
+  return {Rule::bound, total.value, lost + flushed + (near_flush ? least_normal_f16 : 0)};
 }
 
 Element finish(uint32_t dtype, const Verdict& verdict) {

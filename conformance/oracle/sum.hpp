@@ -12,16 +12,26 @@ namespace bp::conformance::oracle {
 
 // What the least accumulator keeps that an implementation may use.
 struct Accumulator {
-  int precision = 24;         // significant bits
-  int least_exponent = -126;  // of the least normal number
-  int exact_precision = 24;   // sums of integers below 2^this are exact; 0: none are promised
-  long double greatest = 0;   // finite
+  int precision = 24;          // significant bits
+  int least_exponent = -126;   // of the least normal number
+  int exact_precision = 24;    // sums of integers below 2^this are exact; 0: none are promised
+  long double greatest = 0;    // finite
+  long double narrowed = 0;    // the share that a product loses because both its operands were narrowed
+  bool open_infinity = false;  // an infinite operand may give NaN
+  bool flushes = false;        // operands and results below f16's normal numbers may be zero
   long double roundoff() const { return std::ldexp(1.0L, -precision); }
   // The most that one operation loses to underflow.
-  long double tiny() const { return std::ldexp(1.0L, least_exponent - precision); }
+  long double tiny() const { return std::ldexp(1.0L, flushes ? least_exponent : least_exponent - precision); }
 };
-// f64 for f64, else f32; or what the caller allowed by a RELAXED precision.
-Accumulator accumulator_for(uint32_t dtype, uint32_t precision = BP_PRECISION_FULL);
+// f64 for f64, else f32.
+Accumulator accumulator_for(uint32_t dtype);
+// The same for products of operands of `dtype`, where the caller gave the permissions `precision`: the greatest loss that one
+// of those that speak of `dtype` allows a sum, and every rounding that they allow the operands.
+Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
+
+// A number that FLUSH_F16 lets be zero.
+constexpr long double least_normal_f16 = 0x1p-14L;
+inline bool flushable(long double value) { return value != 0 && std::fabs(value) < least_normal_f16; }
 
 // Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format of
 // its 16-bit operands. This is HALF the unit roundoff of that format, 2^-12 for f16 and 2^-9 for bf16, and 0 where operands
@@ -44,6 +54,7 @@ struct Total {
   long double magnitude = 0;  // likewise
   int64_t count = 0;
   int grid = INT_MIN;
+  long double flushable = 0;  // of the magnitude: products with such a factor. Only where permissions ask for it
   bool nan = false, plus = false, minus = false;  // there is such a term
 };
 // Terms added up, compensated.
@@ -61,11 +72,17 @@ class Sum {
     magnitude_ += std::fabs(term);
     if (exact_) note_grid(term);
   }
+  void add_product(long double a, long double b) {
+    if (oracle::flushable(a) || oracle::flushable(b)) flushable_ += std::fabs(a * b);
+    add(a * b);
+  }
   // The sum of the finite terms.
   long double value() const { return sum_ + lost_; }
   long double magnitude() const { return magnitude_; }
   int64_t count() const { return count_; }
-  Total total() const { return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, nan_, plus_, minus_}; }
+  Total total() const {
+    return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, flushable_, nan_, plus_, minus_};
+  }
   // The element for this sum, whose error may be factor * u * magnitude beside the last rounding.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
@@ -73,7 +90,7 @@ class Sum {
   void add_special(long double term);
   void note_grid(long double term);
 
-  long double sum_ = 0, lost_ = 0, magnitude_ = 0;
+  long double sum_ = 0, lost_ = 0, magnitude_ = 0, flushable_ = 0;
   int64_t count_ = 0;
   int grid_ = INT_MAX;  // every finite term is a multiple of 2^grid_
   bool exact_ = true;   // all of them are multiples of 2^grid_ and small: any order of adding is exact

@@ -315,7 +315,7 @@ TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
 
 TEST(OracleLoss, MeanOverWhatCounts) {
   const Tensor logits = tensor(BP_F32, {3, 2}, {0, 0, 5, 5, 1, 1});
-  const auto out = evaluate(call_of(BP_OP_CROSS_ENTROPY, bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0},
+  const auto out = evaluate(call_of(BP_OP_CROSS_ENTROPY, bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0, 0},
                                     {logits, row(BP_I32, {0, -1, 1})}, {tensor(BP_F32, {}), logits}));
   EXPECT_NEAR(static_cast<double>(out[0].elements[0].value), std::log(2.0), 1e-15);
   EXPECT_THAT(values_of(out[1]), testing::ElementsAre(-.25L, .25L, 0, 0, .25L, -.25L));

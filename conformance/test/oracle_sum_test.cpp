@@ -197,11 +197,48 @@ TEST(OracleMatmul, TheBoundIsThatOfTheTable) {
       matmul_of(tensor(BP_F32, {1, 2}, {0.1L, 0.3L}), tensor(BP_F32, {2, 1}, {0.7L, -0.5L}), BP_F32).elements[0];
   const long double magnitude = 0.22L;
   EXPECT_NEAR(static_cast<double>(element.bound), static_cast<double>(8 * 0x1p-24L * magnitude + 0x1p-28L), 1e-12);
-  const Element relaxed =
-      matmul_of(tensor(BP_F32, {1, 2}, {1, 3}), tensor(BP_F32, {2, 1}, {1, 1}), BP_F32, BP_PRECISION_RELAXED_TF32)
-          .elements[0];
-  EXPECT_EQ(relaxed.rule, Rule::bound);
-  EXPECT_NEAR(static_cast<double>(relaxed.bound), 8 * 0x1p-11 * 4, 1e-5);
+}
+
+Element permitted(uint32_t dtype, uint32_t precision, std::vector<long double> a, std::vector<long double> b) {
+  const auto depth = static_cast<int64_t>(a.size());
+  return matmul_of(tensor(dtype, {1, depth}, a), tensor(dtype, {depth, 1}, b), dtype, precision).elements[0];
+}
+
+TEST(OracleMatmul, APermissionWidensTheBoundOfItsDtypeOnly) {
+  const auto bound = [](uint32_t dtype, uint32_t precision) {
+    const Element element = permitted(dtype, precision, {1.5L, 0.75L}, {1.25L, 0.5L});
+    return element.rule == Rule::bound ? static_cast<double>(element.bound) : 0;
+  };
+  constexpr double magnitude = 2.25;
+  constexpr uint32_t of_f32 = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 | BP_PRECISION_ALLOW_BF16;
+  constexpr uint32_t of_f16 = BP_PRECISION_ALLOW_F16_ACCUMULATE | BP_PRECISION_ALLOW_FLUSH_F16;
+  EXPECT_NEAR(bound(BP_F32, BP_PRECISION_ALLOW_TF32), 0x1p-9 * magnitude, 1e-5);
+  EXPECT_NEAR(bound(BP_F32, BP_PRECISION_ALLOW_BF16), 0x1p-6 * magnitude, 1e-5);
+  EXPECT_NEAR(bound(BP_F32, BP_PRECISION_ALLOW_BF16X3), 0x1p-13 * magnitude, 1e-5);
+  EXPECT_NEAR(bound(BP_F32, of_f32), (0x1p-9 + 0x1p-6 + 0x1p-13) * magnitude, 1e-5) << "every roundoff once";
+  EXPECT_EQ(bound(BP_F32, UINT32_MAX), bound(BP_F32, of_f32));
+  for (const uint32_t none : {0u, of_f16, ~(of_f32 | of_f16)}) EXPECT_EQ(bound(BP_F32, none), 0) << "exact: few bits";
+  EXPECT_NEAR(bound(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE), 8 * 0x1p-11 * magnitude, 2e-3);
+  for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F64}) EXPECT_EQ(bound(dtype, of_f32), 0);
+  for (const uint32_t dtype : {BP_BF16, BP_F64}) EXPECT_EQ(bound(dtype, UINT32_MAX), 0);
+}
+
+TEST(OracleMatmul, NarrowSumsOfF16MayOverflowWhereTheyAreAllowed) {
+  const std::vector<long double> great = {40000, 40000, -40000, -40000}, ones = {1, 1, 1, 1};
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, great, ones).rule, Rule::unsigned_zero);
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE, great, ones).rule, Rule::any);
+}
+
+TEST(OracleMatmul, SubnormalHalvesCountUnlessTheyMayBeFlushed) {
+  const std::vector<long double> small = {0x1p-15L, 0x1p-20L}, great = {0x1p10L, 0x1p12L};
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE, small, great).value, 0x1p-5L + 0x1p-8L);
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, small, great).rule, Rule::unsigned_zero) << "exact";
+  const Element flushed = permitted(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16, small, great);
+  EXPECT_EQ(flushed.rule, Rule::bound);
+  EXPECT_GE(flushed.bound, flushed.value) << "0 is allowed";
+  EXPECT_LT(flushed.bound, flushed.value * 1.01L);
+  const Element normal = permitted(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16, {1, 3}, {1, 1});
+  EXPECT_EQ(normal.rule, Rule::unsigned_zero) << "nothing is flushed here";
 }
 
 TEST(OracleMatmul, HalvesAreSummedInF32) {

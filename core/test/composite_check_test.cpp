@@ -55,10 +55,13 @@ TEST_F(CompositeCheck, Norms) {
   const auto with = [](uint32_t axes, float epsilon) { return sized(bp_norm_attributes{0, axes, epsilon, 0}); };
   const bp_norm_attributes good = with(2, 1e-5f);
   accepted(BP_OP_LAYER_NORM, {f32({2, 3}), f32({3}), absent}, {f32({2, 3}), f32({2, 1})}, &good);
-  const bp_norm_attributes none = with(0, 1e-5f), beyond = with(4, 1e-5f), zero = with(2, 0), nan = with(2, NAN);
+  const bp_norm_attributes none = with(0, 1e-5f), beyond = with(4, 1e-5f), nan = with(2, NAN);
+  const bp_norm_attributes zero = with(2, 0), ten = with(2, 10), below = with(2, -1), infinite = with(2, INFINITY);
   refused("axes is 0", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3})}, &none);
   refused("the rank is 2", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3})}, &beyond);
-  refused("epsilon is 0", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3})}, &zero);
+  for (const bp_norm_attributes* legal : {&zero, &ten}) accepted(BP_OP_RMS_NORM, {f32({2, 3})}, {f32({2, 3})}, legal);
+  refused("epsilon is -1", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3})}, &below);
+  refused("epsilon is inf", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3})}, &infinite);
   refused("epsilon is nan", BP_OP_RMS_NORM, {f32({2, 3})}, {f32({2, 3})}, &nan);
   refused("must be [3]", BP_OP_LAYER_NORM, {f32({2, 3}), f32({2})}, {f32({2, 3})}, &good);
   refused("must be [2,1]", BP_OP_LAYER_NORM, {f32({2, 3})}, {f32({2, 3}), f32({2})}, &good);
@@ -73,8 +76,16 @@ TEST_F(CompositeCheck, Norms) {
   refused("do not divide", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5})}, &four);
   refused("groups is 2", BP_OP_GROUP_NORM, {f32({2, 6, 5})}, {f32({2, 6, 5}), f32({2, 3})}, &two);
   refused("must be [N,C,..]", BP_OP_GROUP_NORM, {f32({6})}, {f32({6})}, &two);
-  const auto batch = sized(bp_batch_norm_attributes{0, 1, 0, 0.1f});
-  refused("epsilon", BP_OP_BATCH_NORM, {f32({2, 3}), f32({3}), f32({3}), f32({3}), f32({3})}, {f32({2, 3})}, &batch);
+  const auto batch = [](uint32_t training) { return sized(bp_batch_norm_attributes{0, training, 0, 0.1f}); };
+  const bp_batch_norm_attributes training = batch(1), inference = batch(0);
+  const bph_tensor images = f32({2, 3}), channel = f32({3});
+  accepted(BP_OP_BATCH_NORM, {images, channel, channel, channel, channel}, {images}, &inference);
+  accepted(BP_OP_BATCH_NORM, {images, absent, absent, channel, channel}, {images}, &inference);
+  accepted(BP_OP_BATCH_NORM, {images}, {images, absent, absent, channel, channel}, &training);
+  refused("input 3, the running mean, is missing; only training", BP_OP_BATCH_NORM, {images}, {images}, &inference);
+  refused("input 4, the running variance, is missing", BP_OP_BATCH_NORM, {images, channel, channel, channel}, {images},
+          &inference);
+  refused("is missing; output 1 needs it", BP_OP_BATCH_NORM, {images}, {images, channel}, &training);
 
   const auto backward = [](uint32_t norm, uint32_t axes, uint32_t groups) {
     return sized(bp_norm_bwd_attributes{0, norm, axes, groups, 1e-5f, 0});
@@ -191,9 +202,9 @@ TEST_F(CompositeCheck, TheRest) {
   refused("k is 6", BP_OP_TOPK, {f32({5})}, {f32({6}), view(BP_I32, {6})}, &first);
   refused("axis is 3", BP_OP_TOPK, {f32({5})}, {f32({2}), view(BP_I32, {2})}, &beyond);
   refused("output 1 is i64", BP_OP_TOPK, {f32({5})}, {f32({2}), view(BP_I64, {2})}, &first);
-  const auto mean = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0});
-  const auto each = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -1, 0});
-  const auto smooth = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, NAN});
+  const auto mean = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0, 0});
+  const auto each = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -1, 0, 0});
+  const auto smooth = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, NAN, 0});
   const bph_tensor logits = f32({4, 3}), target = view(BP_I32, {4});
   accepted(BP_OP_CROSS_ENTROPY, {logits, target}, {f32({})}, &mean);
   refused("one element", BP_OP_CROSS_ENTROPY, {logits, target}, {f32({4})}, &mean);

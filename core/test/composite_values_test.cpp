@@ -222,7 +222,7 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(values, {7, 7}, 0);
   EXPECT_EQ(host.read<int32_t>(indices, 2), (std::vector<int32_t>{1, 3}));
 
-  const auto mean = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0});
+  const auto mean = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0, 0});
   const Values x = numbers(9);
   const bph_tensor loss = out({}), gradient = out({3, 3});
   run(BP_OP_CROSS_ENTROPY, {f32({3, 3}, x), i32({3}, {2, -1, 0})}, {loss, gradient}, &mean);

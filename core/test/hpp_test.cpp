@@ -305,7 +305,7 @@ TEST_F(Calls, EveryPrimitiveHasAFunction) {
   iota(stream_, x, 1, 2, 3), gather(stream_, x, y, z, 1), scatter(stream_, x, y, z, 1, BP_SCATTER_ADD);
   reduce_sum(stream_, x, y, axes(0, 1)), reduce_prod(stream_, x, y, axes(1)), reduce_max(stream_, x, y, axes());
   reduce_min(stream_, x, y, axes(0)), argmax(stream_, x, y, 1), argmin(stream_, x, y, 0);
-  matmul(stream_, x, y, z, BP_PRECISION_RELAXED_TF32), sort(stream_, x, y, z, 1, true), philox(stream_, x, 1, 2, 3);
+  matmul(stream_, x, y, z, BP_PRECISION_ALLOW_TF32), sort(stream_, x, y, z, 1, true), philox(stream_, x, 1, 2, 3);
 
   std::set<uint32_t> primitives;
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
@@ -327,7 +327,7 @@ TEST_F(Calls, EveryPrimitiveHasAFunction) {
   EXPECT_THAT(fake.by_op[BP_OP_SCATTER].attributes, ElementsAre(1, BP_SCATTER_ADD, 0));
   EXPECT_THAT(fake.by_op[BP_OP_REDUCE_SUM].attributes, ElementsAre(3));
   EXPECT_THAT(fake.by_op[BP_OP_REDUCE_MAX].attributes, ElementsAre(0));
-  EXPECT_THAT(fake.by_op[BP_OP_MATMUL].attributes, ElementsAre(BP_PRECISION_RELAXED_TF32));
+  EXPECT_THAT(fake.by_op[BP_OP_MATMUL].attributes, ElementsAre(BP_PRECISION_ALLOW_TF32));
   EXPECT_THAT(fake.by_op[BP_OP_SORT].attributes, ElementsAre(1, 1, 0));
   EXPECT_THAT(fake.by_op[BP_OP_PHILOX].scalars, ElementsAre(1, 2, 3));
   EXPECT_THAT(fake.by_op[BP_OP_IOTA].scalars, ElementsAre(12002, 12003));

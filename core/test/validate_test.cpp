@@ -74,7 +74,7 @@ Desc legal(const OpRow& row) {
       desc.outputs[0] = Desc::view(BP_I32, out);
       break;
     case BP_RULE_SORT:
-      desc.outputs[1] = Desc::view(BP_I32, shape);
+      desc.outputs.resize(2, Desc::view(BP_I32, shape));
       break;
     default:
       break;

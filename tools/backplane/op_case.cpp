@@ -87,7 +87,7 @@ void place_shapes(OpCase& op, const OpRequest& request) {
 
 void make_primitive(OpCase& op, const OpRequest& request) {
   for (const uint32_t dtype : input_dtypes(op.info, op.dtype)) op.inputs.push_back({dtype, {}, 0});
-  for (uint32_t i = 0; i < op.info.outputs_min; ++i) {
+  for (uint32_t i = 0; i < op.info.outputs_max; ++i) {
     const bool indices = op.info.dtype_rule == BP_RULE_SORT && i == 1;
     op.outputs.push_back({indices ? static_cast<uint32_t>(BP_I32) : output_dtypes(op.info, op.dtype).front(), {}, 0});
   }

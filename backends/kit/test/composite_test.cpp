@@ -50,7 +50,7 @@ std::vector<Legal> legal() {
   const auto weights = [](uint32_t bits, uint32_t block) {
     return sized(bp_quantized_matmul_attributes{0, bits, block, 0});
   };
-  const auto loss = [](uint32_t reduction) { return sized(bp_cross_entropy_attributes{0, reduction, -1, 0}); };
+  const auto loss = [](uint32_t reduction) { return sized(bp_cross_entropy_attributes{0, reduction, -1, 0, 0}); };
   const auto x = view({2, 3, 4}), lane = view({4}), kept = view({2, 3, 1});
   const auto image = view({2, 4, 6, 6}), filter = view({6, 2, 3, 3}), result = view({2, 6, 6, 6});
   const auto grouped = view({2, 4, 5}), channels = view({4}), groups = view({2, 2});

@@ -63,7 +63,7 @@ TEST(Matmul, RealNumbersStayInClassD) {
 TEST(Matmul, F32IsNotTf32) {
   // Significands of 12 bits: their products are exact in f32 and not in a type of 11.
   const Tensor a = of_values(BP_F32, {1, 2}, {2049, 4095}), b = of_values(BP_F32, {2, 1}, {2051, -1});
-  for (uint32_t p = 0; p < 4; ++p) {
+  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // permissions need not be used
     const auto attributes = precision(p);
     EXPECT_EQ(run1(BP_OP_MATMUL, &attributes, {a, b}, Tensor(BP_F32, {1, 1})).at(0), 2049 * 2051 - 4095)
         << "precision " << p;

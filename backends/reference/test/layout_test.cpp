@@ -107,7 +107,7 @@ std::vector<Case> cases() {
       out.push_back({op, in, {Tensor(t, shape)}, {}, {}});
     }
   }
-  const auto matmul = bytes(bp_matmul_attributes{sizeof(bp_matmul_attributes), BP_PRECISION_RELAXED_TF32});
+  const auto matmul = bytes(bp_matmul_attributes{sizeof(bp_matmul_attributes), BP_PRECISION_ALLOW_TF32});
   for (const auto& [a, b, to] : std::vector<std::array<uint32_t, 3>>{{BP_F32, BP_F32, BP_F32},
                                                                      {BP_F64, BP_F64, BP_F64},
                                                                      {BP_F16, BP_F16, BP_F32},

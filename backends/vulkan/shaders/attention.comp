@@ -47,7 +47,8 @@ void take_rows(Tile tile) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     rows[r] = row_of(tile, r);
     seen[r] = int(attention.keys);
-    if (attention.causal != 0u) seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
+    if (attention.causal == CAUSAL_LOWER_RIGHT) seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
+    if (attention.causal == CAUSAL_UPPER_LEFT) seen[r] = min(int(rows[r].query) + 1, seen[r]);
     greatest[r] = -kInfinity;
     sums[r] = 0.0;
   }

@@ -13,6 +13,8 @@ struct Operand {
   uint64_t address;    // 0: it is absent
   int64_t strides[4];  // bytes
 };
+#define CAUSAL_LOWER_RIGHT 1u  // BP_CAUSAL_*
+#define CAUSAL_UPPER_LEFT 2u
 #define MASK_NONE 0u
 #define MASK_BOOL 1u
 #define MASK_ADDED 2u

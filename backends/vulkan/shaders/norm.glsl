@@ -19,7 +19,7 @@ Scale scale_of(Moments moments) {
   const bool writes = live && lane == 0u && part == 0u && params.first_part == 0u;
   if (writes) keep(4u, mean);
   if (OP == BP_OP_BATCH_NORM && live) {
-    const float old_mean = loaded(6u, 0u), old_variance = loaded(7u, 0u);
+    const float old_mean = present(6u) ? loaded(6u, 0u) : 0.0, old_variance = present(7u) ? loaded(7u, 0u) : 0.0;
     if (writes) {
       keep(8u, VARIANT == 1 ? old_mean * (1.0 - share) + mean * share : old_mean);
       keep(9u, VARIANT == 1 ? old_variance * (1.0 - share) + variance * share : old_variance);

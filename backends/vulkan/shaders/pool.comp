@@ -67,7 +67,7 @@ void main() {
       int count = 1;
       [[unroll]] for (uint d = 0u; d < 3u; ++d) count *= VARIANT == 1 ? number(KERNEL, d) : max(last[d] - first[d], 0);
       const bool finite = (floatBitsToUint(sum) & 0x7F800000u) != 0x7F800000u;
-      store_bits(at[0], bits_of(count == 0 ? kNaN : divide_f32(finite ? sum + lost : sum, float(count))));
+      store_bits(at[0], bits_of(divide_f32(finite ? sum + lost : sum, float(max(count, 1)))));
     }
   }
 }

@@ -2,7 +2,8 @@
 // The greatest (OP 1: the smallest) elements of lanes, in order, equal ones by their place: a workgroup of WIDTH threads a lane. The
 // last one taken is found digit by digit (radix selection: Alabi, Blanchard, Gordon and Steinbach 2012): how many elements have each
 // digit says which one it has; then those before it are gathered, and each goes where so many others come before it. Operands values,
-// indices, x without the axis; extra: extent, how many, strides of x, values, indices.
+// indices, x without the axis; extra: extent, how many, strides of x, values, indices, and whether
+// indices are wanted.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define WIDTH_OF_GROUP
@@ -107,7 +108,7 @@ void main() {
         rank += uint(other < key || (other == key && places[i] < place));
       }
       store_bits(at[0] + uint64_t(params.extra[3] * int64_t(rank)), taken[slot]);
-      store32(at[1] + uint64_t(params.extra[4] * int64_t(rank)), place);
+      if (params.extra[5] != 0l) store32(at[1] + uint64_t(params.extra[4] * int64_t(rank)), place);
     }
     barrier();
   }

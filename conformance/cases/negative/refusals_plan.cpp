@@ -63,7 +63,6 @@ constexpr UnknownValue unknown_values[] = {
     {BP_OP_COMPARE, "predicate", offsetof(bp_compare_attributes, predicate), 6},
     {BP_OP_CUMSUM, "exclusive", offsetof(bp_cumsum_attributes, exclusive), 2},
     {BP_OP_CUMSUM, "reverse", offsetof(bp_cumsum_attributes, reverse), 2},
-    {BP_OP_MATMUL, "precision", offsetof(bp_matmul_attributes, precision), 4},
     {BP_OP_SORT, "descending", offsetof(bp_sort_attributes, descending), 2},
     {BP_OP_SORT, "reserved", offsetof(bp_sort_attributes, reserved), 1},
 };

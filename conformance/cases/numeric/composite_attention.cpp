@@ -8,6 +8,7 @@
 #include "cases/numeric/deviations.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/narrow.hpp"
+#include "cases/numeric/permissions.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -60,6 +61,7 @@ const Setup& setup_of(const Spec& spec) {
 
 enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"};
+constexpr std::string_view causal_names[] = {".all", ".causal", ".upper_left"};
 
 // Keys of equal scores and values that are terms of narrow sums.
 Job make_narrow_attention(const Spec& spec, Random& random) {
@@ -88,7 +90,7 @@ Job make_attention(const Spec& spec, Random& random) {
   Job job;
   job.call.op = spec.op;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.depth)));
-  set_attributes(job, bp_attention_attributes{0, static_cast<uint32_t>(spec.parameters[1]), scale, BP_PRECISION_FULL});
+  set_attributes(job, bp_attention_attributes{0, static_cast<uint32_t>(spec.parameters[1]), scale, spec.precision});
   const long double reach = spec.parameters[4] != 0 ? 30 : 1;
   job.call.inputs = {scaled(spec.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
                      scaled(spec.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
@@ -122,20 +124,21 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
     return spec;
   };
   const auto put = [&](size_t setup, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
-                       Layout layout = Layout::dense, Mode mode = Mode::once) {
+                       Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t precision = 0) {
     Spec spec = described(setup);
     spec.layout = layout;
     spec.mode = mode;
+    spec.precision = precision;
     spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp,
                        static_cast<int32_t>(group)};
     std::string more(setup_of(spec).name);
-    more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal != 0 ? ".causal" : ".all");
-    more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "");
+    more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal_names[causal]);
+    more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
     if (group == Group::usual) return add_composite(catalogue, spec, more);
     add_composite(catalogue, spec, more, {deviations_requirement});
   };
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
-    for (const int32_t causal : {0, 1}) {
+    for (const int32_t causal : {BP_CAUSAL_NONE, BP_CAUSAL_LOWER_RIGHT, BP_CAUSAL_UPPER_LEFT}) {
       for (const Mask mask : {Mask::none, Mask::added, Mask::boolean, Mask::nothing}) {
         put(setup, causal, mask, 0, 0);
         put(setup, causal, mask, 1, 1);
@@ -144,6 +147,12 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  for (const Permission& permission : permissions) {
+    for (const size_t setup : {size_t{3}, size_t{7}}) {
+      put(setup, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
+      put(setup, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, 1, Layout::dense, Mode::once, permission.mask);
+    }
+  }
   group = Group::narrow;
   for (size_t setup = 0; setup < std::size(in_runs); ++setup) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {

@@ -3,6 +3,7 @@
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/narrow.hpp"
+#include "cases/numeric/permissions.hpp"
 #include "oracle/number.hpp"
 #include "oracle/window.hpp"
 
@@ -42,6 +43,19 @@ constexpr Setup setups[] = {
     {"no_channels", 2, 1, 2, 0, 4, {5, 6, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
     {"no_results", 2, 1, 2, 3, 0, {5, 6, 0}, {3, 3, 0}, one, one, {1, 1, 0}, {1, 1, 0}},
     {"empty_image", 2, 1, 2, 3, 4, {0, 5, 0}, {2, 3, 0}, one, one, {1, 1, 0}, {2, 1, 0}},
+    {"only_padding",
+     2,
+     1,
+     2,
+     3,
+     4,
+     {3, 5, 0},
+     {2, 2, 0},
+     one,
+     one,
+     {3, 2, 0},
+     {2, 4, 0}},  // some windows see nothing else
+    {"only_padding_apart", 3, 1, 1, 2, 2, {2, 3, 2}, {2, 2, 1}, {2, 1, 3}, {3, 1, 1}, {4, 0, 3}, {5, 3, 3}},
 };
 
 // Sums of nothing, or no sums at all.
@@ -158,6 +172,7 @@ Job make_conv(const Spec& spec, Random& random) {
   set_window(s, attributes);
   attributes.groups = s.groups;
   attributes.activation = static_cast<uint32_t>(variant % without_bias);
+  attributes.precision = spec.precision;
   set_attributes(job, attributes);
   int64_t taps = 1;
   for (uint32_t d = 0; d < s.rank; ++d) taps *= s.kernel[d];
@@ -219,7 +234,7 @@ Job make_linear(const Spec& spec, Random& random) {
   const int64_t cols = shape.back();
   Job job;
   job.call.op = spec.op;
-  set_attributes(job, bp_linear_attributes{0, static_cast<uint32_t>(variant % without_bias), BP_PRECISION_FULL, 0});
+  set_attributes(job, bp_linear_attributes{0, static_cast<uint32_t>(variant % without_bias), spec.precision, 0});
   job.call.outputs = {output(spec.dtype, shape)};
   shape.back() = depth;
   const bool integers = data == Data::integers;
@@ -238,8 +253,8 @@ std::string variant_name(int32_t variant) {
 }
 
 void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
-  const auto put = [&](size_t setup, Data data, int32_t variant, Layout layout = Layout::dense,
-                       Mode mode = Mode::once) {
+  const auto put = [&](size_t setup, Data data, int32_t variant, Layout layout = Layout::dense, Mode mode = Mode::once,
+                       uint32_t precision = 0) {
     const Setup& s = setups[setup];
     Spec spec{.op = op,
               .dtype = dtype,
@@ -249,8 +264,10 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
               .mode = mode,
               .make = make_conv};
     spec.parameters = {static_cast<int32_t>(setup), number_of(data), variant};
+    spec.precision = precision;
     std::string more(s.name);
-    add_composite(catalogue, spec, more.append(".").append(name_of(data)).append(".").append(variant_name(variant)));
+    more.append(".").append(name_of(data)).append(".").append(variant_name(variant));
+    add_composite(catalogue, spec, more.append(suffix_of(precision)));
   };
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;  // no bias, no activation
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
@@ -265,6 +282,11 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   put(8, Data::zero_mean, without_bias, Layout::dense, Mode::twice);
   put(0, Data::one_nan, without_bias);
   put(0, Data::one_inf, without_bias);
+  for (const Permission& permission : permissions) {
+    put(5, Data::zero_mean, without_bias, Layout::dense, Mode::once, permission.mask);
+    put(13, Data::spikes, without_bias, Layout::dense, Mode::once, permission.mask);
+    if (!plain) put(1, Data::zero_mean, BP_ACTIVATION_RELU, Layout::dense, Mode::once, permission.mask);
+  }
   for (int32_t activation = 2; activation < static_cast<int32_t>(std::size(activations)) && !plain; ++activation) {
     put(1, Data::zero_mean, activation);
     put(5, Data::spikes, activation);
@@ -273,7 +295,7 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
 
 void add_linear(Catalogue& catalogue, uint32_t dtype) {
   const auto put = [&](const Shape& shape, int32_t depth, Data data, int32_t variant, Layout layout = Layout::dense,
-                       Mode mode = Mode::once) {
+                       Mode mode = Mode::once, uint32_t precision = 0) {
     Spec spec{.op = BP_OP_LINEAR,
               .dtype = dtype,
               .shape = shape,
@@ -282,9 +304,10 @@ void add_linear(Catalogue& catalogue, uint32_t dtype) {
               .mode = mode,
               .make = make_linear};
     spec.parameters = {depth, number_of(data), variant};
+    spec.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth)).append(".").append(name_of(data)).append(".").append(variant_name(variant));
-    add_composite(catalogue, spec, more);
+    add_composite(catalogue, spec, more.append(suffix_of(precision)));
   };
   for (const int32_t depth : {0, 1, 7, 33, 129}) {
     for (const int32_t variant : {0, 1, without_bias}) put({5, 9}, depth, Data::integers, variant);
@@ -297,6 +320,12 @@ void add_linear(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put({3, 5, 8}, 13, Data::integers, 0, layout);
   for (const Mode mode : {Mode::twice, Mode::resized}) put({6, 8}, 13, Data::integers, 0, Layout::dense, mode);
+  for (const Permission& permission : permissions) {
+    for (const int32_t depth : {7, 129}) {
+      put({9, 17}, depth, Data::zero_mean, 0, Layout::dense, Mode::once, permission.mask);
+      put({9, 17}, depth, Data::tenth, BP_ACTIVATION_GELU_ERF, Layout::dense, Mode::once, permission.mask);
+    }
+  }
 }
 
 void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {

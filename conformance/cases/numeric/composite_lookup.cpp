@@ -31,7 +31,7 @@ Job make_embedding(const Spec& spec, Random& random) {
   return job;
 }
 
-// Spec: `shape` is x's; parameters are the axis, k, smallest, and the data.
+// Spec: `shape` is x's; parameters are the axis, k, smallest, the data, and whether values alone are asked for.
 Job make_topk(const Spec& spec, Random& random) {
   std::vector<int64_t> shape = spec.shape.list();
   const auto axis = static_cast<size_t>(spec.parameters[0]);
@@ -40,7 +40,8 @@ Job make_topk(const Spec& spec, Random& random) {
   set_attributes(job, bp_topk_attributes{0, static_cast<uint32_t>(axis), static_cast<uint32_t>(spec.parameters[2]), 0});
   job.call.inputs = {filled(spec.dtype, shape, static_cast<Data>(spec.parameters[3]), 1, random)};
   shape[axis] = spec.parameters[1];
-  job.call.outputs = {output(spec.dtype, shape), output(BP_I32, shape)};
+  job.call.outputs = {output(spec.dtype, shape)};
+  if (spec.parameters[4] == 0) job.call.outputs.push_back(output(BP_I32, shape));
   return job;
 }
 
@@ -84,6 +85,7 @@ void add_embedding_of(Catalogue& catalogue, uint32_t dtype) {
 
 void add_topk_of(Catalogue& catalogue, uint32_t dtype) {
   for (const int32_t smallest : {0, 1}) {
+    int32_t values = 0;
     const auto put = [&](const Shape& shape, int32_t axis, int32_t k, Data data, Layout layout = Layout::dense) {
       Spec spec{.op = BP_OP_TOPK,
                 .dtype = dtype,
@@ -91,16 +93,20 @@ void add_topk_of(Catalogue& catalogue, uint32_t dtype) {
                 .layout = layout,
                 .values = data == Data::special ? Values::special : Values::family,
                 .make = make_topk};
-      spec.parameters = {axis, k, smallest, number_of(data)};
+      spec.parameters = {axis, k, smallest, number_of(data), values};
       std::string more("axis_");
       more.append(std::to_string(axis)).append(".k").append(std::to_string(k)).append(".").append(name_of(data));
-      add_composite(catalogue, spec, more.append(smallest != 0 ? ".smallest" : ""));
+      more.append(smallest != 0 ? ".smallest" : "").append(values != 0 ? ".values" : "");
+      add_composite(catalogue, spec, more);
     };
     for (const Data data : {Data::few, Data::zero_mean, Data::special, Data::equal}) {
       for (const int32_t k : {1, 2, 5, 33}) put({4, 33}, 1, k, data), put({33, 4}, 0, k, data);
       put({1025}, 0, 17, data);
     }
     for (const Layout layout : common_layouts) put({5, 4, 11}, 1, 3, Data::few, layout);
+    values = 1;
+    for (const Data data : {Data::few, Data::special}) put({4, 33}, 1, 5, data), put({1025}, 0, 17, data);
+    put({5, 4, 11}, 1, 3, Data::few, Layout::transposed);
   }
 }
 

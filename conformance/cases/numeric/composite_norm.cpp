@@ -15,11 +15,18 @@ enum class Spread : int32_t {
   small,     // a variance below epsilon: where epsilon is added shows
   constant,  // no variance at all
   spikes,
+  zeros,  // no variance, and no rounding that could make one
   count,
 };
-constexpr std::string_view spread_names[] = {"usual", "offset", "small", "constant", "spikes"};
+constexpr std::string_view spread_names[] = {"usual", "offset", "small", "constant", "spikes", "zeros"};
 static_assert(std::size(spread_names) == static_cast<size_t>(Spread::count));
-constexpr float epsilon = 1e-5f;
+constexpr auto usual_spreads = static_cast<int32_t>(Spread::zeros);
+
+struct Epsilon {
+  float value;
+  std::string_view suffix;  // of the name
+};
+constexpr Epsilon epsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
 
 oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spread spread, Random& random) {
   switch (spread) {
@@ -29,6 +36,8 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
       return scaled(dtype, shape, 1e-3L, 0, random);
     case Spread::constant:
       return scaled(dtype, shape, 0, 2.5L, random);
+    case Spread::zeros:
+      return scaled(dtype, shape, 0, 0, random);
     case Spread::spikes:
       return filled(dtype, shape, Data::spikes, 1, random);
     default:
@@ -36,8 +45,18 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: how many optional ones are there.
-enum Parameter { detail_parameter, spread_parameter, inputs_parameter, outputs_parameter, norm_parameter };
+// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: how many optional ones are there; of
+// batch_norm's inputs a mask of those that are not.
+enum Parameter {
+  detail_parameter,
+  spread_parameter,
+  inputs_parameter,
+  outputs_parameter,
+  norm_parameter,
+  epsilon_parameter
+};
+float epsilon_of(const Spec& spec) { return epsilons[spec.parameters[epsilon_parameter]].value; }
+constexpr int32_t no_gamma = 1, no_beta = 2, no_running = 12, none_but_x = 15;
 
 std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
   std::vector<int64_t> picked;
@@ -86,9 +105,13 @@ Job make(const Spec& spec, Random& random) {
   job.call.inputs = {spread_of(spec.dtype, shape, static_cast<Spread>(spec.parameters[spread_parameter]), random)};
   job.call.outputs = {output(spec.dtype, shape)};
   const auto parameter = [&](long double middle) { return scaled(spec.dtype, shapes.parameter, 1, middle, random); };
+  const float epsilon = epsilon_of(spec);
+  const int32_t absent = spec.op == BP_OP_BATCH_NORM ? spec.parameters[inputs_parameter] : 0;
   if (spec.op == BP_OP_BATCH_NORM) {
     set_attributes(job, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
-    job.call.inputs.insert(job.call.inputs.end(), {parameter(1), parameter(0), parameter(0), parameter(2)});
+    constexpr long double middles[] = {1, 0, 0, 2};  // of gamma, beta, mean and variance
+    for (int32_t i = 0; i < 4 && absent >> i != none_but_x >> i; ++i)
+      job.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
   } else {
     const auto number = static_cast<uint32_t>(detail);
     if (spec.op == BP_OP_GROUP_NORM) {
@@ -99,8 +122,11 @@ Job make(const Spec& spec, Random& random) {
     for (int32_t i = 0; i < spec.parameters[inputs_parameter]; ++i)
       job.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
-  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i)
-    job.call.outputs.push_back(output(spec.dtype, shapes.statistic));
+  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i) {
+    const bool running = spec.op == BP_OP_BATCH_NORM && i < 2;  // made of those that are given
+    job.call.outputs.push_back(running && (absent & no_running) != 0 ? oracle::Tensor{}
+                                                                     : output(spec.dtype, shapes.statistic));
+  }
   return job;
 }
 
@@ -110,6 +136,7 @@ Job make_backward(const Spec& spec, Random& random) {
   const int32_t detail = spec.parameters[detail_parameter], inputs = spec.parameters[inputs_parameter];
   const bool by_axes = norm == BP_NORM_LAYER || norm == BP_NORM_RMS;
   const Shapes shapes = shapes_of(norm, shape, detail);
+  const float epsilon = epsilon_of(spec);
   Job job;
   job.call.op = spec.op;
   set_attributes(job, bp_norm_bwd_attributes{0, norm, by_axes ? static_cast<uint32_t>(detail) : 0,
@@ -144,7 +171,7 @@ class Adder {
   Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype) : catalogue_(catalogue), op_(op), dtype_(dtype) {}
 
   void operator()(const Shape& shape, int32_t detail, Spread spread, int32_t inputs, int32_t outputs,
-                  Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t norm = 0) {
+                  Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t norm = 0, int32_t epsilon = 0) {
     constexpr std::string_view norms[] = {"layer.", "rms.", "group.", "batch."};
     const bool backward = op_ == BP_OP_NORM_BWD;
     Spec spec{.op = op_,
@@ -154,16 +181,27 @@ class Adder {
               .values = Values::family,
               .mode = mode,
               .make = backward ? make_backward : make};
-    spec.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm)};
+    spec.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
     std::string more(backward ? norms[norm] : std::string_view());
     more.append(std::to_string(detail)).append(".").append(spread_names[static_cast<size_t>(spread)]);
     more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
-    add_composite(catalogue_, spec, more);
+    add_composite(catalogue_, spec, more.append(epsilons[epsilon].suffix));
+  }
+
+  // With the least epsilon and with a great one.
+  void other_epsilons(std::initializer_list<Shape> shapes, int32_t detail, int32_t inputs, int32_t outputs,
+                      uint32_t norm = 0) {
+    for (const int32_t epsilon : {1, 2}) {
+      for (const Shape& shape : shapes) {
+        for (const Spread spread : {Spread::usual, Spread::small, Spread::zeros})
+          (*this)(shape, detail, spread, inputs, outputs, Layout::dense, Mode::once, norm, epsilon);
+      }
+    }
   }
 
   // `inputs`, `outputs`: the most optional ones.
   void rows(int32_t inputs, int32_t outputs) {
-    for (int32_t spread = 0; spread < static_cast<int32_t>(Spread::count); ++spread) {
+    for (int32_t spread = 0; spread < usual_spreads; ++spread) {
       for (const int32_t n : {1, 2, 3, 17, 64, 257, 1024})
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
@@ -182,7 +220,7 @@ class Adder {
 
   void images(std::initializer_list<int32_t> details, int32_t inputs, int32_t outputs, uint32_t norm = 0) {
     for (const int32_t detail : details) {
-      for (int32_t spread = 0; spread < static_cast<int32_t>(Spread::count); ++spread) {
+      for (int32_t spread = 0; spread < usual_spreads; ++spread) {
         for (const Shape& shape : {Shape{2, 6, 5, 4}, Shape{1, 6, 3}, Shape{3, 6, 1, 2, 2}}) {
           (*this)(shape, detail, static_cast<Spread>(spread), inputs, outputs, Layout::dense, Mode::once, norm);
         }
@@ -213,6 +251,20 @@ void add_norms(Catalogue& catalogue) {
     batch({3, 6, 5}, 0, Spread::usual, 0, 0);
     batch({3, 6, 5}, 1, Spread::usual, 0, 0);
     batch({64, 3}, 1, Spread::offset, 0, 2);
+    // Not affine, without running statistics, and both.
+    for (const int32_t training : {0, 1}) {
+      for (const int32_t absent : {no_gamma, no_beta, no_gamma | no_beta})
+        batch({3, 6, 5}, training, Spread::usual, absent, 2 + 2 * training);
+    }
+    for (const int32_t absent : {no_running, no_gamma | no_running, none_but_x}) {
+      for (const int32_t outputs : {0, 4}) batch({3, 6, 5}, 1, Spread::usual, absent, outputs);
+    }
+    batch({2, 6, 40, 33}, 1, Spread::usual, none_but_x, 4);
+    Adder(catalogue, BP_OP_LAYER_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 2, 2);
+    Adder(catalogue, BP_OP_RMS_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 1, 1);
+    group.other_epsilons({{2, 6, 5, 4}, {1, 6, 33}}, 2, 2, 2);
+    batch.other_epsilons({{2, 6, 5, 4}}, 0, 0, 4);
+    batch.other_epsilons({{2, 6, 5, 4}, {4, 6, 33}}, 1, 0, 4);
     Adder backward(catalogue, BP_OP_NORM_BWD, dtype);
     for (const int32_t inputs : {0, 1, 2}) {
       const int32_t outputs = inputs == 0 ? 0 : 2;
@@ -224,6 +276,8 @@ void add_norms(Catalogue& catalogue) {
         for (const Layout layout : common_layouts)
           backward({5, 4, 11}, 0b110, Spread::usual, inputs, outputs, layout, Mode::once, norm);
       }
+      for (const uint32_t norm : {BP_NORM_LAYER, BP_NORM_RMS})
+        backward.other_epsilons({{5, 17}, {3, 64}}, 0b10, inputs, outputs, norm);
       backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
       backward.images({0}, inputs, outputs, BP_NORM_BATCH);
     }

@@ -6,6 +6,7 @@
 #include "cases/numeric/deviations.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/narrow.hpp"
+#include "cases/numeric/permissions.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -160,7 +161,7 @@ Job make_matmul(const Spec& spec, Random& random) {
   for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
   Job job;
   job.call.op = spec.op;
-  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), 0});
+  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), spec.precision});
   const auto random_bits = [&](uint32_t dtype, const std::vector<int64_t>& of) {
     oracle::Tensor tensor = make_tensor(dtype, of);
     for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(dtype, random));
@@ -189,7 +190,7 @@ Job make_matmul(const Spec& spec, Random& random) {
 void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   const auto put = [&](const Shape& shape, int32_t depth, Form form, uint32_t a, int32_t zeros, int32_t bias,
                        int32_t by_row, Layout layout = Layout::dense, Narrow narrow = Narrow::none,
-                       std::initializer_list<std::string_view> requirements = {}) {
+                       std::initializer_list<std::string_view> requirements = {}, uint32_t precision = 0) {
     Spec spec{.op = BP_OP_QUANTIZED_MATMUL,
               .dtype = dtype,
               .second = a,
@@ -198,13 +199,14 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
               .values = Values::family,
               .make = make_matmul};
     spec.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row, static_cast<int32_t>(narrow)};
+    spec.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth)).append(".").append(form_names[static_cast<size_t>(form)]);
     more.append(zeros != 0 ? ".zero_points" : ".symmetric")
         .append(bias != 0 ? ".bias" : "")
         .append(by_row != 0 ? ".by_row" : "");
     if (narrow != Narrow::none) more.append(".").append(narrow_names[static_cast<size_t>(narrow)]);
-    add_composite(catalogue, spec, more, requirements);
+    add_composite(catalogue, spec, more.append(suffix_of(precision)), requirements);
   };
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
@@ -220,6 +222,11 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
         put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {deviations_requirement});
       }
     }
+  }
+  for (const Permission& permission : permissions) {
+    put({7, 19}, 40, Form::weights_8, BP_I8, 1, 0, 0, Layout::dense, Narrow::none, {}, permission.mask);
+    put({7, 19}, 40, Form::weights_4_blocks, 0, 0, 1, 0, Layout::dense, Narrow::none, {}, permission.mask);
+    put({7, 19}, 40, Form::whole, BP_U8, 1, 0, 1, Layout::dense, Narrow::none, {}, permission.mask);
   }
   // Beyond the tiles of a blocked product.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {

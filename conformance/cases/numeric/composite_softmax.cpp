@@ -82,6 +82,7 @@ struct Loss {
   uint32_t reduction;
   float smoothing;
   bool weights, ignores, gradient;
+  int64_t ignored = -100;
 };
 constexpr Loss losses[] = {
     {"none", BP_REDUCTION_NONE, 0, false, false, false},
@@ -92,22 +93,25 @@ constexpr Loss losses[] = {
     {"mean_ignoring", BP_REDUCTION_MEAN, 0, false, true, true},
     {"mean_weighted", BP_REDUCTION_MEAN, 0, true, true, true},
     {"mean_smooth", BP_REDUCTION_MEAN, 0.25f, true, true, true},
+    // Beyond i32, whose low half is a target: no row counts nothing.
+    {"mean_far_index", BP_REDUCTION_MEAN, 0, false, false, true, (int64_t{1} << 32) + 1},
+    {"none_far_index", BP_REDUCTION_NONE, 0, true, false, true, INT64_MIN},
+    {"sum_far_index", BP_REDUCTION_SUM, 0.125f, true, false, true, INT64_MAX - 1},
 };
 
 Job make_loss(const Spec& spec, Random& random) {
-  constexpr int32_t ignored = -100;
   const Loss& loss = losses[spec.parameters[setup_parameter]];
   const std::vector<int64_t> shape = spec.shape.list();
   const int64_t rows = shape[0], classes = shape[1];
   Job job;
   job.call.op = spec.op;
-  set_attributes(job, bp_cross_entropy_attributes{0, loss.reduction, ignored, loss.smoothing});
+  set_attributes(job, bp_cross_entropy_attributes{0, loss.reduction, loss.ignored, loss.smoothing, 0});
   oracle::Tensor target = make_tensor(BP_I32, {rows});
   for (int64_t n = 0; n < rows; ++n) {
     const bool skip = loss.ignores && n % 3 == 1;
     oracle::store(target, n,
                   oracle::encode_integer(
-                      BP_I32, skip ? ignored : static_cast<int64_t>(random() % static_cast<uint64_t>(classes))));
+                      BP_I32, skip ? loss.ignored : static_cast<int64_t>(random() % static_cast<uint64_t>(classes))));
   }
   job.call.inputs = {rows_of(spec.dtype, shape, static_cast<Rows>(spec.parameters[rows_parameter]), random), target};
   if (loss.weights) job.call.inputs.push_back(scaled(spec.dtype, {classes}, 0.5L, 1, random));

@@ -8,6 +8,7 @@
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
 #include "cases/numeric/narrow.hpp"
+#include "cases/numeric/permissions.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
@@ -16,7 +17,7 @@ namespace bp::conformance::numeric {
 namespace {
 
 // Spec: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
-enum Parameter { depth_parameter, precision_parameter, kind_parameter };
+enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
   integers,      // exact under any order
@@ -34,12 +35,15 @@ enum class Kind : int32_t {
   one_inf,    // one infinity in a: its row alone changes, and 0 times it is NaN
   right_inf,  // likewise in b: 0 of a times it is NaN
   one_nan,
-  extremes,  // integers: the ends of the range, in pairs that saturate 16 bits
+  extremes,         // integers: the ends of the range, in pairs that saturate 16 bits
+  subnormal_left,   // a below the normal numbers, b that brings its products back
+  subnormal_right,  // likewise b
   count,
 };
-constexpr std::string_view kind_names[] = {"integers",  "one_hot",   "significands", "partial", "range",  "digits",
-                                           "zero_mean", "spikes",    "positive",     "tenth",   "cancel", "overflow",
-                                           "one_inf",   "right_inf", "one_nan",      "extremes"};
+constexpr std::string_view kind_names[] = {"integers",       "one_hot",        "significands", "partial", "range",  "digits",
+                                           "zero_mean",      "spikes",         "positive",     "tenth",   "cancel", "overflow",
+                                           "one_inf",        "right_inf",      "one_nan",      "extremes",
+                                           "subnormal_left", "subnormal_right"};
 static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
 
 struct Sides {
@@ -126,6 +130,15 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
+// Below the least normal number, never 0; and what lifts it to about 1. Few bits: sums stay exact.
+long double subnormal(uint32_t dtype, Random& random) {
+  const auto steps = static_cast<long double>(random() % 7 + 1);
+  return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
+}
+long double restoring(uint32_t dtype, Random& random) {
+  return (random() % 2 == 0 ? 0.25L : -0.5L) / oracle::least_normal(dtype);
+}
+
 void fill_cancelling(const Sides& sides, Random& random) {
   fill(sides.a, Data::zero_mean, sides.depth, random);
   sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
@@ -184,6 +197,12 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
       return fill_integers(sides.a, 1, random);
     case Kind::extremes:
       return fill_extremes(sides, random);
+    case Kind::subnormal_left:
+      sides.each_a([&](int64_t, int64_t) { return subnormal(sides.a.dtype, random); });
+      return sides.each_b([&](int64_t, int64_t) { return restoring(sides.b.dtype, random); });
+    case Kind::subnormal_right:
+      sides.each_a([&](int64_t, int64_t) { return restoring(sides.a.dtype, random); });
+      return sides.each_b([&](int64_t, int64_t) { return subnormal(sides.b.dtype, random); });
     default:
       return both(Data::zero_mean);
   }
@@ -191,7 +210,6 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
 
 Job make(const Spec& spec, Random& random) {
   const int64_t depth = spec.parameters[depth_parameter];
-  const auto precision = static_cast<uint32_t>(spec.parameters[precision_parameter]);
   const auto kind = static_cast<Kind>(spec.parameters[kind_parameter]);
   std::vector<int64_t> shape = spec.shape.list(), left = shape, right = shape;
   const size_t rank = shape.size();
@@ -201,7 +219,7 @@ Job make(const Spec& spec, Random& random) {
   const uint32_t out = integer ? uint32_t{BP_I32} : spec.second != 0 ? spec.second : spec.dtype;
   Job job;
   job.call.op = spec.op;
-  set_attributes(job, bp_matmul_attributes{0, precision});
+  set_attributes(job, bp_matmul_attributes{0, spec.precision});
   job.call.inputs.push_back(make_tensor(spec.dtype, left));
   job.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : spec.dtype, right));
   job.call.outputs.push_back({out, shape, {}});
@@ -216,7 +234,7 @@ Job make(const Spec& spec, Random& random) {
 }
 
 std::string_view requirement_of(Kind kind, uint32_t precision) {
-  if (precision != BP_PRECISION_FULL) return "BP-NUM-044";
+  if (precision != BP_PRECISION_FULL) return permission_requirement;
   switch (kind) {
     case Kind::range:
     case Kind::digits:
@@ -231,6 +249,9 @@ std::string_view requirement_of(Kind kind, uint32_t precision) {
     case Kind::partial:
     case Kind::extremes:
       return "BP-NUM-040";
+    case Kind::subnormal_left:
+    case Kind::subnormal_right:
+      return "BP-NUM-024";
     default:
       return "BP-NUM-042";
   }
@@ -243,8 +264,6 @@ class Adder {
 
   void operator()(const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense, Mode mode = Mode::once,
                   uint32_t precision = BP_PRECISION_FULL) {
-    constexpr std::string_view precisions[] = {"", "RELAXED_TF32", "RELAXED_BF16X3", "RELAXED_F16ACC"};
-    constexpr std::string_view words[] = {"", ".tf32", ".bf16x3", ".f16acc"};
     const Values values = kind == Kind::overflow   ? Values::bounds
                           : kind == Kind::integers ? Values::tags
                                                    : Values::family;
@@ -256,14 +275,28 @@ class Adder {
               .values = values,
               .mode = mode,
               .make = make};
-    spec.parameters = {depth, static_cast<int32_t>(precision), static_cast<int32_t>(kind)};
+    spec.parameters = {depth, static_cast<int32_t>(kind)};
+    spec.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth))
         .append(".")
         .append(kind_names[static_cast<size_t>(kind)])
-        .append(words[precision]);
+        .append(suffix_of(precision));
     add(catalogue_, spec, more, {requirement_of(kind, precision)});
-    if (precision != BP_PRECISION_FULL) catalogue_.back().extension = precisions[precision];
+  }
+
+  void permitted() {
+    for (const Permission& permission : permissions) {
+      const auto put = [&](const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense) {
+        (*this)(shape, depth, kind, layout, Mode::once, permission.mask);
+      };
+      for (const int32_t depth : {1, 16, 256})
+        put({33, 32}, depth, Kind::zero_mean), put({33, 32}, depth, Kind::positive);
+      put({3, 5}, 4096, Kind::zero_mean);
+      put({17, 9}, 40, Kind::integers);
+      put({9, 8}, 7, Kind::one_nan, Layout::transposed);
+      if (dtype_ == BP_F16) put({17, 9}, 16, Kind::subnormal_left), put({17, 9}, 16, Kind::subnormal_right);
+    }
   }
 
   // Every extent meets many others, without all products.
@@ -373,6 +406,12 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
       for (const int32_t depth : {32, 64, 100, 512}) adder({17, 9}, depth, kind), adder({1, 40}, depth, kind);
     }
   }
+  if (dtype == BP_F16) {
+    for (const Kind kind : {Kind::subnormal_left, Kind::subnormal_right}) {
+      for (const int32_t depth : {1, 16, 65}) adder({17, 9}, depth, kind), adder({1, 40}, depth, kind);
+    }
+  }
+  adder.permitted();
   if (dtype != BP_F32) return;
   for (const int32_t extent : {255, 256, 257}) {
     adder({extent, 19}, 33, Kind::integers);
@@ -384,13 +423,6 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({2, 3}, 65536, Kind::integers);
   adder({2, 3}, 65537, Kind::tenth);
   adder({1, 1}, 1000003, Kind::positive);
-  for (const uint32_t relaxed : {BP_PRECISION_RELAXED_TF32, BP_PRECISION_RELAXED_BF16X3, BP_PRECISION_RELAXED_F16ACC}) {
-    for (const int32_t depth : {16, 256, 4096}) {
-      adder({33, 32}, depth, Kind::zero_mean, Layout::dense, Mode::once, relaxed);
-      adder({33, 32}, depth, Kind::positive, Layout::dense, Mode::once, relaxed);
-    }
-    adder({9, 8}, 7, Kind::one_nan, Layout::transposed, Mode::once, relaxed);
-  }
 }
 
 // u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.

@@ -11,7 +11,7 @@ namespace bp::conformance::numeric {
 namespace {
 
 // Spec: `shape` is the input's.
-enum Parameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter };
+enum Parameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
 
 // Puts equal extremes where blocks of work meet: the answer is in one block, the wrong ones in others.
 void plant_ties(oracle::Tensor& tensor, uint32_t axis, long double value, Random& random) {
@@ -76,7 +76,7 @@ Job make_sort(const Spec& spec, Random& random) {
                                          static_cast<uint32_t>(spec.parameters[first_flag]), 0});
   job.call.inputs.push_back(make_tensor(spec.dtype, spec.shape.list()));
   job.call.outputs.push_back({spec.dtype, spec.shape.list(), {}});
-  job.call.outputs.push_back({BP_I32, spec.shape.list(), {}});
+  if (spec.parameters[values_parameter] == 0) job.call.outputs.push_back({BP_I32, spec.shape.list(), {}});
   fill_lanes(job.call.inputs[0], spec, random);
   return job;
 }
@@ -109,13 +109,17 @@ class Adder {
               .values = values_of(data),
               .mode = mode,
               .make = make};
-    spec.parameters = {axis, number_of(data), first_, second_, ties ? 1 : 0};
+    spec.parameters = {axis, number_of(data), first_, second_, ties ? 1 : 0, values_only_ ? 1 : 0};
     std::string more("axis_");
     more.append(std::to_string(axis)).append(".").append(ties ? "ties" : name_of(data));
     if (first_ != 0) more.append(op_ == BP_OP_SORT ? ".descending" : ".exclusive");
     if (second_ != 0) more.append(".reverse");
+    if (values_only_) more.append(".values");
     add(catalogue_, spec, more);
   }
+
+  // From here on a sort is not asked for indices.
+  void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, Data data, bool ties = false) {
     for (const int32_t n : list) {
@@ -161,6 +165,7 @@ class Adder {
   Catalogue& catalogue_;
   uint32_t op_, dtype_;
   int32_t first_, second_;
+  bool values_only_ = false;
 };
 
 std::span<const int32_t> lengths_for(uint32_t dtype) {
@@ -212,6 +217,14 @@ void add_sort(Catalogue& catalogue, uint32_t dtype) {
     if (dtype == BP_F32 || dtype == BP_I32) {
       for (const int32_t n : long_lengths) adder({n}, 0, Data::few), adder({n}, 0, Data::zero_mean);
     }
+    adder.want_values();
+    // Zeros of either sign are equal, and stay in their order.
+    adder.data({Data::special, Data::zero_mean, Data::few}, {1, 17, 65, 512, 1025});
+    for (const Layout layout : {Layout::transposed, Layout::reversed, Layout::in_place})
+      adder({4, 5, 13}, 1, Data::few, layout);
+    adder({0, 7}, 1, Data::few);
+    for (const Mode mode : {Mode::twice, Mode::resized}) adder({5, 67}, 1, Data::zero_mean, Layout::dense, mode);
+    if (dtype == BP_F32) adder({65537}, 0, Data::zero_mean);
   }
 }
 

@@ -159,6 +159,7 @@ class Run {
     Job job = spec.make(spec, context.random());
     if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
     if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
+    if (spec.precision != BP_PRECISION_FULL) job.judge_whole = nullptr;  // statistics are of full precision
     return job;
   }
 
@@ -263,11 +264,40 @@ void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string
   catalogue.push_back(std::move(made));
 }
 
-void run(Context& context, const Spec& spec) {
+namespace {
+
+// A permission is no reason to refuse what is taken without it.
+void require_refused_without(Context& context, const Spec& spec, const std::string& refusal) {
+  Spec plain = spec;
+  plain.precision = BP_PRECISION_FULL;
+  try {
+    (void)Run(context, plain).plan();
+  } catch (const CaseEnd& end) {
+    if (end.outcome == Outcome::not_claimed) return;
+    throw;
+  }
+  context.fail(
+      "{} is refused with precision {:#x} and taken with 0: a permission is never a reason to refuse, ignore it; {}",
+      oracle::operator_of(spec.op)->name, spec.precision, refusal);
+}
+
+void run_first(Context& context, const Spec& spec) {
   Run first(context, spec);
   first();
   if (spec.mode == Mode::resized) Run(context, grown(spec), first.plan())();
   if (spec.mode == Mode::again) Run(context, spec, first.plan())();
+}
+
+}  // namespace
+
+void run(Context& context, const Spec& spec) {
+  try {
+    run_first(context, spec);
+  } catch (const CaseEnd& end) {
+    if (end.outcome == Outcome::not_claimed && spec.precision != BP_PRECISION_FULL)
+      require_refused_without(context, spec, end.message);
+    throw;
+  }
 }
 
 void run_decomposed(Context& context, const Spec& spec) {

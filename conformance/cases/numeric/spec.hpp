@@ -75,7 +75,8 @@ struct Spec {
   Layout layout = Layout::dense;
   Values values = Values::tags;
   Mode mode = Mode::once;
-  std::array<int32_t, 6> parameters{};  // the family's own: axis, attributes, kind of data
+  std::array<int32_t, 6> parameters{};     // the family's own: axis, attributes, kind of data
+  uint32_t precision = BP_PRECISION_FULL;  // permissions of its products
   Job (*make)(const Spec&, Random&) = nullptr;
 };
 

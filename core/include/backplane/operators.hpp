@@ -186,7 +186,7 @@ BACKPLANE_ARG(argmin, ARGMIN)
 #undef BACKPLANE_REDUCE
 #undef BACKPLANE_ARG
 
-// `precision` is BP_PRECISION_*.
+// `precision` is a mask of BP_PRECISION_ALLOW_*.
 inline void matmul(const Stream& stream, const Tensor& out, const Tensor& a, const Tensor& b,
                    uint32_t precision = BP_PRECISION_FULL) {
   auto attrs = attributes<BP_OP_MATMUL>();

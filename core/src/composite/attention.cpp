@@ -38,10 +38,11 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// Keys up to query + keys - queries.
-Value seen_by(Builder& b, const Operands& o, const Tile& tile) {
+// Keys up to the query, its number counted from the end of both or from their beginning.
+Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
+  const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);
-  const Value row = b.iota(BP_I32, {1, 1, 1, tile.queries, 1}, 3, tile.query + o.keys - o.queries);
+  const Value row = b.iota(BP_I32, {1, 1, 1, tile.queries, 1}, 3, tile.query + ahead);
   return b.compare(BP_COMPARE_LE, column, row);
 }
 
@@ -55,7 +56,9 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
     const Value mask = tile.of(*o.mask, true);
     scores = mask.dtype() == BP_BOOL ? b.select(mask, scores, lowest) : b.add(scores, b.widen(mask));
   }
-  if (attributes.causal != 0) scores = b.select(seen_by(b, o, tile), scores, lowest);
+  if (attributes.causal != BP_CAUSAL_NONE) {
+    scores = b.select(seen_by(b, o, tile, attributes.causal), scores, lowest);
+  }
 
   const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, axes);
   const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);  // no key is seen: what follows is NaN

@@ -200,7 +200,9 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, precision});
+  // Permissions speak of the composite's dtype: where products are of another, they would be those of that one.
+  const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
+  set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
 }
 

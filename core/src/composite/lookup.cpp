@@ -20,7 +20,7 @@ void topk(Builder& b) {
   const Builder::Sorted sorted = b.sort(half ? b.cast(x, BP_F32) : x, attributes.axis, attributes.smallest == 0);
   const int64_t k = b.output(0).extent(attributes.axis);
   b.store(b.output(0), slice(sorted.values, attributes.axis, 0, k));
-  b.store(b.output(1), slice(sorted.indices, attributes.axis, 0, k));
+  if (b.has_output(1)) b.store(b.output(1), slice(sorted.indices, attributes.axis, 0, k));
 }
 
 }  // namespace bp::composite

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cross_entropy, and its gradient by the logits for an upstream gradient of 1.
 #include <optional>
+#include <utility>
 
 #include "composite/families.hpp"
 
@@ -20,7 +21,7 @@ class Loss {
   void build() {
     const Value logits = b_.load(0);
     target_ = b_.reshape(b_.input(1), {rows_, 1});
-    ignored_ = b_.compare(BP_COMPARE_EQ, target_, b_.integer(BP_I32, attributes_.ignore_index));
+    ignored_ = ignored(attributes_.ignore_index);
     const Value shifted = b_.sub(logits, b_.reduce(BP_OP_REDUCE_MAX, logits, across));
     const Value e = b_.exp(shifted);
     const Value total = b_.sum(e, across);
@@ -34,6 +35,13 @@ class Loss {
  private:
   static constexpr uint32_t down = 1, across = 2;
 
+  // Rows whose target is `index`; none where targets cannot hold it.
+  Value ignored(int64_t index) {
+    const uint32_t dtype = target_.dtype();
+    const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
+    if (!held) return b_.compare(BP_COMPARE_NE, target_, target_);
+    return b_.compare(BP_COMPARE_EQ, target_, b_.integer(dtype, index));
+  }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
   // Weights of the targets, 0 where the row is ignored, and of all classes.

@@ -77,14 +77,16 @@ void rms_norm(Builder& b) {
 }
 
 // Inputs gamma, beta, running mean and variance; outputs the new running ones and the batch's mean and rstd. Without training
-// running ones stay, and the rstd is theirs.
+// running ones stay, and the rstd is theirs. Training that gives no new ones needs none.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());
   const bool training = attributes.training != 0;
   const double epsilon = static_cast<double>(attributes.epsilon), share = static_cast<double>(attributes.momentum);
   const Value x = b.widen(b.reshape(b.input(0), groups.shape));
-  const Value old_mean = parameter(b, 3, groups), old_variance = parameter(b, 4, groups);
+  Value old_mean, old_variance;
+  if (b.has_input(3)) old_mean = parameter(b, 3, groups);
+  if (b.has_input(4)) old_variance = parameter(b, 4, groups);
   Value mean = old_mean, variance = old_variance;
   if (training || b.has_output(3)) {
     const Value batch_mean = keep(b, 3, mean_of(b, x, groups));

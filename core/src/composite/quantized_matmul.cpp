@@ -56,7 +56,9 @@ Value by_dequantising(Builder& b, const Problem& p) {
   const int64_t full = p.depth / p.block, rest = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
   if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
-  return b.matmul(dequantised_a(b, p), transpose(weights), BP_PRECISION_FULL);
+  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;  // no permission speaks of it
+  const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
+  return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }
 
 // sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32; then the scales.
