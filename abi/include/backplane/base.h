@@ -33,6 +33,9 @@
 /* True if a struct of `size` bytes holds `member` whole: the guard before reading a field that came after the minimum. */
 #define BP_HAS_FIELD(size, type, member) ((size) >= offsetof(type, member) + sizeof(((const type*)0)->member))
 
+/* No input struct is longer: a greater struct_size is INVALID_ARGUMENT, and no byte behind it is read. */
+#define BP_STRUCT_LIMIT 4096u
+
 /* ABI version of these headers, major << 16 | minor. Not the package version. Before 1.0 the major is 0 and a minor may
  * break; from 1.0 on a minor only appends. */
 #define BP_ABI_VERSION_MAJOR 0u
