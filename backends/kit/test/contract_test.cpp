@@ -326,8 +326,8 @@ TEST_F(KitTest, HostMemoryCanBeImported) {
   desc.type = 2;
   EXPECT_EQ(import->import_memory(device, &desc, &kind, &x, &error), BP_UNSUPPORTED);
   for (const bp_import_desc& bad :
-       {bp_import_desc{sizeof(bad), BP_IMPORT_HOST, 0, 4}, bp_import_desc{sizeof(bad), BP_IMPORT_HOST, desc.address, 0},
-        bp_import_desc{sizeof(bad) - 1, BP_IMPORT_HOST, desc.address, 4},
+       {bp_import_desc{sizeof(bp_import_desc), BP_IMPORT_HOST, 0, 4}, bp_import_desc{sizeof(bp_import_desc), BP_IMPORT_HOST, desc.address, 0},
+        bp_import_desc{sizeof(bp_import_desc) - 1, BP_IMPORT_HOST, desc.address, 4},
         bp_import_desc{BP_STRUCT_LIMIT + 1, BP_IMPORT_HOST, desc.address, 4}}) {
     EXPECT_EQ(import->import_memory(device, &bad, &kind, &x, &error), BP_INVALID_ARGUMENT);
     EXPECT_EQ(x, nullptr);

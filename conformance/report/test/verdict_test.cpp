@@ -93,7 +93,7 @@ TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
     EXPECT_EQ(old_plugin.statement, before.statement);
     EXPECT_EQ(old_plugin.all.counts, before.all.counts);
     const Verdict new_plugin = measured(next, outcome);
-    EXPECT_EQ(new_plugin.level, outcome == Outcome::pass ? BP_PROFILE_TRAIN : 0u) << name_of(outcome);
+    EXPECT_EQ(new_plugin.level, outcome == Outcome::pass ? uint32_t{BP_PROFILE_TRAIN} : 0u) << name_of(outcome);
     EXPECT_EQ(new_plugin.all.total(), before.all.total() + 2);
     EXPECT_NE(new_plugin.statement.find(" of ABI " + version_text(next)), std::string::npos) << new_plugin.statement;
   }
