@@ -25,7 +25,7 @@ constexpr Variant variants[] = {
     {"current", [](size_t, size_t current) { return current; }, -1},
     {"zero_tail_8", [](size_t, size_t current) { return current + 8; }, -1},
     {"zero_tail_64", [](size_t, size_t current) { return current + 64; }, -1},
-    {"zero_tail_4096", [](size_t, size_t current) { return current + 4096; }, -1},
+    {"zero_tail_to_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT; }, -1},
     {"set_tail_first", [](size_t, size_t current) { return current + 64; }, 0},
     {"set_tail_middle", [](size_t, size_t current) { return current + 64; }, 33},
     {"set_tail_last", [](size_t, size_t current) { return current + 64; }, 63},
@@ -34,6 +34,12 @@ constexpr Variant too_small[] = {
     {"size_0", [](size_t, size_t) -> size_t { return 0; }, -1},
     {"size_4", [](size_t, size_t) -> size_t { return 4; }, -1},
     {"below_minimum", [](size_t minimum, size_t) { return minimum - 1; }, -1},
+};
+// Above the limit: what a host that did not set the size asks for. Nothing behind the struct may be read.
+constexpr Variant too_large[] = {
+    {"above_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT + 1; }, -1},
+    {"uninitialised", [](size_t, size_t) -> size_t { return 0xCDCDCDCD; }, -1},
+    {"size_max", [](size_t, size_t) -> size_t { return UINT32_MAX; }, -1},
 };
 
 // One try: today's struct, and the call that gets it in other clothes.
@@ -59,7 +65,8 @@ void run(Context& context, const Role& role, const Variant& variant) {
   const Trial trial = role.start(context);
   const std::vector<unsigned char>& value = trial.value;
   const size_t size = variant.size(role.minimum, role.current);
-  const GuardedBytes bytes(std::max<size_t>(size, 4));
+  const bool above = size > BP_STRUCT_LIMIT;
+  const GuardedBytes bytes(above ? role.current : std::max<size_t>(size, 4));
   std::memcpy(bytes.data(), value.data(), std::min(bytes.size(), value.size()));
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
@@ -69,6 +76,8 @@ void run(Context& context, const Role& role, const Variant& variant) {
   const bp_status status = trial.call(bytes.data(), &error);
   if (variant.set_byte >= 0) {
     expect_status(status, error, role.name, {BP_UNSUPPORTED});
+  } else if (above) {
+    expect_status(status, error, role.name, {BP_INVALID_ARGUMENT});
   } else if (size < role.minimum) {
     expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
   } else {
@@ -126,6 +135,28 @@ std::vector<Role> create_roles() {
         return status;
       }));
   return roles;
+}
+
+// The same for bp.import, where a plugin has it; of pages that live as long as the case.
+Role import_role() {
+  return {
+      "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
+        Plugin& plugin = context.plugin();
+        Device& device = context.device();
+        const auto* table = plugin->get_interface == nullptr ? nullptr
+                                                             : static_cast<const bp_import_api*>(plugin->get_interface(
+                                                                   plugin.get(), device.get(), BP_INTERFACE_IMPORT, 1));
+        if (table == nullptr) context.not_claimed("the device has no bp.import");
+        auto pages = std::make_shared<GuardedBytes>(65536);
+        const bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(pages->data()), 65536};
+        return Trial{bytes_of(desc), [&device, table, pages](void* bytes, bp_error* error) {
+                       bp_buffer* made = nullptr;
+                       uint32_t kind = 0;
+                       const auto* given = static_cast<const bp_import_desc*>(bytes);
+                       return ended(device, table->import_memory(device.get(), given, &kind, &made, error), made,
+                                    device->buffer_destroy);
+                     }};
+      }};
 }
 
 OpDesc& neg() {
@@ -198,7 +229,8 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
   if (variant.set_byte >= 0) {
     cites.push_back("BP-SIZE-002");
   } else {
-    cites.push_back(variant.size(role.minimum, role.current) < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
+    const size_t size = variant.size(role.minimum, role.current);
+    cites.push_back(size > BP_STRUCT_LIMIT ? "BP-SIZE-009" : size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
     cites.push_back("BP-SIZE-008");
   }
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
@@ -229,10 +261,12 @@ Role attribute_role(const bph_op_info& op) {
 void add_input_size_cases(Catalogue& catalogue) {
   std::vector<Role> roles = create_roles();
   for (Role& role : plan_roles()) roles.push_back(std::move(role));
+  roles.push_back(import_role());
   for (const bph_op_info& op : primitives())
     if (op.attribute_bytes != 0) roles.push_back(attribute_role(op));
   for (const Role& role : roles) {
     for (const Variant& variant : too_small) add(catalogue, role, variant);
+    for (const Variant& variant : too_large) add(catalogue, role, variant);
     for (const Variant& variant : variants) add(catalogue, role, variant);
   }
 }
