@@ -134,6 +134,9 @@ class Checker {
       case BP_RULE_CAST:
         expect_in_set("output", 0, out(), row_.dtypes);
         break;
+      case BP_RULE_WIDEN:
+        expect_in_set("output", 0, out(), BP_DTYPE_BIT(t) | (t == BP_F16 || t == BP_BF16 ? BP_DTYPE_BIT(BP_F32) : 0));
+        break;
       case BP_RULE_GATHER:
         expect_index("input", 1, in(1));
         expect("output", 0, out(), t);

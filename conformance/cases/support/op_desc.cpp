@@ -32,6 +32,20 @@ std::vector<uint32_t> dtypes_of(uint32_t set) {
   return found;
 }
 
+uint32_t i64_from(uint32_t op) {
+  constexpr uint32_t NONE = 0, INFER = BP_PROFILE_INFER;
+  switch (op) {
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
+                  acc, prof, since, doc)                                                                            \
+  case id:                                                                                                          \
+    return i64;
+#include <backplane/ops.def>
+#undef BP_OP_ROW
+    default:
+      return NONE;
+  }
+}
+
 uint32_t usual_dtype(const bph_op_info& op) {
   for (const uint32_t dtype : {BP_F32, BP_I32, BP_U32, BP_U8})
     if ((op.dtypes >> dtype & 1) != 0) return dtype;

@@ -4,6 +4,7 @@
 
 #include <backplane/kit/op_table.hpp>
 #include <backplane/rules/composite.hpp>
+#include <backplane/rules/mixed.hpp>
 
 namespace backplane::kit {
 
@@ -19,6 +20,7 @@ struct CheckedDesc {
   const OpInfo* op = nullptr;
   bp_op_desc desc{};
   KernelDtypes dtypes;
+  uint32_t mixed = 0;  // rules::Mixed
   Attributes attributes{};
 };
 
@@ -132,6 +134,8 @@ inline Status check_dtypes(const OpInfo& op, const bp_op_desc& desc, const Attri
         if (in(i) != t) return wrong("an input", in(i), only_t);
       }
       return first(only_t);
+    case BP_RULE_WIDEN:
+      return first(only_t | (in_set(kHalves, t) ? BP_DTYPE_BIT(BP_F32) : 0));
     case BP_RULE_CAST:
       out.second = result(0);
       return first(op.dtypes);
@@ -283,6 +287,7 @@ inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
     return invalid_argument(op.name, " has no attributes, so the pointer must be null");
   }
   if (status = detail::check_dtypes(op, desc, out.attributes, out.dtypes); !status.ok()) return status;
+  out.mixed = rules::mixed_of(desc);
   return check_shapes(op, desc, out.attributes);
 }
 

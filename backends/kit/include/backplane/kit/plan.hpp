@@ -28,6 +28,7 @@ struct Plan {
   const OpInfo* op = nullptr;
   KernelSpec kernel;
   KernelDtypes dtypes;
+  uint32_t mixed = 0;  // rules::Mixed
   uint64_t flags = 0;
   uint32_t input_count = 0;
   uint32_t output_count = 0;
@@ -226,14 +227,15 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   CheckedDesc checked;
   Status status = check_desc(given, checked);
   if (!status.ok()) return std::move(status).with_op(checked.desc.op);
-  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes);
-  if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
+  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
+  if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
 
   const bp_op_desc& desc = checked.desc;
   plan = Plan{};
   plan.op = checked.op;
   plan.kernel = *spec;
   plan.dtypes = checked.dtypes;
+  plan.mixed = checked.mixed;
   plan.flags = desc.flags;
   plan.input_count = desc.input_count;
   plan.output_count = desc.output_count;
