@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of operators and dtypes as data, and the guard of late fields.
 #include <backplane/plugin.h>
+#include <backplane/rules/op_table.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace {
 
-struct Row {
-  int id;
-  std::string name;
-  int kind, inputs_min, inputs_max, outputs_min, outputs_max, scalars, profile;
-  uint32_t dtypes;
-  size_t attribute_bytes;
-};
-
-const std::vector<Row> rows = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
-                  acc, prof, since, doc)                                                                               \
-  {id,                                                                                                                 \
-   name,                                                                                                               \
-   BP_KIND_##kind,                                                                                                     \
-   imin,                                                                                                               \
-   imax,                                                                                                               \
-   omin,                                                                                                               \
-   omax,                                                                                                               \
-   smax,                                                                                                               \
-   BP_PROFILE_##prof,                                                                                                  \
-   BP_SET_##dtypes,                                                                                                    \
-   sizeof(bp_##attrs##_attributes)},
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-};
+using backplane::rules::op_rows;
+using Row = backplane::rules::OpInfo;
+const std::span<const Row> rows = op_rows();
 
 TEST(Table, HasEveryOperatorOnce) {
-  std::set<int> ids;
+  std::set<uint32_t> ids;
   std::set<std::string> names;
   for (const Row& row : rows) {
     EXPECT_TRUE(ids.insert(row.id).second) << row.name;
@@ -59,7 +38,7 @@ TEST(Table, IdsTellTheKind) {
 
 TEST(Table, NamesAreLowerCase) {
   for (const Row& row : rows)
-    for (const char letter : row.name)
+    for (const char letter : std::string_view(row.name))
       EXPECT_TRUE((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_') << row.name;
 }
 
@@ -74,19 +53,17 @@ TEST(Table, OperandsFitTheMasks) {
 }
 
 TEST(Table, AttributesAreWholeEightBytes) {
-  for (const Row& row : rows) EXPECT_EQ(row.attribute_bytes % 8, 0u) << row.name;
+  for (const auto* layout : backplane::rules::attribute_layouts()) EXPECT_EQ(layout->bytes % 8, 0u) << layout->stem;
 }
 
 TEST(Table, DtypesFitTheMask) {
-  std::set<int> ids;
-  uint32_t mask = 0;
-#define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) \
-  EXPECT_TRUE(ids.insert(id).second) << name;             \
-  EXPECT_GT(id, 0) << name;                               \
-  EXPECT_LT(id, BP_DTYPE_LIMIT) << name;                  \
-  mask |= BP_DTYPE_BIT(id);
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
+  std::set<uint32_t> ids;
+  uint64_t mask = 0;
+  for (const auto& row : backplane::rules::dtype_rows()) {
+    EXPECT_TRUE(ids.insert(row.id).second) << row.name;
+    EXPECT_NE(BP_DTYPE_BIT(row.id), 0u) << row.name;
+    mask |= BP_DTYPE_BIT(row.id);
+  }
   EXPECT_EQ(mask, BP_SET_ALL);
 }
 

@@ -245,8 +245,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
     if (repeated) stage(0);
   }
   if (shifts) {
-    if (!kit::detail::is_dense(a)) prepared.stage_inputs |= 1u;
-    if (!kit::detail::is_dense(out)) prepared.stage_outputs |= 1u;
+    if (!rules::is_dense(a)) prepared.stage_inputs |= 1u;
+    if (!rules::is_dense(out)) prepared.stage_outputs |= 1u;
     operands[0] = Shifted::with_row(a, Type::u8);
     operands[2] = Shifted::with_row(out, Type::s32);
   }

@@ -118,7 +118,7 @@ void add_access(Accesses& out, const kit::View& view, bool write) {
 }
 
 void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call) {
-  for (uint32_t i = 0; i < call.op->scalars; ++i) {
+  for (uint32_t i = 0; i < call.op->scalars_max; ++i) {
     params.scalar_values[i] = call.scalar_bits[i];
     params.scalar_at[i] = call.scalar_at[i] != nullptr
                               ? reinterpret_cast<uint64_t>(call.scalar_at[i])
@@ -130,7 +130,7 @@ Accesses accesses_of(const kit::Call& call) {
   Accesses out;
   for (const kit::View& view : call.inputs) add_access(out, view, false);
   for (const kit::View& view : call.outputs) add_access(out, view, true);
-  for (uint32_t i = 0; i < call.op->scalars; ++i) {
+  for (uint32_t i = 0; i < call.op->scalars_max; ++i) {
     if (call.scalar_at[i] == nullptr) continue;
     const auto address = reinterpret_cast<uint64_t>(call.scalar_at[i]);
     out.add({address, address + sizeof(uint64_t), false});

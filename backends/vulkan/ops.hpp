@@ -7,15 +7,15 @@
 namespace backplane::vulkan {
 
 // Dtypes that kernels compute with; f64 is moved and cast only.
-inline constexpr uint32_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
-inline constexpr uint32_t kFloats = BP_SET_FLOATS & kComputed;
+inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
+inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
 
 // Most iterations of a loop in a kernel, where the work can be divided: a device may end a kernel that runs for seconds, and
 // Mesa's CPU driver ends every invocation after 65,535 iterations of its loops together.
 inline constexpr int64_t kMostSteps = 16384;
 
 template <class Body>
-void for_dtypes(uint32_t set, const Body& body) {
+void for_dtypes(uint64_t set, const Body& body) {
   for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
     if (kit::in_set(set, dtype)) body(dtype);
   }

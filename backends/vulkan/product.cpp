@@ -32,7 +32,7 @@ Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Acces
 
 // Whether all of the plan's outputs are one row.
 bool is_single_row(const kit::Plan& plan) {
-  constexpr uint32_t kOne = 1 << 2;  // kit::detail::dim_class
+  constexpr uint32_t kOne = 1 << 2;  // rules::dim_class
   const kit::Operand& out = plan.operands[plan.input_count];
   for (uint32_t d = 0; d + 1 < out.rank; ++d) {
     if ((out.classes >> 4 * d & 15) != kOne) return false;

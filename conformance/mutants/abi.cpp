@@ -54,12 +54,12 @@ template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
                           const Change& change) {
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
-  if (op == nullptr || desc->attributes == nullptr || op->attribute_bytes == 0) {
+  if (op == nullptr || desc->attributes == nullptr || op->attributes->bytes == 0) {
     return kHonest.plan_create(device, desc, out, info, error);
   }
   Attributes known{};
   const uint32_t given = *static_cast<const uint32_t*>(desc->attributes);
-  std::memcpy(known.bytes, desc->attributes, std::min(given, op->attribute_bytes));
+  std::memcpy(known.bytes, desc->attributes, std::min(given, op->attributes->bytes));
   change(known, *op);
   bp_op_desc changed = *desc;
   changed.attributes = known.bytes;
@@ -69,7 +69,7 @@ bp_status attribute_tail_accepted(bp_device* device, const bp_op_desc* desc, bp_
                                   bp_error* error) {
   return with_attributes(device, desc, out, info, error, [](Attributes& known, const OpInfo& op) {
     auto& size = *reinterpret_cast<uint32_t*>(known.bytes);
-    size = std::min(size, op.attribute_bytes);
+    size = std::min(size, op.attributes->bytes);
   });
 }
 bp_status attribute_range_unchecked(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,

@@ -90,7 +90,7 @@ void declares_flushing(bp_device_info& info) { info.capabilities |= BP_CAP_FTZ_F
 const Mutation defect::flushes_as_declared{
     .kernels =
         [](Kernels& kernels) {
-          constexpr uint32_t kFlushed = BP_DTYPE_BIT(BP_F32) | BP_DTYPE_BIT(BP_BF16);
+          constexpr uint64_t kFlushed = BP_DTYPE_BIT(BP_F32) | BP_DTYPE_BIT(BP_BF16);
           for (const uint32_t op : {BP_OP_SQRT, BP_OP_RSQRT, BP_OP_EXP, BP_OP_SIN, BP_OP_COS, BP_OP_TANH, BP_OP_ERF,
                                     BP_OP_FLOOR, BP_OP_RINT, BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_IOTA,
                                     BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_CUMSUM, BP_OP_MATMUL}) {

@@ -92,8 +92,8 @@ void output_read(const Call& call) {
   });
 }
 
-constexpr uint32_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
-constexpr uint32_t kBytes = BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8);
+constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
+constexpr uint64_t kBytes = BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8);
 
 }  // namespace
 

@@ -32,14 +32,14 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 // The honest kernel of a call.
 Kernel honest_kernel(const Call& call);
 // Replaces the kernels of `op` by `run`, for every dtype that it has, or for those of the set.
-void replace(Kernels& kernels, uint32_t op, Kernel run, uint32_t dtypes = UINT32_MAX);
+void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
 template <class Ops>
-void replace_all(Kernels& kernels, const Ops& ops, Kernel run, uint32_t dtypes = UINT32_MAX) {
+void replace_all(Kernels& kernels, const Ops& ops, Kernel run, uint64_t dtypes = UINT64_MAX) {
   for (const uint32_t op : ops) replace(kernels, op, run, dtypes);
 }
 
 // A defect of one operator's kernels.
-template <void (*kRun)(const Call&), uint32_t kOp, uint32_t kDtypes = UINT32_MAX>
+template <void (*kRun)(const Call&), uint32_t kOp, uint64_t kDtypes = UINT64_MAX>
 constexpr Mutation on_op() {
   return {.kernels = [](Kernels& kernels) { replace(kernels, kOp, kRun, kDtypes); }};
 }

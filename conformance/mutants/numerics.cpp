@@ -8,7 +8,7 @@
 namespace backplane::mutants {
 namespace {
 
-constexpr uint32_t kF32 = BP_DTYPE_BIT(BP_F32);
+constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
 
 template <class Out, class F>
 void cast_f32(const Call& call, const F& f) {

@@ -25,7 +25,7 @@ bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_p
   {
     const std::lock_guard lock(mutex);
     const auto* bytes = static_cast<const std::byte*>(desc->attributes);
-    cached.attributes = first.try_emplace(desc->op, bytes, bytes + op->attribute_bytes).first->second.data();
+    cached.attributes = first.try_emplace(desc->op, bytes, bytes + op->attributes->bytes).first->second.data();
   }
   const bp_status status = kHonest.plan_create(device, &cached, out, info, error);
   return status == BP_OK ? status : kHonest.plan_create(device, desc, out, info, error);
@@ -37,7 +37,7 @@ bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan**
   static std::map<std::pair<uint32_t, uint32_t>, uint16_t> first;
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
   const bool plain =
-      op != nullptr && op->kind == BP_KIND_PRIMITIVE && op->rule == BP_RULE_SAME && desc->outputs != nullptr;
+      op != nullptr && op->kind == BP_KIND_PRIMITIVE && op->dtype_rule == BP_RULE_SAME && desc->outputs != nullptr;
   if (!plain || kHonest.plan_create(device, desc, nullptr, info, nullptr) != BP_OK) {
     return kHonest.plan_create(device, desc, out, info, error);
   }
@@ -180,7 +180,7 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
-bool is_dense(const bp_tensor_desc& view) { return kit::detail::is_dense(view); }
+bool is_dense(const bp_tensor_desc& view) { return rules::is_dense(view); }
 bp_status strided_refused_late(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                bp_error* error) {
   const bp_op_desc& desc = *execution->desc;

@@ -64,7 +64,7 @@ bp_status query_mutated(const Mutation& mutation, const bp_host* host, const bp_
 }
 
 KernelDtypes dtypes_of(const Call& call) {
-  switch (call.op->rule) {
+  switch (call.op->dtype_rule) {
     case BP_RULE_CAST:
     case BP_RULE_SUM:
     case BP_RULE_MATMUL:
@@ -84,8 +84,8 @@ KernelDtypes dtypes_of(const Call& call) {
 template <class Wanted>
 std::vector<uint32_t> primitives(const Wanted& wanted) {
   std::vector<uint32_t> out;
-  for (const OpInfo& op : kit::detail::kOps) {
-    if (op.id != 0 && op.kind == BP_KIND_PRIMITIVE && wanted(op)) out.push_back(op.id);
+  for (const OpInfo& op : kit::op_rows()) {
+    if (op.kind == BP_KIND_PRIMITIVE && wanted(op)) out.push_back(op.id);
   }
   return out;
 }
@@ -103,7 +103,7 @@ bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* err
 
 Kernel honest_kernel(const Call& call) { return honest_kernels.find(call.op->id, dtypes_of(call))->run; }
 
-void replace(Kernels& kernels, uint32_t op, Kernel run, uint32_t dtypes) {
+void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes) {
   for (uint32_t first = 1; first < BP_DTYPE_LIMIT; ++first) {
     if (!in_set(dtypes, first)) continue;
     for (uint32_t second = 1; second < BP_DTYPE_LIMIT; ++second) {
@@ -118,7 +118,7 @@ void replace(Kernels& kernels, uint32_t op, Kernel run, uint32_t dtypes) {
 
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs) {
   return primitives([&](const OpInfo& op) {
-    return op.shape == shape_rule && (inputs < 0 || op.inputs_max == static_cast<uint32_t>(inputs));
+    return op.shape_rule == shape_rule && (inputs < 0 || op.inputs_max == static_cast<uint32_t>(inputs));
   });
 }
 

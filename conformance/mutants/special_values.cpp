@@ -8,8 +8,8 @@
 namespace backplane::mutants {
 namespace {
 
-constexpr uint32_t kF32 = BP_DTYPE_BIT(BP_F32);
-constexpr uint32_t kI32 = BP_DTYPE_BIT(BP_I32);
+constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
+constexpr uint64_t kI32 = BP_DTYPE_BIT(BP_I32);
 
 // As a compiler does that was told that there is no NaN.
 void compare_without_nan(const Call& call) {

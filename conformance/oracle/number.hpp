@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <backplane/rules/dtypes.hpp>
+
 #include "oracle.hpp"
 
 namespace bp::conformance::oracle {
@@ -15,11 +17,11 @@ namespace bp::conformance::oracle {
 // Holds every i64 and f64 exactly, and a rounded result twelve bits and more beyond f64's.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
 
-enum class Kind : uint8_t { none, BOOL, UINT, INT, FLOAT };
+using Kind = backplane::rules::DtypeKind;
 
 struct Format {
   std::string_view name{};
-  Kind kind = Kind::none;
+  Kind kind = Kind::NONE;
   bool core = false;  // demanded by CORE, else an extension
   uint32_t bytes = 0;
   int precision = 0;       // floats: significant bits, the hidden one included
@@ -29,10 +31,9 @@ struct Format {
 
 constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
   std::array<Format, BP_DTYPE_LIMIT> formats{};
-#define BP_DTYPE_ROW(id, symbol, text, width, kind_of, is_core) \
-  formats[id] = {.name = text, .kind = Kind::kind_of, .core = is_core != 0, .bytes = width};
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
+  for (const backplane::rules::DtypeInfo& row : backplane::rules::dtype_rows()) {
+    formats[row.id] = {.name = row.name, .kind = row.kind, .core = row.core, .bytes = row.bytes};
+  }
   struct FloatShape {
     uint32_t dtype;
     int precision;
@@ -48,7 +49,7 @@ constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
 }
 inline constexpr std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
 
-// kind `none` where there is no such dtype.
+// Kind NONE where there is no such dtype.
 constexpr const Format& format_of(uint32_t dtype) { return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }

@@ -3,14 +3,15 @@
 
 #include <backplane/plugin.h>
 #include <fmt/format.h>
+#include <backplane/rules/op_table.hpp>
 
 #include <span>
-
-#include "oracle/table.hpp"
 
 namespace bp::conformance {
 
 namespace {
+
+namespace rules = backplane::rules;
 
 std::vector<std::string> names_of(uint64_t mask, std::span<const char* const> names) {
   std::vector<std::string> set;
@@ -25,32 +26,20 @@ constexpr const char* memory_kinds[BP_MEMORY_KINDS] = {"device", "host", "shared
 }  // namespace
 
 const std::vector<std::string_view>& dtype_names() {
-  static const std::vector<std::string_view> names = {
-#define BP_DTYPE_ROW(id, symbol, name, ...) name,
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
-  };
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> made;
+    for (const rules::DtypeInfo& row : rules::dtype_rows()) made.push_back(row.name);
+    return made;
+  }();
   return names;
 }
 
 std::string op_name(uint32_t op) {
-  for (const oracle::Operator& row : oracle::rows::all) {
-    if (row.id == op) return std::string(row.name);
-  }
-  return fmt::format("operator {}", op);
+  const rules::OpInfo* row = rules::find_op(op);
+  return row == nullptr ? fmt::format("operator {}", op) : row->name;
 }
 
-std::string dtype_name(uint32_t dtype) {
-  switch (dtype) {
-#define BP_DTYPE_ROW(id, symbol, name, ...) \
-  case id:                                  \
-    return name;
-#include <backplane/dtypes.def>
-#undef BP_DTYPE_ROW
-    default:
-      return "";
-  }
-}
+std::string dtype_name(uint32_t dtype) { return rules::find_dtype(dtype) == nullptr ? "" : rules::dtype_name(dtype); }
 
 const char* device_type_name(uint32_t type) {
   switch (type) {

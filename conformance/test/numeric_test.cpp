@@ -26,7 +26,7 @@ TEST(Numeric, IdsAreUniqueAndOfTheirAlphabet) {
 }
 
 TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
-  std::map<uint32_t, uint32_t> dtypes;
+  std::map<uint32_t, uint64_t> dtypes;
   for (const Case& which : enumerate()) {
     if (is_numeric(which)) dtypes[which.op] |= BP_DTYPE_BIT(which.dtype);
   }
@@ -44,7 +44,8 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   for (std::string line; std::getline(file, line);) lines.insert(line);
   for (const oracle::Operator& row : oracle::rows::all) {
     std::string sentence;
-    for (const char letter : row.doc) sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);
+    for (const char letter : std::string_view(row.doc))
+      sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);
     const std::string line = fmt::format("| BP-OPR-{:03} | {}. | `conformance` |", row.id, sentence);
     EXPECT_TRUE(lines.count(line) == 1) << "docs/requirements.md lacks: " << line;
   }

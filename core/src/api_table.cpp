@@ -22,7 +22,7 @@ bph_op_info info_of(const OpRow& row) {
   info.op = row.id;
   info.name = row.name;
   info.doc = row.doc;
-  info.accuracy = row.accuracy;
+  info.accuracy = row.accuracy.text;
   info.attributes = row.attributes->stem;
   info.attribute_bytes = row.attributes->bytes;
   info.kind = row.kind;
@@ -30,12 +30,14 @@ bph_op_info info_of(const OpRow& row) {
   info.inputs_max = row.inputs_max;
   info.outputs_min = row.outputs_min;
   info.outputs_max = row.outputs_max;
-  info.scalars = row.scalars;
+  info.scalars_min = row.scalars_min;
+  info.scalars_max = row.scalars_max;
   info.scalar_dtype = row.scalar_dtype;
   info.shape_rule = row.shape_rule;
   info.dtype_rule = row.dtype_rule;
   info.dtypes = row.dtypes;
   info.profile = row.profile;
+  info.since = row.since;
   return info;
 }
 
@@ -92,18 +94,9 @@ bp_status bph_op_by_index(uint32_t index, bph_op_info* out, bp_error* error) {
 
 uint32_t bph_dtype_bytes(uint32_t dtype) { return dtype_bytes(dtype); }
 
-const char* bph_dtype_name(uint32_t dtype) {
-  const DtypeRow* row = dtype_row(dtype);
-  return row == nullptr ? nullptr : row->name;
-}
+const char* bph_dtype_name(uint32_t dtype) { return find_dtype(dtype) == nullptr ? nullptr : dtype_name(dtype); }
 
-uint32_t bph_dtype_by_name(const char* name) {
-  if (name == nullptr) return 0;
-  for (const DtypeRow& row : dtype_rows()) {
-    if (std::string_view(name) == row.name) return row.id;
-  }
-  return 0;
-}
+uint32_t bph_dtype_by_name(const char* name) { return name == nullptr ? 0 : dtype_by_name(name); }
 
 uint64_t bph_scalar_from_f64(uint32_t dtype, double value) { return scalar_bits(dtype, value); }
 uint64_t bph_scalar_from_i64(uint32_t dtype, int64_t value) { return scalar_bits(dtype, value); }

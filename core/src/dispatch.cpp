@@ -223,7 +223,7 @@ inline const void* sized_attributes(const OpRow& row, const void* attributes, un
   throw Error(call.flags & ~(known_call_flags | not_of_calls) ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
               "{}: takes {} scalars, {} given; at most {} inputs and outputs, {} and {} given; no null arrays; flags "
               "{:#x} of {:#x}",
-              row.name, row.scalars, call.scalar_count, BP_MAX_OPERANDS, call.input_count, call.output_count,
+              row.name, row.scalars_max, call.scalar_count, BP_MAX_OPERANDS, call.input_count, call.output_count,
               call.flags, known_call_flags)
       .with_op(row.id);
 }
@@ -267,9 +267,10 @@ uint64_t head_of(const bph_call& call) {
 // What a call looks up; refers to `call`, `attributes` and `resolved`, which it fills. Throws.
 Lookup resolve_all(const OpRow& row, const Device& device, const bph_call& call, const void* attributes,
                    Resolved& resolved) {
-  if (call.input_count > BP_MAX_OPERANDS || call.output_count > BP_MAX_OPERANDS || call.scalar_count != row.scalars ||
-      (call.flags & ~known_call_flags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
-      (call.outputs == nullptr && call.output_count != 0) || (call.scalars == nullptr && call.scalar_count != 0)) {
+  if (call.input_count > BP_MAX_OPERANDS || call.output_count > BP_MAX_OPERANDS ||
+      call.scalar_count != row.scalars_max || (call.flags & ~known_call_flags) != 0 ||
+      (call.inputs == nullptr && call.input_count != 0) || (call.outputs == nullptr && call.output_count != 0) ||
+      (call.scalars == nullptr && call.scalar_count != 0)) {
     bad_call(row, call);
   }
   const uint32_t inputs = call.input_count;
@@ -326,7 +327,7 @@ void execute(Stream& stream, const bph_call& given) {
   unsigned char room[max_attribute_bytes];
   const void* attributes = sized_attributes(row, call->attributes, room);
   PlanEntry* entry = nullptr;
-  if ((call->scalar_count == row.scalars) & ((call->scalars != nullptr) | (row.scalars == 0))) [[likely]] {
+  if ((call->scalar_count == row.scalars_max) & ((call->scalars != nullptr) | (row.scalars_max == 0))) [[likely]] {
     entry = find_entry(stream, *call, attributes, resolved);
   }
   if (entry == nullptr) [[unlikely]] {
@@ -339,7 +340,7 @@ void execute(Stream& stream, const bph_call& given) {
 
   bp_operand scalars[4];
   static_assert(sizeof(scalars) / sizeof(scalars[0]) >= 3, "adamw and philox have three");
-  for (uint32_t i = 0; i < row.scalars; ++i) scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
+  for (uint32_t i = 0; i < row.scalars_max; ++i) scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
   run_entry(stream, *entry, resolved.operands, resolved.operands + call->input_count, scalars);
 }
 

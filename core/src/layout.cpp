@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views.
+// Overlap of views.
 //
-// Overlap is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b? It is solved exactly by
+// It is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b? It is solved exactly by
 // depth-first search over the terms in order of falling coefficient, pruned by the range and the greatest common divisor of
 // what is left: real layouts are decided in a handful of steps. The work is bounded, because the problem is NP-hard.
 #include "layout.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -78,73 +77,6 @@ struct Problem {
 int64_t magnitude(int64_t value) { return value < 0 ? (value == INT64_MIN ? INT64_MAX : -value) : value; }
 
 }  // namespace
-
-int64_t element_count(const bp_tensor_desc& view) noexcept {
-  int64_t count = 1;
-  bool overflow = false;
-  for (uint32_t d = 0; d < view.rank; ++d) {
-    if (view.shape[d] == 0) return 0;
-    overflow |= __builtin_mul_overflow(count, view.shape[d], &count);
-  }
-  return overflow ? -1 : count;
-}
-
-bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
-  *out = {0, 0};
-  for (uint32_t d = 0; d < view.rank; ++d) {
-    if (view.shape[d] == 0) return true;
-  }
-  int64_t lo = 0;
-  int64_t hi = dtype_bytes;
-  for (uint32_t d = 0; d < view.rank; ++d) {
-    int64_t span = 0;
-    if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &span) ||
-        __builtin_mul_overflow(span, static_cast<int64_t>(dtype_bytes), &span) ||
-        __builtin_add_overflow(span < 0 ? lo : hi, span, span < 0 ? &lo : &hi)) {
-      return false;
-    }
-  }
-  *out = {lo, hi};
-  return true;
-}
-
-bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
-  return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
-         std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
-}
-
-bool is_dense(const bp_tensor_desc& view) noexcept {
-  // Unsigned: with an extent of 0 further on it may wrap, and then nothing counts.
-  uint64_t expected = 1;
-  bool dense = true;
-  for (uint32_t d = view.rank; d-- > 0;) {
-    if (view.shape[d] == 0) return true;
-    if (view.shape[d] == 1) continue;
-    dense &= static_cast<uint64_t>(view.strides[d]) == expected;
-    expected *= static_cast<uint64_t>(view.shape[d]);
-  }
-  return dense;
-}
-
-void make_dense(bp_tensor_desc& view) noexcept {
-  uint64_t stride = 1;  // as in is_dense
-  for (uint32_t d = view.rank; d-- > 0;) {
-    view.strides[d] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[d], 1));
-  }
-}
-
-uint64_t view_class(const bp_tensor_desc& view) noexcept {
-  uint64_t classes = is_dense(view) ? 1 : 0;
-  for (uint32_t d = 0; d < view.rank; ++d) {
-    const int64_t extent = view.shape[d];
-    const int64_t stride = extent <= 1 ? 0 : view.strides[d];
-    const uint64_t extent_class = extent > 1 ? 2 : static_cast<uint64_t>(extent);
-    const uint64_t stride_class = stride < 0 ? 3 : stride > 1 ? 2 : static_cast<uint64_t>(stride);
-    classes = classes << 4 | extent_class << 2 | stride_class;
-  }
-  return classes;
-}
 
 Answer self_overlap(const bp_tensor_desc& view) noexcept {
   // Sufficient and usual: by rising stride, each step is longer than all that the smaller ones span.

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views: extents in bytes, denseness, overlap.
+// Arithmetic of views: that of the rulebook, and overlap.
 #pragma once
 
-#include <backplane/tensor.h>
-
-#include <cstdint>
+#include <backplane/rules/plan_class.hpp>
 
 namespace bp {
 
-// Bytes that a view touches, relative to its element 0: [lo, hi), lo <= 0. Both 0 for a view of no elements.
-struct Extent {
-  int64_t lo;
-  int64_t hi;
-};
-
-// Number of elements, or -1 if it does not fit 63 bits.
-int64_t element_count(const bp_tensor_desc& view) noexcept;
-// False if an address does not fit 63 bits.
-bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept;
-// Whether both views have the same dtype, shape and strides.
-bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept;
-// Packed row-major; the strides of dimensions of extent 0 or 1 do not count, and a view of no elements is dense.
-bool is_dense(const bp_tensor_desc& view) noexcept;
-void make_dense(bp_tensor_desc& view) noexcept;
-
-// What a plan of any size keeps of a view beside its dtype, rank and flags: whether it is dense, and per dimension the class of
-// the extent (0, 1, more) and of the stride (0, 1, more, negative; of an extent up to 1 it counts as 0).
-uint64_t view_class(const bp_tensor_desc& view) noexcept;
+using backplane::rules::element_count;
+using backplane::rules::Extent;
+using backplane::rules::extent_of;
+using backplane::rules::is_dense;
+using backplane::rules::make_dense;
+using backplane::rules::same_elements;
+using backplane::rules::view_class;
 
 enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed
 

@@ -74,7 +74,7 @@ Ref<PlanEntry> PlanEntry::create(const OpRow& row, const Key& key) {
   desc.outputs = views + inputs;
   desc.input_count = inputs;
   desc.output_count = outputs;
-  desc.scalar_count = row.scalars;
+  desc.scalar_count = row.scalars_max;
   entry->scalar_mask = value_mask(row.scalar_dtype != 0 ? row.scalar_dtype : outputs != 0 ? views[inputs].dtype : 0u);
   unsigned char checked[max_attribute_bytes];
   read_attributes(row, desc.attributes, checked);

@@ -26,6 +26,10 @@ T read_input(const T* input, size_t min_size, const char* function, const char* 
     throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, less than its minimum of {}; set it to sizeof({})",
                 function, type, size, min_size, type);
   }
+  if (size > BP_STRUCT_LIMIT) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, more than any; set it to sizeof({})", function, type,
+                size, type);
+  }
   if (has_unknown_tail(input, size, sizeof(T))) {
     throw Error(BP_UNSUPPORTED, "{}: {} has non-zero bytes beyond the {} that this library knows; update libbackplane",
                 function, type, sizeof(T));

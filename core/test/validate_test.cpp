@@ -48,7 +48,7 @@ Desc legal(const OpRow& row) {
   Desc desc;
   uint32_t t = BP_F32;
   if ((row.dtypes & BP_DTYPE_BIT(t)) == 0) t = BP_U32;
-  desc.op.scalar_count = row.scalars;
+  desc.op.scalar_count = row.scalars_max;
   const std::vector<int64_t> shape{4, 6};
   std::vector<int64_t> out = shape;
   if (row.shape_rule == BP_SHAPE_ARG) out = {1, 6};
@@ -105,30 +105,51 @@ TEST_P(Primitive, LegalDescriptorIsAccepted) {
 
 TEST_P(Primitive, BrokenRulesAreRefused) {
   const OpRow& row = *GetParam();
-  const std::vector<std::pair<const char*, std::function<void(Desc&)>>> faults = {
-      {"outputs", [](Desc& d) { d.outputs.clear(); }},
-      {"inputs",
+  struct Fault {
+    const char* word;
+    bp_status status;
+    std::function<void(Desc&)> break_it;
+  };
+  const std::vector<Fault> faults = {
+      {"outputs", BP_INVALID_ARGUMENT, [](Desc& d) { d.outputs.clear(); }},
+      {"inputs", BP_UNSUPPORTED,
        [](Desc& d) {
          d.inputs.push_back(Desc::view(BP_F32, {4, 6}));
        }},
-      {"scalars", [](Desc& d) { ++d.op.scalar_count; }},
-      {"rank", [](Desc& d) { d.outputs[0].rank = 9; }},
-      {"dtype", [](Desc& d) { d.outputs[0].dtype = 30; }},
-      {"negative", [](Desc& d) { d.outputs[0].shape[1] = -1; }},
-      {"63 bits", [](Desc& d) { d.outputs[0].strides[1] = INT64_MAX / 2; }},
-      {"one address", [](Desc& d) { d.outputs[0].shape[1] = 6, d.outputs[0].strides[1] = 0; }},
-      {"immediate", [](Desc& d) { d.outputs[0].flags = BP_DESC_IMMEDIATE; }},
+      {"scalars", BP_UNSUPPORTED, [](Desc& d) { ++d.op.scalar_count; }},
+      {"rank", BP_INVALID_ARGUMENT, [](Desc& d) { d.outputs[0].rank = 9; }},
+      {"dtype", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].dtype = 30; }},
+      {"dtype 65535", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].dtype = 65535; }},
+      {"negative", BP_INVALID_ARGUMENT, [](Desc& d) { d.outputs[0].shape[1] = -1; }},
+      {"63 bits", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].strides[1] = INT64_MAX / 2; }},
+      {"one address", BP_INVALID_ARGUMENT, [](Desc& d) { d.outputs[0].shape[1] = 6, d.outputs[0].strides[1] = 0; }},
+      {"immediate", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = BP_DESC_IMMEDIATE; }},
+      {"flags", BP_UNSUPPORTED, [](Desc& d) { d.outputs[0].flags = BP_DESC_PACKED; }},
+      {"of 0 inputs", BP_INVALID_ARGUMENT,
+       [](Desc& d) { d.outputs[0].alias = static_cast<uint16_t>(d.inputs.size() + 1); }},
   };
-  for (const auto& [word, break_it] : faults) {
+  for (const auto& [word, status, break_it] : faults) {
     Desc desc = legal(row);
     break_it(desc);
-    EXPECT_NE(refusal(desc, row).find(word), std::string::npos) << row.name << ": " << word;
+    const bool names_inputs = std::string_view(word) == "of 0 inputs";
+    const std::string found = names_inputs ? "of " + std::to_string(row.inputs_min) + " inputs" : word;
+    EXPECT_NE(refusal(desc, row, status).find(found), std::string::npos) << row.name << ": " << word;
+  }
+  if (row.scalars_min != 0) {
+    Desc desc = legal(row);
+    --desc.op.scalar_count;
+    EXPECT_NE(refusal(desc, row).find("scalars"), std::string::npos);
   }
   if (dtype_bytes(legal(row).outputs[0].dtype) > 1) {
     Desc desc = legal(row);
     desc.outputs[0].alignment_log2 = 0;
-    EXPECT_NE(refusal(desc, row).find("aligned to 1 bytes"), std::string::npos);
+    EXPECT_NE(refusal(desc, row, BP_UNSUPPORTED).find("aligned to 1 bytes"), std::string::npos);
   }
+  Desc hinted = legal(row);
+  hinted.op.hints = UINT32_MAX;
+  for (bp_tensor_desc& view : hinted.inputs) view.flags |= BP_DESC_HINTS;
+  for (bp_tensor_desc& view : hinted.outputs) view.flags |= BP_DESC_HINTS;
+  EXPECT_NO_THROW(hinted.check(row)) << "hints are ignored";
   if (row.inputs_min > 0) {
     Desc shape = legal(row);
     shape.inputs[0].shape[1] = 3;
@@ -213,7 +234,7 @@ TEST(Validate, AttributesAreReadBySizeAndRange) {
   };
   struct Grown {
     bp_compare_attributes known;
-    uint32_t later;
+    uint64_t later;
   } compare = {{sizeof(Grown), BP_COMPARE_GE}, 0};
   EXPECT_EQ(status(row_of(BP_OP_COMPARE), &compare), BP_OK);
   EXPECT_EQ(reinterpret_cast<bp_compare_attributes*>(out)->struct_size, sizeof(bp_compare_attributes));
@@ -222,14 +243,13 @@ TEST(Validate, AttributesAreReadBySizeAndRange) {
   compare = {{4, BP_COMPARE_GE}, 0};
   EXPECT_EQ(status(row_of(BP_OP_COMPARE), &compare), BP_INVALID_ARGUMENT);
   compare = {{8, 6}, 0};
-  EXPECT_EQ(status(row_of(BP_OP_COMPARE), &compare), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(status(row_of(BP_OP_COMPARE), &compare), BP_UNSUPPORTED);
   EXPECT_EQ(status(row_of(BP_OP_COMPARE), nullptr), BP_INVALID_ARGUMENT);
   EXPECT_EQ(status(row_of(BP_OP_ADD), nullptr), BP_OK);
-  EXPECT_EQ(status(row_of(BP_OP_ADD), &compare), BP_INVALID_ARGUMENT);
   const bp_scatter_attributes scatter = {sizeof(scatter), 0, BP_SCATTER_ADD, 1};
-  EXPECT_EQ(status(row_of(BP_OP_SCATTER), &scatter), BP_INVALID_ARGUMENT) << "a reserved field is zero";
+  EXPECT_EQ(status(row_of(BP_OP_SCATTER), &scatter), BP_UNSUPPORTED) << "a reserved field is zero";
   const bp_norm_attributes norm = {sizeof(norm), 1, std::numeric_limits<float>::quiet_NaN(), 0};
-  EXPECT_EQ(status(row_of(BP_OP_LAYER_NORM), &norm), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(status(row_of(BP_OP_LAYER_NORM), &norm), BP_UNSUPPORTED);
 }
 
 }  // namespace

@@ -13,48 +13,6 @@
 namespace tool {
 namespace {
 
-template <class T>
-constexpr FieldType field_type() {
-  if constexpr (std::is_same_v<T, float>) return FieldType::f32;
-  if constexpr (std::is_same_v<T, int64_t>) return FieldType::i64;
-  if constexpr (std::is_same_v<T, int32_t>) return FieldType::i32;
-  return FieldType::u32;
-}
-
-const AttributeField all_fields[] = {
-#define BP_ATTRS_BEGIN(stem)
-#define BP_ATTR(stem, type, field, lo, hi, doc) \
-  {#stem, #field, field_type<type>(), offsetof(bp_##stem##_attributes, field), 1, lo, hi, doc},
-#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc) \
-  {#stem, #field, field_type<type>(), offsetof(bp_##stem##_attributes, field), count, lo, hi, doc},
-#define BP_ATTR_RESERVED(stem, field)
-#define BP_ATTRS_END(stem)
-#include <backplane/attributes.def>
-#undef BP_ATTRS_BEGIN
-#undef BP_ATTR
-#undef BP_ATTR_ARRAY
-#undef BP_ATTR_RESERVED
-#undef BP_ATTRS_END
-};
-
-struct StemSize {
-  std::string_view stem;
-  size_t bytes;
-};
-const StemSize stem_sizes[] = {
-#define BP_ATTRS_BEGIN(stem) {#stem, sizeof(bp_##stem##_attributes)},
-#define BP_ATTR(stem, type, field, lo, hi, doc)
-#define BP_ATTR_ARRAY(stem, type, field, count, lo, hi, doc)
-#define BP_ATTR_RESERVED(stem, field)
-#define BP_ATTRS_END(stem)
-#include <backplane/attributes.def>
-#undef BP_ATTRS_BEGIN
-#undef BP_ATTR
-#undef BP_ATTR_ARRAY
-#undef BP_ATTR_RESERVED
-#undef BP_ATTRS_END
-};
-
 // Where the least legal value is no useful default.
 struct Default {
   std::string_view stem, name;
@@ -82,41 +40,37 @@ constexpr Default defaults[] = {
     {"adamw", "weight_decay", 0.01},
 };
 
-double default_of(const AttributeField& field) {
+double default_of(std::string_view stem, const AttributeField& field) {
   for (const Default& row : defaults) {
-    if (row.stem == field.stem && row.name == field.name) return row.value;
+    if (row.stem == stem && row.name == field.name) return row.value;
   }
-  return std::clamp(0.0, field.lowest, field.highest);
+  return std::clamp(0.0, field.lo, field.hi);
 }
 
 std::string range_text(const AttributeField& field) {
   return fmt::format("{} ({}{}..{}: {})", field.name, field.count > 1 ? fmt::format("{} values, ", field.count) : "",
-                     field.lowest, field.highest, field.doc);
+                     field.lo, field.hi, field.doc);
 }
 
 }  // namespace
 
-std::vector<AttributeField> attribute_fields(std::string_view stem) {
-  std::vector<AttributeField> fields;
-  std::copy_if(std::begin(all_fields), std::end(all_fields), std::back_inserter(fields),
-               [&](const AttributeField& field) { return field.stem == stem; });
-  return fields;
-}
-
-AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem), fields_(attribute_fields(stem)) {
-  if (stem == "no") return;
-  for (const StemSize& row : stem_sizes) {
-    if (row.stem == stem) size_ = row.bytes;
-  }
-  if (size_ == 0 || size_ > bytes_.size()) {
+AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
+  const auto layouts = rules::attribute_layouts();
+  const auto at =
+      std::find_if(layouts.begin(), layouts.end(), [&](const auto* layout) { return stem == layout->stem; });
+  if (at == layouts.end()) {
     throw Failure(
         exit_finding, "INTERNAL",
         fmt::format("the library has attributes '{}' that this command does not know; update the command", stem));
   }
+  size_ = (*at)->bytes;
+  if (size_ == 0) return;
+  std::copy_if((*at)->fields.begin(), (*at)->fields.end(), std::back_inserter(fields_),
+               [](const AttributeField& field) { return field.type != AttributeField::Type::reserved; });
   const uint32_t size = static_cast<uint32_t>(size_);
   std::memcpy(bytes_.data(), &size, sizeof(size));
   for (const AttributeField& field : fields_) {
-    for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(field), i);
+    for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
   // Spatial arrays: entries at and beyond spatial_rank are zero.
   if (has("spatial_rank")) {
@@ -143,39 +97,26 @@ void AttributeBlock::fail_name(std::string_view name) const {
 void AttributeBlock::set(std::string_view name, double value, size_t index) {
   const AttributeField* field = find(name);
   if (field == nullptr) fail_name(name);
-  std::byte* at = bytes_.data() + field->offset;
+  unsigned char* at = bytes_.data() + field->offset;
   const auto put = [&](auto number) { std::memcpy(at + index * sizeof(number), &number, sizeof(number)); };
   switch (field->type) {
-    case FieldType::u32:
+    case AttributeField::Type::u32:
       return put(static_cast<uint32_t>(value));
-    case FieldType::i32:
+    case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
-    case FieldType::i64:
+    case AttributeField::Type::i64:
       return put(static_cast<int64_t>(value));
-    case FieldType::f32:
+    case AttributeField::Type::f32:
       return put(static_cast<float>(value));
+    case AttributeField::Type::reserved:
+      return;  // none of fields_ is
   }
 }
 
 double AttributeBlock::get(std::string_view name, size_t index) const {
   const AttributeField* field = find(name);
   if (field == nullptr) fail_name(name);
-  const std::byte* at = bytes_.data() + field->offset;
-  const auto read = [&](auto number) {
-    std::memcpy(&number, at + index * sizeof(number), sizeof(number));
-    return static_cast<double>(number);
-  };
-  switch (field->type) {
-    case FieldType::u32:
-      return read(uint32_t{});
-    case FieldType::i32:
-      return read(int32_t{});
-    case FieldType::i64:
-      return read(int64_t{});
-    case FieldType::f32:
-      break;
-  }
-  return read(float{});
+  return rules::field_value(*field, bytes_.data() + field->offset + index * field->bytes());
 }
 
 void AttributeBlock::assign(std::string_view text) {
@@ -190,8 +131,8 @@ void AttributeBlock::assign(std::string_view text) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     double value = 0;
-    const bool whole = field->type != FieldType::f32;
-    if (!parse_number(values[i], &value) || !(value >= field->lowest && value <= field->highest) ||
+    const bool whole = field->type != AttributeField::Type::f32;
+    if (!parse_number(values[i], &value) || !(value >= field->lo && value <= field->hi) ||
         (whole && value != std::trunc(value))) {
       fail_usage("attribute '{}' cannot be '{}': {}{}", name, values[i], range_text(*field),
                  whole ? ", a whole number" : "");
@@ -206,7 +147,7 @@ Json AttributeBlock::json() const {
     Json values = Json::array();
     const auto value = [&](size_t i) {
       const double number = get(field.name, i);
-      return field.type == FieldType::f32 ? Json(number) : Json(static_cast<int64_t>(number));
+      return field.type == AttributeField::Type::f32 ? Json(number) : Json(static_cast<int64_t>(number));
     };
     for (size_t i = 0; i < field.count; ++i) values.push_back(value(i));
     json[field.name] = field.count == 1 ? value(0) : values;

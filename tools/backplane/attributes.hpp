@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes by name: the fields of attributes.def, made by the preprocessor, and blocks of them with checked values.
+// Attributes by name: blocks of them with checked values.
 #pragma once
 
-#include <backplane/ops.h>
+#include <backplane/rules/attributes.hpp>
 
 #include <array>
 #include <cstddef>
@@ -14,20 +14,8 @@
 
 namespace tool {
 
-enum class FieldType { u32, i32, i64, f32 };
-
-struct AttributeField {
-  std::string_view stem;
-  std::string_view name;
-  FieldType type;
-  size_t offset;
-  size_t count;  // 1, or the length of an array
-  double lowest, highest;
-  std::string_view doc;
-};
-
-// The fields of a stem of ops.def, without the reserved ones; none for "no".
-std::vector<AttributeField> attribute_fields(std::string_view stem);
+namespace rules = backplane::rules;
+using rules::AttributeField;
 
 // One attribute struct, struct_size set.
 class AttributeBlock {
@@ -40,6 +28,8 @@ class AttributeBlock {
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  // Without the reserved ones.
+  const std::vector<AttributeField>& fields() const { return fields_; }
   // Null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
@@ -53,7 +43,7 @@ class AttributeBlock {
   std::string stem_;
   std::vector<AttributeField> fields_;
   size_t size_ = 0;
-  alignas(8) std::array<std::byte, 256> bytes_{};
+  alignas(8) std::array<unsigned char, rules::kMaxAttributeBytes> bytes_{};
 };
 
 }  // namespace tool

@@ -16,7 +16,7 @@ uint32_t default_dtype(const bph_op_info& info) {
   return dtypes_of(info.dtypes).at(0);
 }
 
-std::string dtype_names(uint32_t mask) {
+std::string dtype_names(uint64_t mask) {
   std::vector<std::string> names;
   for (const uint32_t dtype : dtypes_of(mask)) names.push_back(bph_dtype_name(dtype));
   return fmt::format("{}", fmt::join(names, ", "));
@@ -97,7 +97,7 @@ void make_primitive(OpCase& op, const OpRequest& request) {
 
 }  // namespace
 
-std::vector<uint32_t> dtypes_of(uint32_t mask) {
+std::vector<uint32_t> dtypes_of(uint64_t mask) {
   std::vector<uint32_t> dtypes;
   for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
     if ((mask & BP_DTYPE_BIT(dtype)) != 0) dtypes.push_back(dtype);
@@ -176,7 +176,7 @@ OpCase make_case(const bph_op_info& info, const OpRequest& request) {
                request.out_shapes.size());
   }
   const uint32_t scalar_dtype = info.scalar_dtype != 0 ? info.scalar_dtype : op.outputs.at(0).dtype;
-  for (uint32_t i = 0; i < info.scalars; ++i) op.scalars.push_back(bph_scalar_from_i64(scalar_dtype, i + 1));
+  for (uint32_t i = 0; i < info.scalars_max; ++i) op.scalars.push_back(bph_scalar_from_i64(scalar_dtype, i + 1));
   return op;
 }
 

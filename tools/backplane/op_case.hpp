@@ -50,7 +50,7 @@ OpCase make_case(const bph_op_info& info, const OpRequest& request);
 void make_composite(OpCase& op, const OpRequest& request);
 
 // The dtypes of a mask, in order of id.
-std::vector<uint32_t> dtypes_of(uint32_t mask);
+std::vector<uint32_t> dtypes_of(uint64_t mask);
 // The dtypes that an output may have for T, where the rule leaves a choice; else the one.
 std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
 // What the operator is listed under: "unary", "binary", "reduction", ..

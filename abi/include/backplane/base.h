@@ -40,6 +40,9 @@
 #define BP_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
 
+/* No input struct is longer: a greater struct_size is INVALID_ARGUMENT, and no byte behind it is read. */
+#define BP_STRUCT_LIMIT 4096u
+
 typedef int32_t bp_status; /* frozen numbers; a reader treats a number that it does not know as BP_INTERNAL */
 
 #define BP_OK 0

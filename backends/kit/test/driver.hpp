@@ -50,7 +50,7 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
     // Nothing, of every composite whose shapes follow a rule of its own.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
-      if (find_op(id) == nullptr || find_op(id)->shape != BP_SHAPE_COMPOSITE) continue;
+      if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;
       for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) {
         kernels().add(id, dtype, KernelSpec{.run = [](const Call&) {}, .mixed = UINT32_MAX});
       }
@@ -170,7 +170,7 @@ class KitTest : public testing::Test {
     made.desc.inputs = made.in.data(), made.desc.outputs = made.out.data();
     made.desc.input_count = static_cast<uint32_t>(made.in.size());
     made.desc.output_count = static_cast<uint32_t>(made.out.size());
-    made.desc.scalar_count = find_op(op)->scalars;
+    made.desc.scalar_count = find_op(op)->scalars_max;
     made.info.struct_size = sizeof(bp_plan_info);
     const bp_status status =
         api->plan_create(device, &made.desc, answer_only ? nullptr : &made.plan, &made.info, &error);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <backplane/plugin.h>
+#include <backplane/rules/op_table.hpp>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -299,16 +300,6 @@ inline void expect_same(const Tensor& got, const std::vector<uint64_t>& expected
   }
 }
 
-#define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) \
-  case id:                                                \
-    return name;
-inline std::string dtype_text(uint32_t dtype) {
-  switch (dtype) {
-#include <backplane/dtypes.def>
-    default:
-      return "unknown";
-  }
-}
-#undef BP_DTYPE_ROW
+inline std::string dtype_text(uint32_t dtype) { return rules::dtype_name(dtype); }
 
 }  // namespace backplane::reference::test

@@ -40,22 +40,10 @@ TEST(Device, DeclaresWhatItIs) {
   EXPECT_EQ(device().plugin->device_info(device().plugin, 1, &info, &device().error), BP_INVALID_ARGUMENT);
 }
 
-// The rows of the table, for asking about composites too.
-struct Row {
-  uint32_t id, kind;
-};
-constexpr Row kRows[] = {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
-                  acc, prof, since, doc)                                                                               \
-  {id, BP_KIND_##kind},
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-};
-
 TEST(Plans, CompositesAreAnsweredTruthfully) {
   bp_tensor_desc view{};
   view.dtype = BP_F32;
-  for (const Row& row : kRows) {
+  for (const rules::OpInfo& row : rules::op_rows()) {
     if (row.kind != BP_KIND_COMPOSITE) continue;
     const std::vector<bp_tensor_desc> views(8, view);
     unsigned char attributes[256] = {};

@@ -70,19 +70,19 @@ constexpr UnknownValue unknown_values[] = {
 
 void add_operands(std::vector<Refusal>& all, const bph_op_info& op, uint32_t dtype) {
   all.push_back(of_op(op, "one_scalar_too_many", {BP_UNSUPPORTED}, "BP-PLAN-005", dtype,
-                      [op](OpDesc& desc) { desc.scalars(op.scalars + 1); }));
-  all.push_back(of_op(op, "one_input_too_many", {BP_UNSUPPORTED, BP_INVALID_ARGUMENT}, "BP-PLAN-006", dtype,
+                      [op](OpDesc& desc) { desc.scalars(op.scalars_max + 1); }));
+  all.push_back(of_op(op, "one_input_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype,
                       [dtype](OpDesc& desc) {
                         desc.input(dense_view(dtype, {2, 3}));
                       }));
-  all.push_back(of_op(op, "one_output_too_many", {BP_UNSUPPORTED, BP_INVALID_ARGUMENT}, "BP-PLAN-006", dtype,
+  all.push_back(of_op(op, "one_output_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype,
                       [dtype](OpDesc& desc) {
                         desc.output(dense_view(dtype, {2, 3}));
                       }));
   all.push_back(of_op(op, "packed_view", {BP_UNSUPPORTED}, "BP-PLAN-007", dtype,
                       [](OpDesc& desc) { set_view_flag(desc, BP_DESC_PACKED); }));
   all.push_back(of_op(op, "unknown_view_flag", {BP_UNSUPPORTED}, "BP-SIZE-006", dtype,
-                      [](OpDesc& desc) { set_view_flag(desc, 0x8000); }));
+                      [](OpDesc& desc) { set_view_flag(desc, 0x80); }));
   all.push_back(of_op(op, "unknown_dtype", {BP_UNSUPPORTED}, "BP-SIZE-006", dtype, [](OpDesc& desc) {
     for (bp_tensor_desc& view : desc.inputs()) view.dtype = BP_DTYPE_LIMIT - 1;
     for (bp_tensor_desc& view : desc.outputs()) view.dtype = BP_DTYPE_LIMIT - 1;
@@ -101,8 +101,7 @@ std::vector<Refusal> operator_refusals() {
                           [bit](OpDesc& desc) { desc.flags(uint64_t{1} << bit); }));
     add_operands(all, op, dtype);
     for (const uint32_t other : dtypes_of(BP_SET_ALL & ~op.dtypes))
-      all.push_back(of_op(op, fmt::format("of_{}", bph_dtype_name(other)), {BP_UNSUPPORTED, BP_INVALID_ARGUMENT},
-                          "BP-PLAN-003", other, [](OpDesc&) {}));
+      all.push_back(of_op(op, fmt::format("of_{}", bph_dtype_name(other)), {BP_UNSUPPORTED}, "BP-PLAN-003", other, [](OpDesc&) {}));
     if (op.attribute_bytes != 0)
       all.push_back(of_op(op, "attributes_with_unknown_tail", {BP_UNSUPPORTED}, "BP-SIZE-002", dtype, [](OpDesc& desc) {
         auto& bytes = desc.attribute_bytes();

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <backplane/rules/plan_class.hpp>
 #include <bit>
 #include <cstring>
 
@@ -21,24 +22,10 @@ std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
   return operands;
 }
 
-// The class that an any-size plan keeps: ops.h, BP_PLAN_ANY_SIZE.
-bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) {
-  if (a.dtype != b.dtype || a.rank != b.rank || a.alignment_log2 != b.alignment_log2 || a.flags != b.flags ||
-      a.alias != b.alias) {
-    return false;
-  }
-  const auto extent_class = [](int64_t extent) { return std::min<int64_t>(extent, 2); };
-  const auto stride_class = [](const bp_tensor_desc& view, int d) -> int64_t {
-    if (view.shape[d] < 2) return 0;
-    return view.strides[d] < 0 ? -1 : std::min<int64_t>(view.strides[d], 2);
-  };
-  const auto packed = [](const bp_tensor_desc& view) {
-    return View{{view.shape, view.shape + view.rank}, {view.strides, view.strides + view.rank}}.packed();
-  };
-  for (int d = 0; d < a.rank; ++d) {
-    if (extent_class(a.shape[d]) != extent_class(b.shape[d]) || stride_class(a, d) != stride_class(b, d)) return false;
-  }
-  return packed(a) == packed(b);
+// Whether an any-size plan for `a` serves `b`: ops.h, BP_PLAN_ANY_SIZE.
+bool serves(const bp_tensor_desc& a, const bp_tensor_desc& b) {
+  return a.dtype == b.dtype && a.alignment_log2 == b.alignment_log2 && a.flags == b.flags && a.alias == b.alias &&
+         backplane::rules::same_class(a, b);
 }
 
 }  // namespace
@@ -147,10 +134,10 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, ui
   for (size_t i = 0; i < views_.size(); ++i) views.push_back(describe(i, regions_[i], false));
   if (given != nullptr) {
     const bool any_size = (given->plan.info.flags & BP_PLAN_ANY_SIZE) != 0;
-    const auto serves = [&](const bp_tensor_desc& a, const bp_tensor_desc& b) {
-      return any_size ? same_class(a, b) : std::memcmp(&a, &b, sizeof(a)) == 0;
+    const auto served = [&](const bp_tensor_desc& a, const bp_tensor_desc& b) {
+      return any_size ? serves(a, b) : std::memcmp(&a, &b, sizeof(a)) == 0;
     };
-    if (std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), serves)) return given;
+    if (std::equal(views.begin(), views.end(), given->views.begin(), given->views.end(), served)) return given;
   }
   const bp_op_desc desc = descriptor(views, flags);
   try {

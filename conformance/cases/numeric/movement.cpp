@@ -130,7 +130,7 @@ std::vector<Values> cast_values(uint32_t from, uint32_t to) {
 }
 
 void add_cast(Catalogue& catalogue) {
-  const uint32_t set = oracle::operator_of(BP_OP_CAST)->dtypes;
+  const uint64_t set = oracle::operator_of(BP_OP_CAST)->dtypes;
   std::vector<Spec> apart;
   for_dtypes(set, [&](uint32_t from) {
     for_dtypes(set, [&](uint32_t to) {

@@ -213,7 +213,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
 
 void add_reduce(Catalogue& catalogue) {
   for (const uint32_t op : {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN}) {
-    const uint32_t dtypes = oracle::operator_of(op)->dtypes;
+    const uint64_t dtypes = oracle::operator_of(op)->dtypes;
     for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
       if ((dtypes & BP_DTYPE_BIT(dtype)) == 0) continue;
       for (const uint32_t out : outputs_of(op, dtype)) add_one(catalogue, op, dtype, out);

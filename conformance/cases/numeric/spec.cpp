@@ -10,7 +10,6 @@
 #include "cases/numeric/execute.hpp"
 #include "cases/numeric/judge.hpp"
 #include "cases/numeric/mixed.hpp"
-#include "cases/support/op_desc.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
@@ -69,7 +68,7 @@ bool mandatory_i64(const Spec& spec) {
   const bool cast = spec.op == BP_OP_CAST;
   if (spec.dtype != BP_I64 && !((index || cast) && spec.second == BP_I64)) return false;
   if (spec.op == BP_OP_SCATTER && spec.dtype == BP_I64) return spec.parameters[1] == BP_SCATTER_SET;
-  return index || i64_from(spec.op) != 0;
+  return index || rules::find_op(spec.op)->i64_profile != 0;
 }
 
 bool has_statistics(const Spec& spec) {

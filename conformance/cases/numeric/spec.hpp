@@ -90,7 +90,7 @@ void set_attributes(oracle::Call& call, const Attributes& attributes) {
 
 // Each dtype of a set, by id.
 template <typename Visit>
-void for_dtypes(uint32_t set, Visit visit) {
+void for_dtypes(uint64_t set, Visit visit) {
   for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
     if ((set & BP_DTYPE_BIT(dtype)) != 0) visit(dtype);
   }

@@ -22,7 +22,7 @@ bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memc
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
   if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);  // the other side is
-  if (dtype == BP_I64 && i64_from(op.op) != 0) return "";
+  if (dtype == BP_I64 && rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
     case BP_BOOL:
     case BP_U8:
@@ -221,13 +221,14 @@ void add_plan_cases(Catalogue& catalogue) {
   for (const bph_op_info& op : primitives()) {
     const auto add = [&](std::string what, std::vector<std::string_view> requirements, uint32_t dtype,
                          std::function<void(Context&)> run) {
-      catalogue.push_back({.id = fmt::format("runtime.plan.{}.{}", op.name, what),
-                           .profile = dtype == BP_I64 ? std::max(op.profile, i64_from(op.op)) : op.profile,
-                           .extension = extension_of(op, dtype),
-                           .op = op.op,
-                           .dtype = dtype,
-                           .requirements = std::move(requirements),
-                           .run = std::move(run)});
+      catalogue.push_back(
+          {.id = fmt::format("runtime.plan.{}.{}", op.name, what),
+           .profile = dtype == BP_I64 ? std::max(op.profile, rules::find_op(op.op)->i64_profile) : op.profile,
+           .extension = extension_of(op, dtype),
+           .op = op.op,
+           .dtype = dtype,
+           .requirements = std::move(requirements),
+           .run = std::move(run)});
     };
     for (const uint32_t dtype : dtypes_of(op.dtypes)) {
       add(fmt::format("of_{}", bph_dtype_name(dtype)), {"BP-PLAN-001", "BP-PLAN-013"}, dtype,

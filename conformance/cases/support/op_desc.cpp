@@ -25,25 +25,11 @@ const bph_op_info& op_info(uint32_t op) {
   throw std::logic_error("no primitive has this id");
 }
 
-std::vector<uint32_t> dtypes_of(uint32_t set) {
+std::vector<uint32_t> dtypes_of(uint64_t set) {
   std::vector<uint32_t> found;
   for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype)
     if ((set >> dtype & 1) != 0) found.push_back(dtype);
   return found;
-}
-
-uint32_t i64_from(uint32_t op) {
-  constexpr uint32_t NONE = 0, INFER = BP_PROFILE_INFER;
-  switch (op) {
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
-                  acc, prof, since, doc)                                                                            \
-  case id:                                                                                                          \
-    return i64;
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-    default:
-      return NONE;
-  }
 }
 
 uint32_t usual_dtype(const bph_op_info& op) {
@@ -140,7 +126,7 @@ OpDesc sample(const bph_op_info& op, uint32_t dtype) {
     }
     made.attribute_bytes(std::move(bytes));
   }
-  made.scalars(op.scalars);
+  made.scalars(op.scalars_max);
   return made;
 }
 
@@ -148,7 +134,7 @@ OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count) {
   OpDesc made(op);
   for (uint32_t i = 0; i < op_info(op).inputs_min; ++i) made.input(dense_view(dtype, {count}));
   made.output(dense_view(dtype, {count}));
-  made.scalars(op_info(op).scalars);
+  made.scalars(op_info(op).scalars_max);
   return made;
 }
 

@@ -16,9 +16,7 @@ namespace bp::conformance {
 const std::vector<bph_op_info>& primitives();
 const bph_op_info& op_info(uint32_t op);
 // The dtypes of a set, in order of id.
-std::vector<uint32_t> dtypes_of(uint32_t set);
-// The first profile in which i64 is mandatory as T; 0: in none.
-uint32_t i64_from(uint32_t op);
+std::vector<uint32_t> dtypes_of(uint64_t set);
 // The dtype that the profile demands of the operator and that tells most: f32 where the operator has it.
 uint32_t usual_dtype(const bph_op_info& op);
 

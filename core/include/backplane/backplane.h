@@ -55,14 +55,19 @@ typedef struct bph_op_info {
   uint32_t attribute_bytes; /* 0 if none */
   uint32_t kind;            /* BP_KIND_* */
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
-  uint32_t scalars;
+  uint32_t scalars_min; /* a call gives at least these: what the operator had when it was introduced */
+  uint32_t scalars_max;
   uint32_t scalar_dtype; /* 0: the first output's */
   uint32_t shape_rule;   /* BP_SHAPE_* */
   uint32_t dtype_rule;   /* BP_RULE_* */
-  uint32_t dtypes;       /* mask of BP_DTYPE_BIT */
   uint32_t profile;      /* BP_PROFILE_* */
+  uint64_t dtypes;       /* mask of BP_DTYPE_BIT */
+  uint32_t since;        /* ABI version that introduced it */
+  uint32_t reserved;
 } bph_op_info;
-/* The row of `op`. Errors: INVALID_ARGUMENT for an id that is no operator. */
+#define BPH_OP_INFO_MIN_SIZE 104u
+BP_FROZEN_MIN(bph_op_info, BPH_OP_INFO_MIN_SIZE);
+/* The row of `op`. Errors: UNSUPPORTED for an id that is no operator of this library. */
 BPH_API bp_status bph_op_by_id(uint32_t op, bph_op_info* out, bp_error* error);
 /* The row named `name`. Errors: INVALID_ARGUMENT with the nearest names. */
 BPH_API bp_status bph_op_by_name(const char* name, bph_op_info* out, bp_error* error);

@@ -25,7 +25,7 @@ void check_view(const Call& call, const char* role, uint32_t index, const bp_ten
                   view.rank, view.shape[d], view.strides[d], d);
     }
   }
-  if ((view.flags & ~BP_DESC_IMMEDIATE) != 0) {
+  if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0) {
     call.refuse(rule::unknown_value, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is all there is", role, index,
                 view.flags);
   }
@@ -72,10 +72,8 @@ bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size)
 
 bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned char* attributes) {
   bp_op_desc desc = call.input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc");
-  if (desc.reserved != 0 || (desc.flags & ~static_cast<uint64_t>(BP_OP_FLAGS_ALL)) != 0) {
-    call.refuse(rule::unknown_value,
-                "bp_op_desc has flags {:#x} and reserved {:#x}; known are flags {:#x} and reserved 0", desc.flags,
-                desc.reserved, BP_OP_FLAGS_ALL);
+  if ((desc.flags & ~static_cast<uint64_t>(BP_OP_FLAGS_ALL)) != 0) {
+    call.refuse(rule::unknown_value, "bp_op_desc has flags {:#x}; known are {:#x}", desc.flags, BP_OP_FLAGS_ALL);
   }
   if (desc.input_count > BP_MAX_OPERANDS || desc.output_count > BP_MAX_OPERANDS) {
     call.refuse(rule::op_rules, "{} inputs and {} outputs are given; the most is {}", desc.input_count,

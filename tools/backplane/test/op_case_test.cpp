@@ -36,12 +36,12 @@ TEST(Attributes, EveryFieldOfEveryStemIsReached) {
   EXPECT_GT(stems.size(), 20u);
   for (const std::string_view stem : stems) {
     AttributeBlock block(stem);
-    for (const AttributeField& field : attribute_fields(stem)) {
+    for (const AttributeField& field : block.fields()) {
       for (size_t i = 0; i < field.count; ++i) {
-        EXPECT_GE(block.get(field.name, i), field.lowest) << stem << '.' << field.name;
-        EXPECT_LE(block.get(field.name, i), field.highest) << stem << '.' << field.name;
-        block.set(field.name, field.highest, i);
-        EXPECT_FLOAT_EQ(static_cast<float>(block.get(field.name, i)), static_cast<float>(field.highest)) << field.name;
+        EXPECT_GE(block.get(field.name, i), field.lo) << stem << '.' << field.name;
+        EXPECT_LE(block.get(field.name, i), field.hi) << stem << '.' << field.name;
+        block.set(field.name, field.hi, i);
+        EXPECT_FLOAT_EQ(static_cast<float>(block.get(field.name, i)), static_cast<float>(field.hi)) << field.name;
       }
     }
   }
@@ -84,7 +84,7 @@ TEST(OpCase, EveryOperatorHasACallForEveryDtype) {
       EXPECT_LE(op.inputs.size(), info.inputs_max) << info.name;
       EXPECT_GE(op.outputs.size(), info.outputs_min) << info.name;
       EXPECT_LE(op.outputs.size(), info.outputs_max) << info.name;
-      EXPECT_EQ(op.scalars.size(), info.scalars) << info.name;
+      EXPECT_EQ(op.scalars.size(), info.scalars_max) << info.name;
       for (const Operand& operand : op.outputs) EXPECT_GT(element_count(operand.shape), 0) << info.name;
     }
   }

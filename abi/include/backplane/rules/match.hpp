@@ -72,20 +72,17 @@ constexpr uint32_t float_of(const bp_op_desc& desc) {
   return dtype;
 }
 
-constexpr bool is_half(uint32_t dtype) { return dtype == BP_F16 || dtype == BP_BF16; }
-
 // Dtypes of a composite's operands, `dtypes` being the operator's set in ops.def. Views and counts are legal (see Bound).
 // Throws Violation.
-inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
+inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   constexpr auto bit = [](uint32_t dtype) { return BP_DTYPE_BIT(dtype); };
-  constexpr uint32_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
+  constexpr uint64_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
   uint32_t before[26] = {};  // the dtypes of letters that are the same wherever they stand, once seen
-  const auto or_f32 = [&](uint32_t dtype) { return bit(dtype) | (is_half(dtype) ? bit(BP_F32) : 0); };
   const bool known = t == 0 || in_set(dtypes, t);  // else the operand that is t is at fault
-  const auto legal = [&](char letter) -> uint32_t {
-    if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT32_MAX;
+  const auto legal = [&](char letter) -> uint64_t {
+    if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;
     switch (letter) {
       case 't':
         return known ? bit(t) : dtypes;
@@ -96,7 +93,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
       case 'r':
         return or_f32(before['p' - 'a']);
       case 'h':
-        return bit(t) | (t == BP_F32 ? bit(BP_F16) | bit(BP_BF16) : 0);
+        return bit(t) | (t == BP_F32 ? kHalves : 0);
       case 'f':
         return BP_SET_FLOATS;
       case 'm':
@@ -113,9 +110,9 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
   };
   detail::for_operands(desc, signature, [&](const char* role, uint32_t i, const bp_tensor_desc& view, Pattern pattern) {
     uint32_t& first = before[pattern.dtype - 'a'];
-    const uint32_t set = first == 0 ? legal(pattern.dtype) : bit(first);
+    const uint64_t set = first == 0 ? legal(pattern.dtype) : bit(first);
     if (!in_set(set, view.dtype)) {
-      Bound::fail(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
+      Bound::refuse(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
     }
     first = view.dtype;
   });
