@@ -90,7 +90,7 @@ TEST_F(Mixed, AdamwKeepsItsStateInF32) {
   const auto bits = [](float value) { return uint64_t{std::bit_cast<uint32_t>(value)}; };
   run(BP_OP_ADAMW, {bf16({2}, {1, -1})}, {p, m, v}, &attributes, {bits(0.5f), bits(0.1f), bits(0.001f)});
   expect_near(m, {0.1, -0.1}, 1e-7);
-  expect_near(v, {0.001, 0.001}, 1e-9);
+  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, beta2 being the f32 next to 0.999
   EXPECT_EQ(read_bf16(p, 2), (Values{0.5f, 2.5f}));
 }
 

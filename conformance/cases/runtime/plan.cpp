@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <backplane/rules/op_table.hpp>
+
 #include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
@@ -22,7 +24,7 @@ bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memc
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
   if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);  // the other side is
-  if (dtype == BP_I64 && rules::find_op(op.op)->i64_profile != 0) return "";
+  if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
     case BP_BOOL:
     case BP_U8:
@@ -184,7 +186,7 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   for (uint32_t i = 0; i < op.inputs_min; ++i)
     desc.input(dense_view(sample(op, usual_dtype(op)).inputs()[i].dtype, shape));
   desc.output(dense_view(sample(op, usual_dtype(op)).outputs()[0].dtype, shape));
-  desc.scalars(op.scalars);
+  desc.scalars(op.scalars_max);
   const Plan plan(device, desc.get());
 }
 
@@ -221,14 +223,15 @@ void add_plan_cases(Catalogue& catalogue) {
   for (const bph_op_info& op : primitives()) {
     const auto add = [&](std::string what, std::vector<std::string_view> requirements, uint32_t dtype,
                          std::function<void(Context&)> run) {
-      catalogue.push_back(
-          {.id = fmt::format("runtime.plan.{}.{}", op.name, what),
-           .profile = dtype == BP_I64 ? std::max(op.profile, rules::find_op(op.op)->i64_profile) : op.profile,
-           .extension = extension_of(op, dtype),
-           .op = op.op,
-           .dtype = dtype,
-           .requirements = std::move(requirements),
-           .run = std::move(run)});
+      catalogue.push_back({.id = fmt::format("runtime.plan.{}.{}", op.name, what),
+                           .profile = dtype == BP_I64
+                                          ? std::max(op.profile, backplane::rules::find_op(op.op)->i64_profile)
+                                          : op.profile,
+                           .extension = extension_of(op, dtype),
+                           .op = op.op,
+                           .dtype = dtype,
+                           .requirements = std::move(requirements),
+                           .run = std::move(run)});
     };
     for (const uint32_t dtype : dtypes_of(op.dtypes)) {
       add(fmt::format("of_{}", bph_dtype_name(dtype)), {"BP-PLAN-001", "BP-PLAN-013"}, dtype,

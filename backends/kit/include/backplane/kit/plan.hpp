@@ -30,7 +30,6 @@ struct Plan {
   const OpInfo* op = nullptr;
   KernelSpec kernel;
   KernelDtypes dtypes;
-  uint32_t mixed = 0;  // rules::Mixed
   uint64_t flags = 0;
   uint32_t input_count = 0;
   uint32_t output_count = 0;
@@ -271,7 +270,6 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   plan.op = checked.op;
   plan.kernel = *spec;
   plan.dtypes = checked.dtypes;
-  plan.mixed = checked.mixed;
   plan.flags = desc.flags;
   plan.input_count = desc.input_count;
   plan.output_count = desc.output_count;
