@@ -33,7 +33,15 @@ void softmax(const Call& call) {
   y.store();
 }
 
-enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kEpsilonClamped, kSampleVariance };
+enum class NormFlaw {
+  kNone,
+  kOnePass,
+  kEpsilonOutside,
+  kEpsilonClamped,
+  kSampleVariance,
+  kStatisticsOfData,
+  kGammaOfData
+};
 
 struct Moments {
   double mean;
@@ -68,7 +76,13 @@ template <NormFlaw kFlaw>
 void layer_norm(const Call& call) {
   const auto& attributes = call.attributes<bp_norm_attributes>();
   const View& in = call.in(0);
-  const Values x(in), gamma(call, 1), beta(call, 2);
+  const auto parameter = [&](std::size_t i) {
+    if (kFlaw != NormFlaw::kGammaOfData || i >= call.inputs.size() || call.inputs[i].dtype == 0) return Values(call, i);
+    View taken = call.inputs[i];
+    taken.dtype = in.dtype;
+    return Values(taken);
+  };
+  const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Place> places = places_of(in, attributes.axes);
   std::vector<std::vector<double>> rows;
@@ -87,6 +101,15 @@ void layer_norm(const Call& call) {
     y[at] = (x[at] - mean[row]) * rstd[row] * gamma.or_else(places[n].column, 1) + beta.or_else(places[n].column, 0);
   }
   y.store();
+  if constexpr (kFlaw == NormFlaw::kStatisticsOfData) {
+    for (std::vector<double>* statistics : {&mean, &rstd}) {
+      for (double& value : *statistics) {
+        std::byte rounded[sizeof(double)];
+        put(in.dtype, rounded, value);
+        value = get(in.dtype, rounded);
+      }
+    }
+  }
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), mean);
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
@@ -174,13 +197,13 @@ void attention(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
-// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias] -> y[..,N]
+// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w minimum] -> y[..,N]
 enum class QuantizedFlaw { kNone, kNoZeroPoint, kRoundedWeights, kHalfSums };
 template <QuantizedFlaw kFlaw>
 void quantized_matmul(const Call& call) {
   const auto& attributes = call.attributes<bp_quantized_matmul_attributes>();
   const Values a(call.in(0)), w(call.in(1)), w_scale(call.in(2)), w_zero(call, 3), a_scale(call, 4), a_zero(call, 5),
-      bias(call, 6);
+      bias(call, 6), w_minimum(call, 7);
   Values y(call.out());
   const int64_t depth = call.in(0).shape[call.in(0).rank - 1], cols = call.out().shape[call.out().rank - 1];
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
@@ -207,7 +230,7 @@ void quantized_matmul(const Call& call) {
         left = (std::clamp(std::nearbyint(left / step) + zero, -128.0, 255.0) - zero) * step;
       }
       const double zero = kFlaw == QuantizedFlaw::kNoZeroPoint ? 0 : scaled(w_zero, n, k, 0);
-      double right = (weight(n, k) - zero) * scaled(w_scale, n, k, 1);
+      double right = (weight(n, k) - zero) * scaled(w_scale, n, k, 1) + scaled(w_minimum, n, k, 0);
       if (kFlaw >= QuantizedFlaw::kRoundedWeights && a_scale.size() == 0) right = as_operand(call.out().dtype, right);
       kFlaw == QuantizedFlaw::kHalfSums ? half.add(left * right) : void(sum += left * right);
     }
@@ -287,6 +310,8 @@ const Mutation defect::variance_in_one_pass = native<BP_OP_LAYER_NORM, layer_nor
 const Mutation defect::epsilon_outside_root = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonOutside>>();
 const Mutation defect::epsilon_clamped = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonClamped>>();
 const Mutation defect::sample_variance = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kSampleVariance>>();
+const Mutation defect::statistics_of_data = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kStatisticsOfData>>();
+const Mutation defect::gamma_of_data = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kGammaOfData>>();
 const Mutation defect::causal_from_start = native<BP_OP_ATTENTION, attention<AttentionFlaw::kCausalFromStart>>();
 const Mutation defect::alignments_swapped = native<BP_OP_ATTENTION, attention<AttentionFlaw::kAlignmentsSwapped>>();
 const Mutation defect::heads_interleaved = native<BP_OP_ATTENTION, attention<AttentionFlaw::kHeadsInterleaved>>();

@@ -235,15 +235,19 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
+// Of an operator that has a program.
 bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
-  return key.row.kind != BP_KIND_COMPOSITE || (device_.native_composites && key.head().no_native == 0);
+  return device_.native_composites && key.head().no_native == 0;
 }
 
-// Native if the plugin has the composite and nobody forbids it, else decomposed.
+// Native if the plugin has it and nobody forbids that, else decomposed where there is a program.
 Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
   const OpRow& row = key.row;
-  if (row.kind != BP_KIND_COMPOSITE) return make_planned(key, specialize);
   Ref<PlanEntry> entry = PlanEntry::create(key);
+  if (!has_program(row, entry->desc)) {
+    plan(*entry, specialize);
+    return entry;
+  }
   if (may_be_native(key)) {
     try {
       plan(*entry, specialize);
@@ -287,12 +291,13 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 // Asks the plugin.
 bph_support PlanCache::ask(const Descriptor& key) {
   const Ref<PlanEntry> entry = PlanEntry::create(key);
-  if (may_be_native(key)) {
+  const bool has_other_way = has_program(key.row, entry->desc);
+  if (!has_other_way || may_be_native(key)) {
     try {
       const bp_plan_info info = plan_facts(device_, *entry);
       return support_of(*entry, info, info.workspace_bytes);
     } catch (const Error& error) {
-      if (key.row.kind != BP_KIND_COMPOSITE || error.status() != BP_UNSUPPORTED) throw;
+      if (!has_other_way || error.status() != BP_UNSUPPORTED) throw;
     }
   }
   return decomposed_support(*entry, check_program(device_, key.row, entry->desc));

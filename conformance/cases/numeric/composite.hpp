@@ -16,6 +16,10 @@ inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, La
 // As `add`, twice: natively and decomposed.
 void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
+// The same without requirements of its own, of the type of `add_mixed`.
+inline void add_plain(Catalogue& catalogue, const Spec& spec, std::string_view more) {
+  add_composite(catalogue, spec, more);
+}
 
 oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random);
 // Scaled and moved: value * scale + offset.

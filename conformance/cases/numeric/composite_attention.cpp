@@ -9,6 +9,7 @@
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -115,6 +116,7 @@ Job make_attention(const Spec& spec, Random& random) {
 }
 
 void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_plain;
   Group group = Group::usual;
   const auto described = [&](size_t setup) {
     Spec spec{.op = BP_OP_ATTENTION, .dtype = dtype, .values = Values::family, .make = make_attention};
@@ -134,7 +136,7 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
     std::string more(setup_of(spec).name);
     more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal_names[causal]);
     more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
-    if (group == Group::usual) return add_composite(catalogue, spec, more);
+    if (group == Group::usual) return adding(catalogue, spec, more);
     add_composite(catalogue, spec, more, {deviations_requirement});
   };
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
@@ -147,6 +149,10 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  adding = add_mixed;
+  for (const size_t setup : {size_t{3}, size_t{5}, size_t{7}}) put(setup, 1, Mask::added, 1, 0);
+  for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
+  adding = add_plain;
   for (const Permission& permission : permissions) {
     for (const size_t setup : {size_t{3}, size_t{7}}) {
       put(setup, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
@@ -195,6 +201,7 @@ Job make_rope(const Spec& spec, Random& random) {
 }
 
 void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_plain;
   const auto put = [&](const Shape& shape, int32_t interleaved, int32_t extent, int32_t furthest,
                        Layout layout = Layout::dense) {
     Spec spec{.op = BP_OP_ROPE,
@@ -205,8 +212,8 @@ void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
               .make = make_rope};
     spec.parameters = {interleaved, extent, furthest};
     std::string more(interleaved != 0 ? "pairs" : "halves");
-    add_composite(catalogue, spec,
-                  more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
+    adding(catalogue, spec,
+           more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
   };
   for (const int32_t interleaved : {0, 1}) {
     for (const int32_t furthest : {0, 15, 4095, 131071}) {
@@ -217,6 +224,8 @@ void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
     put({7, 2}, interleaved, 0, 100);
     for (const Layout layout : common_layouts) put({2, 5, 8}, interleaved, 6, 100, layout);
   }
+  adding = add_mixed;
+  for (const Layout layout : {Layout::dense, Layout::padded}) put({2, 9, 8}, 0, 6, 100, layout);
 }
 
 }  // namespace

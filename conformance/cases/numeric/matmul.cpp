@@ -9,6 +9,7 @@
 #include "cases/numeric/matmul_statistics.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
@@ -282,6 +283,7 @@ class Adder {
         .append(".")
         .append(kind_names[static_cast<size_t>(kind)])
         .append(suffix_of(precision));
+    if (mixed) return add_mixed(catalogue_, spec, more);
     add(catalogue_, spec, more, {requirement_of(kind, precision)});
   }
 
@@ -298,6 +300,8 @@ class Adder {
       if (dtype_ == BP_F16) put({17, 9}, 16, Kind::subnormal_left), put({17, 9}, 16, Kind::subnormal_right);
     }
   }
+
+  bool mixed = false;  // cases of other dtypes than the plain ones
 
   // Every extent meets many others, without all products.
   void extents(std::span<const int32_t> list) {
@@ -423,6 +427,13 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({2, 3}, 65536, Kind::integers);
   adder({2, 3}, 65537, Kind::tenth);
   adder({1, 1}, 1000003, Kind::positive);
+  adder.mixed = true;
+  for (const Kind kind : {Kind::integers, Kind::zero_mean, Kind::positive, Kind::right_inf, Kind::one_nan}) {
+    for (const int32_t depth : {1, 17, 64}) adder({33, 32}, depth, kind);
+    adder({1, 40}, 33, kind);
+  }
+  for (const Layout layout : {Layout::padded, Layout::transposed}) adder({3, 5, 6}, 7, Kind::integers, layout);
+  adder({17, 9}, 0, Kind::integers);
 }
 
 // u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.

@@ -2,6 +2,7 @@
 // Cases of argmax, argmin, cumsum and sort: what walks lanes along one axis.
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
@@ -115,8 +116,9 @@ class Adder {
     if (first_ != 0) more.append(op_ == BP_OP_SORT ? ".descending" : ".exclusive");
     if (second_ != 0) more.append(".reverse");
     if (values_only_) more.append(".values");
-    add(catalogue_, spec, more);
+    mixed ? add_mixed(catalogue_, spec, more) : add(catalogue_, spec, more);
   }
+  bool mixed = false;  // cases of other dtypes than the plain ones
 
   // From here on a sort is not asked for indices.
   void want_values() { values_only_ = true; }
@@ -183,6 +185,9 @@ void add_arg(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     adder.data({Data::one_nan, Data::one_inf, Data::two_infs}, {1, 2, 9, 33, 129, 257, 1025});
   if (dtype == BP_F32) adder.lengths(long_lengths, Data::zero_mean, true);
   if (dtype == BP_U8 && op == BP_OP_ARGMIN) adder({36000000}, 0, Data::zero_mean, Layout::dense, Mode::once, true);
+  adder.mixed = true;
+  for (const int32_t axis : {0, 1, 2}) adder({4, 5, 13}, axis, Data::few, Layout::padded);
+  adder({3, 257}, 1, Data::zero_mean);
 }
 
 void add_cumsum(Catalogue& catalogue, uint32_t dtype) {
@@ -217,6 +222,10 @@ void add_sort(Catalogue& catalogue, uint32_t dtype) {
     if (dtype == BP_F32 || dtype == BP_I32) {
       for (const int32_t n : long_lengths) adder({n}, 0, Data::few), adder({n}, 0, Data::zero_mean);
     }
+    adder.mixed = true;
+    for (const int32_t axis : {0, 1, 2}) adder({4, 5, 13}, axis, Data::few, Layout::padded);
+    adder({3, 257}, 1, Data::zero_mean);
+    adder.mixed = false;
     adder.want_values();
     // Zeros of either sign are equal, and stay in their order.
     adder.data({Data::special, Data::zero_mean, Data::few}, {1, 17, 65, 512, 1025});

@@ -74,7 +74,7 @@ class Loss {
 
   // probability * (sum of the row's target distribution) - target distribution
   void store_gradient(const Value& probability) {
-    const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(BP_I32, {1, classes_}, 1, 0), target_);
+    const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(target_.dtype(), {1, classes_}, 1, 0), target_);
     Value weight = b_.mul(target_weight_, b_.constant(1 - smoothing_));
     Value share = b_.select(hot, weight, b_.constant(0));
     if (smoothing_ != 0) {
