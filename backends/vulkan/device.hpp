@@ -22,13 +22,17 @@ class Device {
 
   kit::Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
   kit::Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
-  bool imports_host() const { return logical_.physical().import_alignment != 0; }
-  kit::Result<Buffer*> import_host(void* address, uint64_t bytes, uint32_t& kind) {
+  bool imports() const { return logical_.physical().import_alignment != 0; }
+  kit::Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
+    if (desc.type != BP_IMPORT_HOST) {
+      return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
+    }
     kind = BP_MEMORY_SHARED;  // all kernels take it
-    return memory_.import(address, bytes);
+    return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);
   }
   void destroy(Buffer* buffer) { memory_.destroy(buffer); }
   kit::Result<void*> map(const Buffer& buffer) const;
+  kit::Result<uint64_t> address(const Buffer& buffer) const { return buffer.address; }
 
   kit::Result<Stream*> create_stream(const bp_stream_desc&) { return Stream::create(logical_, memory_); }
   void destroy(Stream* stream) { delete stream; }

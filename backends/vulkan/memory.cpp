@@ -9,7 +9,9 @@ namespace backplane::vulkan {
 
 namespace {
 constexpr const char* kKindNames[BP_MEMORY_KINDS] = {"DEVICE", "HOST", "SHARED"};
-kit::Status not_taken() { return kit::unsupported("import_host: the driver does not take this memory; copy instead"); }
+kit::Status not_taken() {
+  return kit::unsupported("import_memory: the driver does not take this memory; copy instead");
+}
 
 }  // namespace
 
@@ -144,18 +146,17 @@ kit::Status Memory::map(Buffer& buffer) const {
 }
 
 kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
-  if (address == nullptr || bytes == 0) return kit::invalid_argument("import_host: no memory given");
   if (kit::Status status = device_.health(); !status.ok()) return status;
   // Whole pages are imported, those around what was asked for; a driver that wants more than pages must be given it.
   const uint64_t alignment = device_.physical().import_alignment;
   const auto first = reinterpret_cast<uint64_t>(address);
   const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
   if (alignment > static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) && (begin != first || end != first + bytes)) {
-    return kit::unsupported("import_host: the driver takes whole multiples of ", alignment,
+    return kit::unsupported("import_memory: the driver takes whole multiples of ", alignment,
                             " bytes; align the memory, or copy instead");
   }
   if (end - begin > device_.physical().max_allocation) {
-    return kit::unsupported("import_host: ", bytes, " bytes are more than the ", device_.physical().max_allocation,
+    return kit::unsupported("import_memory: ", bytes, " bytes are more than the ", device_.physical().max_allocation,
                             " that the driver takes at once; divide the tensor");
   }
   auto* const pages = reinterpret_cast<void*>(begin);

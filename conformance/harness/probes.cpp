@@ -126,13 +126,13 @@ void by_the_host(const std::string& path, uint32_t index, bool release) {
   need(bph_registry_create(&desc, &registry, nullptr));
   need(bph_plugin_load(registry, path.c_str(), &plugin, nullptr));
   need(bph_plugin_device_open(plugin, index, nullptr, &device, nullptr));
-  need(bph_stream_create(device, 0, &stream, nullptr));
+  need(bph_stream_create(device, nullptr, &stream, nullptr));
   bph_buffer_desc wanted = {};
   wanted.struct_size = sizeof(wanted);
   wanted.bytes = 4u << 20;
   wanted.stream = stream;
   for (bph_buffer*& buffer : buffers) need(bph_buffer_create(device, &wanted, &buffer, nullptr));
-  for (int i = 0; i < 20; ++i) need(bph_copy(stream, buffers[1], 0, buffers[0], 0, wanted.bytes, nullptr));
+  for (int i = 0; i < 20; ++i) need(bph_copy(stream, buffers[1], 0, buffers[0], 0, wanted.bytes, 0, nullptr));
   if (release) {
     for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
     bph_stream_release(stream);

@@ -130,17 +130,18 @@ bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error*
 const bp_import_api& honest_import() {
   return *static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(nullptr, BP_INTERFACE_IMPORT, 1));
 }
-bp_status import_copies(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
+bp_status import_copies(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                         bp_error* error) {
-  if (address == nullptr || bytes == 0)
-    return honest_import().import_host(device, address, bytes, out_kind, out, error);
-  void* copy = std::memcpy(::operator new(bytes), address, bytes);
-  return honest_import().import_host(device, copy, bytes, out_kind, out, error);
+  if (desc->address == 0 || desc->bytes == 0) return honest_import().import_memory(device, desc, out_kind, out, error);
+  bp_import_desc copy = *desc;
+  copy.address = reinterpret_cast<uint64_t>(
+      std::memcpy(::operator new(desc->bytes), reinterpret_cast<const void*>(desc->address), desc->bytes));
+  return honest_import().import_memory(device, &copy, out_kind, out, error);
 }
 // A buffer over memory of the host's is freed as if it were the plugin's.
-bp_status import_owned(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
+bp_status import_owned(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                        bp_error* error) {
-  const bp_status status = honest_import().import_host(device, address, bytes, out_kind, out, error);
+  const bp_status status = honest_import().import_memory(device, desc, out_kind, out, error);
   if (status == BP_OK) buffer_of(*out).alignment = HostMemory::kAlignment;
   return status;
 }

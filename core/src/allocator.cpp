@@ -171,7 +171,7 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   const bool last = uncount(block);
   Pool* pool = block.segment == nullptr ? nullptr : block.segment->pool;
   if (pool != nullptr && pool->timeline) {
-    block.segment->stamp = pool->timeline->enqueued();
+    block.segment->stamp = pool->timeline->point();
     if (block.uses.empty()) [[likely]] {
       block.state = Block::State::binned;
       pool->bins[block.size_class].push(&block);
@@ -182,7 +182,9 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   }
   lock.unlock();
   collect_uses(block);
-  if (drop_passed(block)) {
+  const bool later = block.source == Block::Source::imported && Turn::held();
+  if (later) Turn::defer_releases();
+  if (drop_passed(block) && !later) {
     put_back(block);
   } else {
     pending.fetch_add(1, std::memory_order_relaxed);
@@ -272,44 +274,62 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
   return block;
 }
 
-Block& Allocator::import_block(void* address, uint64_t bytes) {
+Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out) {
   State& state = *state_;
   const auto* table = static_cast<const bp_import_api*>(
       state.device.plugin->get_interface(state.device.handle, BP_INTERFACE_IMPORT, 1));
-  if (table == nullptr || !BP_HAS_FIELD(table->struct_size, bp_import_api, import_host) ||
-      table->import_host == nullptr) {
-    throw Error(
-        BP_UNSUPPORTED,
-        "bph_buffer_import_host: {} takes no foreign memory (no interface {}); create a buffer and copy into it",
-        state.device.name, BP_INTERFACE_IMPORT);
+  if (table == nullptr || !BP_HAS_FIELD(table->struct_size, bp_import_api, import_memory) ||
+      table->import_memory == nullptr) {
+    throw Error(BP_UNSUPPORTED,
+                "bph_buffer_import: {} takes no foreign memory (no interface {}); create a buffer and copy into it",
+                state.device.name, BP_INTERFACE_IMPORT);
   }
   poll_pending();
   Block& block = state.fresh_block();
   bp_error error = fresh_error();
-  uint32_t kind = BP_MEMORY_HOST;
-  const bp_status status = table->import_host(state.device.handle, address, bytes, &kind, &block.plugin_buffer, &error);
+  uint32_t kind = BP_MEMORY_KINDS;
+  const bp_import_desc desc = {sizeof(desc), type, address, bytes};
+  const bp_status status = table->import_memory(state.device.handle, &desc, &kind, &block.plugin_buffer, &error);
   if (status != BP_OK || block.plugin_buffer == nullptr) {
+    block.plugin_buffer = nullptr;
     state.retire_block(block);
-    created(state.device, "import_host", status, error, static_cast<bp_buffer*>(nullptr));
+    created(state.device, "import_memory", status, error, static_cast<bp_buffer*>(nullptr));
   }
-  if (kind != BP_MEMORY_HOST && kind != BP_MEMORY_SHARED) {
+  const bool right =
+      type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED;
+  if (!right) {
     state.device.api->buffer_destroy(state.device.handle, block.plugin_buffer);
     state.retire_block(block);
-    throw Error(
-        BP_INTERNAL,
-        "{}: import_host gives memory of kind {}, which must be HOST or SHARED; it is nonconforming, report it to "
-        "the plugin's author",
-        state.device.name, kind);
+    throw Error(BP_INTERNAL,
+                "{}: import_memory gives memory of kind {}, which must be {}; it is nonconforming, report it to the "
+                "plugin's author",
+                state.device.name, kind, type == BP_IMPORT_DEVICE ? "DEVICE" : "HOST or SHARED");
   }
   block.source = Block::Source::imported;
   block.device = &state.device;
   block.kind = kind;
   block.size = block.bytes = bytes;
-  const int known = std::countr_zero(reinterpret_cast<uint64_t>(address));
+  const int known = std::countr_zero(address);
   block.alignment_log2 = static_cast<uint8_t>(std::min(known, BP_MAX_ALIGNMENT_LOG2));
   const std::lock_guard guard(state.lock);
-  state.count(block, true, false);
+  state.count(block, hand_out, false);
   return block;
+}
+
+Block& Allocator::import_block(const bph_import_desc& desc) {
+  return import(desc.type, desc.address, desc.bytes, true);
+}
+
+Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream) {
+  if (state_->device.plugin->get_interface(state_->device.handle, BP_INTERFACE_IMPORT, 1) == nullptr) return nullptr;
+  try {
+    Block& block = import(BP_IMPORT_HOST, reinterpret_cast<uint64_t>(address), bytes, false);
+    block.user = stream.timeline;
+    return &block;
+  } catch (const Error& error) {
+    if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
+    return nullptr;  // other ways need less
+  }
 }
 
 void Allocator::record_use(Block& block, Stream& stream) {
@@ -322,6 +342,16 @@ void Allocator::record_use(Block& block, Stream& stream) {
                               : block.user.get();
     if (own == stream.timeline.get()) return;
   }
+  for (const Use& use : block.uses) {
+    if (use.timeline.get() == stream.timeline.get()) return;
+  }
+  block.uses.push_back({stream.timeline, 0});
+}
+
+// Whatever streams of its own device the block waits for: of this one that device knows nothing.
+void Allocator::record_foreign(Block& block, Stream& stream) {
+  const std::lock_guard records(state_->records_mutex);
+  if (block.source == Block::Source::empty) return;
   for (const Use& use : block.uses) {
     if (use.timeline.get() == stream.timeline.get()) return;
   }

@@ -78,8 +78,11 @@ class Allocator {
   Block& allocate_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   Block& empty_block();
   Block& raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
-  Block& import_block(void* address, uint64_t bytes);
+  Block& import_block(const bph_import_desc& desc);
+  // Host memory for one copy on `stream`, in whose order release_block gives it back; null if the plugin does not take it.
+  Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
   void record_use(Block& block, Stream& stream);
+  void record_foreign(Block& block, Stream& stream);
   void release_block(Block& block) noexcept;
   // The same for what `handle` names, unless another call released it already.
   void release_handle(Block& block, uint64_t handle) noexcept;
@@ -88,6 +91,8 @@ class Allocator {
 
  private:
   struct State;
+  Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
+
   std::unique_ptr<State> state_;
   std::atomic<uint32_t> pending_{0};  // blocks and streams that wait
 };

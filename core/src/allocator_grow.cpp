@@ -102,7 +102,7 @@ void Allocator::State::reclaim() noexcept {
 // and then waits for the caller's own work, for ended streams, and for what other threads are looking at.
 void Allocator::State::reclaim_pending(Stream* stream) {
   try {
-    if (stream != nullptr && !stream->idle()) stream->try_wait(BP_WAIT_FOREVER);
+    if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
     if (error.status() != BP_EXECUTION_FAILED) throw;  // its work has ended; the stream's next call tells
   }

@@ -11,20 +11,20 @@ namespace bp {
 
 // Fills in which points the block waits for, and asks the streams to mark them.
 void Allocator::State::collect_uses(Block& block) noexcept {
-  for (Use& use : block.uses) use.point = use.timeline->enqueued();
+  for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
     block.user = {};  // its order is handed on with the stream
   }
   try {
-    if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->enqueued()});
+    if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
     block.user = {};
     while (block.any_stream) {
       lock.lock();
       const size_t most = block.uses.size() + timelines.size();
       if (block.uses.capacity() >= most) {
         for (const Ref<Timeline>& timeline : timelines) {
-          if (!timeline->idle()) block.uses.push_back({timeline, timeline->enqueued()});
+          if (!timeline->idle()) block.uses.push_back({timeline, timeline->point()});
         }
         block.any_stream = false;
       }
@@ -88,7 +88,7 @@ void Allocator::State::poll_timelines() noexcept {
 void Allocator::State::finish_stream(EndingStream* ended) noexcept {
   const std::unique_ptr<EndingStream> stream(ended);
   if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
-  stream->timeline->complete(stream->timeline->enqueued());
+  stream->timeline->complete(stream->timeline->point());
   stream->timeline->drop_marks(device);
   const std::unique_ptr<Pool> pool(stream->pool);
   BlockList scratch;
@@ -200,7 +200,14 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
+  const bool later = Turn::held();  // an owner may want a lock whose holder waits for the turn
+  if (later && owned.head != nullptr) Turn::defer_releases();
   while (Block* block = owned.pop()) {
+    if (later) {
+      const std::lock_guard guard(lock);
+      waiting.push(block);
+      continue;
+    }
     put_back(*block);
     pending.fetch_sub(1, std::memory_order_relaxed);
   }

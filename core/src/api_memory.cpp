@@ -52,23 +52,22 @@ bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph
     bph_buffer_desc copy;
     const bool same = desc != nullptr && desc->struct_size == sizeof(bph_buffer_desc);
     if (!same) [[unlikely]]
-      copy = read_input(desc, sizeof(bph_buffer_desc), function, "bph_buffer_desc");
+      copy = read_input(desc, BPH_BUFFER_DESC_MIN_SIZE, function, "bph_buffer_desc");
     const bph_buffer_desc& known = same ? *desc : copy;
     Stream* stream = known.stream == nullptr ? nullptr : &require<Stream>(known.stream, function);
     *out = reinterpret_cast<bph_buffer*>(Buffer::create(owner, known, stream).public_handle);
   });
 }
 
-bp_status bph_buffer_import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void* context),
-                                 void* context, bph_buffer** out, bp_error* error) {
-  const bp_status status = guard(error, [&] {
-    constexpr const char* function = "bph_buffer_import_host";
+bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error) {
+  return guard(error, [&] {
+    constexpr const char* function = "bph_buffer_import";
     start_output(out, function);
-    Buffer& buffer = Buffer::import_host(require<Device>(device, function), address, bytes, release, context);
-    *out = reinterpret_cast<bph_buffer*>(buffer.public_handle);
+    Device& owner = require<Device>(device, function);
+    const bph_import_desc known = read_input(desc, BPH_IMPORT_DESC_MIN_SIZE, function, "bph_import_desc");
+    Stream* stream = known.stream == nullptr ? nullptr : &require<Stream>(known.stream, function);
+    *out = reinterpret_cast<bph_buffer*>(Buffer::import(owner, known, stream).public_handle);
   });
-  if (status != BP_OK && release != nullptr) release(context);
-  return status;
 }
 
 void bph_buffer_release(bph_buffer* buffer) {
@@ -99,14 +98,18 @@ bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error
     info.bytes = object.bytes;
     info.plugin_offset = object.plugin_offset;
     info.plugin_buffer = object.plugin_buffer;
-    write_output(out, info, function, "bph_buffer_info");
+    write_output(out, info, function, "bph_buffer_info", BPH_BUFFER_INFO_MIN_SIZE);
   });
 }
 
-bp_status bph_stream_create(bph_device* device, int32_t priority, bph_stream** out, bp_error* error) {
+bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error) {
   return guard(error, [&] {
-    start_output(out, "bph_stream_create");
-    hand_out(Stream::create(Ref<Device>(&require<Device>(device, "bph_stream_create")), priority), out);
+    constexpr const char* function = "bph_stream_create";
+    start_output(out, function);
+    Device& owner = require<Device>(device, function);
+    bph_stream_desc known = {};
+    if (desc != nullptr) known = read_input(desc, BPH_STREAM_DESC_MIN_SIZE, function, "bph_stream_desc");
+    hand_out(Stream::create(Ref<Device>(&owner), known), out);
   });
 }
 
@@ -114,6 +117,29 @@ void bph_stream_release(bph_stream* stream) { end_handle<Stream>(stream); }
 
 bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error) {
   return guard_answer(error, [&] { return require<Stream>(stream, "bph_stream_wait").try_wait(timeout_ns); });
+}
+
+bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error) {
+  return guard(error, [&] {
+    constexpr const char* function = "bph_stream_get_info";
+    const Stream& object = require<Stream>(stream, function);
+    bph_stream_info info = {};
+    info.priority = object.priority;
+    info.flags = object.flags;
+    info.plugin_stream = (object.flags & BPH_STREAM_EXTERNAL) != 0 ? object.handle : nullptr;
+    write_output(out, info, function, "bph_stream_info", BPH_STREAM_INFO_MIN_SIZE);
+  });
+}
+
+bp_status bph_stream_enqueue(bph_stream* stream,
+                             bp_status (*enqueue)(void* context, bp_device* plugin_device, bp_stream* plugin_stream,
+                                                  bp_error* error),
+                             void* context, bp_error* error) {
+  return guard(error, [&] {
+    Stream& target = require<Stream>(stream, "bph_stream_enqueue");
+    if (enqueue == nullptr) throw Error(BP_INVALID_ARGUMENT, "bph_stream_enqueue: the callback is null; pass one");
+    target.enqueue(enqueue, context);
+  });
 }
 
 bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, bp_error* error) {
@@ -124,6 +150,17 @@ bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, 
 }
 
 void bph_event_release(bph_event* event) { end_handle<Event>(event); }
+
+bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_error* error) {
+  return guard(error, [&] {
+    constexpr const char* function = "bph_event_get_info";
+    const Event& object = require<Event>(event, function);
+    bph_event_info info = {};
+    info.flags = object.flags;
+    info.plugin_event = object.handle;
+    write_output(out, info, function, "bph_event_info", BPH_EVENT_INFO_MIN_SIZE);
+  });
+}
 
 bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_error* error) {
   return guard(error,
@@ -150,26 +187,35 @@ bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* out_ns, b
 }
 
 bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src, uint64_t src_offset,
-                   uint64_t bytes, bp_error* error) {
+                   uint64_t bytes, uint32_t flags, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_copy";
     copy(require<Stream>(stream, function), require<Buffer>(dst, function), dst_offset, require<Buffer>(src, function),
-         src_offset, bytes);
+         src_offset, bytes, flags);
   });
 }
 
 bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
-                      bp_error* error) {
+                      uint32_t flags, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_copy_in";
-    copy_in(require<Stream>(stream, function), require<Buffer>(dst, function), dst_offset, src, bytes);
+    copy_in(require<Stream>(stream, function), require<Buffer>(dst, function), dst_offset, src, bytes, flags);
   });
 }
 
 bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, uint64_t src_offset, uint64_t bytes,
-                       bp_error* error) {
+                       uint32_t flags, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_copy_out";
-    copy_out(require<Stream>(stream, function), dst, require<Buffer>(src, function), src_offset, bytes);
+    copy_out(require<Stream>(stream, function), dst, require<Buffer>(src, function), src_offset, bytes, flags);
+  });
+}
+
+bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
+                          bph_buffer* src, uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error) {
+  return guard(error, [&] {
+    constexpr const char* function = "bph_copy_across";
+    copy_across(require<Stream>(dst_stream, function), require<Buffer>(dst, function), dst_offset,
+                require<Stream>(src_stream, function), require<Buffer>(src, function), src_offset, bytes, flags);
   });
 }

@@ -32,6 +32,13 @@ Buffer& with_handle(Device& device, Block& block) {
   return block;
 }
 
+inline void require_same_device(const char* function, const Device& device, const Stream* stream) {
+  if (stream == nullptr || stream->device.get() == &device) [[likely]]
+    return;
+  throw Error(BP_INVALID_ARGUMENT, "{}: the stream is of {}, the buffer for {}{}; use one of the same device", function,
+              stream->device->name, device.name, stream->device->name == device.name ? " as opened another time" : "");
+}
+
 }  // namespace
 
 Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stream) {
@@ -45,11 +52,7 @@ Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stre
                 "bph_buffer_create: alignment {} is not a power of two up to {}; 0 is the device's own", desc.alignment,
                 most_alignment);
   }
-  if (stream != nullptr && stream->device.get() != &device) [[unlikely]] {
-    throw Error(
-        BP_INVALID_ARGUMENT, "bph_buffer_create: the stream is of {}, the buffer for {}{}; use one of the same device",
-        stream->device->name, device.name, stream->device->name == device.name ? " as opened another time" : "");
-  }
+  require_same_device("bph_buffer_create", device, stream);
   Allocator& allocator = device.allocator;
   if (desc.bytes == 0) [[unlikely]] {
     allocator.require_kind(desc.kind);
@@ -63,24 +66,31 @@ Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stre
   return with_handle(device, allocator.allocate_block(desc.kind, desc.bytes, desc.alignment, stream));
 }
 
-Buffer& Buffer::import_host(Device& device, void* address, uint64_t bytes, void (*release)(void*), void* context) {
-  if (address == nullptr && bytes != 0) {
-    throw Error(BP_INVALID_ARGUMENT, "bph_buffer_import_host: the address is null, and {} bytes are to be there",
-                bytes);
+Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stream) {
+  constexpr const char* function = "bph_buffer_import";
+  if (desc.type > BP_IMPORT_DEVICE || (desc.flags | desc.reserved) != 0) {
+    throw Error(BP_UNSUPPORTED,
+                "{}: type {}, flags {:#x} or reserved {:#x} is unknown; use BP_IMPORT_HOST or BP_IMPORT_DEVICE, and 0",
+                function, desc.type, desc.flags, desc.reserved);
   }
-  if (UINT64_MAX - reinterpret_cast<uint64_t>(address) < bytes) {
-    throw Error(BP_INVALID_ARGUMENT, "bph_buffer_import_host: {} bytes at {} go past the end of memory", bytes,
-                address);
+  if (desc.address == 0 && desc.bytes != 0) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: the address is null, and {} bytes are to be there", function, desc.bytes);
   }
-  Block& block = bytes == 0 ? device.allocator.empty_block() : device.allocator.import_block(address, bytes);
-  if (bytes == 0) {
+  if (UINT64_MAX - desc.address < desc.bytes) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} bytes at {:#x} go past the end of memory", function, desc.bytes,
+                desc.address);
+  }
+  require_same_device(function, device, stream);
+  Block& block = desc.bytes == 0 ? device.allocator.empty_block() : device.allocator.import_block(desc);
+  if (desc.bytes == 0) {
     block.source = Block::Source::imported;
-    block.kind = BP_MEMORY_HOST;
+    block.kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_HOST : BP_MEMORY_DEVICE;
   }
   Buffer& buffer = with_handle(device, block);
-  block.any_stream = true;
-  block.release = release;
-  block.context = context;
+  block.any_stream = stream == nullptr;
+  if (stream != nullptr) block.user = stream->timeline;
+  block.release = desc.release;
+  block.context = desc.context;
   return buffer;
 }
 
@@ -96,6 +106,8 @@ void Buffer::record(Stream& stream) {
   }
   device->allocator.record_use(block_of(*this), stream);
 }
+
+void Buffer::record_foreign(Stream& stream) { device->allocator.record_foreign(block_of(*this), stream); }
 
 void* Buffer::map() {
   if (kind == BP_MEMORY_DEVICE) {

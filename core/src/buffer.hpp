@@ -28,12 +28,14 @@ class Buffer {
 
   // `desc` as the caller gave it. Throws as bph_buffer_create.
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
-  // Throws as bph_buffer_import_host; calls `release` only if it succeeds.
-  static Buffer& import_host(Device& device, void* address, uint64_t bytes, void (*release)(void*), void* context);
+  // `desc` as the caller gave it. Throws as bph_buffer_import.
+  static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
   // Ends the buffer that `handle` names.
   static void end(Buffer& buffer, uint64_t handle) noexcept;
 
   void record(Stream& stream);
+  // The same for a stream of another device.
+  void record_foreign(Stream& stream);
   void* map();  // throws UNSUPPORTED
 
  protected:

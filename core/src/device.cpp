@@ -27,7 +27,7 @@ bool native_by_environment() {
 }
 
 // What the plugin says of a device, as far as core computes with it.
-bp_device_info checked_info(const std::string& name, const bp_device_info& info) {
+bp_device_info checked_info(const std::string& name, const bp_device_info& info, const Plugin& plugin) {
   if (!std::has_single_bit(info.alignment) || info.alignment > most_alignment) {
     throw Error(BP_INTERNAL,
                 "{}: device_info gives an alignment of {} bytes, which must be a power of two up to {}; it is "
@@ -40,13 +40,20 @@ bp_device_info checked_info(const std::string& name, const bp_device_info& info)
                 "report it to the plugin's author",
                 name, info.memory_kinds, BP_MEMORY_DEVICE);
   }
+  const bool has_host = (info.memory_kinds >> BP_MEMORY_HOST & 1) != 0;
+  if (!has_host && (!plugin.has_copy_in || !plugin.has_copy_out)) {
+    throw Error(
+        BP_INTERNAL,
+        "{}: device_info gives the memory kinds {:#x} without HOST (bit {}), and the plugin has no {}, so that no "
+        "byte reaches the device; it is nonconforming, report it to the plugin's author",
+        name, info.memory_kinds, BP_MEMORY_HOST, plugin.has_copy_in ? "copy_out" : "copy_in");
+  }
   return info;
 }
 
 bph_device_desc read_desc(const bph_device_desc* desc) {
   bph_device_desc copy = {};
-  if (desc != nullptr)
-    copy = read_input(desc, offsetof(bph_device_desc, options), "bph_device_open", "bph_device_desc");
+  if (desc != nullptr) copy = read_input(desc, BPH_DEVICE_DESC_MIN_SIZE, "bph_device_open", "bph_device_desc");
   if (copy.fallback > BPH_FALLBACK_ALLOW) {
     throw Error(BP_INVALID_ARGUMENT, "bph_device_open: fallback is {}; BPH_FALLBACK_* are 0 to 2", copy.fallback);
   }
@@ -58,11 +65,11 @@ bph_device_desc read_desc(const bph_device_desc* desc) {
     throw Error(BP_INVALID_ARGUMENT, "bph_device_open: plan_cache_entries is {}; the most is {}",
                 copy.plan_cache_entries, most_plan_entries);
   }
-  if (copy.allocator != nullptr && (copy.allocator->struct_size < sizeof(bph_allocator) ||
+  if (copy.allocator != nullptr && (copy.allocator->struct_size < BPH_ALLOCATOR_MIN_SIZE ||
                                     copy.allocator->allocate == nullptr || copy.allocator->release == nullptr)) {
     throw Error(BP_INVALID_ARGUMENT,
                 "bph_device_open: the allocator's struct_size is {} (at least {}), and both its functions must be set",
-                copy.allocator->struct_size, sizeof(bph_allocator));
+                copy.allocator->struct_size, BPH_ALLOCATOR_MIN_SIZE);
   }
   if (copy.plan_cache_entries == 0) copy.plan_cache_entries = default_plan_entries;
   return copy;
@@ -94,7 +101,7 @@ Device::Device(Ref<Plugin> owner, uint32_t index, const bph_device_desc& desc)
     : plugin(std::move(owner)),
       api(&plugin->api),
       name(fmt::format("{}:{}", plugin->name, index)),
-      info(checked_info(name, plugin->device_info(index))),
+      info(checked_info(name, plugin->device_info(index), *plugin)),
       fallback_policy(desc.fallback),
       fallback_device(desc.fallback_device == nullptr ? "reference:0" : desc.fallback_device),
       native_composites(desc.native_composites == 0 ? native_by_environment() : desc.native_composites == 1),

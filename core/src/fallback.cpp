@@ -92,7 +92,7 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
   Device& other = require<Device>(fallback.device, "fallback");
   bp_error error = fresh_error();
   if (stream.fallback_stream == nullptr) {
-    check(bph_stream_create(fallback.device, 0, &stream.fallback_stream, &error), error, row);
+    check(bph_stream_create(fallback.device, nullptr, &stream.fallback_stream, &error), error, row);
   }
   bph_stream* there_stream = stream.fallback_stream;
   Stream& other_stream = require<Stream>(there_stream, "fallback");
@@ -123,9 +123,9 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     tensors[i].buffer = operands[i].there.create(other, other_stream, bytes);
     tensors[i].offset = static_cast<uint64_t>(-extent.lo);
     check(bph_copy_out(here, operands[i].bytes.data(), source.buffer, source.offset - static_cast<uint64_t>(-extent.lo),
-                       bytes, &error),
+                       bytes, 0, &error),
           error, row);
-    check(bph_copy_in(there_stream, tensors[i].buffer, 0, operands[i].bytes.data(), bytes, &error), error, row);
+    check(bph_copy_in(there_stream, tensors[i].buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
     moved += bytes;
   }
 
@@ -140,10 +140,10 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     if (extent.hi == 0) continue;
     const uint64_t bytes = static_cast<uint64_t>(extent.hi - extent.lo);
     const uint64_t start = target.offset - static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_out(there_stream, operands[i].bytes.data(), tensors[i].buffer, 0, bytes, &error), error, row);
+    check(bph_copy_out(there_stream, operands[i].bytes.data(), tensors[i].buffer, 0, bytes, 0, &error), error, row);
     moved += bytes;
     if (is_dense(entry.desc.outputs[i - inputs])) {
-      check(bph_copy_in(here, target.buffer, start, operands[i].bytes.data(), bytes, &error), error, row);
+      check(bph_copy_in(here, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
       continue;
     }
     // Through a twin of the span and `copy`, which writes the view's elements only: what lies between them may be written
@@ -151,7 +151,7 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     bph_tensor twin = target;
     twin.buffer = operands[i].dense.create(device, stream, bytes);
     twin.offset = static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_in(here, twin.buffer, 0, operands[i].bytes.data(), bytes, &error), error, row);
+    check(bph_copy_in(here, twin.buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
     bph_call copy = {};
     copy.struct_size = sizeof(copy);
     copy.op = BP_OP_COPY;

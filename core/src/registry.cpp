@@ -13,12 +13,11 @@
 #include "loader.hpp"
 #include "registry_state.hpp"
 #include "structs.hpp"
+#include "turn.hpp"
 
 namespace bp {
 
 namespace {
-
-constexpr uint32_t desc_min_size = 48;
 
 // The handle table's lock is held across fork, so that the child finds the table whole, and empties it.
 void watch_fork() {
@@ -46,7 +45,8 @@ Registry::~Registry() = default;
 
 Ref<Registry> Registry::create(const bph_registry_desc* given) {
   bph_registry_desc desc = {};
-  if (given != nullptr) desc = read_input(given, desc_min_size, "bph_registry_create", "bph_registry_desc");
+  if (given != nullptr)
+    desc = read_input(given, BPH_REGISTRY_DESC_MIN_SIZE, "bph_registry_create", "bph_registry_desc");
   if ((desc.flags & ~BPH_REGISTRY_NO_DEFAULT_PATHS) != 0) {
     throw Error(BP_INVALID_ARGUMENT,
                 "bph_registry_create: flags are {:#x}, BPH_REGISTRY_NO_DEFAULT_PATHS is all there is", desc.flags);
@@ -320,6 +320,7 @@ void Registry::close() noexcept {
 }
 
 void Registry::log(int32_t level, const char* message) const noexcept {
+  if (Turn::held() && Turn::defer_log(*this, level, message)) return;
   if (state_->log != nullptr) {
     state_->log(state_->log_context, level, message);
   } else if (level <= BP_LOG_WARNING) {

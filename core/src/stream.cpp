@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's life: creation, waiting, workspace, and an end that leaves pending work alone.
+// A stream's life: creation, enqueues of the caller's own, workspace, and an end that leaves pending work alone.
 #include "stream.hpp"
 
 #include <algorithm>
 #include <mutex>
 
 #include "ending_stream.hpp"
+#include "layers/layer.hpp"
 #include "plugin_call.hpp"
 
 namespace bp {
 
-Ref<Stream> Stream::create(Ref<Device> device, int32_t priority) {
+Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
+  constexpr uint32_t known_flags = BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL;
+  if ((given.flags & ~known_flags) != 0 || given.reserved != 0) {
+    throw Error(BP_UNSUPPORTED,
+                "bph_stream_create: flags {:#x} or reserved {:#x} has unknown bits; use BPH_STREAM_* and 0",
+                given.flags, given.reserved);
+  }
   device->allocator.poll();
   Ref<Stream> stream(adopt, new Stream);
+  stream->flags = given.flags;
+  stream->priority = given.priority;
+  if (stream->shared()) {
+    stream->shared_ = std::make_unique<Shared>();
+    stream->gate.store(gate_shared, std::memory_order_relaxed);
+  }
   stream->device = std::move(device);
   Device& owner = *stream->device;
   stream->api = owner.api;
   stream->device_handle = owner.handle;
-  stream->timeline = Ref<Timeline>(adopt, new Timeline(owner.synchronous()));
+  stream->timeline = Ref<Timeline>(adopt, new Timeline(owner.synchronous(), (given.flags & BPH_STREAM_EXTERNAL) != 0));
   stream->ending_ = std::make_unique<EndingStream>();
   {
     const std::lock_guard lock(owner.streams_mutex);
@@ -27,7 +40,7 @@ Ref<Stream> Stream::create(Ref<Device> device, int32_t priority) {
 
   bp_stream_desc desc = {};
   desc.struct_size = sizeof(desc);
-  desc.priority = priority;
+  desc.priority = given.priority;
   bp_error error = fresh_error();
   bp_stream* handle = nullptr;
   const bp_status status = owner.api->stream_create(owner.handle, &desc, &handle, &error);
@@ -35,23 +48,40 @@ Ref<Stream> Stream::create(Ref<Device> device, int32_t priority) {
   return stream;
 }
 
-bp_status Stream::try_wait(uint64_t timeout_ns) {
+void Stream::enqueue(Enqueue callback, void* context) {
+  const Turn turn(*this, "bph_stream_enqueue");
+  begin_call();
+  struct Inside {
+    explicit Inside(std::atomic<uint32_t>& gate) noexcept : gate_(gate) {
+      gate_.fetch_or(gate_callback, std::memory_order_relaxed);
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    ~Inside() { gate_.fetch_and(~gate_callback, std::memory_order_relaxed); }
+    std::atomic<uint32_t>& gate_;
+  };
+  // Whatever it answers, a part may have been enqueued.
+  struct Count {
+    explicit Count(Timeline& timeline) noexcept : timeline_(timeline) {}
+    Count(const Count&) = delete;
+    Count& operator=(const Count&) = delete;
+    ~Count() { timeline_.enqueued_one(); }
+    Timeline& timeline_;
+  };
   bp_error error = fresh_error();
-  const uint64_t point = timeline->enqueued();
-  const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
-  if (status == BP_TIMEOUT) return status;
-  // A failure is answered only once no work of the stream touches memory any more.
-  timeline->complete(point);
-  device->allocator.poll_pending();
-  check(*device, "stream_wait", status, error);
-  return BP_OK;
-}
-
-void Stream::wait(uint64_t timeout_ns) {
-  if (try_wait(timeout_ns) == BP_TIMEOUT) {
-    throw Error(BP_TIMEOUT, "{}: the stream's work had not ended after {} ns; it goes on, wait again", device->name,
-                timeout_ns);
+  bp_status status = BP_OK;
+  {
+    const Count count(*timeline);
+    const Inside inside(gate);
+    status = callback(context, layers::inner_device(device_handle, device->plugin->layer_count), handle, &error);
   }
+  if (status == BP_OK) return;
+  const Error failure = Error::from_plugin(status, error, "bph_stream_enqueue: the callback");
+  if (status == BP_EXECUTION_FAILED) {
+    failure_ = std::make_unique<const Error>(failure);
+    gate.fetch_or(gate_failed, std::memory_order_relaxed);
+  }
+  throw failure;
 }
 
 void Stream::grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment) {
@@ -75,6 +105,7 @@ void Stream::drop(Span& span) noexcept {
 }
 
 void Stream::dispose() noexcept {
+  if (shared_) shared_->latest.reset();
   drop(workspace);
   drop(temporaries);
   {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of the host API: the plugin's stream, how far it has come, the plans that it used last, and its workspace.
 //
-// Only the caller that owns the stream at the moment may call the plugin's stream. Another thread that needs to know
-// when it passes (a buffer's release) wants a mark of its timeline, and the owner's next call records it first.
+// Only the caller that has the stream's turn may call the plugin's stream. Another thread that needs to know when it passes (a
+// buffer's release) wants a mark of its timeline, and the next call on the stream records it first.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "allocator.hpp"
 #include "device.hpp"
@@ -17,16 +18,33 @@
 #include "plan_cache.hpp"
 #include "ref.hpp"
 #include "timeline.hpp"
+#include "turn.hpp"
 
 namespace bp {
 
 struct EndingStream;
 
+// An event of the plugin's behind what a stream held when it was made: what is waited for without the stream's turn.
+class WaitMark {
+ public:
+  WaitMark(const Device& device, bp_event* event) noexcept : device_(device), event_(event) {}
+  WaitMark(const WaitMark&) = delete;
+  WaitMark& operator=(const WaitMark&) = delete;
+  ~WaitMark();
+  bp_event* event() const noexcept { return event_; }
+  uint64_t point = 0;  // of the timeline
+
+ private:
+  const Device& device_;
+  bp_event* event_;
+};
+
 class Stream final : public Object {
  public:
   static constexpr HandleType handle_type = HandleType::stream;
 
-  static Ref<Stream> create(Ref<Device> device, int32_t priority);
+  // `desc` as the caller gave it. Throws as bph_stream_create.
+  static Ref<Stream> create(Ref<Device> device, const bph_stream_desc& desc);
 
   Ref<Device> device;
   const bp_device_api* api = nullptr;  // same as device->api, one load nearer
@@ -36,12 +54,20 @@ class Stream final : public Object {
   Ref<Timeline> timeline;
   Pool* pool = nullptr;  // the allocator's own
 
+  // Why a call must look twice before it has its turn; 0 for an ordinary stream.
+  static constexpr uint32_t gate_shared = 1, gate_callback = 2, gate_failed = 4;
+  std::atomic<uint32_t> gate{0};
+
   PlanFront plan_front;                   // see plan_cache.hpp
   Span workspace;                         // of plans: grows on demand, in stream order
   Span temporaries;                       // of programs: likewise
   bph_stream* fallback_stream = nullptr;  // on the fallback device, made at the first use
+  uint32_t flags = 0;                     // BPH_STREAM_*
+  int32_t priority = 0;
 
-  // Called first by every call on the stream: one load when there is nothing to do.
+  bool shared() const noexcept { return (flags & BPH_STREAM_SHARED) != 0; }
+
+  // Called first by every call on the stream, in its turn: one load when there is nothing to do.
   void begin_call() noexcept {
     if (timeline->mark_wanted()) [[unlikely]]
       timeline->record_mark(*device, handle);
@@ -64,21 +90,55 @@ class Stream final : public Object {
     return temporaries;
   }
 
-  // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
+  // bph_stream_enqueue: one enqueue of the caller's own, in its turn.
+  using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
+  void enqueue(Enqueue callback, void* context);
+  // False inside such a callback of this thread's.
+  bool may_wait() const noexcept;
+
+  // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST. A SHARED stream's turn is given up for the length of the wait, unless
+  // this thread has it already.
   bp_status try_wait(uint64_t timeout_ns);
   // Throws TIMEOUT too.
   void wait(uint64_t timeout_ns);
 
+  // In its turn: a mark behind all that is enqueued, for `wait_for` after the turn. Null where the wait is the stream's own: it is
+  // not SHARED, or no mark could be made.
+  std::shared_ptr<WaitMark> mark_wait() noexcept;
+  bp_status try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t timeout_ns);
+  void wait_for(const std::shared_ptr<WaitMark>& mark) { try_wait_for(mark, BP_WAIT_FOREVER); }
+
   ~Stream() override;
 
  private:
+  friend class Turn;
+
+  // A SHARED stream's turn.
+  struct Shared {
+    std::mutex mutex;
+    std::atomic<const void*> owner{nullptr};  // Turn::thread(), of who has it
+    uint32_t depth = 0;
+    std::shared_ptr<WaitMark> latest;  // used again while nothing came behind it
+  };
+
   Stream() = default;
   void dispose() noexcept override;  // waits for nothing: pending work keeps the plugin's stream until it ended
   // To `wanted` bytes, or to `least` where that is more, or all that memory is left for.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
+  bool has_turn() const noexcept;
+  bp_status wait_in_turn(uint64_t timeout_ns);
+  bp_status wait_in_slices(uint64_t timeout_ns);
+  bp_status wait_shared(uint64_t timeout_ns);
 
+  std::unique_ptr<Shared> shared_;
+  std::unique_ptr<const Error> failure_;  // what an enqueue callback failed the stream with
   std::unique_ptr<EndingStream> ending_;  // made with the stream, so that its end cannot fail
 };
+
+inline Turn::Turn(Stream& stream, const char* function, Purpose purpose) : stream_(stream) {
+  if (stream.gate.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    enter(function, purpose);
+}
 
 }  // namespace bp

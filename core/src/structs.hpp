@@ -16,20 +16,25 @@ inline bool has_unknown_tail(const void* data, size_t size, size_t known) noexce
   return size > known && std::any_of(bytes + known, bytes + size, [](unsigned char byte) { return byte != 0; });
 }
 
-// A copy of an input struct as this library knows it: what the caller's is too short for is zero. Throws INVALID_ARGUMENT for
-// null or less than the minimum, UNSUPPORTED for non-zero bytes that it does not know.
-template <class T>
-T read_input(const T* input, size_t min_size, const char* function, const char* type) {
-  if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
-  const uint32_t size = input->struct_size;
+// Throws INVALID_ARGUMENT for a struct_size that no struct of the type has.
+inline void check_struct_size(uint32_t size, size_t min_size, const char* function, const char* type) {
   if (size < min_size) {
     throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, less than its minimum of {}; set it to sizeof({})",
                 function, type, size, min_size, type);
   }
   if (size > BP_STRUCT_LIMIT) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, more than any; set it to sizeof({})", function, type,
-                size, type);
+    throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, and no struct is longer than {}; set it to sizeof({})",
+                function, type, size, BP_STRUCT_LIMIT, type);
   }
+}
+
+// A copy of an input struct as this library knows it: what the caller's is too short for is zero. Throws INVALID_ARGUMENT for
+// null, less than the minimum or more than the limit, UNSUPPORTED for non-zero bytes that it does not know.
+template <class T>
+T read_input(const T* input, size_t min_size, const char* function, const char* type) {
+  if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
+  const uint32_t size = input->struct_size;
+  check_struct_size(size, min_size, function, type);
   if (has_unknown_tail(input, size, sizeof(T))) {
     throw Error(BP_UNSUPPORTED, "{}: {} has non-zero bytes beyond the {} that this library knows; update libbackplane",
                 function, type, sizeof(T));
@@ -45,10 +50,7 @@ template <class T>
 void write_output(T* output, const T& value, const char* function, const char* type, size_t min_size = 8) {
   if (output == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
   const uint32_t size = output->struct_size;
-  if (size < min_size) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, less than its minimum of {}; set it to sizeof({})",
-                function, type, size, min_size, type);
-  }
+  check_struct_size(size, min_size, function, type);
   const size_t shared = std::min<size_t>(size, sizeof(T));
   std::memcpy(static_cast<void*>(output), &value, shared);
   std::memset(reinterpret_cast<char*>(output) + shared, 0, size - shared);

@@ -26,6 +26,10 @@ bp_status no_copy_in(bp_device*, bp_stream*, bp_buffer*, uint64_t, const void*, 
 bp_status no_copy_out(bp_device*, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t, bp_error* error) {
   return not_implemented(error, "copy_out");
 }
+bp_status no_buffer_address(bp_device*, bp_buffer*, uint64_t* out, bp_error* error) {
+  *out = 0;
+  return not_implemented(error, "buffer_address");
+}
 bp_status no_plan_workspace(bp_device*, bp_plan*, const bp_op_desc*, uint64_t* out, bp_error* error) {
   *out = 0;
   return not_implemented(error, "plan_workspace");
@@ -71,6 +75,7 @@ bp_device_api complete_table(const bp_device_api& known) noexcept {
   if (copy.event_elapsed == nullptr) copy.event_elapsed = no_event_elapsed;
   if (copy.copy_in == nullptr) copy.copy_in = no_copy_in;
   if (copy.copy_out == nullptr) copy.copy_out = no_copy_out;
+  if (copy.buffer_address == nullptr) copy.buffer_address = no_buffer_address;
   if (copy.plan_workspace == nullptr) copy.plan_workspace = no_plan_workspace;
   return copy;
 }

@@ -20,8 +20,9 @@ class Device;
 
 class Timeline final : public Object {
  public:
-  // On a synchronous device nothing is ever pending.
-  explicit Timeline(bool synchronous) noexcept : step_(synchronous ? 0 : 1) {}
+  // On a synchronous device nothing is ever pending. On an `external` stream others enqueue what is not counted here.
+  Timeline(bool synchronous, bool external) noexcept
+      : step_(synchronous ? 0 : 1), unseen_(external && !synchronous ? 1 : 0) {}
 
   // After every enqueue, by the stream's owner. One that failed the stream counts too: a part of it may have been submitted, and
   // only the stream's wait tells when memory is free.
@@ -32,8 +33,16 @@ class Timeline final : public Object {
     enqueued_.store(enqueued_.load(std::memory_order_relaxed) + step_, std::memory_order_release);
   }
   uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
+  // What must have passed before all is done with that was enqueued until now. Work that is not counted may stand behind the last
+  // mark, so of an external stream only a later one tells.
+  uint64_t point() const noexcept { return enqueued() + unseen_; }
   bool passed(uint64_t point) const noexcept { return completed_.load(std::memory_order_acquire) >= point; }
-  bool idle() const noexcept { return passed(enqueued()); }
+  bool idle() const noexcept { return passed(point()); }
+  // By the stream's owner, before a wait for the whole stream: what that wait completes.
+  uint64_t point_of_wait() noexcept {
+    if (unseen_ != 0) enqueued_one();
+    return enqueued();
+  }
   // All enqueues up to `point` are known to have ended.
   void complete(uint64_t point) noexcept;
 
@@ -57,7 +66,7 @@ class Timeline final : public Object {
   bool take_first(Mark* mark) noexcept;
 
   std::atomic<uint64_t> enqueued_{0};
-  const uint64_t step_;
+  const uint64_t step_, unseen_;
   std::atomic<bool> mark_wanted_{false};
   alignas(64) std::atomic<uint64_t> completed_{0};
   SpinLock lock_;

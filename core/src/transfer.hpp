@@ -10,8 +10,11 @@
 namespace bp {
 
 // Each throws as its function in backplane.h.
-void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes);
-void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
-void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
+void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes,
+          uint32_t flags);
+void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes, uint32_t flags);
+void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes, uint32_t flags);
+void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
+                 uint64_t src_offset, uint64_t bytes, uint32_t flags);
 
 }  // namespace bp

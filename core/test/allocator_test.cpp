@@ -231,7 +231,7 @@ TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
     bph_buffer* a = create(1000, one, kind);
     const auto a_place = place(a);
     fake->hold();
-    ASSERT_WORKS(bph_copy(one, target, 0, a, 0, 1000, error));
+    ASSERT_WORKS(bph_copy(one, target, 0, a, 0, 1000, 0, error));
     bph_buffer_release(a);
     bph_buffer* b = create(1000, one, kind);
     EXPECT_NE(place(b), a_place) << "writing it now would change what the pending copy reads";
@@ -406,7 +406,8 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   bph_buffer_desc desc = desc_of(7 * mib, one);
   bph_buffer* made = nullptr;
   EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
-  EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, nullptr), BP_EXECUTION_FAILED) << "told by the stream, and pending again";
+  EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, 0, nullptr), BP_EXECUTION_FAILED)
+      << "told by the stream, and pending again";
   desc.flags = BPH_BUFFER_RAW;
   EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
   bph_buffer_release(a);
@@ -461,8 +462,8 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   } framework;
   alignas(256) static char memory[1024];
   bph_buffer* imported = nullptr;
-  ASSERT_WORKS(
-      bph_buffer_import_host(device, memory, sizeof(memory), Framework::release, &framework, &imported, error));
+  bph_import_desc import = import_of(memory, sizeof(memory), Framework::release, &framework);
+  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
   fake->hold();
   use(imported, one);
   bph_buffer_release(imported);
@@ -541,7 +542,8 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   bph_buffer_release(a);
   char memory[16];
   bph_buffer* imported = nullptr;
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, 16, nullptr, nullptr, &imported, error));
+  const bph_import_desc import = import_of(memory, 16);
+  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
   bph_buffer_release(imported);
   bph_buffer_desc desc = desc_of(60 * mib, one);
   bph_buffer* none = nullptr;
@@ -549,7 +551,7 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
   bph_buffer_release(create(60 * mib, one));
   bph_buffer* target = create(100, one);
-  ASSERT_WORKS(bph_copy_in(one, target, 0, memory, 16, error));
+  ASSERT_WORKS(bph_copy_in(one, target, 0, memory, 16, 0, error));
   bph_buffer_release(target);
   for (bph_stream* each : {one, two}) bph_stream_release(each);
   trim();
@@ -629,7 +631,7 @@ TEST_F(AllocatorTest, ManyThreads) {
         if (bph_buffer_create(device, &desc, &buffer, nullptr) == BP_OK) {
           ++made;
           if (desc.kind != BP_MEMORY_HOST) {
-            ASSERT_EQ(bph_copy(own, buffer, 0, buffer, 256, 256, nullptr), BP_OK);
+            ASSERT_EQ(bph_copy(own, buffer, 0, buffer, 256, 256, 0, nullptr), BP_OK);
           }
           if (random() % 8 == 0) {
             ASSERT_EQ(bph_buffer_record(buffer, common, nullptr), BP_OK);

@@ -9,7 +9,12 @@
 namespace bp::test {
 namespace {
 
-class BufferTest : public MemoryTest {};
+class BufferTest : public MemoryTest {
+ protected:
+  bp_status import(const bph_import_desc& desc, bph_buffer** out, bp_error* error) const {
+    return bph_buffer_import(device, &desc, out, error);
+  }
+};
 
 TEST_F(BufferTest, NoBytesIsLegal) {
   open();
@@ -27,6 +32,7 @@ TEST_F(BufferTest, NoBytesIsLegal) {
 TEST_F(BufferTest, WrongArgumentsAreNamed) {
   FakeOptions options;
   options.kinds = 1;
+  options.copy_in = options.copy_out = true;
   options.max_buffer_bytes = 1u << 20;
   open(options);
   bph_buffer* out = reinterpret_cast<bph_buffer*>(1);
@@ -180,11 +186,11 @@ TEST_F(BufferTest, APartOfACopyKeepsItsBuffers) {
     const uint64_t destroyed = fake->calls("buffer_destroy");
     fake->submit_part(slot);
     if (slot == "copy") {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy", bph_copy(one, buffer, 0, buffer, 256, 256, error));
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
     } else if (slot == "copy_in") {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy_in", bph_copy_in(one, buffer, 0, host.data(), 256, error));
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy_in", bph_copy_in(one, buffer, 0, host.data(), 256, 0, error));
     } else {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy_out(one, host.data(), buffer, 0, 256, error));
+      EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy_out(one, host.data(), buffer, 0, 256, 0, error));
       EXPECT_FALSE(fake->pending(plugin_stream(one))) << "nothing writes to the caller's memory any more";
     }
     bph_buffer_release(buffer);
@@ -215,7 +221,7 @@ TEST_F(BufferTest, ImportCallsBackOnceWhenEveryStreamPassed) {
   bph_stream* two = stream();
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
   EXPECT_EQ(info(buffer).kind, BP_MEMORY_SHARED);
   void* address = nullptr;
   ASSERT_WORKS(bph_buffer_map(buffer, &address, error));
@@ -239,14 +245,14 @@ TEST_F(BufferTest, ImportOfAnIdleDeviceCallsBackAtRelease) {
   char memory[16];
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
   EXPECT_EQ(released.count, 0);
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 1);
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, 0, Released::call, &released, &buffer, error));
+  ASSERT_WORKS(import(import_of(memory, 0, Released::call, &released), &buffer, error));
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 2);
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), nullptr, nullptr, &buffer, error));
+  ASSERT_WORKS(import(import_of(memory, sizeof(memory)), &buffer, error));
   bph_buffer_release(buffer);
 }
 
@@ -256,7 +262,7 @@ TEST_F(BufferTest, ImportOutlivesEverythingUntilTheDeviceCloses) {
   bph_stream* one = stream();
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(bph_buffer_import_host(device, memory, sizeof(memory), Released::call, &released, &buffer, error));
+  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
   fake->hold();
   use(buffer, one);
   bph_buffer_release(buffer);
@@ -267,27 +273,76 @@ TEST_F(BufferTest, ImportOutlivesEverythingUntilTheDeviceCloses) {
   EXPECT_TRUE(fake->is_closed());
 }
 
-TEST_F(BufferTest, AFailedImportCallsBackToo) {
+TEST_F(BufferTest, AFailedImportCallsNobodyBack) {
   open();
   char memory[16];
   Released released;
   bph_buffer* buffer = nullptr;
-  fake->fail("import_host", BP_OUT_OF_MEMORY);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: import_host",
-               bph_buffer_import_host(device, memory, 16, Released::call, &released, &buffer, error));
-  EXPECT_EQ(released.count, 1);
-  fake->answer_null("import_host");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming",
-               bph_buffer_import_host(device, memory, 16, Released::call, &released, &buffer, error));
-  EXPECT_EQ(released.count, 2);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the address is null, and 16 bytes",
-               bph_buffer_import_host(device, nullptr, 16, Released::call, &released, &buffer, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "past the end of memory",
-               bph_buffer_import_host(device, memory, UINT64_MAX, Released::call, &released, &buffer, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null",
-               bph_buffer_import_host(nullptr, memory, 16, Released::call, &released, &buffer, error));
-  EXPECT_EQ(released.count, 5);
+  const bph_import_desc desc = import_of(memory, 16, Released::call, &released);
+  fake->fail("import_memory", BP_OUT_OF_MEMORY);
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: import_memory", import(desc, &buffer, error));
+  fake->answer_null("import_memory");
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming", import(desc, &buffer, error));
+  bph_import_desc bad = desc;
+  bad.address = 0;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the address is null, and 16 bytes", import(bad, &buffer, error));
+  bad = desc;
+  bad.bytes = UINT64_MAX;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "past the end of memory", import(bad, &buffer, error));
+  for (auto field : {&bph_import_desc::type, &bph_import_desc::flags, &bph_import_desc::reserved}) {
+    bad = desc;
+    bad.*field = 7;
+    EXPECT_FAILS(BP_UNSUPPORTED, "is unknown; use BP_IMPORT_HOST", import(bad, &buffer, error));
+  }
+  bad = desc;
+  bad.struct_size = BPH_IMPORT_DESC_MIN_SIZE - 1;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_import_desc.struct_size is 55, less than its minimum of 56",
+               import(bad, &buffer, error));
+  bad.struct_size = BP_STRUCT_LIMIT + 1;
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 4097, and no struct is longer than 4096",
+               import(bad, &buffer, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the bph_import_desc is null", bph_buffer_import(device, nullptr, &buffer, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null", bph_buffer_import(nullptr, &desc, &buffer, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_buffer_import(device, &desc, nullptr, error));
+  bad = desc;
+  bad.stream = reinterpret_cast<bph_stream*>(&bad);
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", import(bad, &buffer, error));
+  EXPECT_EQ(released.count, 0);
   EXPECT_EQ(buffer, nullptr);
+  EXPECT_EQ(fake->buffers(), 0u);
+}
+
+TEST_F(BufferTest, AnImportOfOneStreamWaitsForItAlone) {
+  open();
+  alignas(64) char memory[1024] = {};
+  bph_stream* one = stream();
+  bph_stream* two = stream();
+  Released released;
+  bph_import_desc desc = import_of(memory, sizeof(memory), Released::call, &released);
+  desc.stream = one;
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(import(desc, &buffer, error));
+  bph_buffer* other = create(512, two);
+  fake->hold();
+  use(buffer, one);
+  use(other, two);
+  bph_buffer_release(buffer);
+  EXPECT_EQ(released.count, 0);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_EQ(released.count, 1);
+  bph_buffer_release(other);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+TEST_F(BufferTest, DeviceMemoryIsImportedAsSuch) {
+  open();
+  alignas(64) char memory[64] = {};
+  bph_import_desc desc = import_of(memory, sizeof(memory));
+  desc.type = BP_IMPORT_DEVICE;
+  bph_buffer* buffer = nullptr;
+  ASSERT_WORKS(import(desc, &buffer, error));
+  EXPECT_EQ(info(buffer).kind, BP_MEMORY_DEVICE);
+  bph_buffer_release(buffer);
 }
 
 TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
@@ -298,7 +353,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
     char memory[64];
     bph_buffer* none = nullptr;
     EXPECT_FAILS(BP_INTERNAL, "of kind " + std::to_string(kind) + ", which must be HOST or SHARED",
-                 bph_buffer_import_host(device, memory, sizeof(memory), nullptr, nullptr, &none, error));
+                 import(import_of(memory, sizeof(memory)), &none, error));
     EXPECT_EQ(none, nullptr);
     EXPECT_EQ(fake->buffers(), 0u);
     TearDown();
@@ -327,6 +382,12 @@ TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   FakeOptions hostly;
   hostly.kinds = 1u << BP_MEMORY_HOST;
   refused(hostly, "must have DEVICE");
+  for (const bool in : {false, true}) {
+    FakeOptions unreachable;
+    unreachable.kinds = 1u << BP_MEMORY_DEVICE | 1u << BP_MEMORY_SHARED;
+    unreachable.copy_in = in;
+    refused(unreachable, in ? "has no copy_out" : "has no copy_in");
+  }
 }
 
 TEST_F(BufferTest, ImportNeedsTheInterface) {
@@ -335,8 +396,7 @@ TEST_F(BufferTest, ImportNeedsTheInterface) {
   open(options);
   char memory[16];
   bph_buffer* buffer = nullptr;
-  EXPECT_FAILS(BP_UNSUPPORTED, "takes no foreign memory",
-               bph_buffer_import_host(device, memory, 16, nullptr, nullptr, &buffer, error));
+  EXPECT_FAILS(BP_UNSUPPORTED, "takes no foreign memory", import(import_of(memory, 16), &buffer, error));
 }
 
 TEST_F(BufferTest, RecordChecksTheDevice) {
@@ -344,7 +404,7 @@ TEST_F(BufferTest, RecordChecksTheDevice) {
   FakeDevice other;
   bph_device* other_device = other.open();
   bph_stream* foreign = nullptr;
-  ASSERT_WORKS(bph_stream_create(other_device, 0, &foreign, error));
+  ASSERT_WORKS(bph_stream_create(other_device, nullptr, &foreign, error));
   bph_buffer* buffer = create(10);
   EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_buffer_record: the buffer is of fake:0, the stream of fake:0 as opened",
                bph_buffer_record(buffer, foreign, error));

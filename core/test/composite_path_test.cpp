@@ -162,7 +162,7 @@ TEST(CompositePath, ManyStreamsShareAProgram) {
   for (const bph_tensor& output : outputs) {
     threads.emplace_back([&, output] {
       bph_stream* stream = nullptr;
-      if (bph_stream_create(host.device, 0, &stream, nullptr) != BP_OK) ++failures;
+      if (bph_stream_create(host.device, nullptr, &stream, nullptr) != BP_OK) ++failures;
       for (int64_t round = 0; round < 200; ++round) {
         bph_tensor in = x, out = output;
         in.shape[1] = out.shape[1] = round < 199 ? 1 + round % 20 : 64;

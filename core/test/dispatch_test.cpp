@@ -183,7 +183,7 @@ TEST(Dispatch, ReleasedHandlesAreRefused) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "not a live buffer");
   bph_buffer_release(c.buffer);
   bph_stream* stream = nullptr;
-  ASSERT_OK(bph_stream_create(host.device, 0, &stream, &error));
+  ASSERT_OK(bph_stream_create(host.device, nullptr, &stream, &error));
   bph_stream_release(stream);
   EXPECT_FAILS(bph_execute(stream, &call, &error), BP_INVALID_ARGUMENT, "not a live stream");
   EXPECT_FAILS(bph_stream_wait(stream, 0, &error), BP_INVALID_ARGUMENT, "not a live stream");
@@ -428,7 +428,7 @@ TEST(Dispatch, ManyThreadsShareOnePlanCache) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       bph_stream* stream = nullptr;
-      if (bph_stream_create(host.device, 0, &stream, nullptr) != BP_OK) ++failures;
+      if (bph_stream_create(host.device, nullptr, &stream, nullptr) != BP_OK) ++failures;
       for (int64_t round = 0; round < 400; ++round) {
         bph_tensor in = a, out = outputs[static_cast<size_t>(t)];
         in.shape[0] = out.shape[0] = 1 + round % 100;
@@ -478,7 +478,7 @@ TEST(Device, OutlivesItsParentsByItsChildren) {
   ASSERT_OK(bph_registry_create(&desc, &registry, &error));
   ASSERT_OK(bph_plugin_load(registry, reference.c_str(), &plugin, &error));
   ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
-  ASSERT_OK(bph_stream_create(device, 0, &stream, &error));
+  ASSERT_OK(bph_stream_create(device, nullptr, &stream, &error));
   bph_registry_release(registry);
   bph_plugin_release(plugin);
   bph_device_release(device);

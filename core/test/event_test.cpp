@@ -25,13 +25,13 @@ TEST_F(EventTest, OrdersStreams) {
   void* address = nullptr;
   ASSERT_WORKS(bph_buffer_map(shared, &address, error));
   const std::string text(1024, 'q');
-  ASSERT_WORKS(bph_copy_in(one, a, 0, text.data(), 512, error));
+  ASSERT_WORKS(bph_copy_in(one, a, 0, text.data(), 512, 0, error));
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, a, 512, a, 0, 512, error));
+  ASSERT_WORKS(bph_copy(one, a, 512, a, 0, 512, 0, error));
   bph_event* point = event();
   ASSERT_WORKS(bph_event_record(point, one, error));
   ASSERT_WORKS(bph_stream_wait_event(two, point, error));
-  ASSERT_WORKS(bph_copy(two, shared, 0, a, 512, 512, error));
+  ASSERT_WORKS(bph_copy(two, shared, 0, a, 512, 512, 0, error));
   bph_event_release(point);
   ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
   EXPECT_EQ(static_cast<char*>(address)[511], 'q');
@@ -165,7 +165,7 @@ TEST_F(EventTest, ObjectsOfAnotherDeviceAreErrors) {
   FakeDevice other;
   bph_device* other_device = other.open();
   bph_stream* foreign = nullptr;
-  ASSERT_WORKS(bph_stream_create(other_device, 0, &foreign, error));
+  ASSERT_WORKS(bph_stream_create(other_device, nullptr, &foreign, error));
   bph_event* point = event();
   EXPECT_FAILS(BP_INVALID_ARGUMENT, "of fake:0, the stream of fake:0, opened another time",
                bph_event_record(point, foreign, error));

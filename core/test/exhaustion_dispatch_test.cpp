@@ -41,7 +41,7 @@ class ExhaustionDispatch : public ::testing::Test {
           bph_stream* stream = nullptr;
           bph_buffer* buffers[3] = {};
           bp_status status = bph_plugin_device_open(plugin_, 0, &desc, &device, nullptr);
-          if (status == BP_OK) status = bph_stream_create(device, 0, &stream, nullptr);
+          if (status == BP_OK) status = bph_stream_create(device, nullptr, &stream, nullptr);
           bph_buffer_desc buffer = {};
           buffer.struct_size = sizeof(buffer);
           buffer.bytes = 4096;

@@ -42,7 +42,7 @@ class ExhaustionMemory : public ::testing::Test {
       bph_stream* streams[2] = {};
       bp_status status = bph_plugin_device_open(plugin, 0, nullptr, &device, nullptr);
       for (bph_stream*& stream : streams) {
-        if (status == BP_OK) status = bph_stream_create(device, 0, &stream, nullptr);
+        if (status == BP_OK) status = bph_stream_create(device, nullptr, &stream, nullptr);
       }
       if (status == BP_OK) status = body(device, streams);
       for (bph_stream* stream : streams) bph_stream_release(stream);
@@ -114,9 +114,9 @@ TEST_F(ExhaustionMemory, Copies) {
     bph_buffer* buffers[2] = {};
     bp_status status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, streams[0], &buffers[0]);
     if (status == BP_OK) status = make(device, sent.size(), BP_MEMORY_DEVICE, 0, nullptr, &buffers[1]);
-    if (status == BP_OK) status = bph_copy_in(streams[0], buffers[0], 0, sent.data(), sent.size(), nullptr);
-    if (status == BP_OK) status = bph_copy(streams[0], buffers[1], 0, buffers[0], 0, sent.size(), nullptr);
-    if (status == BP_OK) status = bph_copy_out(streams[0], received.data(), buffers[1], 0, sent.size(), nullptr);
+    if (status == BP_OK) status = bph_copy_in(streams[0], buffers[0], 0, sent.data(), sent.size(), 0, nullptr);
+    if (status == BP_OK) status = bph_copy(streams[0], buffers[1], 0, buffers[0], 0, sent.size(), 0, nullptr);
+    if (status == BP_OK) status = bph_copy_out(streams[0], received.data(), buffers[1], 0, sent.size(), 0, nullptr);
     for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
     return status;
   });

@@ -287,14 +287,22 @@ struct FakeSlots {
     inside(of(device), src, src_offset, bytes);
     return move(of(device), "copy_out", stream, {src}, static_cast<char*>(dst), src->memory + src_offset, bytes, error);
   }
-  static bp_status import_host(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                               bp_error* error) {
+  static bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+    FakeDevice& fake = of(device);
+    *out = 0;
+    bp_status answer = BP_OK;
+    if (!fake.enter("buffer_address", error, &answer)) return answer;
+    *out = fake.options.address != 0 ? fake.options.address : reinterpret_cast<uint64_t>(buffer->memory);
+    return BP_OK;
+  }
+  static bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                                 bp_error* error) {
     FakeDevice& fake = of(device);
     *out = nullptr;
     bp_status answer = BP_OK;
-    if (!fake.enter("import_host", error, &answer)) return answer;
-    *out = new bp_buffer{static_cast<char*>(address), bytes, BP_MEMORY_SHARED, false};
-    *out_kind = fake.options.import_kind;
+    if (!fake.enter("import_memory", error, &answer)) return answer;
+    *out = new bp_buffer{reinterpret_cast<char*>(desc->address), desc->bytes, BP_MEMORY_SHARED, false};
+    *out_kind = desc->type == BP_IMPORT_DEVICE ? BP_MEMORY_DEVICE : fake.options.import_kind;
     ++fake.live_buffers_;
     return BP_OK;
   }
@@ -384,6 +392,7 @@ FakeDevice::FakeDevice(FakeOptions given) : limit(given.limit), options(given), 
   api.buffer_create = FakeSlots::buffer_create;
   api.buffer_destroy = FakeSlots::buffer_destroy;
   api.buffer_map = FakeSlots::buffer_map;
+  if (options.addresses) api.buffer_address = FakeSlots::buffer_address;
   api.stream_create = FakeSlots::stream_create;
   api.stream_destroy = FakeSlots::stream_destroy;
   api.stream_wait = FakeSlots::stream_wait;
@@ -400,7 +409,7 @@ FakeDevice::FakeDevice(FakeOptions given) : limit(given.limit), options(given), 
   if (options.copy_in) api.copy_in = FakeSlots::copy_in;
   if (options.copy_out) api.copy_out = FakeSlots::copy_out;
   instance_->import.struct_size = sizeof(bp_import_api);
-  instance_->import.import_host = FakeSlots::import_host;
+  instance_->import.import_memory = FakeSlots::import_memory;
 }
 
 FakeDevice::~FakeDevice() { delete instance_; }

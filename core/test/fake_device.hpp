@@ -31,6 +31,8 @@ struct FakeOptions {
   bool copy_in = false, copy_out = false;
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
+  bool addresses = true;
+  uint64_t address = 0;  // of every buffer, in place of its memory's
 };
 
 class FakeDevice {

@@ -46,7 +46,7 @@ TEST(FaultGrammar, WhatIsWrongIsSaidWithThePlaceAndWhatIsLegal) {
               HasSubstr("FAULTS, character 1: \"break\" is no rule; write fail SLOT N[+] STATUS"));
   EXPECT_THAT(complaint("fail cpoy 1 INTERNAL"),
               HasSubstr("character 6: \"cpoy\" is no slot that can fail; these are: device_count"));
-  EXPECT_THAT(complaint("fail cpoy 1 INTERNAL"), HasSubstr("plan_workspace import_host"));
+  EXPECT_THAT(complaint("fail cpoy 1 INTERNAL"), HasSubstr("plan_workspace buffer_address import_memory"));
   EXPECT_THAT(complaint("fail close 1 INTERNAL"), HasSubstr("\"close\" is no slot that can fail"));
   EXPECT_THAT(complaint("fail copy 0 INTERNAL"), HasSubstr("character 11: \"0\" is no call; write 1 to"));
   EXPECT_THAT(complaint("fail copy x+ INTERNAL"), HasSubstr("with a + behind"));
@@ -166,10 +166,11 @@ TEST_F(FaultTest, EverySlotCanFail) {
   second("plan_execute", [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
   second("plan_workspace", [&](bp_error* e) { return api->plan_workspace(device, p, &work.desc, &bytes, e); });
   bp_buffer* imported = nullptr;
-  works([&](bp_error* e) { return table->import_host(device, memory, 8, &count, &imported, e); });
+  const bp_import_desc import = {sizeof(import), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(memory), 8};
+  works([&](bp_error* e) { return table->import_memory(device, &import, &count, &imported, e); });
   buffers.push_back(imported);
-  fails(BP_INTERNAL, "import_host",
-        [&](bp_error* e) { return table->import_host(device, memory, 8, &count, &no_buffer, e); });
+  fails(BP_INTERNAL, "import_memory",
+        [&](bp_error* e) { return table->import_memory(device, &import, &count, &no_buffer, e); });
   EXPECT_EQ(no_buffer, nullptr);
 }
 
@@ -300,15 +301,15 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
 TEST_F(FaultyHost, ALostDeviceIsAnsweredAndReleased) {
   open("lose copy 1");
   bph_stream* stream = nullptr;
-  ASSERT_EQ(bph_stream_create(device, 0, &stream, &error), BP_OK) << error.message;
+  ASSERT_EQ(bph_stream_create(device, nullptr, &stream, &error), BP_OK) << error.message;
   bph_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = 4096;
   desc.stream = stream;
   bph_buffer* buffer = nullptr;
   ASSERT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, &error), BP_DEVICE_LOST) << error.message;
+  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_OK) << error.message;
+  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST) << error.message;
   EXPECT_EQ(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST) << error.message;
   bph_buffer_release(buffer);
   bph_stream_release(stream);

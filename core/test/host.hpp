@@ -49,7 +49,7 @@ class Host {
     EXPECT_OK(bph_registry_create(&registry_desc, &registry, &error));
     EXPECT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
     EXPECT_OK(bph_plugin_device_open(plugin, 0, desc, &device, &error));
-    EXPECT_OK(bph_stream_create(device, 0, &stream, &error));
+    EXPECT_OK(bph_stream_create(device, nullptr, &stream, &error));
   }
   ~Host() {
     for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
@@ -76,7 +76,7 @@ class Host {
   template <class T>
   bph_tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
     bph_tensor view = empty(dtype, shape, values.size() * sizeof(T));
-    EXPECT_OK(bph_copy_in(stream, view.buffer, 0, values.data(), values.size() * sizeof(T), &error));
+    EXPECT_OK(bph_copy_in(stream, view.buffer, 0, values.data(), values.size() * sizeof(T), 0, &error));
     EXPECT_OK(bph_stream_wait(stream, BP_WAIT_FOREVER, &error));
     return view;
   }
@@ -97,7 +97,7 @@ class Host {
   template <class T>
   std::vector<T> read(const bph_tensor& view, size_t count) {
     std::vector<T> values(count);
-    EXPECT_OK(bph_copy_out(stream, values.data(), view.buffer, 0, count * sizeof(T), &error));
+    EXPECT_OK(bph_copy_out(stream, values.data(), view.buffer, 0, count * sizeof(T), 0, &error));
     return values;
   }
   bph_stats stats() {

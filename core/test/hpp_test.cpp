@@ -88,7 +88,7 @@ bp_status bph_plugin_device_open(bph_plugin*, uint32_t, const bph_device_desc*, 
   return create(out);
 }
 void bph_device_release(bph_device* handle) { release(handle); }
-bp_status bph_stream_create(bph_device*, int32_t, bph_stream** out, bp_error*) { return create(out); }
+bp_status bph_stream_create(bph_device*, const bph_stream_desc*, bph_stream** out, bp_error*) { return create(out); }
 void bph_stream_release(bph_stream* handle) { release(handle); }
 void bph_event_release(bph_event* handle) { release(handle); }
 bp_status bph_stream_wait(bph_stream*, uint64_t timeout, bp_error* error) {
@@ -100,7 +100,7 @@ bp_status bph_buffer_create(bph_device*, const bph_buffer_desc* desc, bph_buffer
   return create(out);
 }
 void bph_buffer_release(bph_buffer* handle) { release(handle); }
-bp_status bph_copy_in(bph_stream*, bph_buffer*, uint64_t, const void*, uint64_t, bp_error*) { return BP_OK; }
+bp_status bph_copy_in(bph_stream*, bph_buffer*, uint64_t, const void*, uint64_t, uint32_t, bp_error*) { return BP_OK; }
 bp_status bph_execute(bph_stream*, const bph_call* call, bp_error* error) {
   if (fake.answer != BP_OK) return fail(error, fake.answer, "add: no");
   if (!fake.record) return BP_OK;

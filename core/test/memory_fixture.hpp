@@ -74,10 +74,22 @@ class MemoryTest : public ::testing::Test {
   bph_buffer* create(uint64_t bytes, bph_stream* on = nullptr, uint32_t kind = BP_MEMORY_DEVICE) {
     return create(desc_of(bytes, on, kind));
   }
-  bph_stream* stream() {
+  static bph_import_desc import_of(void* memory, uint64_t bytes, void (*release)(void*) = nullptr,
+                                   void* context = nullptr) {
+    bph_import_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.type = BP_IMPORT_HOST;
+    desc.address = reinterpret_cast<uint64_t>(memory);
+    desc.bytes = bytes;
+    desc.release = release;
+    desc.context = context;
+    return desc;
+  }
+  bph_stream* stream(uint32_t flags = 0) {
     bph_stream* made = nullptr;
     bp_error error = fresh_error();
-    EXPECT_EQ(bph_stream_create(device, 0, &made, &error), BP_OK) << error.message;
+    const bph_stream_desc desc = {sizeof(desc), 0, flags, 0};
+    EXPECT_EQ(bph_stream_create(device, &desc, &made, &error), BP_OK) << error.message;
     return made;
   }
   bph_event* event(uint32_t flags = 0) {
@@ -110,7 +122,7 @@ class MemoryTest : public ::testing::Test {
   // Some work on `on` that uses `buffer`.
   static void use(bph_buffer* buffer, bph_stream* on) {
     bp_error error = fresh_error();
-    ASSERT_EQ(bph_copy(on, buffer, 0, buffer, 256, 256, &error), BP_OK) << error.message;
+    ASSERT_EQ(bph_copy(on, buffer, 0, buffer, 256, 256, 0, &error), BP_OK) << error.message;
   }
 
   std::unique_ptr<FakeDevice> fake;

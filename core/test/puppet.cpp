@@ -182,11 +182,15 @@ bp_status plan_workspace(bp_device* device, bp_plan*, const bp_op_desc*, uint64_
   *out = of(device).workspace;
   return simple(device, "plan_workspace", error);
 }
-bp_status import_host(bp_device* device, void* address, uint64_t, uint32_t* out_kind, bp_buffer** out,
-                      bp_error* error) {
+bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+  *out = of(device).address != 0 ? of(device).address : reinterpret_cast<uint64_t>(buffer->memory);
+  return simple(device, "buffer_address", error);
+}
+bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
   *out_kind = of(device).import_kind;
-  return make(of(device), "import_host", out, error, [&] {
-    return new bp_buffer{BP_MEMORY_SHARED, static_cast<char*>(address), false};
+  return make(of(device), "import_memory", out, error, [&] {
+    return new bp_buffer{BP_MEMORY_SHARED, reinterpret_cast<char*>(desc->address), false};
   });
 }
 
@@ -228,8 +232,9 @@ Puppet::Puppet() {
          .plan_create = plan_create,
          .plan_destroy = plan_destroy,
          .plan_execute = plan_execute,
-         .plan_workspace = plan_workspace};
-  import = {.struct_size = sizeof(bp_import_api), .reserved = 0, .import_host = import_host};
+         .plan_workspace = plan_workspace,
+         .buffer_address = buffer_address};
+  import = {.struct_size = sizeof(bp_import_api), .reserved = 0, .import_memory = import_memory};
   host = {.struct_size = sizeof(bp_host),
           .abi_version = BP_ABI_VERSION,
           .context = this,

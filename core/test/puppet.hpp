@@ -35,6 +35,7 @@ struct Puppet {
   uint64_t workspace = 0;  // what plan_workspace says
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
+  uint64_t address = 0;    // of every buffer, in place of its memory's
   uint64_t map_shift = 0;  // added to what buffer_map gives
 
   std::map<std::string, int> calls;

@@ -32,10 +32,10 @@ TEST_F(StreamTest, ReleaseWithPendingWorkLetsItRun) {
   bph_buffer* to = create(4096, nullptr, BP_MEMORY_SHARED);
   void* address = nullptr;
   ASSERT_WORKS(bph_buffer_map(to, &address, error));
-  ASSERT_WORKS(bph_copy_in(one, from, 0, std::string(4096, 'x').data(), 4096, error));
+  ASSERT_WORKS(bph_copy_in(one, from, 0, std::string(4096, 'x').data(), 4096, 0, error));
   ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, to, 0, from, 0, 4096, error));
+  ASSERT_WORKS(bph_copy(one, to, 0, from, 0, 4096, 0, error));
   bp_stream* inner = plugin_stream(one);
   bph_stream_release(one);
   bph_buffer_release(from);
@@ -95,7 +95,7 @@ TEST_F(StreamTest, FailureIsStickyAndNamesTheCause) {
   EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: stream_wait: the fake's stream was broken",
                bph_stream_wait(one, 0, error));
   EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: copy: the fake's stream was broken",
-               bph_copy(one, buffer, 0, buffer, 256, 256, error));
+               bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
   bph_stream* two = stream();
   ASSERT_WORKS(bph_stream_wait(two, 0, error));
   bph_stream_release(one);
@@ -120,14 +120,15 @@ TEST_F(StreamTest, CreateFailuresAreReportedAndUndone) {
   open();
   fake->fail("stream_create", BP_OUT_OF_MEMORY);
   bph_stream* one = reinterpret_cast<bph_stream*>(1);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: stream_create: the fake was told", bph_stream_create(device, 0, &one, error));
+  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: stream_create: the fake was told",
+               bph_stream_create(device, nullptr, &one, error));
   EXPECT_EQ(one, nullptr);
   fake->answer_null("stream_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_stream_create(device, 0, &one, error));
+  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_stream_create(device, nullptr, &one, error));
   one = stream();
   EXPECT_NE(one, nullptr);
   bph_stream_release(one);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_stream_create(device, 0, nullptr, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_stream_create(device, nullptr, nullptr, error));
 }
 
 TEST_F(StreamTest, BadHandlesAreErrors) {

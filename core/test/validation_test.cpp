@@ -368,16 +368,23 @@ TEST_F(ValidationTest, ImportedBuffersAreKnown) {
   alignas(256) static char memory[512];
   uint32_t kind = 99;
   bp_buffer* made = nullptr;
-  refused(rule::import_memory, [&](bp_error* e) { return table->import_host(device, nullptr, 8, &kind, &made, e); });
-  refused(rule::import_memory, [&](bp_error* e) { return table->import_host(device, memory, 0, &kind, &made, e); });
-  works([&](bp_error* e) { return table->import_host(device, memory, 512, &kind, &made, e); });
+  const auto at = reinterpret_cast<uint64_t>(static_cast<char*>(memory));
+  const bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, at, 512}, nothing = {sizeof(desc), BP_IMPORT_HOST, at, 0},
+                       nowhere = {sizeof(desc), BP_IMPORT_HOST, 0, 8}, unknown = {sizeof(desc), 2, at, 512},
+                       short_one = {16, BP_IMPORT_HOST, at, 512};
+  refused(rule::unknown_value, [&](bp_error* e) { return table->import_memory(device, &unknown, &kind, &made, e); });
+  refused(rule::input_struct, [&](bp_error* e) { return table->import_memory(device, &short_one, &kind, &made, e); });
+  refused(rule::null_pointer, [&](bp_error* e) { return table->import_memory(device, nullptr, &kind, &made, e); });
+  refused(rule::import_memory, [&](bp_error* e) { return table->import_memory(device, &nowhere, &kind, &made, e); });
+  refused(rule::import_memory, [&](bp_error* e) { return table->import_memory(device, &nothing, &kind, &made, e); });
+  works([&](bp_error* e) { return table->import_memory(device, &desc, &kind, &made, e); });
   EXPECT_EQ(kind, BP_MEMORY_SHARED);
   buffers.push_back(made);
   bp_stream* s = stream();
   works([&](bp_error* e) { return api->copy(device, s, made, 0, made, 256, 256, e); });
   refused(rule::copy_bounds, [&](bp_error* e) { return api->copy(device, s, made, 0, made, 256, 257, e); });
   puppet.import_kind = BP_MEMORY_DEVICE;
-  blamed(rule::import_kind, [&](bp_error* e) { return table->import_host(device, memory, 512, &kind, &made, e); });
+  blamed(rule::import_kind, [&](bp_error* e) { return table->import_memory(device, &desc, &kind, &made, e); });
   EXPECT_EQ(made, nullptr);
   EXPECT_EQ(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 2), nullptr);
 }

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
             failed(bph_plugin_load(registry, argv[1], &plugin, &error), &error) ||
             failed(bph_plugin_device_open(plugin, 0, NULL, &device, &error), &error) ||
             failed(bph_device_name(device, name, sizeof(name), &error), &error) ||
-            failed(bph_stream_create(device, 0, &stream, &error), &error);
+            failed(bph_stream_create(device, NULL, &stream, &error), &error);
   memory.stream = stream;
   bad = bad || failed(bph_buffer_create(device, &memory, &buffer, &error), &error);
   /* [/open] */
@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
                         .outputs = &output,
                         .input_count = 2,
                         .output_count = 1};
-  bad = bad || failed(bph_copy_in(stream, buffer, 0, values, sizeof(values), &error), &error) ||
+  bad = bad || failed(bph_copy_in(stream, buffer, 0, values, sizeof(values), 0, &error), &error) ||
         failed(bph_execute(stream, &add, &error), &error) ||
-        failed(bph_copy_out(stream, sum, buffer, output.offset, sizeof(sum), &error), &error);
+        failed(bph_copy_out(stream, sum, buffer, output.offset, sizeof(sum), 0, &error), &error);
   /* [/execute] */
   if (!bad) printf("%s: %g %g %g %g\n", name, sum[0], sum[1], sum[2], sum[3]);
 

@@ -76,7 +76,7 @@ class Card : public HostDevice {
     if (desc.kind == BP_MEMORY_SHARED) return no_shared_memory();
     return HostDevice::create_buffer(desc);
   }
-  Result<Buffer*> import_host(void*, uint64_t, uint32_t&) = delete;
+  Result<Buffer*> import_memory(const bp_import_desc&, uint32_t&) = delete;
 
  private:
   static Status no_shared_memory() { return unsupported("the card has no SHARED memory; use DEVICE or HOST"); }

@@ -130,14 +130,14 @@ void upload(bph_stream* stream, const Placed& placed) {
     std::copy_n(placed.values.bytes.begin() + static_cast<std::ptrdiff_t>(index * size), size,
                 bytes.begin() + static_cast<std::ptrdiff_t>(offset * size));
   });
-  call(bph_copy_in, stream, placed.buffer.get(), uint64_t{0}, bytes.data(), uint64_t{bytes.size()});
+  call(bph_copy_in, stream, placed.buffer.get(), uint64_t{0}, bytes.data(), uint64_t{bytes.size()}, uint32_t{0});
   call(bph_stream_wait, stream, wait_ns);
 }
 
 void download(bph_stream* stream, Placed& placed) {
   const size_t size = bph_dtype_bytes(placed.values.dtype);
   std::vector<std::byte> bytes(static_cast<size_t>(placed.span) * size);
-  call(bph_copy_out, stream, bytes.data(), placed.buffer.get(), uint64_t{0}, uint64_t{bytes.size()});
+  call(bph_copy_out, stream, bytes.data(), placed.buffer.get(), uint64_t{0}, uint64_t{bytes.size()}, uint32_t{0});
   for_each_element(placed, [&](size_t index, size_t offset) {
     std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset * size), size,
                 placed.values.bytes.begin() + static_cast<std::ptrdiff_t>(index * size));

@@ -39,7 +39,7 @@ OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, c
     Buffer buffer = buffer_of(device_, stream_, block.bytes());
     if (block.bytes() != 0) {
       call(bph_copy_in, stream_.get(), buffer.get(), uint64_t{0}, static_cast<const void*>(block.data()),
-           uint64_t{block.bytes()});
+           uint64_t{block.bytes()}, uint32_t{0});
     }
     view.buffer = buffer.get();
     buffers_.push_back(std::move(buffer));
@@ -57,7 +57,7 @@ void OperatorContestant::read_outputs(std::vector<HostBlock>& outputs) const {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].bytes() == 0) continue;
     call(bph_copy_out, stream_.get(), static_cast<void*>(outputs[i].data()), buffers_[views_.inputs.size() + i].get(),
-         uint64_t{0}, uint64_t{outputs[i].bytes()});
+         uint64_t{0}, uint64_t{outputs[i].bytes()}, uint32_t{0});
   }
 }
 
@@ -73,13 +73,15 @@ CopyContestant::CopyContestant(const Device& device, uint64_t bytes)
       from_(buffer_of(device, stream_, half_)),
       to_(buffer_of(device, stream_, half_)) {
   const HostBlock zeros(half_);
-  call(bph_copy_in, stream_.get(), from_.get(), uint64_t{0}, static_cast<const void*>(zeros.data()), half_);
+  call(bph_copy_in, stream_.get(), from_.get(), uint64_t{0}, static_cast<const void*>(zeros.data()), half_,
+       uint32_t{0});
   call(bph_stream_wait, stream_.get(), wait_ns);
 }
 
 double CopyContestant::time(uint32_t calls, bool wait_each) {
-  return timed(stream_, calls, wait_each,
-               [&] { call(bph_copy, stream_.get(), to_.get(), uint64_t{0}, from_.get(), uint64_t{0}, half_); });
+  return timed(stream_, calls, wait_each, [&] {
+    call(bph_copy, stream_.get(), to_.get(), uint64_t{0}, from_.get(), uint64_t{0}, half_, uint32_t{0});
+  });
 }
 
 MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)

@@ -21,7 +21,7 @@ DeviceModel::DeviceModel(const Device& device, const ModelGraph& graph, const st
         tensors_.emplace_back(backplane::Tensor::empty(stream_, BP_F32, dims(values_[i].shape)));
     if (data[i].bytes() == 0) continue;
     call(bph_copy_in, stream_.get(), tensor.view().buffer, tensor.offset(), static_cast<const void*>(data[i].data()),
-         uint64_t{data[i].bytes()});
+         uint64_t{data[i].bytes()}, uint32_t{0});
   }
   call(bph_stream_wait, stream_.get(), wait_ns);
   use_nodes(graph);
@@ -70,7 +70,7 @@ std::vector<HostBlock> DeviceModel::outputs() const {
     if (values_[i].role != Role::output) continue;
     const HostBlock& block = outputs.emplace_back(bytes_of(values_[i]));
     call(bph_copy_out, stream_.get(), static_cast<void*>(block.data()), tensors_[i].view().buffer, tensors_[i].offset(),
-         uint64_t{block.bytes()});
+         uint64_t{block.bytes()}, uint32_t{0});
   }
   return outputs;
 }

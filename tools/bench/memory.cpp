@@ -127,20 +127,22 @@ class MemoryBench {
     entries.push_back({"memcpy on the host, read and written", true, std::make_unique<MemcpyContestant>(bytes)});
     entries.push_back({"host to device, from pageable memory", true, on_stream([&] {
                          call(bph_copy_in, stream_.get(), one.get(), uint64_t{0}, static_cast<const void*>(host.data()),
-                              bytes);
+                              bytes, uint32_t{0});
                        })});
     entries.push_back({"device to host, to pageable memory", true, on_stream([&] {
                          call(bph_copy_out, stream_.get(), static_cast<void*>(host.data()), one.get(), uint64_t{0},
-                              bytes);
+                              bytes, uint32_t{0});
                        })});
     std::optional<Buffer> pinned;
     if ((kinds_ >> BP_MEMORY_HOST & 1u) != 0) {
       pinned.emplace(device_.get(), desc_of(bytes, 0, BP_MEMORY_HOST));
       entries.push_back({"host to device, from HOST memory", true, on_stream([&] {
-                           call(bph_copy, stream_.get(), two.get(), uint64_t{0}, pinned->get(), uint64_t{0}, bytes);
+                           call(bph_copy, stream_.get(), two.get(), uint64_t{0}, pinned->get(), uint64_t{0}, bytes,
+                                uint32_t{0});
                          })});
       entries.push_back({"device to host, to HOST memory", true, on_stream([&] {
-                           call(bph_copy, stream_.get(), pinned->get(), uint64_t{0}, two.get(), uint64_t{0}, bytes);
+                           call(bph_copy, stream_.get(), pinned->get(), uint64_t{0}, two.get(), uint64_t{0}, bytes,
+                                uint32_t{0});
                          })});
     }
     measure_together(bytes, entries);

@@ -309,13 +309,30 @@ TEST_F(KitTest, HostMemoryCanBeImported) {
   alignas(8) float memory[4] = {1, 2, 3, 4};
   uint32_t kind = 0;
   bp_buffer* x = nullptr;
-  ASSERT_EQ(import->import_host(device, memory, sizeof(memory), &kind, &x, &error), BP_OK);
+  bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(memory), sizeof(memory)};
+  ASSERT_EQ(import->import_memory(device, &desc, &kind, &x, &error), BP_OK);
   EXPECT_EQ(kind, BP_MEMORY_SHARED);
   EXPECT_EQ(enqueue(a, BP_OP_NEG, x, x), BP_OK);
   EXPECT_EQ(wait(a), BP_OK);
   EXPECT_EQ(memory[3], -4);
+  uint64_t address = 0;
+  EXPECT_EQ(api->buffer_address(device, x, &address, &error), BP_OK);
+  EXPECT_EQ(address, desc.address);
   api->buffer_destroy(device, x);
-  EXPECT_EQ(import->import_host(device, nullptr, 4, &kind, &x, &error), BP_INVALID_ARGUMENT);
+  desc.type = BP_IMPORT_DEVICE;
+  ASSERT_EQ(import->import_memory(device, &desc, &kind, &x, &error), BP_OK);
+  EXPECT_EQ(kind, BP_MEMORY_DEVICE);
+  api->buffer_destroy(device, x);
+  desc.type = 2;
+  EXPECT_EQ(import->import_memory(device, &desc, &kind, &x, &error), BP_UNSUPPORTED);
+  for (const bp_import_desc& bad :
+       {bp_import_desc{sizeof(bad), BP_IMPORT_HOST, 0, 4}, bp_import_desc{sizeof(bad), BP_IMPORT_HOST, desc.address, 0},
+        bp_import_desc{sizeof(bad) - 1, BP_IMPORT_HOST, desc.address, 4},
+        bp_import_desc{BP_STRUCT_LIMIT + 1, BP_IMPORT_HOST, desc.address, 4}}) {
+    EXPECT_EQ(import->import_memory(device, &bad, &kind, &x, &error), BP_INVALID_ARGUMENT);
+    EXPECT_EQ(x, nullptr);
+  }
+  EXPECT_EQ(import->import_memory(device, nullptr, &kind, &x, &error), BP_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -72,10 +72,11 @@ class Faults : public testing::Test {
       status = rig.device->elapsed(*events[0], *events[1]).status();
     }
     for (Event* event : events) rig.device->destroy(event);
-    if (status.ok() && rig.device->imports_host()) {
+    if (status.ok() && rig.device->imports()) {
       alignas(4096) static std::array<std::byte, 4096> page;
       uint32_t kind = 0;
-      auto imported = rig.device->import_host(page.data(), page.size(), kind);
+      auto imported = rig.device->import_memory(
+          {sizeof(bp_import_desc), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(page.data()), page.size()}, kind);
       if (imported.ok()) rig.device->destroy(imported.value());
       status = imported.status();
     }

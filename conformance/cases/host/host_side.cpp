@@ -67,7 +67,7 @@ HostCall::HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& input
     wanted.stream = side.stream.get();
     buffers.emplace_back(side.device.get(), wanted);
     backplane::detail::call(bph_copy_in, side.stream.get(), buffers.back().get(), uint64_t{0},
-                            static_cast<const void*>(bytes.data()), uint64_t{bytes.size()});
+                            static_cast<const void*>(bytes.data()), uint64_t{bytes.size()}, uint32_t{0});
     list.push_back(view_of(view, buffers.back().get()));
   };
   for (size_t i = 0; i < input_data.size(); ++i) place(desc.inputs()[i], input_data[i], inputs);
@@ -103,7 +103,7 @@ std::vector<Bytes> HostCall::results(HostSide& side) const {
   for (size_t i = 0; i < outputs.size(); ++i) {
     Bytes bytes(output_bytes[i]);
     backplane::detail::call(bph_copy_out, side.stream.get(), static_cast<void*>(bytes.data()), outputs[i].buffer,
-                            uint64_t{0}, uint64_t{bytes.size()});
+                            uint64_t{0}, uint64_t{bytes.size()}, uint32_t{0});
     all.push_back(std::move(bytes));
   }
   return all;

@@ -100,7 +100,7 @@ void released_in_order(Context& context, unsigned permutation) {
   call(bph_registry_create, &desc, &registry);
   call(bph_plugin_load, registry, context.path().c_str(), &plugin);
   call(bph_plugin_device_open, plugin, context.device_index(), static_cast<const bph_device_desc*>(nullptr), &device);
-  call(bph_stream_create, device, 0, &stream);
+  call(bph_stream_create, device, nullptr, &stream);
   std::array<unsigned, 4> order = {0, 1, 2, 3};
   for (unsigned i = 0; i < permutation; ++i) std::next_permutation(order.begin(), order.end());
   for (const unsigned which : order) {

@@ -25,12 +25,13 @@ backplane::Buffer make(HostSide& side, uint64_t bytes, uint32_t kind = BP_MEMORY
 
 void put(HostSide& side, const backplane::Buffer& buffer, const Bytes& bytes, uint64_t offset = 0) {
   backplane::detail::call(bph_copy_in, side.stream.get(), buffer.get(), offset, static_cast<const void*>(bytes.data()),
-                          uint64_t{bytes.size()});
+                          uint64_t{bytes.size()}, uint32_t{0});
   side.stream.wait();
 }
 Bytes get(HostSide& side, const backplane::Buffer& buffer, uint64_t bytes, uint64_t offset = 0) {
   Bytes got(bytes);
-  backplane::detail::call(bph_copy_out, side.stream.get(), static_cast<void*>(got.data()), buffer.get(), offset, bytes);
+  backplane::detail::call(bph_copy_out, side.stream.get(), static_cast<void*>(got.data()), buffer.get(), offset, bytes,
+                          uint32_t{0});
   return got;
 }
 
@@ -102,14 +103,14 @@ void released_while_pending(Context& context) {
     {
       const backplane::Buffer passing = make(side, bytes);
       backplane::detail::call(bph_copy_in, side.stream.get(), passing.get(), uint64_t{0},
-                              static_cast<const void*>(data.data()), bytes);
-      backplane::detail::call(bph_copy, side.stream.get(), result.get(), uint64_t{0}, passing.get(), uint64_t{0},
-                              bytes);
+                              static_cast<const void*>(data.data()), bytes, uint32_t{0});
+      backplane::detail::call(bph_copy, side.stream.get(), result.get(), uint64_t{0}, passing.get(), uint64_t{0}, bytes,
+                              uint32_t{0});
     }
     const backplane::Buffer next = make(side, bytes);
     const Bytes other = noise(context, bytes);
     backplane::detail::call(bph_copy_in, side.stream.get(), next.get(), uint64_t{0},
-                            static_cast<const void*>(other.data()), bytes);
+                            static_cast<const void*>(other.data()), bytes, uint32_t{0});
     require_same(context, get(side, result, bytes), data, "work whose buffer was released while it was pending");
     require_same(context, get(side, next, bytes), other, "a buffer in the place of one that was released");
   }
@@ -191,10 +192,10 @@ void threads_share_a_device(Context& context) {
       const backplane::Buffer buffer(side.device.get(), desc);
       const Bytes data(desc.bytes, static_cast<unsigned char>(index * 30 + static_cast<unsigned>(round)));
       backplane::detail::call(bph_copy_in, stream.get(), buffer.get(), uint64_t{0},
-                              static_cast<const void*>(data.data()), uint64_t{desc.bytes});
+                              static_cast<const void*>(data.data()), uint64_t{desc.bytes}, uint32_t{0});
       Bytes got(desc.bytes);
       backplane::detail::call(bph_copy_out, stream.get(), static_cast<void*>(got.data()), buffer.get(), uint64_t{0},
-                              uint64_t{desc.bytes});
+                              uint64_t{desc.bytes}, uint32_t{0});
       require_same(context, got, data, "a thread's own buffer");
     }
   });

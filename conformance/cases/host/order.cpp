@@ -25,17 +25,18 @@ struct Scene {
   }
   void copy(const backplane::Stream& stream, const backplane::Buffer& target, const backplane::Buffer& source,
             uint64_t count) {
-    backplane::detail::call(bph_copy, stream.get(), target.get(), uint64_t{0}, source.get(), uint64_t{0}, count);
+    backplane::detail::call(bph_copy, stream.get(), target.get(), uint64_t{0}, source.get(), uint64_t{0}, count,
+                            uint32_t{0});
   }
   void put(const Bytes& data) {
     backplane::detail::call(bph_copy_in, side.stream.get(), from.get(), uint64_t{0},
-                            static_cast<const void*>(data.data()), bytes);
+                            static_cast<const void*>(data.data()), bytes, uint32_t{0});
     side.stream.wait();
   }
   Bytes get(const backplane::Stream& stream, const backplane::Buffer& buffer) {
     Bytes got(bytes);
     backplane::detail::call(bph_copy_out, stream.get(), static_cast<void*>(got.data()), buffer.get(), uint64_t{0},
-                            bytes);
+                            bytes, uint32_t{0});
     return got;
   }
   void check_log(Context& context) {

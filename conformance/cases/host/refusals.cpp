@@ -104,23 +104,23 @@ const BadCall bad_calls[] = {
     {"copy_past_the_end",
      {BP_INVALID_ARGUMENT},
      [](Scene& s, ErrorRecord& e) {
-       return bph_copy(s.side.stream.get(), s.call.outputs[0].buffer, 1, s.call.inputs[0].buffer, 0, 96, &e);
+       return bph_copy(s.side.stream.get(), s.call.outputs[0].buffer, 1, s.call.inputs[0].buffer, 0, 96, 0, &e);
      }},
     {"copy_over_itself",
      {BP_INVALID_ARGUMENT},
      [](Scene& s, ErrorRecord& e) {
-       return bph_copy(s.side.stream.get(), s.call.inputs[0].buffer, 8, s.call.inputs[0].buffer, 0, 64, &e);
+       return bph_copy(s.side.stream.get(), s.call.inputs[0].buffer, 8, s.call.inputs[0].buffer, 0, 64, 0, &e);
      }},
     {"copy_in_past_the_end",
      {BP_INVALID_ARGUMENT},
      [](Scene& s, ErrorRecord& e) {
        const Bytes host(200);
-       return bph_copy_in(s.side.stream.get(), s.call.inputs[0].buffer, 0, host.data(), 200, &e);
+       return bph_copy_in(s.side.stream.get(), s.call.inputs[0].buffer, 0, host.data(), 200, 0, &e);
      }},
     {"copy_out_of_null",
      {BP_INVALID_ARGUMENT},
      [](Scene& s, ErrorRecord& e) {
-       return bph_copy_out(s.side.stream.get(), nullptr, s.call.inputs[0].buffer, 0, 8, &e);
+       return bph_copy_out(s.side.stream.get(), nullptr, s.call.inputs[0].buffer, 0, 8, 0, &e);
      }},
     {"map_of_device_memory",
      {BP_UNSUPPORTED},
@@ -163,7 +163,7 @@ const BadCall bad_calls[] = {
      {BP_INVALID_ARGUMENT},
      [](Scene& s, ErrorRecord& e) {
        bph_stream* ended = nullptr;
-       expect_ok(bph_stream_create(s.side.device.get(), 0, &ended, &e), e, "bph_stream_create");
+       expect_ok(bph_stream_create(s.side.device.get(), nullptr, &ended, &e), e, "bph_stream_create");
        bph_stream_release(ended);
        return bph_stream_wait(ended, 0, &e);
      }},

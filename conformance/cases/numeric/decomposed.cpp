@@ -37,7 +37,7 @@ std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
     wanted.stream = side.stream.get();
     buffers.emplace_back(side.device.get(), wanted);
     backplane::detail::call(bph_copy_in, side.stream.get(), buffers.back().get(), uint64_t{0},
-                            static_cast<const void*>(image.data()), uint64_t{image.size()});
+                            static_cast<const void*>(image.data()), uint64_t{image.size()}, uint32_t{0});
   }
   const size_t inputs = job_.call.inputs.size();
   std::vector<bph_tensor> tensors;
@@ -66,7 +66,7 @@ std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
   std::vector<std::vector<unsigned char>> got = arena_.images();
   for (size_t i = 0; i < got.size(); ++i) {
     backplane::detail::call(bph_copy_out, side.stream.get(), static_cast<void*>(got[i].data()), buffers[i].get(),
-                            uint64_t{0}, uint64_t{got[i].size()});
+                            uint64_t{0}, uint64_t{got[i].size()}, uint32_t{0});
   }
   const std::vector<size_t> written(regions_.begin() + static_cast<ptrdiff_t>(inputs), regions_.end());
   const std::string stray = arena_.stray_write(got, written);

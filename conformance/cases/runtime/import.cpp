@@ -37,24 +37,24 @@ const bp_import_api& interface_of(Context& context) {
                           : static_cast<const bp_import_api*>(
                                 plugin->get_interface(plugin.get(), context.device().get(), BP_INTERFACE_IMPORT, 1));
   if (table == nullptr) context.not_claimed("the device has no bp.import");
-  context.require(table->struct_size >= BP_IMPORT_API_MIN_SIZE && table->import_host != nullptr,
+  context.require(table->struct_size >= BP_IMPORT_API_MIN_SIZE && table->import_memory != nullptr,
                   "the table of bp.import is incomplete");
   return *table;
 }
 
 struct Imported {
   Imported(Context& context, void* address, uint64_t bytes) : buffer(context.device(), nullptr) {
+    const bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(address), bytes};
     ErrorRecord error;
     bp_buffer* made = nullptr;
     kind = UINT32_MAX;
-    const bp_status status =
-        interface_of(context).import_host(context.device().get(), address, bytes, &kind, &made, &error);
-    expect_status(status, error, "import_host", {BP_OK, BP_UNSUPPORTED});
-    context.require((status == BP_OK) == (made != nullptr), "import_host answered {} and gave {}", status_name(status),
-                    static_cast<const void*>(made));
+    const bp_status status = interface_of(context).import_memory(context.device().get(), &desc, &kind, &made, &error);
+    expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
+    context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}",
+                    status_name(status), static_cast<const void*>(made));
     buffer = Owner<bp_buffer, &bp_device_api::buffer_destroy>(context.device(), made);
     if (made != nullptr)
-      context.require(kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED, "import_host gave memory of kind {}", kind);
+      context.require(kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED, "import_memory gave memory of kind {}", kind);
   }
   explicit operator bool() const { return buffer.get() != nullptr; }
   Owner<bp_buffer, &bp_device_api::buffer_destroy> buffer;
@@ -62,7 +62,7 @@ struct Imported {
 };
 
 void need_import_of_pages(Context& context, const Imported& imported) {
-  if (!imported) context.fail("import_host refuses whole pages of ordinary memory: what would it take?");
+  if (!imported) context.fail("import_memory refuses whole pages of ordinary memory: what would it take?");
 }
 
 // Both see one memory, as it changes.

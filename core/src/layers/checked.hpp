@@ -25,6 +25,8 @@ struct CheckedBuffer {
   uint64_t bytes = 0;
   uint64_t alignment = 1;  // of its start, as far as it is known
   void* mapped = nullptr;
+  uint64_t address = 0;   // as buffer_address gave it
+  bool imported = false;  // two imports may be of one memory
   Clock uses;
   uint32_t calls = 0;  // running, that use it
 };
@@ -73,6 +75,10 @@ class Objects {
     return std::find(ended_.begin(), ended_.end(), static_cast<const void*>(handle)) != ended_.end();
   }
   size_t size() const noexcept { return live_.size(); }
+  template <class Body>
+  void for_each(Body&& body) const {
+    for (const auto& [handle, state] : live_) body(state);
+  }
 
  private:
   std::unordered_map<const Handle*, State> live_;

@@ -208,12 +208,12 @@ void close(bp_device* handle) {
   device->owner.next.close(device->inner);
 }
 
-bp_status import_host(bp_device* handle, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                      bp_error* error) {
+bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
   FaultDevice& device = of(handle);
   if (out != nullptr) *out = nullptr;
-  return intercept(device, Slot::import_host, nullptr, error, [&] {
-    return device.owner.inner_import(device.inner)->import_host(device.inner, address, bytes, out_kind, out, error);
+  return intercept(device, Slot::import_memory, nullptr, error, [&] {
+    return device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
   });
 }
 
@@ -267,7 +267,7 @@ const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Pass>(*made, import_host);
+  splice_device<Shim, Pass>(*made, import_memory);
   return &made.release()->table;
 }
 

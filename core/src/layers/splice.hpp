@@ -23,7 +23,7 @@ inline const void* find_interface(const bp_plugin* plugin, bp_device* device, co
 // Fills the device table: Shim<slot, member>::call for what answers with a status, Destroy<member>::call for what ends an
 // object. `close`, and the slots of the plugin's own table, are for the layer to set.
 template <template <Slot, auto> class Shim, template <auto> class Destroy>
-void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_host) import_host) {
+void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_memory) import_memory) {
   bp_device_api& api = own.api;
   const bp_device_api& has = own.has;
   splice_slot(api.buffer_destroy, has.buffer_destroy, &Destroy<&bp_device_api::buffer_destroy>::call);
@@ -40,7 +40,7 @@ void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_host) impo
 #undef BP_SPLICE_import
 #undef BP_SPLICE_device
   own.import.struct_size = sizeof(own.import);
-  own.import.import_host = import_host;
+  own.import.import_memory = import_memory;
   if (own.table.get_interface != nullptr) own.table.get_interface = find_interface;
 }
 

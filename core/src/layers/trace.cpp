@@ -32,8 +32,9 @@ constexpr const char* category_of(Slot slot) {
       return "copy";
     case Slot::buffer_create:
     case Slot::buffer_map:
+    case Slot::buffer_address:
     case Slot::memory_info:
-    case Slot::import_host:
+    case Slot::import_memory:
       return "memory";
     default:
       return "order";
@@ -212,13 +213,13 @@ void close(bp_device* handle) {
   device->owner.file.flush(*device->owner.host);
 }
 
-bp_status import_host(bp_device* handle, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                      bp_error* error) {
+bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
   TraceDevice& device = of(handle);
   const double begin = device.owner.file.now();
   const bp_status status =
-      device.owner.inner_import(device.inner)->import_host(device.inner, address, bytes, out_kind, out, error);
-  note<Slot::import_host>(device, begin, device.owner.file.now(), status);
+      device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
+  note<Slot::import_memory>(device, begin, device.owner.file.now(), status);
   return status;
 }
 
@@ -261,7 +262,7 @@ const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& f
   table.device_open = device_open;
   table.shutdown = shutdown;
   made->api.close = close;
-  splice_device<Shim, Destroy>(*made, import_host);
+  splice_device<Shim, Destroy>(*made, import_memory);
   return &made.release()->table;
 }
 

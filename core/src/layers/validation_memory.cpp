@@ -105,31 +105,83 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
   });
 }
 
-bp_status import_host(bp_device* handle, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                      bp_error* error) {
+// Whether the bytes at `address` meet those of a living buffer whose address is known. The device's mutex is held.
+bool meets_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
+  bool met = false;
+  device.buffers.for_each([&](const CheckedBuffer& other) {
+    met = met || (&other != &own && other.address != 0 && address < other.address + other.bytes &&
+                  other.address < address + own.bytes);
+  });
+  return met;
+}
+
+bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+  if (out != nullptr) *out = 0;
+  return checked(handle, Slot::buffer_address, error, [&](Call& call) {
+    call.need(out, "out");
+    CheckedDevice& device = call.device();
+    CheckedBuffer* state = nullptr;
+    {
+      const std::lock_guard lock(device.mutex);
+      state = &call.object(buffer, "buffer");
+      call.occupy(state->calls);
+    }
+    uint64_t address = 0;
+    Outcome outcome =
+        call.forward(Slot::buffer_address, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
+          return next.buffer_address(inner, buffer, &address, record);
+        });
+    const std::lock_guard lock(device.mutex);
+    call.note(outcome, nullptr);
+    if (outcome.ok() && (address == 0 || (state->address != 0 && state->address != address))) {
+      call.blame(outcome, rule::one_address,
+                 "gave {:#x} for a buffer that was at {:#x}; report it to the plugin's author", address,
+                 state->address);
+    }
+    if (outcome.ok() && !state->imported && meets_another(device, *state, address)) {
+      call.blame(outcome, rule::one_address,
+                 "gave {:#x}, and the {} bytes there are another living buffer's too; report it to the plugin's author",
+                 address, state->bytes);
+    }
+    if (outcome.ok() && !outcome.defect) {
+      if (!state->imported) state->address = address;
+      *out = address;
+    }
+    return outcome.answer(error);
+  });
+}
+
+bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
   if (out != nullptr) *out = nullptr;
-  return checked(handle, Slot::import_host, error, [&](Call& call) {
+  return checked(handle, Slot::import_memory, error, [&](Call& call) {
     call.need(out, "out");
     call.need(out_kind, "out_kind");
-    if (address == nullptr || bytes == 0) {
-      call.refuse(rule::import_memory, "{} bytes at {} are offered; offer at least 1 at an address", bytes,
-                  fmt::ptr(address));
+    const bp_import_desc known = call.input(desc, BP_IMPORT_DESC_MIN_SIZE, "bp_import_desc");
+    if (known.type > BP_IMPORT_DEVICE) {
+      call.refuse(rule::unknown_value, "import type {} is none; BP_IMPORT_* are 0 and 1", known.type);
+    }
+    if (known.address == 0 || known.bytes == 0) {
+      call.refuse(rule::import_memory, "{} bytes at {:#x} are offered; offer at least 1 at an address", known.bytes,
+                  known.address);
     }
     const bp_import_api* table = call.device().owner.inner_import(call.inner());
     bp_buffer* made = nullptr;
     uint32_t kind = UINT32_MAX;
-    Outcome outcome = create(call, Slot::import_host, &made,
+    Outcome outcome = create(call, Slot::import_memory, &made,
                              [&](const bp_device_api&, bp_device* inner, bp_buffer** place, bp_error* record) {
-                               return table->import_host(inner, address, bytes, &kind, place, record);
+                               return table->import_memory(inner, desc, &kind, place, record);
                              });
-    if (outcome.ok() && kind != BP_MEMORY_SHARED && kind != BP_MEMORY_HOST) {
+    const bool right =
+        known.type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_SHARED || kind == BP_MEMORY_HOST;
+    if (outcome.ok() && !right) {
       call.blame(outcome, rule::import_kind, "gave a buffer of kind {}; report it to the plugin's author", kind);
     }
     CheckedBuffer state;
     state.kind = kind;
-    state.bytes = bytes;
-    const auto at = reinterpret_cast<uint64_t>(address);
-    state.alignment = at & (~at + 1);
+    state.bytes = known.bytes;
+    state.alignment = known.address & (~known.address + 1);
+    state.imported = true;
     *out = keep(call, outcome, made, std::move(state));
     if (*out != nullptr) *out_kind = kind;
     return outcome.answer(error);
@@ -243,11 +295,12 @@ void splice_memory(CheckedPlugin& plugin) {
   splice_slot(plugin.api.buffer_create, has.buffer_create, buffer_create);
   splice_slot(plugin.api.buffer_destroy, has.buffer_destroy, buffer_destroy);
   splice_slot(plugin.api.buffer_map, has.buffer_map, buffer_map);
+  splice_slot(plugin.api.buffer_address, has.buffer_address, buffer_address);
   splice_slot(plugin.api.copy, has.copy, copy);
   splice_slot(plugin.api.copy_in, has.copy_in, copy_in);
   splice_slot(plugin.api.copy_out, has.copy_out, copy_out);
   plugin.import.struct_size = sizeof(plugin.import);
-  plugin.import.import_host = import_host;
+  plugin.import.import_memory = import_memory;
 }
 
 }  // namespace bp::layers

@@ -43,8 +43,8 @@ struct WrappedPlugin {
   const bp_import_api* inner_import(bp_device* device) const {
     if (inner->get_interface == nullptr) return nullptr;
     const auto* given = static_cast<const bp_import_api*>(inner->get_interface(inner, device, BP_INTERFACE_IMPORT, 1));
-    const bool usable = given != nullptr && BP_HAS_FIELD(given->struct_size, bp_import_api, import_host) &&
-                        given->import_host != nullptr;
+    const bool usable = given != nullptr && BP_HAS_FIELD(given->struct_size, bp_import_api, import_memory) &&
+                        given->import_memory != nullptr;
     return usable ? given : nullptr;
   }
 };

@@ -18,8 +18,8 @@ Status read_input(const void* in, uint32_t min_size, const char* name, T& out) {
                             name, ")");
   }
   if (size > BP_STRUCT_LIMIT) {
-    return invalid_argument(name, ".struct_size is ", size, ", at most ", BP_STRUCT_LIMIT,
-                            " is legal: set it to sizeof(", name, ")");
+    return invalid_argument(name, ".struct_size is ", size, ", and no struct is longer than ", BP_STRUCT_LIMIT,
+                            ": set it to sizeof(", name, ")");
   }
   const auto* bytes = static_cast<const unsigned char*>(in);
   for (std::size_t i = sizeof(T); i < size; ++i) {

@@ -52,9 +52,9 @@ class Kernels {
 
  private:
   static constexpr uint32_t kAny = 0;
-  static uint32_t key(uint32_t op, uint32_t dtype, uint32_t second) { return (op << 10) | (dtype << 5) | second; }
+  static uint64_t key(uint64_t op, uint64_t dtype, uint64_t second) { return op << 32 | dtype << 16 | second; }
 
-  std::unordered_map<uint32_t, KernelSpec> table_;
+  std::unordered_map<uint64_t, KernelSpec> table_;
 };
 
 inline Status no_kernel(const CheckedDesc& checked) {

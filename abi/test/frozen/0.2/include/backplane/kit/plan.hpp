@@ -3,16 +3,9 @@
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
+#include <backplane/rules/plan_class.hpp>
 
 namespace backplane::kit {
-
-namespace detail {
-constexpr uint32_t most_operands() {
-  uint32_t most = 0;
-  for (const OpInfo& op : kOps) most = std::max(most, op.inputs_max + op.outputs_max);
-  return most;
-}
-}  // namespace detail
 
 // What a plan for any size counts on of an operand: what BP_PLAN_ANY_SIZE says that each execution keeps.
 struct Operand {
@@ -21,7 +14,7 @@ struct Operand {
   uint8_t rank = 0;
   bool dense = false;    // packed row-major, by itself or staged
   bool staged = false;   // by core: fully aligned too, and in strides of its own
-  uint32_t classes = 0;  // see view_class
+  uint64_t classes = 0;  // rules::view_class, of a staged one without strides
 };
 
 struct Plan {
@@ -35,7 +28,7 @@ struct Plan {
   uint32_t stage_outputs = 0;
   Attributes attributes{};
   std::shared_ptr<const void> state;
-  std::array<Operand, detail::most_operands()> operands{};  // inputs first
+  std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
   std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
 };
 
@@ -47,35 +40,17 @@ struct Span {
 
 // `view` as core describes it once it is staged: packed.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
-  uint64_t stride = 1;  // wraps where a view of no elements describes more than there can be
-  for (int i = view.rank - 1; i >= 0; --i) {
-    view.strides[i] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[i], 1));
-  }
+  rules::make_dense(view);
   return view;
 }
 
 namespace detail {
 
-// Packed row-major; a stride counts only where the extent is above 1, and a view of no elements is dense.
-inline bool is_dense(const bp_tensor_desc& view) {
-  uint64_t stride = 1;
-  bool dense = true;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    if (view.shape[i] == 0) return true;
-    if (view.shape[i] > 1 && static_cast<uint64_t>(view.strides[i]) != stride) dense = false;
-    stride *= static_cast<uint64_t>(view.shape[i]);
-  }
-  return dense;
+// What of a view's class an execution keeps. Core gives a staged operand strides of its own.
+inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
+  const uint64_t classes = rules::view_class(view);
+  return staged ? classes & ~(rules::kClassStrides) : classes;
 }
-
-// Per dimension four bits: the class of the extent (0, 1, more) and of the stride (0, 1, more, negative; that of an extent up to
-// 1 counts as 0).
-constexpr uint32_t dim_class(int64_t extent, int64_t stride) {
-  if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
-  return 2u << 2 | (stride < 0 ? 3u : static_cast<uint32_t>(std::min<int64_t>(stride, 2)));
-}
-constexpr uint32_t kExtentClasses = 0xCCCCCCCC;
 
 inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
   Operand out;
@@ -83,10 +58,9 @@ inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
   out.dtype = view.dtype;
   out.rank = view.rank;
   out.staged = staged;
-  out.flags = staged ? uint16_t{0} : view.flags;
-  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && is_dense(view));
-  for (uint32_t i = 0; i < view.rank; ++i) out.classes |= dim_class(view.shape[i], view.strides[i]) << 4 * i;
-  if (staged) out.classes &= kExtentClasses;
+  out.flags = staged ? uint16_t{0} : static_cast<uint16_t>(view.flags & ~BP_DESC_HINTS);
+  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && rules::is_dense(view));
+  out.classes = kept_class(staged ? dense_like(view) : view, staged);
   return out;
 }
 
@@ -107,7 +81,7 @@ inline std::string role_text(const Plan& plan, uint32_t place) {
     return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", and of the plan ", uint32_t{planned.rank},
                             kAdvice);
   }
-  if (view.flags != planned.flags) {
+  if ((view.flags & ~BP_DESC_HINTS) != planned.flags) {
     return invalid_argument(who, " has the flags ", view.flags, ", and of the plan ", planned.flags,
                             planned.staged ? "; what is staged is no immediate" : kAdvice);
   }
@@ -126,31 +100,26 @@ inline Status bind_view(const Plan& plan, uint32_t place, const bp_tensor_desc& 
     view.rank = 0;
     return {};
   }
-  if (desc.rank != planned.rank || desc.flags != planned.flags) return not_planned(plan, place, desc);
+  if (desc.rank != planned.rank || (desc.flags & ~BP_DESC_HINTS) != planned.flags)
+    return not_planned(plan, place, desc);
   view.rank = desc.rank;
-  int64_t low = 0, high = 0, count = 1;
-  uint32_t classes = 0;
-  bool empty = false, too_far = false, dense = true;
+  int64_t low = 0, high = 0;
+  bool empty = false, too_far = false;
   for (int i = static_cast<int>(desc.rank) - 1; i >= 0; --i) {
     const int64_t extent = desc.shape[i], stride = desc.strides[i];
     if (extent < 0) return not_planned(plan, place, desc);
     view.shape[i] = extent;
     view.strides[i] = stride;
-    classes |= dim_class(extent, stride) << 4 * i;
     if (extent > 1) {
       int64_t reach = 0;
-      if (stride != count) dense = false;
       if (__builtin_mul_overflow(extent - 1, stride, &reach)) too_far = true;
       int64_t& side = reach < 0 ? low : high;
       if (__builtin_add_overflow(side, reach, &side)) too_far = true;
     } else if (extent == 0) {
       empty = true;
-      continue;
     }
-    if (__builtin_mul_overflow(count, extent, &count)) too_far = true;
   }
-  if (planned.staged) classes &= kExtentClasses;
-  if (classes != planned.classes || (planned.dense && !dense && !empty)) return not_planned(plan, place, desc);
+  if (kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
   if (empty) return {};
   if ((desc.flags & BP_DESC_IMMEDIATE) != 0) {
     view.immediate = operand.immediate;
@@ -171,7 +140,7 @@ inline Status bind_view(const Plan& plan, uint32_t place, const bp_tensor_desc& 
                             offset + (high + 1) * size, " of a buffer of ", span.bytes);
   }
   view.data = span.address + offset;
-  if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uint64_t>(size) != 0) {
+  if (reinterpret_cast<uintptr_t>(view.data) % rules::natural_alignment(static_cast<uint32_t>(size)) != 0) {
     return invalid_argument(op.name, ": ", role_text(plan, place), " begins at byte ", offset,
                             ", which is not aligned for ", dtype_name(desc.dtype));
   }
@@ -192,11 +161,11 @@ template <class SpanOf>
 Status bind_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of,
                     Call& call) {
   const OpInfo& op = *plan.op;
-  const uint64_t bytes = dtype_bytes(op.scalar_dtype == kScalarOut ? desc.outputs[0].dtype : op.scalar_dtype);
-  const uint32_t count = std::min(desc.scalar_count, op.scalars);
+  const uint64_t bytes = dtype_bytes(rules::scalar_dtype(op, desc));
+  const uint32_t count = std::min(desc.scalar_count, op.scalars_max);
   if (count != 0 && scalars == nullptr) return invalid_argument(op.name, ": the array of scalars is null");
   const bool on_device = (plan.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
-  for (uint32_t i = 0; i < op.scalars; ++i) {
+  for (uint32_t i = 0; i < op.scalars_max; ++i) {
     call.scalar_bits[i] = i < count ? scalars[i].immediate : 0;
     call.scalar_at[i] = nullptr;
     if (i >= count || (scalars[i].buffer == nullptr && !on_device)) continue;
@@ -238,16 +207,16 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   plan.input_count = desc.input_count;
   plan.output_count = desc.output_count;
   plan.state = spec->state;
-  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attribute_bytes);
+  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attributes->bytes);
   for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
     if (desc.inputs[i].dtype == 0) continue;
-    if (!detail::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
+    if (!rules::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
-    if (spec->dense && desc.outputs[i].dtype != 0 && !detail::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
+    if (spec->dense && desc.outputs[i].dtype != 0 && !rules::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
     // Only elementwise kernels read an element no later than they write it.
     const uint32_t alias = desc.outputs[i].alias;
-    if (alias != 0 && checked.op->shape != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
+    if (alias != 0 && checked.op->shape_rule != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
   }
   info.flags = BP_PLAN_ANY_SIZE;
   if (spec->prepare != nullptr) {
@@ -299,7 +268,12 @@ Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span
   status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
   if (!status.ok()) return status;
   const OpInfo& op = *plan.op;
-  if (desc.op != op.id || desc.input_count != plan.input_count || desc.output_count != plan.output_count) {
+  const auto counts = [](const bp_tensor_desc* views, uint32_t count, uint32_t planned) {
+    return count == planned || (count > planned && count <= BP_MAX_OPERANDS && views != nullptr &&
+                                rules::trimmed(views, count) <= planned);
+  };
+  if (desc.op != op.id || !counts(desc.inputs, desc.input_count, plan.input_count) ||
+      !counts(desc.outputs, desc.output_count, plan.output_count)) {
     return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
   }
   const uint32_t count = plan.input_count + plan.output_count;
@@ -324,13 +298,17 @@ Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span
   }
   // An exact plan's shapes are those that were checked when it was made.
   if (plan.exact.empty()) {
-    if (status = check_shapes(op, desc, plan.attributes); !status.ok()) return status;
+    try {
+      rules::check_shapes(op, desc, plan.attributes.bytes);
+    } catch (const rules::Violation& violation) {
+      return {violation.status(), text(op.name, ": ", violation.what())};
+    }
   }
   call.op = &op;
   call.state = plan.state;
   call.inputs = {call.views.data(), plan.input_count};
   call.outputs = {call.views.data() + plan.input_count, plan.output_count};
-  std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attribute_bytes);
+  std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attributes->bytes);
 
   if (status = detail::bind_scalars(plan, desc, execution.scalars, span_of, call); !status.ok()) return status;
 

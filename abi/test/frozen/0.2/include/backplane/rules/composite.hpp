@@ -23,8 +23,8 @@ inline void check_rope(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_rope_attributes>();
   const int64_t depth = bound.extent('D');
   const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
-  if (!(attributes.base > 0)) Bound::fail("base is ", attributes.base, "; it must be greater than 0");
-  if (rotated % 2 != 0) Bound::fail(rotated, " elements are rotated; their number must be even");
+  if (!(attributes.base > 0)) Bound::refuse("base is ", attributes.base, "; it must be greater than 0");
+  if (rotated % 2 != 0) Bound::refuse(rotated, " elements are rotated; their number must be even");
   if (rotated > depth) Bound::fail("rotary_extent is ", rotated, "; the last dimension has ", depth);
 }
 
@@ -43,7 +43,7 @@ inline void check_topk(const Bound& bound) {
 inline void check_cross_entropy(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_cross_entropy_attributes>();
   const bp_tensor_desc& loss = bound.desc.outputs[0];
-  if (bound.extent('C') == 0) Bound::fail("there are no classes");
+  if (bound.extent('C') == 0) Bound::refuse("there are no classes");
   const int64_t rows[] = {bound.extent('N')};
   if (attributes.reduction == BP_REDUCTION_NONE) return bound.require_output(0, rows, "the loss of each row");
   if (!is_single(loss)) Bound::fail("output 0 has shape ", shape_text(loss), "; a reduced loss is one element");

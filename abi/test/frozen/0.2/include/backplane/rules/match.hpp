@@ -61,15 +61,15 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 // Dtypes of a composite's operands, `dtypes` being the operator's set in ops.def. Views and counts are legal (see Bound).
 // Throws Violation.
-inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
-  constexpr uint32_t kBytes = BP_DTYPE_BIT(BP_I8) | BP_DTYPE_BIT(BP_U8);
-  constexpr uint32_t kIndexes = BP_DTYPE_BIT(BP_I32) | BP_DTYPE_BIT(BP_I64);
+inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
+  constexpr uint64_t kBytes = BP_DTYPE_BIT(BP_I8) | BP_DTYPE_BIT(BP_U8);
+  constexpr uint64_t kIndexes = BP_DTYPE_BIT(BP_I32) | BP_DTYPE_BIT(BP_I64);
   const Signature& signature = signature_of(desc.op);
-  uint32_t of_float = 0;     // the bit of t
-  uint32_t before[26] = {};  // the bits of q, w, a and v, once seen
-  const auto require = [](const char* role, uint32_t i, const bp_tensor_desc& view, uint32_t set) {
+  uint64_t of_float = 0;     // the bit of t
+  uint64_t before[26] = {};  // the bits of q, w, a and v, once seen
+  const auto require = [](const char* role, uint32_t i, const bp_tensor_desc& view, uint64_t set) {
     if (in_set(set, view.dtype)) return;
-    Bound::fail(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
+    Bound::refuse(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
   };
   detail::for_operands(desc, signature, [&](const char* role, uint32_t i, const bp_tensor_desc& view, Pattern pattern) {
     if (pattern.dtype != 't' || of_float != 0) return;
@@ -89,8 +89,8 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
       default:
         break;
     }
-    uint32_t& first = before[pattern.dtype - 'a'];
-    const uint32_t any = pattern.dtype == 'v' ? dtypes : pattern.dtype == 'a' ? kBytes | of_float : kBytes;
+    uint64_t& first = before[pattern.dtype - 'a'];
+    const uint64_t any = pattern.dtype == 'v' ? dtypes : pattern.dtype == 'a' ? kBytes | of_float : kBytes;
     require(role, i, view, first == 0 ? any : first);
     first = BP_DTYPE_BIT(view.dtype);
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <backplane/rules/bound.hpp>
+#include <backplane/rules/op_table.hpp>
 
 namespace backplane::rules {
 
@@ -72,11 +73,14 @@ constexpr std::array<uint8_t, BP_OP_LIMIT> index_signatures() {
 }
 inline constexpr auto kSignaturePlaces = index_signatures();
 
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
-                  acc, prof, since, doc)                                                                            \
-  static_assert(BP_SHAPE_##shape != BP_SHAPE_COMPOSITE || kSignaturePlaces[id] != 0, name " has no signature");
-#include <backplane/ops.def>
-#undef BP_OP_ROW
+static_assert(
+    [] {
+      for (const OpInfo& row : op_rows()) {
+        if (row.shape_rule == BP_SHAPE_COMPOSITE && kSignaturePlaces[row.id] == 0) return false;
+      }
+      return true;
+    }(),
+    "each composite needs a signature");
 }  // namespace detail
 
 // Of an operator whose shape rule is BP_SHAPE_COMPOSITE.

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams made with flags: SHARED ones, which threads call at once; EXTERNAL ones, on which others enqueue unseen; and enqueues of
+// the caller's own.
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "memory_fixture.hpp"
+#include "registry.hpp"
+#include "stream.hpp"
+
+namespace bp::test {
+namespace {
+
+class SharedStreamTest : public MemoryTest {
+ protected:
+  // A registry whose log lines go to `lines`, and to `on_line`.
+  struct Log {
+    Log() {
+      bph_registry_desc desc = {};
+      desc.struct_size = sizeof(desc);
+      desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
+      desc.log_context = this;
+      desc.log = [](void* context, int32_t, const char* message) {
+        auto& self = *static_cast<Log*>(context);
+        self.lines.emplace_back(message);
+        if (self.on_line) self.on_line();
+      };
+      EXPECT_EQ(bph_registry_create(&desc, &registry, nullptr), BP_OK);
+    }
+    ~Log() { bph_registry_release(registry); }
+    void write(const char* message) const { require<Registry>(registry, "test").log(BP_LOG_WARNING, message); }
+    bph_registry* registry = nullptr;
+    std::vector<std::string> lines;
+    std::function<void()> on_line;
+  };
+
+  static bp_status nothing(void*, bp_device*, bp_stream*, bp_error*) { return BP_OK; }
+};
+
+TEST_F(SharedStreamTest, TheDescriptorIsChecked) {
+  open();
+  bph_stream* made = nullptr;
+  bph_stream_desc desc = {sizeof(desc), 0, 4, 0};
+  const auto create = [&](bp_error* error) { return bph_stream_create(device, &desc, &made, error); };
+  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x4 or reserved 0x0", create(error));
+  desc = {sizeof(desc), 0, 0, 1};
+  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x0 or reserved 0x1", create(error));
+  desc = {BPH_STREAM_DESC_MIN_SIZE - 1, 0, 0, 0};
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 15, less than its minimum of 16", create(error));
+  desc = {UINT32_MAX, 0, 0, 0};
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "no struct is longer than 4096", create(error));
+  struct {
+    bph_stream_desc desc;
+    uint64_t later;
+  } longer = {{sizeof(longer), 0, 0, 0}, 1};
+  EXPECT_FAILS(BP_UNSUPPORTED, "non-zero bytes beyond the 16", bph_stream_create(device, &longer.desc, &made, error));
+  EXPECT_EQ(made, nullptr);
+  longer.later = 0;
+  ASSERT_WORKS(bph_stream_create(device, &longer.desc, &made, error));
+  bph_stream_release(made);
+  EXPECT_EQ(fake->streams(), 0u);
+}
+
+TEST_F(SharedStreamTest, InfoGivesThePluginsStreamOfExternalOnesOnly) {
+  open();
+  for (const uint32_t flags : {0u, BPH_STREAM_SHARED, BPH_STREAM_EXTERNAL, BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL}) {
+    const bph_stream_desc desc = {sizeof(desc), -3, flags, 0};
+    bph_stream* one = nullptr;
+    ASSERT_WORKS(bph_stream_create(device, &desc, &one, error));
+    bph_stream_info info = {};
+    info.struct_size = sizeof(info);
+    ASSERT_WORKS(bph_stream_get_info(one, &info, error));
+    EXPECT_EQ(info.flags, flags);
+    EXPECT_EQ(info.priority, -3);
+    EXPECT_EQ(info.plugin_stream, (flags & BPH_STREAM_EXTERNAL) != 0 ? plugin_stream(one) : nullptr);
+    info.struct_size = 16;
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, "less than its minimum of 24", bph_stream_get_info(one, &info, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_stream_info is null", bph_stream_get_info(one, nullptr, error));
+    bph_stream_release(one);
+    info.struct_size = sizeof(info);
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_stream_get_info(one, &info, error));
+  }
+  bph_event* event = this->event(BP_EVENT_TIMING);
+  bph_event_info info = {};
+  info.struct_size = sizeof(info);
+  ASSERT_WORKS(bph_event_get_info(event, &info, error));
+  EXPECT_EQ(info.flags, BP_EVENT_TIMING);
+  EXPECT_NE(info.plugin_event, nullptr);
+  bph_event_release(event);
+}
+
+TEST_F(SharedStreamTest, ThreadsCallItAtOnce) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      bph_buffer* buffer = create(1024, one);
+      bph_event* mark = event();
+      std::string text(256, static_cast<char>('a' + t)), got(256, 0);
+      for (int i = 0; i < 200; ++i) {
+        failures += bph_copy_in(one, buffer, 0, text.data(), 256, 0, nullptr) != BP_OK;
+        failures += bph_copy(one, buffer, 512, buffer, 0, 256, 0, nullptr) != BP_OK;
+        failures += bph_event_record(mark, one, nullptr) != BP_OK;
+        failures += bph_stream_wait_event(one, mark, nullptr) != BP_OK;
+        failures += bph_stream_enqueue(one, nothing, nullptr, nullptr) != BP_OK;
+        failures += bph_stream_wait(one, i % 3 == 0 ? 0 : BP_WAIT_FOREVER, nullptr) > BP_OK && i % 3 != 0;
+        if (i % 20 == 0) {
+          failures += bph_copy_out(one, got.data(), buffer, 512, 256, 0, nullptr) != BP_OK;
+          failures += got != text;
+        }
+        bph_buffer* passing = create(4096, one);
+        bph_buffer_release(passing);
+      }
+      bph_event_release(mark);
+      bph_buffer_release(buffer);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, AWaitExcludesNoEnqueue) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  std::promise<void> waits, go_on;
+  std::atomic<bool> first{true};
+  fake->hook = [&](const char* slot) {
+    if (std::string(slot) != "event_wait" || !first.exchange(false)) return;
+    waits.set_value();
+    go_on.get_future().wait();
+  };
+  fake->hold();
+  use(buffer, one);
+  std::thread waiter([&] { EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK); });
+  waits.get_future().wait();
+  use(buffer, one);  // returns while the other waits
+  EXPECT_EQ(bph_stream_wait(one, 0, nullptr), BP_TIMEOUT) << "and so does a poll";
+  go_on.set_value();
+  waiter.join();
+  fake->hook = nullptr;
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, WaitsOneAfterTheOtherUseOneEvent) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(bph_stream_wait(one, 1000, nullptr), BP_TIMEOUT);
+  EXPECT_EQ(fake->calls("event_record"), 1u) << "else a loop of short waits puts ever more work behind itself";
+  use(buffer, one);
+  EXPECT_EQ(bph_stream_wait(one, 1000, nullptr), BP_TIMEOUT);
+  EXPECT_EQ(fake->calls("event_record"), 2u);
+  EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
+  EXPECT_TRUE(require<Stream>(one, "test").idle());
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, WaitsWorkWithoutAnEvent) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  fake->fail("event_create", BP_OUT_OF_MEMORY);
+  EXPECT_EQ(bph_stream_wait(one, 3'000'000, nullptr), BP_TIMEOUT);
+  fake->fail("event_record", BP_OUT_OF_MEMORY);
+  std::thread device_side([&] { fake->release(); });
+  EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
+  device_side.join();
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  fake->hold();
+  use(buffer, one);
+  fake->hook = [&](const char* slot) {  // fails while the wait is outside the turn
+    if (std::string(slot) == "event_wait") fake->break_stream(plugin_stream(one));
+  };
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "stream_wait: the fake's stream was broken",
+               bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+// A callback of the host's may want a lock (Python's) whose holder waits for the stream's turn.
+TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
+  open();
+  Log log;
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_buffer* buffer = create(1024, one);
+  log.on_line = [&] {
+    std::thread([&] { use(buffer, one); }).join();  // locks up if this thread has the turn
+    EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
+  };
+  bool told = false;
+  fake->hook = [&](const char* slot) {
+    if (std::string(slot) != "copy" || std::exchange(told, true)) return;
+    log.write("first");
+    log.write("second");
+    EXPECT_TRUE(log.lines.empty()) << "in the turn";
+  };
+  use(buffer, one);
+  EXPECT_THAT(log.lines, ::testing::ElementsAre("first", "second"));
+  fake->hook = nullptr;
+  bph_stream* ordinary = stream();
+  fake->hook = [&](const char* slot) {
+    if (std::string(slot) == "copy") log.write("third");
+  };
+  log.on_line = nullptr;
+  use(buffer, ordinary);
+  EXPECT_EQ(log.lines.back(), "third") << "at once where no turn is held";
+  fake->hook = nullptr;
+  bph_buffer_release(buffer);
+  for (bph_stream* each : {one, ordinary}) bph_stream_release(each);
+}
+
+TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_SHARED);
+  bph_stream* two = stream();
+  bph_buffer* buffer = create(1024, one);
+  struct Owner {
+    bph_buffer* buffer;
+    bph_stream* stream;
+    int released = 0;
+  } owner{buffer, one};
+  alignas(64) char memory[1024];
+  bph_import_desc desc = import_of(
+      memory, sizeof(memory),
+      [](void* context) {
+        auto& self = *static_cast<Owner*>(context);
+        std::thread([&] { use(self.buffer, self.stream); }).join();  // locks up if this thread has the turn
+        ++self.released;
+      },
+      &owner);
+  desc.stream = two;
+  bph_buffer* imported = nullptr;
+  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  fake->hold();
+  use(imported, two);
+  bph_buffer_release(imported);
+  use(buffer, two);  // records the mark
+  fake->release();
+  EXPECT_EQ(owner.released, 0);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));  // polls in its turn
+  EXPECT_EQ(owner.released, 1);
+  // One that is idle, released inside an enqueue callback.
+  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  const auto releases = [](void* context, bp_device*, bp_stream*, bp_error*) -> bp_status {
+    bph_buffer_release(*static_cast<bph_buffer**>(context));
+    return BP_OK;
+  };
+  ASSERT_WORKS(bph_stream_enqueue(one, releases, &imported, error));
+  EXPECT_EQ(owner.released, 2);
+  bph_buffer_release(buffer);
+  for (bph_stream* each : {one, two}) bph_stream_release(each);
+}
+
+struct EnqueueCall {
+  std::function<bp_status(bp_device*, bp_stream*, bp_error*)> body;
+  static bp_status run(void* context, bp_device* device, bp_stream* stream, bp_error* error) {
+    return static_cast<EnqueueCall*>(context)->body(device, stream, error);
+  }
+};
+
+class EnqueueTest : public SharedStreamTest, public ::testing::WithParamInterface<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Streams, EnqueueTest, ::testing::Values(0u, BPH_STREAM_SHARED, BPH_STREAM_EXTERNAL));
+
+TEST_P(EnqueueTest, TheCallbackHasThePluginsStream) {
+  open();
+  bph_stream* one = stream(GetParam());
+  bp_device* given = nullptr;
+  EnqueueCall call;
+  call.body = [&](bp_device* own_device, bp_stream* own, bp_error* error) {
+    EXPECT_EQ(own, plugin_stream(one));
+    EXPECT_EQ(error->struct_size, sizeof(bp_error));
+    given = own_device;
+    return BP_OK;
+  };
+  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  const void* table = nullptr;
+  bp_device* own_device = nullptr;
+  ASSERT_WORKS(bph_device_get_interface(device, BP_INTERFACE_IMPORT, 1, &table, &own_device, error));
+  EXPECT_EQ(given, own_device) << "without layers, as the plugin's interfaces take it";
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the callback is null", bph_stream_enqueue(one, nullptr, nullptr, error));
+  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the stream is null", bph_stream_enqueue(nullptr, EnqueueCall::run, &call, error));
+  bph_stream_release(one);
+}
+
+TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
+  open();
+  bph_stream* one = stream(GetParam());
+  bph_buffer* host = create(512, one, BP_MEMORY_HOST);
+  const auto before = place(host);
+  fake->hold();
+  EnqueueCall call;
+  call.body = [](bp_device*, bp_stream*, bp_error*) { return BP_OK; };
+  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  bph_buffer_release(host);
+  bph_buffer* other = create(512, one, BP_MEMORY_HOST);
+  EXPECT_NE(place(other), before) << "the callback's work may use it";
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  bph_buffer* again = create(512, one, BP_MEMORY_HOST);
+  EXPECT_EQ(place(again), before);
+  for (bph_buffer* each : {other, again}) bph_buffer_release(each);
+  bph_stream_release(one);
+}
+
+TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
+  open();
+  bph_stream* one = stream(GetParam());
+  bph_stream* other = stream();
+  bph_buffer* buffer = create(1024, one);
+  bph_event* mark = event();
+  char bytes[16] = {};
+  EnqueueCall call;
+  call.body = [&](bp_device*, bp_stream*, bp_error*) {
+    const char* text = "inside an enqueue callback";
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_in(one, buffer, 0, bytes, 16, 0, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_out(one, bytes, buffer, 0, 16, 0, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_across(one, buffer, 0, other, buffer, 512, 16, 0, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_event_record(mark, one, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait_event(one, mark, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait(one, 0, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_enqueue(one, nothing, nullptr, error));
+    bph_call add = {};
+    add.struct_size = sizeof(add);
+    add.op = BP_OP_ADD;
+    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_execute(one, &add, error));
+    use(buffer, other);  // another stream is free
+    bph_buffer_release(create(4096, one));
+    return BP_OK;
+  };
+  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  use(buffer, one);  // and so is this one afterwards
+  bph_event_release(mark);
+  bph_buffer_release(buffer);
+  for (bph_stream* each : {one, other}) bph_stream_release(each);
+}
+
+TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
+  open();
+  bph_stream* one = stream(GetParam());
+  bph_buffer* buffer = create(1024, one);
+  EnqueueCall call;
+  bp_status status = BP_UNSUPPORTED;
+  call.body = [&](bp_device*, bp_stream*, bp_error* error) {
+    std::strcpy(error->message, "no kernel");
+    error->message_length = 9;
+    error->vendor_code = 5;
+    return status;
+  };
+  EXPECT_FAILS(BP_UNSUPPORTED, "bph_stream_enqueue: the callback: no kernel",
+               bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  use(buffer, one);  // which goes on
+  status = -12;
+  EXPECT_FAILS(BP_INTERNAL, "no kernel", bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  use(buffer, one);
+  status = BP_EXECUTION_FAILED;
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_enqueue(one, nothing, nullptr, error));
+  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  bph_buffer_release(buffer);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_EXTERNAL);
+  bph_buffer* host = create(512, one, BP_MEMORY_HOST);
+  const auto first = place(host);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  // Nothing was enqueued through core: it cannot know of others' work.
+  bph_buffer_release(host);
+  bph_buffer* other = create(512, one, BP_MEMORY_HOST);
+  EXPECT_NE(place(other), first);
+  bph_buffer* device_memory = create(512, one);
+  fake->hold();
+  use(device_memory, one);  // records a mark, behind whatever others enqueued before the release
+  bph_buffer* still = create(512, one, BP_MEMORY_HOST);
+  EXPECT_NE(place(still), first);
+  fake->release();
+  trim();
+  bph_buffer* again = create(512, one, BP_MEMORY_HOST);
+  EXPECT_EQ(place(again), first);
+  // On its own stream device memory is reused by order, as ever.
+  const auto own = place(device_memory);
+  bph_buffer_release(device_memory);
+  device_memory = create(512, one);
+  EXPECT_EQ(place(device_memory), own);
+  for (bph_buffer* each : {other, still, again, device_memory}) bph_buffer_release(each);
+  bph_stream_release(one);
+}
+
+TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) {
+  open();
+  bph_stream* one = stream(BPH_STREAM_EXTERNAL);
+  bph_buffer* a = create(512, one, BP_MEMORY_HOST);
+  bph_buffer* b = create(512, one, BP_MEMORY_HOST);
+  bph_buffer* c = create(1024, one);
+  const auto second = place(b);
+  bph_buffer_release(a);
+  use(c, one);            // records a mark for a
+  bph_buffer_release(b);  // others may have enqueued work on b behind that mark
+  trim();
+  bph_buffer* x = create(512, one, BP_MEMORY_HOST);
+  bph_buffer* y = create(512, one, BP_MEMORY_HOST);
+  EXPECT_NE(place(x), second);
+  EXPECT_NE(place(y), second);
+  use(c, one);
+  trim();
+  bph_buffer* z = create(512, one, BP_MEMORY_HOST);
+  EXPECT_EQ(place(z), second);
+  for (bph_buffer* each : {c, x, y, z}) bph_buffer_release(each);
+  bph_stream_release(one);
+}
+
+}  // namespace
+}  // namespace bp::test
