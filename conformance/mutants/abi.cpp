@@ -39,16 +39,6 @@ bp_status desc_tail_accepted(bp_device* device, const bp_buffer_desc* desc, bp_b
   known.struct_size = sizeof(known);
   return kHonest.buffer_create(device, &known, out, error);
 }
-bp_status execution_tail_accepted(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
-                                  bp_error* error) {
-  if (execution == nullptr || execution->struct_size <= sizeof(*execution)) {
-    return kHonest.plan_execute(device, stream, plan, execution, error);
-  }
-  bp_execution known = *execution;
-  known.struct_size = sizeof(known);
-  return kHonest.plan_execute(device, stream, plan, &known, error);
-}
-
 // Calls plan_create with `change(Attributes&, bytes)` applied to a copy of the attributes.
 template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
@@ -71,6 +61,71 @@ bp_status attribute_tail_accepted(bp_device* device, const bp_op_desc* desc, bp_
     auto& size = *reinterpret_cast<uint32_t*>(known.bytes);
     size = std::min(size, op.attributes->bytes);
   });
+}
+uint32_t size_of_attributes(const bp_op_desc* desc) {
+  return desc == nullptr || desc->attributes == nullptr ? 0 : *static_cast<const uint32_t*>(desc->attributes);
+}
+bp_status attribute_zero_tail_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                                      bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  if (op == nullptr || op->attributes->bytes == 0 || size_of_attributes(desc) <= op->attributes->bytes ||
+      size_of_attributes(desc) > BP_STRUCT_LIMIT) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
+  if (out != nullptr) *out = nullptr;
+  return report(error, BP_UNSUPPORTED, "mutant: the attributes are longer than this plugin's", desc->op);
+}
+// What the operator has today is read, however short the struct is.
+bp_status attributes_read_past(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                               bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  const uint32_t size = size_of_attributes(desc);
+  if (op != nullptr && size >= BP_ATTRIBUTES_MIN_SIZE && size % 8 == 0 && size < op->attributes->bytes) {
+    (void)*(static_cast<const volatile unsigned char*>(desc->attributes) + op->attributes->bytes - 1);
+  }
+  return kHonest.plan_create(device, desc, out, info, error);
+}
+bp_status no_attributes_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                                bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  if (op == nullptr || op->attributes->bytes != 0 || desc->attributes == nullptr) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
+  if (out != nullptr) *out = nullptr;
+  return report(error, BP_INVALID_ARGUMENT, "mutant: the operator has no attributes", desc->op);
+}
+bp_status no_attributes_unread(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                               bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  if (op == nullptr || op->attributes->bytes != 0) return kHonest.plan_create(device, desc, out, info, error);
+  bp_op_desc changed = *desc;
+  changed.attributes = nullptr;
+  return kHonest.plan_create(device, &changed, out, info, error);
+}
+bp_status late_operand_invalid(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                               bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  const bp_status status = kHonest.plan_create(device, desc, out, info, error);
+  const bool late = op != nullptr && desc->struct_size >= BP_OP_DESC_MIN_SIZE &&
+                    (desc->input_count > op->inputs_max || desc->output_count > op->outputs_max);
+  if (status != BP_UNSUPPORTED || !late) return status;
+  return report(error, BP_INVALID_ARGUMENT, "mutant: too many operands", desc->op);
+}
+bp_status absent_operand_counted(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                                 bp_error* error) {
+  const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
+  if (op == nullptr || desc->struct_size < BP_OP_DESC_MIN_SIZE || desc->input_count <= op->inputs_max) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
+  if (out != nullptr) *out = nullptr;
+  return report(error, BP_UNSUPPORTED, "mutant: more inputs than there are", desc->op);
+}
+bp_status hint_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
+  if (desc == nullptr || desc->struct_size < BP_OP_DESC_MIN_SIZE || desc->hints == 0) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
+  if (out != nullptr) *out = nullptr;
+  return report(error, BP_UNSUPPORTED, "mutant: a hint is unknown", desc->op);
 }
 bp_status attribute_range_unchecked(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                     bp_error* error) {
@@ -225,8 +280,14 @@ const Mutation defect::larger_desc_rejected = on_slot<&bp_device_api::stream_cre
 const Mutation defect::short_desc_accepted = on_slot<&bp_device_api::buffer_create, mutants::short_desc_accepted>();
 const Mutation defect::op_tail_accepted = on_slot<&bp_device_api::plan_create, mutants::op_tail_accepted>();
 const Mutation defect::desc_tail_accepted = on_slot<&bp_device_api::buffer_create, mutants::desc_tail_accepted>();
-const Mutation defect::execution_tail_accepted =
-    on_slot<&bp_device_api::plan_execute, mutants::execution_tail_accepted>();
+const Mutation defect::attribute_zero_tail_refused =
+    on_slot<&bp_device_api::plan_create, mutants::attribute_zero_tail_refused>();
+const Mutation defect::attributes_read_past = on_slot<&bp_device_api::plan_create, mutants::attributes_read_past>();
+const Mutation defect::no_attributes_refused = on_slot<&bp_device_api::plan_create, mutants::no_attributes_refused>();
+const Mutation defect::no_attributes_unread = on_slot<&bp_device_api::plan_create, mutants::no_attributes_unread>();
+const Mutation defect::late_operand_invalid = on_slot<&bp_device_api::plan_create, mutants::late_operand_invalid>();
+const Mutation defect::absent_operand_counted = on_slot<&bp_device_api::plan_create, mutants::absent_operand_counted>();
+const Mutation defect::hint_refused = on_slot<&bp_device_api::plan_create, mutants::hint_refused>();
 const Mutation defect::attribute_tail_accepted =
     on_slot<&bp_device_api::plan_create, mutants::attribute_tail_accepted>();
 const Mutation defect::attribute_range_unchecked =

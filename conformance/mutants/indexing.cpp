@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects of addressing: tails, offsets, strides, ranks, sizes.
+#include <array>
+#include <backplane/rules/plan_class.hpp>
+#include <map>
+#include <mutex>
+
 #include "mutation.hpp"
 #include "views.hpp"
 
@@ -149,6 +154,30 @@ void index_overflow(const Call& call) {
   }
 }
 
+// Kernels are kept by the class of the views, but for whether they are near.
+Status prepare_by_class(const CheckedDesc& checked, Prepared& prepared) {
+  static std::mutex mutex;
+  static std::map<std::array<uint64_t, 3>, bool> near_ones;
+  const bp_tensor_desc &in = checked.desc.inputs[0], &out = checked.desc.outputs[0];
+  const auto class_of = [](const bp_tensor_desc& view) { return rules::view_class(view) & ~rules::kClassFar; };
+  const std::lock_guard lock(mutex);
+  const bool near =
+      near_ones.try_emplace({in.dtype, class_of(in), class_of(out)}, rules::is_near(in) && rules::is_near(out))
+          .first->second;
+  if (near) prepared.run = index_overflow;
+  prepared.any_size = true;
+  return {};
+}
+void add_kernels_by_class(Kernels& kernels) {
+  for (const DtypeInfo& dtype : rules::dtype_rows()) {
+    const KernelSpec* spec = kernels.find(BP_OP_COPY, {dtype.id, dtype.id});
+    if (spec == nullptr) continue;
+    KernelSpec changed = *spec;
+    changed.prepare = prepare_by_class;
+    kernels.add(BP_OP_COPY, dtype.id, dtype.id, changed);
+  }
+}
+
 void batch_truncated(const Call& call) {
   constexpr int64_t kMost = 65535;
   Altered altered(call);
@@ -216,6 +245,7 @@ const Mutation defect::strides_ignored = on_inputs<ignore_strides>();
 const Mutation defect::negative_stride_unsigned = on_inputs<mutants::negative_stride_unsigned>();
 const Mutation defect::stride_zero_as_one = on_inputs<mutants::stride_zero_as_one>();
 const Mutation defect::stride_scaled_twice = on_inputs<mutants::stride_scaled_twice>();
+const Mutation defect::far_as_near{.kernels = add_kernels_by_class};
 const Mutation defect::index_overflow = on_op<mutants::index_overflow, BP_OP_COPY>();
 const Mutation defect::batch_truncated = on_op<mutants::batch_truncated, BP_OP_MATMUL>();
 const Mutation defect::zero_size_launch{

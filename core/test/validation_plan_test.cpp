@@ -134,6 +134,9 @@ TEST_F(ValidationPlanTest, AnExecutionIsThePlans) {
   Addition work(in, out);
   bp_plan* p = plan(work);
   runs(p, work);
+  work.views[0].flags = 0x100;  // a hint
+  work.desc.hints = 5;
+  runs(p, work);
   for (bp_tensor_desc& view : work.views) view.shape[0] = 3;
   run_refused(rule::plan_identity, p, work);
   puppet.plan_info.flags = BP_PLAN_ANY_SIZE;
@@ -142,6 +145,8 @@ TEST_F(ValidationPlanTest, AnExecutionIsThePlans) {
   for (bp_tensor_desc& view : any.views) view.shape[0] = 3;
   runs(sized, any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = 1;
+  run_refused(rule::plan_identity, sized, any);
+  for (bp_tensor_desc& view : any.views) view.shape[0] = BP_NEAR_LIMIT;
   run_refused(rule::plan_identity, sized, any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = 4;
   any.views[0].strides[0] = -1;

@@ -25,15 +25,19 @@ constexpr Variant variants[] = {
     {"current", [](size_t, size_t current) { return current; }, -1},
     {"zero_tail_8", [](size_t, size_t current) { return current + 8; }, -1},
     {"zero_tail_64", [](size_t, size_t current) { return current + 64; }, -1},
-    {"zero_tail_4096", [](size_t, size_t current) { return current + 4096; }, -1},
+    {"zero_tail_to_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT; }, -1},
+};
+constexpr Variant set_tails[] = {
     {"set_tail_first", [](size_t, size_t current) { return current + 64; }, 0},
     {"set_tail_middle", [](size_t, size_t current) { return current + 64; }, 33},
     {"set_tail_last", [](size_t, size_t current) { return current + 64; }, 63},
 };
-constexpr Variant too_small[] = {
+constexpr Variant illegal_sizes[] = {
     {"size_0", [](size_t, size_t) -> size_t { return 0; }, -1},
     {"size_4", [](size_t, size_t) -> size_t { return 4; }, -1},
     {"below_minimum", [](size_t minimum, size_t) { return minimum - 1; }, -1},
+    {"above_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT + 8; }, -1},
+    {"uninitialised", [](size_t, size_t) -> size_t { return 0xCCCCCCC8; }, -1},
 };
 
 // One try: today's struct, and the call that gets it in other clothes.
@@ -55,27 +59,29 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
+// Calls with `value` in `held` bytes before a page that nobody may touch, of which the struct states `stated`.
+bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
+                    ptrdiff_t set_byte, ErrorRecord& error) {
+  const GuardedBytes bytes(std::max<size_t>(held, 4));
+  std::memcpy(bytes.data(), trial.value.data(), std::min(bytes.size(), trial.value.size()));
+  const auto size = static_cast<uint32_t>(stated);
+  std::memcpy(bytes.data(), &size, sizeof(size));
+  if (set_byte >= 0) bytes.data()[set_byte] = 1;
+  const std::vector<unsigned char> before(bytes.data(), bytes.data() + bytes.size());
+  const bp_status status = trial.call(bytes.data(), &error);
+  context.require(std::memcmp(before.data(), bytes.data(), before.size()) == 0, "{} wrote to its input struct", name);
+  return status;
+}
+
 void run(Context& context, const Role& role, const Variant& variant) {
   const Trial trial = role.start(context);
-  const std::vector<unsigned char>& value = trial.value;
   const size_t size = variant.size(role.minimum, role.current);
-  const GuardedBytes bytes(std::max<size_t>(size, 4));
-  std::memcpy(bytes.data(), value.data(), std::min(bytes.size(), value.size()));
-  const auto stated = static_cast<uint32_t>(size);
-  std::memcpy(bytes.data(), &stated, sizeof(stated));
-  if (variant.set_byte >= 0) bytes.data()[role.current + static_cast<size_t>(variant.set_byte)] = 1;
-  const std::vector<unsigned char> before(bytes.data(), bytes.data() + bytes.size());
+  const size_t held = size > BP_STRUCT_LIMIT ? role.current : size;
+  const ptrdiff_t set = variant.set_byte < 0 ? -1 : static_cast<ptrdiff_t>(role.current) + variant.set_byte;
   ErrorRecord error;
-  const bp_status status = trial.call(bytes.data(), &error);
-  if (variant.set_byte >= 0) {
-    expect_status(status, error, role.name, {BP_UNSUPPORTED});
-  } else if (size < role.minimum) {
-    expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
-  } else {
-    expect_status(status, error, role.name, {BP_OK});
-  }
-  context.require(std::memcmp(before.data(), bytes.data(), before.size()) == 0, "{} wrote to its input struct",
-                  role.name);
+  const bp_status status = call_with(context, role.name, trial, size, held, set, error);
+  const bool legal = size >= role.minimum && size <= BP_STRUCT_LIMIT;
+  expect_status(status, error, role.name, {set >= 0 ? BP_UNSUPPORTED : legal ? BP_OK : BP_INVALID_ARGUMENT});
   require_well(context);
 }
 
@@ -163,8 +169,7 @@ struct Execution {
   bp_execution known{};
 };
 
-std::vector<Role> plan_roles() {
-  std::vector<Role> roles;
+void add_plan_roles(std::vector<Role>& roles) {
   for (const bool make : {true, false})
     roles.push_back(of_create<bp_op_desc>(
         make ? "plan_create" : "plan_create_question", BP_OP_DESC_MIN_SIZE, neg().get(),
@@ -177,6 +182,10 @@ std::vector<Role> plan_roles() {
                        device->plan_destroy);
         },
         [](Context& context) { const Plan claimed(context.device(), neg().get()); }));
+}
+
+std::vector<Role> execution_roles() {
+  std::vector<Role> roles;
   roles.push_back({"plan_execute", BP_EXECUTION_MIN_SIZE, sizeof(bp_execution), [](Context& context) {
                      auto made = std::make_shared<Execution>(context.device());
                      return Trial{bytes_of(made->known), [made](void* bytes, bp_error* error) {
@@ -195,10 +204,13 @@ std::vector<Role> plan_roles() {
 
 void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
   std::vector<std::string_view> cites = {"BP-SIZE-001"};
+  const size_t size = variant.size(role.minimum, role.current);
   if (variant.set_byte >= 0) {
     cites.push_back("BP-SIZE-002");
+  } else if (size > BP_STRUCT_LIMIT) {
+    cites.push_back("BP-SIZE-009");
   } else {
-    cites.push_back(variant.size(role.minimum, role.current) < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
+    cites.push_back(size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-003");
     cites.push_back("BP-SIZE-008");
   }
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
@@ -206,35 +218,144 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
                        .run = [role, variant](Context& context) { run(context, role, variant); }});
 }
 
-// Attributes of each operator that has them, at plan_create.
-Role attribute_role(const bph_op_info& op) {
-  return {fmt::format("attributes_of_{}", op.name), op.attribute_bytes, op.attribute_bytes, [op](Context& context) {
-            const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
-            return Trial{sample(op, usual_dtype(op)).attribute_bytes(), [&context, op](void* bytes, bp_error* error) {
-                           Device& device = context.device();
-                           OpDesc desc = sample(op, usual_dtype(op));
-                           bp_op_desc raw = desc.get();
-                           raw.attributes = bytes;
-                           bp_plan* made = nullptr;
-                           bp_plan_info info = {};
-                           info.struct_size = sizeof(info);
-                           return ended(device, device->plan_create(device.get(), &raw, &made, &info, error), made,
-                                        device->plan_destroy);
-                         }};
+// ---- Attributes, at plan_create
+
+Trial attribute_trial(Context& context, const bph_op_info& op) {
+  OpDesc desc = sample(op, usual_dtype(op));
+  std::vector<unsigned char> bytes = desc.attribute_bytes();
+  if (bytes.empty()) {
+    const bp_no_attributes none = {sizeof(none), 0};
+    bytes = bytes_of(none);
+  }
+  return {std::move(bytes), [&context, op](void* attributes, bp_error* error) {
+            Device& device = context.device();
+            OpDesc made = sample(op, usual_dtype(op));
+            bp_op_desc raw = made.get();
+            raw.attributes = attributes;
+            bp_plan* plan = nullptr;
+            bp_plan_info info = {};
+            info.struct_size = sizeof(info);
+            return ended(device, device->plan_create(device.get(), &raw, &plan, &info, error), plan,
+                         device->plan_destroy);
           }};
+}
+
+std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
+
+// A struct of the first `size` bytes is as good, or as bad, as the whole one with the rest zero.
+void run_shorter(Context& context, const bph_op_info& op, size_t size) {
+  const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
+  const Trial trial = attribute_trial(context, op);
+  Trial whole = trial;
+  std::fill(whole.value.begin() + static_cast<ptrdiff_t>(size), whole.value.end(), static_cast<unsigned char>(0));
+  ErrorRecord error, expected_error;
+  const bp_status expected =
+      call_with(context, attributes_of(op), whole, whole.value.size(), whole.value.size(), -1, expected_error);
+  const bp_status status = call_with(context, attributes_of(op), trial, size, size, -1, error);
+  expect_status(status, error, fmt::format("{} at struct_size {}", attributes_of(op), size), {expected});
+  require_well(context);
+}
+
+struct AttributeSize {
+  const char* name;
+  size_t stated, held;
+  ptrdiff_t set_byte;  // -1: none
+  bp_status expected;
+  std::string_view requirement;
+};
+
+void run_size(Context& context, const bph_op_info& op, const AttributeSize& variant) {
+  const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
+  ErrorRecord error;
+  const bp_status status = call_with(context, attributes_of(op), attribute_trial(context, op), variant.stated,
+                                     variant.held, variant.set_byte, error);
+  expect_status(status, error, attributes_of(op), {variant.expected});
+  require_well(context);
+}
+
+void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
+  const size_t now = std::max(op.attribute_bytes, BP_ATTRIBUTES_MIN_SIZE);
+  for (size_t size = BP_ATTRIBUTES_MIN_SIZE; size < now; size += 8) {
+    catalogue.push_back({.id = fmt::format("abi.input.{}.size_{}", attributes_of(op), size),
+                         .requirements = {"BP-SIZE-001", "BP-SIZE-010"},
+                         .run = [op, size](Context& context) { run_shorter(context, op, size); }});
+  }
+  const auto end = static_cast<ptrdiff_t>(now);
+  std::vector<AttributeSize> sizes = {
+      {"current", now, now, -1, BP_OK, "BP-SIZE-008"},
+      {"zero_tail_8", now + 8, now + 8, -1, BP_OK, "BP-SIZE-003"},
+      {"zero_tail_to_the_limit", BP_STRUCT_LIMIT, BP_STRUCT_LIMIT, -1, BP_OK, "BP-SIZE-003"},
+      {"set_tail_first", now + 8, now + 8, end, BP_UNSUPPORTED, "BP-SIZE-002"},
+      {"set_tail_last", now + 64, now + 64, end + 63, BP_UNSUPPORTED, "BP-SIZE-002"},
+      {"size_0", 0, now, -1, BP_INVALID_ARGUMENT, "BP-SIZE-007"},
+      {"size_4", 4, 4, -1, BP_INVALID_ARGUMENT, "BP-SIZE-007"},
+      {"size_9", 9, now + 8, -1, BP_INVALID_ARGUMENT, "BP-SIZE-011"},
+      {"size_12", 12, now + 8, -1, BP_INVALID_ARGUMENT, "BP-SIZE-011"},
+      {"above_the_limit", BP_STRUCT_LIMIT + 8, now, -1, BP_INVALID_ARGUMENT, "BP-SIZE-009"},
+      {"uninitialised", 0xCCCCCCC8, now, -1, BP_INVALID_ARGUMENT, "BP-SIZE-009"},
+  };
+  if (op.attribute_bytes == 0) sizes.push_back({"field", 8, 8, 4, BP_UNSUPPORTED, "BP-SIZE-012"});
+  for (const AttributeSize& variant : sizes) {
+    std::vector<std::string_view> cites = {"BP-SIZE-001", variant.requirement};
+    if (op.attribute_bytes == 0 && variant.expected == BP_OK) cites.push_back("BP-SIZE-012");
+    catalogue.push_back({.id = fmt::format("abi.input.{}.{}", attributes_of(op), variant.name),
+                         .requirements = std::move(cites),
+                         .run = [op, variant](Context& context) { run_size(context, op, variant); }});
+  }
+}
+
+// ---- What changes nothing
+
+// An execution with and without what `spoil` adds to its descriptor.
+void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector<bp_tensor_desc>& inputs)) {
+  Execution execution(context.device());
+  std::vector<bp_tensor_desc> inputs = neg().inputs();
+  bp_op_desc desc = neg().get();
+  spoil(desc, inputs);
+  desc.inputs = inputs.data();
+  desc.input_count = static_cast<uint32_t>(inputs.size());
+  std::vector<bp_operand> operands(inputs.size());
+  operands[0] = execution.input;
+  execution.plan = Plan(context.device(), desc);
+  execution.known.desc = &desc;
+  execution.known.inputs = operands.data();
+  const std::vector<float> values = {1, -2, 3, -4, 5, -6, 7, -8};
+  std::vector<float> got(values.size());
+  context.device().write(execution.from.get(), 0, values.data(), values.size() * sizeof(float));
+  ErrorRecord error;
+  expect_ok(execution.run(&execution.known, &error), error, "plan_execute");
+  context.device().read(execution.to.get(), 0, got.data(), got.size() * sizeof(float));
+  for (size_t i = 0; i < values.size(); ++i) {
+    context.require(got[i] == -values[i], "element {} is {}, not {}", i, got[i], -values[i]);
+  }
 }
 
 }  // namespace
 
 void add_input_size_cases(Catalogue& catalogue) {
+  const auto add_ignorable = [&](const char* name, std::string_view requirement, auto spoil) {
+    catalogue.push_back({.id = fmt::format("abi.input.op_desc.{}", name),
+                         .requirements = {requirement},
+                         .run = [spoil](Context& context) { run_ignorable(context, spoil); }});
+  };
+  add_ignorable("hints", "BP-SIZE-006",
+                [](bp_op_desc& desc, std::vector<bp_tensor_desc>&) { desc.hints = UINT32_MAX; });
+  add_ignorable("view_hints", "BP-SIZE-006",
+                [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs[0].flags |= BP_DESC_HINTS; });
+  add_ignorable("absent_operands", "BP-PLAN-006",
+                [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs.resize(3); });
   std::vector<Role> roles = create_roles();
-  for (Role& role : plan_roles()) roles.push_back(std::move(role));
-  for (const bph_op_info& op : primitives())
-    if (op.attribute_bytes != 0) roles.push_back(attribute_role(op));
+  add_plan_roles(roles);
   for (const Role& role : roles) {
-    for (const Variant& variant : too_small) add(catalogue, role, variant);
+    for (const Variant& variant : illegal_sizes) add(catalogue, role, variant);
+    for (const Variant& variant : variants) add(catalogue, role, variant);
+    for (const Variant& variant : set_tails) add(catalogue, role, variant);
+  }
+  // What core sends is legal: a host of another version has another size, and that is all.
+  for (const Role& role : execution_roles()) {
     for (const Variant& variant : variants) add(catalogue, role, variant);
   }
+  for (const bph_op_info& op : primitives()) add_attribute_cases(catalogue, op);
 }
 
 }  // namespace bp::conformance

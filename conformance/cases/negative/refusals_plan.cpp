@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create and plan_execute refuse. What core checks before it asks (too few operands, shapes that do not fit) is a
+// What plan_create refuses. What core checks before it asks (too few operands, shapes that do not fit) is a
 // precondition and is not sent; what a newer host may send, or may ask about, is.
 #include <bit>
 #include <cstring>
@@ -71,14 +71,12 @@ constexpr UnknownValue unknown_values[] = {
 void add_operands(std::vector<Refusal>& all, const bph_op_info& op, uint32_t dtype) {
   all.push_back(of_op(op, "one_scalar_too_many", {BP_UNSUPPORTED}, "BP-PLAN-005", dtype,
                       [op](OpDesc& desc) { desc.scalars(op.scalars_max + 1); }));
-  all.push_back(of_op(op, "one_input_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype,
-                      [dtype](OpDesc& desc) {
-                        desc.input(dense_view(dtype, {2, 3}));
-                      }));
-  all.push_back(of_op(op, "one_output_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype,
-                      [dtype](OpDesc& desc) {
-                        desc.output(dense_view(dtype, {2, 3}));
-                      }));
+  all.push_back(of_op(op, "one_input_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype, [dtype](OpDesc& desc) {
+    desc.input(dense_view(dtype, {2, 3}));
+  }));
+  all.push_back(of_op(op, "one_output_too_many", {BP_UNSUPPORTED}, "BP-PLAN-006", dtype, [dtype](OpDesc& desc) {
+    desc.output(dense_view(dtype, {2, 3}));
+  }));
   all.push_back(of_op(op, "packed_view", {BP_UNSUPPORTED}, "BP-PLAN-007", dtype,
                       [](OpDesc& desc) { set_view_flag(desc, BP_DESC_PACKED); }));
   all.push_back(of_op(op, "unknown_view_flag", {BP_UNSUPPORTED}, "BP-SIZE-006", dtype,
@@ -101,7 +99,8 @@ std::vector<Refusal> operator_refusals() {
                           [bit](OpDesc& desc) { desc.flags(uint64_t{1} << bit); }));
     add_operands(all, op, dtype);
     for (const uint32_t other : dtypes_of(BP_SET_ALL & ~op.dtypes))
-      all.push_back(of_op(op, fmt::format("of_{}", bph_dtype_name(other)), {BP_UNSUPPORTED}, "BP-PLAN-003", other, [](OpDesc&) {}));
+      all.push_back(of_op(op, fmt::format("of_{}", bph_dtype_name(other)), {BP_UNSUPPORTED}, "BP-PLAN-003", other,
+                          [](OpDesc&) {}));
     if (op.attribute_bytes != 0)
       all.push_back(of_op(op, "attributes_with_unknown_tail", {BP_UNSUPPORTED}, "BP-SIZE-002", dtype, [](OpDesc& desc) {
         auto& bytes = desc.attribute_bytes();
@@ -144,31 +143,6 @@ std::vector<Refusal> plan_refusals() {
                    desc.bytes()[sizeof(bp_op_desc)] = 1;
                    return create(context, *desc.get(), error);
                  }});
-  for (const bool outer : {true, false}) {
-    all.push_back({"plan_execute",
-                   outer ? "unknown_tail" : "unknown_tail_of_desc",
-                   {BP_UNSUPPORTED},
-                   "BP-SIZE-002",
-                   [outer](Context& context, bp_error* error) {
-                     Device& device = context.device();
-                     OpDesc made = elementwise(BP_OP_NEG, BP_F32, 4);
-                     const Plan plan(device, made.get());
-                     const Buffer from(device, 16), to(device, 16);
-                     const bp_operand input = {from.get(), 0, 0}, output = {to.get(), 0, 0};
-                     const GuardedStruct<bp_op_desc> desc(sizeof(bp_op_desc) + 64, made.get());
-                     bp_execution known = {};
-                     known.desc = desc.get();
-                     known.inputs = &input;
-                     known.outputs = &output;
-                     const GuardedStruct<bp_execution> execution(sizeof(known) + 64, known);
-                     (outer ? execution.bytes() + sizeof(known) : desc.bytes() + sizeof(bp_op_desc))[40] = 1;
-                     Stream stream(device);
-                     const bp_status status =
-                         device->plan_execute(device.get(), stream.get(), plan.get(), execution.get(), error);
-                     stream.wait();
-                     return status;
-                   }});
-  }
   return all;
 }
 

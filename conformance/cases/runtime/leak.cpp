@@ -177,7 +177,7 @@ void add_leak_cases(Catalogue& catalogue) {
   add("transfers", {"BP-LIFE-004"}, of_transfers);
   add("device_questions", {"BP-LIFE-001"}, of_questions);
   for (const char* slot : {"query", "device_info", "device_open", "memory_info", "buffer_create", "buffer_map",
-                           "stream_create", "event_create", "event_elapsed", "plan_create", "plan_execute"})
+                           "stream_create", "event_create", "event_elapsed", "plan_create"})
     add(
         fmt::format("refusals_of_{}", slot), {"BP-LIFE-002"}, [slot](Context& context) { of_refusals(context, slot); },
         std::string_view(slot) == "event_elapsed" ? "TIMING"

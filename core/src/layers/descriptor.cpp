@@ -14,6 +14,9 @@ namespace {
 
 bool same_bytes(const bp_tensor_desc& a, const bp_tensor_desc& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
+// Flags without hints, which an execution may have others of.
+uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DESC_HINTS; }
+
 // What of a view its operator does not decide.
 void check_view(const Call& call, const char* role, uint32_t index, const bp_tensor_desc& view, bool is_input) {
   if (view.rank > BP_MAX_RANK) {
@@ -45,7 +48,7 @@ void check_view(const Call& call, const char* role, uint32_t index, const bp_ten
 void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, const bp_op_desc& desc) {
   if (view.alias == 0) return;
   const bp_tensor_desc* input = view.alias <= desc.input_count ? &desc.inputs[view.alias - 1] : nullptr;
-  if (input == nullptr || input->flags != 0 || !same_elements(*input, view)) {
+  if (input == nullptr || binding_flags(*input) != 0 || !same_elements(*input, view)) {
     call.refuse(rule::view_alias,
                 "output {} names input {} as identical, of {} inputs; name one with the same dtype, shape and strides",
                 index, view.alias - 1, desc.input_count);
@@ -54,7 +57,7 @@ void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, c
 
 // What an operand that core staged looks like.
 bool is_staged(const bp_tensor_desc& view) {
-  return view.flags == 0 && view.alias == 0 && view.alignment_log2 == BP_MAX_ALIGNMENT_LOG2 && is_dense(view);
+  return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == BP_MAX_ALIGNMENT_LOG2 && is_dense(view);
 }
 
 // Whether both views have the same dtype, rank and shape, or for ANY_SIZE shapes of one class.
@@ -89,6 +92,7 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
     check_view(call, "output", i, desc.outputs[i], false);
     check_alias(call, i, desc.outputs[i], desc);
   }
+  backplane::rules::trim_operands(desc);
   const OpRow* row = op_row(desc.op);
   if (row == nullptr) return desc;  // a vendor's own, or unknown: the plugin says which
   call.under(rule::op_rules, [&] {
@@ -138,6 +142,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
     if (expected.alias != 0 && moved(expected.alias)) {
       expected.alias = view.alias > expected.alias && !moved(view.alias) ? view.alias : uint16_t{0};
     }
+    expected.flags = static_cast<uint16_t>(binding_flags(expected) | (view.flags & BP_DESC_HINTS));
     if (same_bytes(view, expected)) continue;
     if (!any_size || view.dtype != expected.dtype || view.rank != expected.rank || view.flags != expected.flags ||
         view.alignment_log2 != expected.alignment_log2 || view.alias != expected.alias ||
