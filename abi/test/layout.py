@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 # Constants that may grow: versions, counts and sets. All others are frozen.
-may_grow = {"BP_ABI_VERSION", "BP_ABI_VERSION_MINOR", "BP_MEMORY_KINDS", "BP_OP_LIMIT", "BP_DTYPE_LIMIT", "BP_OP_FLAGS_ALL"}
+may_grow = {"BP_ABI_VERSION", "BP_ABI_VERSION_MINOR", "BP_ABI_VERSION_OLDEST", "BP_MEMORY_KINDS", "BP_OP_LIMIT", "BP_DTYPE_LIMIT", "BP_OP_FLAGS_ALL"}
 grows_by_bits = re.compile(r"BP_SET_\w+|BP_OP_FLAGS_ALL")
 
 rows = r"""
