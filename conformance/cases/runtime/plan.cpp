@@ -182,7 +182,7 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   for (uint32_t i = 0; i < op.inputs_min; ++i)
     desc.input(dense_view(sample(op, usual_dtype(op)).inputs()[i].dtype, shape));
   desc.output(dense_view(sample(op, usual_dtype(op)).outputs()[0].dtype, shape));
-  desc.scalars(op.scalars);
+  desc.scalars(op.scalars_max);
   const Plan plan(device, desc.get());
 }
 
