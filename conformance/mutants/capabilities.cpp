@@ -25,6 +25,10 @@ constexpr Mutation says() {
 void synchronous(bp_device_info& info) { info.capabilities |= BP_CAP_SYNCHRONOUS; }
 void no_alignment(bp_device_info& info) { info.alignment = 48; }
 void no_device_memory(bp_device_info& info) { info.memory_kinds &= ~uint64_t{1u << BP_MEMORY_DEVICE}; }
+void no_host_memory(bp_device_info& info) {
+  info.memory_kinds &= ~uint64_t{1u << BP_MEMORY_HOST};
+  info.capabilities &= ~uint64_t{BP_CAP_HOST_OPERANDS};
+}
 void unterminated(bp_device_info& info) { std::memset(info.name, 'x', sizeof(info.name)); }
 void no_bytes(bp_device_info& info) { info.max_buffer_bytes = 0; }
 void varying(bp_device_info& info) {
@@ -87,6 +91,9 @@ void declares_flushing(bp_device_info& info) { info.capabilities |= BP_CAP_FTZ_F
 
 }  // namespace
 
+const Mutation defect::device_unreachable{
+    .plugin = [](bp_plugin& plugin) { plugin.device_info = changed_info<no_host_memory>; },
+    .api = [](bp_device_api& api) { api.copy_in = nullptr, api.copy_out = nullptr; }};
 const Mutation defect::flushes_as_declared{
     .kernels =
         [](Kernels& kernels) {

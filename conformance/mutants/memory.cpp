@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defects of memory and lifetime: what leaks, what is freed twice, what is accounted wrongly.
 #include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "mutation.hpp"
 
@@ -145,6 +148,76 @@ bp_status import_owned(bp_device* device, const bp_import_desc* desc, uint32_t* 
   if (status == BP_OK) buffer_of(*out).alignment = HostMemory::kAlignment;
   return status;
 }
+bp_status import_of_any_type(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                             bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->type <= BP_IMPORT_DEVICE)
+    return honest_import().import_memory(device, desc, out_kind, out, error);
+  bp_import_desc host = *desc;
+  host.type = BP_IMPORT_HOST;
+  return honest_import().import_memory(device, &host, out_kind, out, error);
+}
+bp_status import_desc_size_ignored(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                                   bp_error* error) {
+  if (desc == nullptr || desc->struct_size < BP_IMPORT_DESC_MIN_SIZE)
+    return honest_import().import_memory(device, desc, out_kind, out, error);
+  bp_import_desc known = *desc;
+  known.struct_size = sizeof(known);
+  return honest_import().import_memory(device, &known, out_kind, out, error);
+}
+bp_status import_device_copies(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                               bp_error* error) {
+  if (desc == nullptr || desc->struct_size != sizeof(*desc) || desc->type != BP_IMPORT_DEVICE)
+    return honest_import().import_memory(device, desc, out_kind, out, error);
+  bp_import_desc copy = *desc;
+  copy.address = reinterpret_cast<uint64_t>(std::memset(::operator new(desc->bytes), 0, desc->bytes));
+  return honest_import().import_memory(device, &copy, out_kind, out, error);
+}
+
+bp_status address_wanders(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+  static std::atomic<uint64_t> calls{0};
+  const bp_status status = kHonest.buffer_address(device, buffer, out, error);
+  if (status == BP_OK) *out += calls.fetch_add(1);
+  return status;
+}
+bp_status address_shared(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+  static std::atomic<uint64_t> first{0};
+  const bp_status status = kHonest.buffer_address(device, buffer, out, error);
+  uint64_t none = 0;
+  if (status == BP_OK && !first.compare_exchange_strong(none, *out)) *out = none;
+  return status;
+}
+// Apart, constant, and of nobody: high above what a process has.
+bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+  const bp_status status = kHonest.buffer_address(device, buffer, out, error);
+  if (status == BP_OK) *out = (*out & 0x0000'07FF'FFFF'FFFFu) | 0x0000'1000'0000'0000u;
+  return status;
+}
+
+// What lay in the buffer when the copy was enqueued is written back with the bytes that were copied.
+bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
+                                   bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
+  const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
+  if (status != BP_OK || bytes == 0 || buffer_of(dst).kind == BP_MEMORY_DEVICE) return status;
+  const Span& span = buffer_of(dst).span;
+  auto before = std::make_shared<std::vector<std::byte>>(span.address, span.address + span.bytes);
+  const auto write_back = [&](uint64_t begin, uint64_t end) {
+    if (begin == end) return;
+    (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
+      static std::mutex mutex;  // the copies live as long as the process: a stream keeps no owner
+      static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
+      const std::lock_guard lock(mutex);
+      kept.push_back(before);
+      task.dst = span.address + begin;
+      task.src = before->data() + begin;
+      task.bytes = end - begin;
+      return Status{};
+    });
+  };
+  write_back(0, dst_offset);
+  write_back(dst_offset + bytes, span.bytes);
+  return status;
+}
+
 template <auto kImport>
 const void* changed_import(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static constexpr bp_import_api import{sizeof(bp_import_api), 0, kImport};
@@ -181,5 +254,12 @@ const Mutation defect::device_memory_mapped = on_slot<&bp_device_api::buffer_map
 const Mutation defect::map_copies = on_slot<&bp_device_api::buffer_map, mutants::map_copies>();
 const Mutation defect::import_copies = on_import<mutants::import_copies>();
 const Mutation defect::import_owned = on_import<mutants::import_owned>();
+const Mutation defect::import_of_any_type = on_import<mutants::import_of_any_type>();
+const Mutation defect::import_desc_size_ignored = on_import<mutants::import_desc_size_ignored>();
+const Mutation defect::import_device_copies = on_import<mutants::import_device_copies>();
+const Mutation defect::address_wanders = on_slot<&bp_device_api::buffer_address, mutants::address_wanders>();
+const Mutation defect::address_shared = on_slot<&bp_device_api::buffer_address, mutants::address_shared>();
+const Mutation defect::address_invented = on_slot<&bp_device_api::buffer_address, mutants::address_invented>();
+const Mutation defect::copy_writes_whole_buffer = on_slot<&bp_device_api::copy, mutants::copy_writes_whole_buffer>();
 
 }  // namespace backplane::mutants

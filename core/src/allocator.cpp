@@ -168,6 +168,10 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   lock.lock();
   if (handle != 0 && !HandleTable::instance().retire(handle)) [[unlikely]]
     return lock.unlock();
+  if (block.holds != 0) [[unlikely]] {
+    block.orphaned = true;
+    return lock.unlock();
+  }
   const bool last = uncount(block);
   Pool* pool = block.segment == nullptr ? nullptr : block.segment->pool;
   if (pool != nullptr && pool->timeline) {

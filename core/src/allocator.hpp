@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "address_map.hpp"
+#include "buffer.hpp"
 #include "ref.hpp"
 
 namespace bp {
@@ -86,6 +88,16 @@ class Allocator {
   void release_block(Block& block) noexcept;
   // The same for what `handle` names, unless another call released it already.
   void release_handle(Block& block, uint64_t handle) noexcept;
+  // Memory beyond its handle's release.
+  void hold(Block& block) noexcept;
+  void end_hold(Block& block) noexcept;
+  // Where the block lies, for bph_buffer_info: noted at the first call. Throws OUT_OF_MEMORY, and what buffer_map answers.
+  Buffer::Address address_of(Block& block);
+  // The same for memory whose plugin buffer is mapped at `mapping`.
+  void note_mapping(Block& block, void* mapping);
+  // The buffer in which a byte of `place` lies. Called under the address map's lock.
+  AddressedBuffer buffer_in(const Placement& place, uint64_t offset) const noexcept;
+
   // The device's own handle is gone: from here on only live buffers keep it open.
   void device_released() noexcept;
 

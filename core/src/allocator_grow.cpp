@@ -221,6 +221,7 @@ uint64_t Allocator::State::trim_passed() noexcept {
   }
   while (passed != nullptr) {
     const std::unique_ptr<Segment> segment(std::exchange(passed, passed->next));
+    forget_place(segment->placement);
     device.api->buffer_destroy(device.handle, segment->buffer);
     const std::lock_guard guard(lock);
     stats.bytes_reserved -= segment->bytes;

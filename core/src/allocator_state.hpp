@@ -72,6 +72,10 @@ struct Allocator::State {
   void reclaim() noexcept;
   void reclaim_pending(Stream* stream);
 
+  // allocator_address.cpp
+  const Placement& place_of(Block& block, void* mapping);
+  static void forget_place(std::atomic<Placement*>& placement) noexcept;  // before the memory is given back
+
   // allocator_wait.cpp
   void collect_uses(Block& block) noexcept;
   static bool drop_passed(Block& block) noexcept;

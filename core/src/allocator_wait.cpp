@@ -52,12 +52,14 @@ void Allocator::State::put_back(Block& block) noexcept {
       return;
     }
     case Block::Source::raw: {
+      forget_place(block.placement);
       device.api->buffer_destroy(device.handle, block.plugin_buffer);
       const std::lock_guard guard(lock);
       stats.bytes_reserved -= block.size;
       break;
     }
     case Block::Source::imported:
+      forget_place(block.placement);
       if (block.plugin_buffer != nullptr) device.api->buffer_destroy(device.handle, block.plugin_buffer);
       if (block.release != nullptr) block.release(block.context);
       break;

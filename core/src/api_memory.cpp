@@ -2,6 +2,7 @@
 // The C boundary of buffers, streams, events and copies.
 #include <backplane/backplane.h>
 
+#include "address_map.hpp"
 #include "buffer.hpp"
 #include "event.hpp"
 #include "plugin_call.hpp"
@@ -92,13 +93,35 @@ bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error) {
 bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_buffer_get_info";
-    const Buffer& object = require<Buffer>(buffer, function);
+    Buffer& object = require<Buffer>(buffer, function);
+    const Buffer::Address address = object.address();
     bph_buffer_info info = {};
+    info.address = address.value;
+    info.flags = address.flags;
     info.kind = object.kind;
     info.bytes = object.bytes;
     info.plugin_offset = object.plugin_offset;
     info.plugin_buffer = object.plugin_buffer;
     write_output(out, info, function, "bph_buffer_info", BPH_BUFFER_INFO_MIN_SIZE);
+  });
+}
+
+bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph_buffer** out_buffer,
+                                  uint64_t* out_offset, bp_error* error) {
+  return guard(error, [&] {
+    constexpr const char* function = "bph_buffer_from_address";
+    start_output(out_device, function);
+    start_output(out_buffer, function);
+    start_output(out_offset, function);
+    const AddressedBuffer found = AddressMap::instance().find(address);
+    if (found.buffer == 0) {
+      throw Error(BP_INVALID_ARGUMENT,
+                  "{}: {:#x} lies in no living buffer whose address was asked for, that was mapped or imported",
+                  function, address);
+    }
+    *out_device = reinterpret_cast<bph_device*>(found.device);
+    *out_buffer = reinterpret_cast<bph_buffer*>(found.buffer);
+    *out_offset = found.offset;
   });
 }
 

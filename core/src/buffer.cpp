@@ -2,6 +2,7 @@
 // Buffers: where their memory comes from, and their handles.
 #include "buffer.hpp"
 
+#include <atomic>
 #include <bit>
 
 #include "allocator.hpp"
@@ -19,12 +20,14 @@ Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 // A block keeps its handle's slot while it is cached, so that this takes no lock and no memory then.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();
+  // Atomic for who looks an address up in memory that is just being handed out.
+  const std::atomic_ref handle(block.public_handle);
   if (block.public_handle != 0) [[likely]] {
-    block.public_handle = handles.renew(block.public_handle);
+    handle.store(handles.renew(block.public_handle), std::memory_order_relaxed);
     return block;
   }
   try {
-    block.public_handle = handles.insert(Buffer::handle_type, static_cast<Buffer*>(&block));
+    handle.store(handles.insert(Buffer::handle_type, static_cast<Buffer*>(&block)), std::memory_order_relaxed);
   } catch (...) {
     device.allocator.release_block(block);
     throw;
@@ -89,6 +92,12 @@ Buffer& Buffer::import(Device& device, const bph_import_desc& desc, Stream* stre
   Buffer& buffer = with_handle(device, block);
   block.any_stream = stream == nullptr;
   if (stream != nullptr) block.user = stream->timeline;
+  try {
+    (void)device.allocator.address_of(block);
+  } catch (...) {
+    end(buffer, buffer.public_handle);
+    throw;
+  }
   block.release = desc.release;
   block.context = desc.context;
   return buffer;
@@ -120,7 +129,13 @@ void* Buffer::map() {
   bp_error error = fresh_error();
   void* address = nullptr;
   const bp_status status = device->api->buffer_map(device->handle, plugin_buffer, &address, &error);
-  return static_cast<char*>(created(*device, "buffer_map", status, error, address)) + plugin_offset;
+  created(*device, "buffer_map", status, error, address);
+  device->allocator.note_mapping(block_of(*this), address);
+  return static_cast<char*>(address) + plugin_offset;
 }
+
+Buffer::Address Buffer::address() { return device->allocator.address_of(block_of(*this)); }
+void Buffer::hold() noexcept { device->allocator.hold(block_of(*this)); }
+void Buffer::end_hold() noexcept { device->allocator.end_hold(block_of(*this)); }
 
 }  // namespace bp

@@ -38,6 +38,16 @@ class Buffer {
   void record_foreign(Stream& stream);
   void* map();  // throws UNSUPPORTED
 
+  struct Address {
+    uint64_t value = 0;
+    uint32_t flags = 0;  // BPH_BUFFER_ADDRESS_*
+  };
+  Address address();  // of byte 0, as bph_buffer_info has it
+
+  // Keeps the memory beyond the handle's release.
+  void hold() noexcept;
+  void end_hold() noexcept;
+
  protected:
   Buffer() = default;
   ~Buffer() = default;

@@ -133,6 +133,7 @@ Block* Pool::remove_segment(Segment* segment) noexcept {
   Block* block = segment->first;
   lists_of(*segment).erase(block);
   unlink_segment(segment);
+  segment->first = nullptr;
   return block;
 }
 

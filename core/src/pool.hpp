@@ -6,10 +6,12 @@
 // `flush` merges binned blocks with their neighbours; merged ones are listed by the class that they can serve.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "address_map.hpp"
 #include "buffer.hpp"
 #include "ref.hpp"
 #include "size_class.hpp"
@@ -30,6 +32,7 @@ struct Segment {
   Segment* next = nullptr;
   uint64_t stamp = 0;  // the point of the pool's timeline behind the latest use
   bool small = false;
+  std::atomic<Placement*> placement{nullptr};  // once asked for
 };
 
 // A point of a stream that must have passed.
@@ -51,11 +54,14 @@ struct Block final : Buffer {
   uint32_t size_class = 0;
   State state = State::live;
   Source source = Source::pool;
-  bool any_stream = false;           // it was allocated for no stream, so every stream may use it
-  bool handed_out = false;           // as a buffer of the host API, which keeps the device open
-  Ref<Timeline> user;                // the stream that it was allocated for, unless the pool is that stream's
-  std::vector<Use> uses;             // other streams; the points are filled in at release
-  void (*release)(void*) = nullptr;  // imported
+  bool any_stream = false;                     // it was allocated for no stream, so every stream may use it
+  bool handed_out = false;                     // as a buffer of the host API, which keeps the device open
+  Ref<Timeline> user;                          // the stream that it was allocated for, unless the pool is that stream's
+  std::vector<Use> uses;                       // other streams; the points are filled in at release
+  bool orphaned = false;                       // its handle was released while it was held
+  uint32_t holds = 0;                          // by other libraries
+  std::atomic<Placement*> placement{nullptr};  // raw and imported: once asked for
+  void (*release)(void*) = nullptr;            // imported
   void* context = nullptr;
   bph_buffer* custom_buffer = nullptr;  // custom
   uint64_t custom_offset = 0;

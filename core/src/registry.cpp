@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "address_map.hpp"
 #include "file.hpp"
 #include "layers/trace_file.hpp"
 #include "loader.hpp"
@@ -19,16 +20,26 @@ namespace bp {
 
 namespace {
 
-// The handle table's lock is held across fork, so that the child finds the table whole, and empties it.
+// The locks of the handle table and of the address map are held across fork, so that the child finds both whole, and empties
+// them.
 void watch_fork() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const int code =
-        pthread_atfork([] { HandleTable::instance().mutex().lock(); }, [] { HandleTable::instance().mutex().unlock(); },
-                       [] {
-                         HandleTable::instance().forget_after_fork();
-                         HandleTable::instance().mutex().unlock();
-                       });
+    const int code = pthread_atfork(
+        [] {
+          HandleTable::instance().mutex().lock();
+          AddressMap::instance().lock();
+        },
+        [] {
+          AddressMap::instance().unlock();
+          HandleTable::instance().mutex().unlock();
+        },
+        [] {
+          AddressMap::instance().forget_after_fork();
+          AddressMap::instance().unlock();
+          HandleTable::instance().forget_after_fork();
+          HandleTable::instance().mutex().unlock();
+        });
     if (code != 0) throw std::bad_alloc();
   });
 }

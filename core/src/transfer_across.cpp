@@ -90,6 +90,18 @@ void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, S
 
 }  // namespace
 
+void order(const char* caller, Stream& first, Stream& second) {
+  OwnEvent event(*first.device);
+  {
+    const Turn turn(first, caller);
+    first.begin_call();
+    event.record(first);
+  }
+  const Turn turn(second, caller);
+  second.begin_call();
+  event.make_wait(second);
+}
+
 void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                  uint64_t src_offset, uint64_t bytes, uint32_t flags) {
   require_flags(function, flags, 0);

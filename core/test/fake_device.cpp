@@ -357,6 +357,9 @@ struct FakeSlots {
     out->max_buffer_bytes = fake.options.max_buffer_bytes;
     out->memory_kinds = fake.options.kinds;
     out->capabilities = fake.options.capabilities;
+    out->dlpack_type[BP_MEMORY_DEVICE] = fake.options.dlpack_type;
+    out->dlpack_type[BP_MEMORY_HOST] = out->dlpack_type[BP_MEMORY_SHARED] = 1;
+    out->dlpack_id = fake.options.dlpack_id;
     return BP_OK;
   }
   static bp_status device_open(const bp_plugin* plugin, uint32_t, const bp_device_desc*, bp_device** out, bp_error*) {
@@ -417,7 +420,7 @@ FakeDevice::~FakeDevice() { delete instance_; }
 bph_device* FakeDevice::open(const bph_device_desc* desc) {
   Ref<Plugin> plugin(adopt, new Plugin(Ref<Registry>(), "fake"));
   plugin->own = plugin->instance = &instance_->table;
-  plugin->api = instance_->api;
+  plugin->api = complete_table(instance_->api);
   plugin->has_copy_in = options.copy_in;
   plugin->has_copy_out = options.copy_out;
   plugin->host.context = this;

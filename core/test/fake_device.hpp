@@ -31,6 +31,7 @@ struct FakeOptions {
   bool copy_in = false, copy_out = false;
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
+  int32_t dlpack_type = 0, dlpack_id = 0;  // of DEVICE memory; of the rest 1
   bool addresses = true;
   uint64_t address = 0;  // of every buffer, in place of its memory's
 };

@@ -183,7 +183,7 @@ bp_status plan_workspace(bp_device* device, bp_plan*, const bp_op_desc*, uint64_
   return simple(device, "plan_workspace", error);
 }
 bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
-  *out = of(device).address != 0 ? of(device).address : reinterpret_cast<uint64_t>(buffer->memory);
+  *out = of(device).address.value_or(reinterpret_cast<uint64_t>(buffer->memory));
   return simple(device, "buffer_address", error);
 }
 bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,

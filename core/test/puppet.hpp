@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct Puppet {
   uint64_t workspace = 0;  // what plan_workspace says
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
-  uint64_t address = 0;    // of every buffer, in place of its memory's
-  uint64_t map_shift = 0;  // added to what buffer_map gives
+  std::optional<uint64_t> address;  // of every buffer, in place of its memory's
+  uint64_t map_shift = 0;           // added to what buffer_map gives
 
   std::map<std::string, int> calls;
   std::mutex mutex;  // of `calls` and `next`, while slots run

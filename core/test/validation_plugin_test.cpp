@@ -175,6 +175,25 @@ TEST_F(ValidationPluginTest, MemoryNumbersAddUp) {
   works(ask);
 }
 
+TEST_F(ValidationPluginTest, ABufferHasOneAddress) {
+  open();
+  bp_buffer* b = buffer();
+  bp_buffer* other = buffer();
+  uint64_t address = 0;
+  works([&](bp_error* e) { return api->buffer_address(device, b, &address, e); });
+  EXPECT_NE(address, 0u);
+  puppet.address = address + 1;
+  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, b, &address, e); });
+  EXPECT_EQ(address, 0u);
+  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
+  puppet.address = 0;
+  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
+  puppet.address.reset();
+  works([&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
+  refused(rule::null_pointer, [&](bp_error* e) { return api->buffer_address(device, b, nullptr, e); });
+  refused(rule::null_pointer, [&](bp_error* e) { return api->buffer_address(device, nullptr, &address, e); });
+}
+
 TEST_F(ValidationPluginTest, ABufferHasOneMapping) {
   open();
   bp_buffer* b = buffer(BP_MEMORY_HOST);

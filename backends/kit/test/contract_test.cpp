@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kit promises of every plugin made with it: errors, struct roles, negotiation, plans, memory.
 #include <sys/mman.h>
+#include <array>
 
 #include "driver.hpp"
 
@@ -325,10 +326,11 @@ TEST_F(KitTest, HostMemoryCanBeImported) {
   api->buffer_destroy(device, x);
   desc.type = 2;
   EXPECT_EQ(import->import_memory(device, &desc, &kind, &x, &error), BP_UNSUPPORTED);
-  for (const bp_import_desc& bad :
-       {bp_import_desc{sizeof(bad), BP_IMPORT_HOST, 0, 4}, bp_import_desc{sizeof(bad), BP_IMPORT_HOST, desc.address, 0},
-        bp_import_desc{sizeof(bad) - 1, BP_IMPORT_HOST, desc.address, 4},
-        bp_import_desc{BP_STRUCT_LIMIT + 1, BP_IMPORT_HOST, desc.address, 4}}) {
+  const std::array<bp_import_desc, 4> wrong = {{{sizeof(desc), BP_IMPORT_HOST, 0, 4},
+                                                {sizeof(desc), BP_IMPORT_HOST, desc.address, 0},
+                                                {sizeof(desc) - 1, BP_IMPORT_HOST, desc.address, 4},
+                                                {BP_STRUCT_LIMIT + 1, BP_IMPORT_HOST, desc.address, 4}}};
+  for (const bp_import_desc& bad : wrong) {
     EXPECT_EQ(import->import_memory(device, &bad, &kind, &x, &error), BP_INVALID_ARGUMENT);
     EXPECT_EQ(x, nullptr);
   }

@@ -89,8 +89,8 @@ void slots_of_mapped_memory(Context& context) {
   Device& device = context.device();
   const bool mapped = device.offers(BP_MEMORY_HOST) || device.offers(BP_MEMORY_SHARED);
   context.require(!mapped || device->buffer_map != nullptr, "HOST or SHARED memory without buffer_map");
-  context.require(mapped || device->copy_in != nullptr,
-                  "neither mapped memory nor copy_in: no data can reach the device");
+  context.require(device.offers(BP_MEMORY_HOST) || (device->copy_in != nullptr && device->copy_out != nullptr),
+                  "neither HOST memory nor copy_in and copy_out: no data reaches the device");
 }
 
 void slots_of_timing(Context& context) {
@@ -177,7 +177,7 @@ void add_capability_cases(Catalogue& catalogue) {
   add("shared_while_busy", "SHARED_MEMORY", {"BP-BUF-011"}, shared_while_busy);
   add("unified_memory", "UNIFIED_MEMORY", {"BP-DEV-010"}, unified_memory);
   add("subnormals", "SUBNORMALS", {"BP-DEV-019"}, subnormals);
-  add("slots_of_mapped_memory", "", {"BP-INST-012"}, slots_of_mapped_memory);
+  add("slots_of_mapped_memory", "", {"BP-INST-012", "BP-DEV-020"}, slots_of_mapped_memory);
   add("slots_of_timing", "", {"BP-INST-012", "BP-DEV-017"}, slots_of_timing);
   add("pageable_both_or_neither", "", {"BP-CPY-007"}, pageable_both_or_neither);
   for (const bph_op_info& op : primitives())

@@ -118,7 +118,8 @@ struct Field {
 };
 constexpr uint64_t known_kinds = (uint64_t{1} << BP_MEMORY_KINDS) - 1;
 constexpr uint64_t known_capabilities = BP_CAP_SYNCHRONOUS | BP_CAP_HOST_OPERANDS | BP_CAP_FTZ_F32 |
-                                        BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY;
+                                        BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY |
+                                        BP_CAP_PROCESS_ADDRESSES;
 constexpr Field fields[] = {
     {"name", "BP-DEV-003",
      [](Context& context, uint32_t index, const bp_device_info& info) {

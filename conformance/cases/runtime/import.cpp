@@ -141,6 +141,19 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
+// What is not memory of a known type is refused, and nothing is given.
+void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
+  const bp_import_api& table = interface_of(context);
+  const Pages pages(1u << 16);
+  const bp_import_desc desc = {sizeof(desc), type, address ? reinterpret_cast<uint64_t>(pages.data()) : 0, bytes};
+  ErrorRecord error;
+  uint32_t kind = 0;
+  auto* made = reinterpret_cast<bp_buffer*>(&kind);
+  const bp_status status = table.import_memory(context.device().get(), &desc, &kind, &made, &error);
+  expect_status(status, error, "import_memory", statuses);
+  context.require(made == nullptr, "import_memory failed and gave a buffer");
+}
+
 void leaves_nothing(Context& context) {
   const Pages pages(1u << 16);
   interface_of(context);
@@ -163,6 +176,11 @@ void add_import_cases(Catalogue& catalogue) {
     add(fmt::format("of_odd_memory.at_offset_{}", offset),
         [offset](Context& context) { of_odd_memory(context, offset, 4000 + offset); });
   add("leaves_nothing", leaves_nothing);
+  for (const uint32_t type : {2u, 64u, UINT32_MAX})
+    add(fmt::format("refuses_type_{}", type),
+        [type](Context& context) { refuses(context, type, true, 65536, {BP_UNSUPPORTED}); });
+  add("refuses_null", [](Context& context) { refuses(context, BP_IMPORT_HOST, false, 65536, {BP_INVALID_ARGUMENT}); });
+  add("refuses_no_bytes", [](Context& context) { refuses(context, BP_IMPORT_HOST, true, 0, {BP_INVALID_ARGUMENT}); });
 }
 
 }  // namespace bp::conformance

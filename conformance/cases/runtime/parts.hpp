@@ -25,6 +25,8 @@ void add_execution_cases(Catalogue& catalogue);
 void add_concurrency_cases(Catalogue& catalogue);
 void add_leak_cases(Catalogue& catalogue);
 void add_process_cases(Catalogue& catalogue);
+void add_address_cases(Catalogue& catalogue);
+void add_neighbour_cases(Catalogue& catalogue);
 void add_import_cases(Catalogue& catalogue);
 void add_stale_cases(Catalogue& catalogue);
 void add_thread_state_cases(Catalogue& catalogue);

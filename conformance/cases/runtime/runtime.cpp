@@ -6,6 +6,8 @@ namespace bp::conformance {
 void add_runtime_cases(Catalogue& catalogue) {
   add_memory_cases(catalogue);
   add_buffer_cases(catalogue);
+  add_address_cases(catalogue);
+  add_neighbour_cases(catalogue);
   add_copy_cases(catalogue);
   add_pageable_cases(catalogue);
   add_stream_cases(catalogue);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes, not buffers: the host writes and reads its own part of mapped memory while the device works on the part beside it.
+#include <cstring>
+
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/delay.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+// Where the host's and the device's parts alternate, each `grain` bytes.
+struct Halves {
+  uint64_t grain, count;
+  uint64_t host(uint64_t i) const { return 2 * i * grain; }
+  uint64_t device(uint64_t i) const { return (2 * i + 1) * grain; }
+  uint64_t bytes() const { return 2 * count * grain; }
+};
+
+// The device writes its parts, behind other work and while the host writes its own.
+void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
+  need_kind(context, kind);
+  Device& device = context.device();
+  Delay delay(context);
+  const Halves halves{grain, 24};
+  Buffer shared(device, halves.bytes(), kind), source(device, halves.bytes());
+  auto* const bytes = reinterpret_cast<unsigned char*>(shared.map());
+  Stream stream(device);
+  for (unsigned round = 0; round < 12; ++round) {
+    const Bytes before = noise(context, halves.bytes()), written = noise(context, halves.bytes()),
+                host = noise(context, halves.bytes());
+    std::memcpy(bytes, before.data(), before.size());
+    upload(source, written);
+    delay.enqueue(stream, context.below(3000));
+    for (uint64_t i = 0; i < halves.count; ++i)
+      stream.copy(shared.get(), halves.device(i), source.get(), halves.device(i), grain);
+    for (uint64_t i = 0; i < halves.count; ++i)  // the work is pending, or runs
+      std::memcpy(bytes + halves.host(i), host.data() + halves.host(i), grain);
+    stream.wait();
+    for (uint64_t i = 0; i < halves.count; ++i) {
+      context.require(std::memcmp(bytes + halves.host(i), host.data() + halves.host(i), grain) == 0,
+                      "{} bytes at {} that the host wrote are gone: the device wrote those beside them", grain,
+                      halves.host(i));
+      context.require(std::memcmp(bytes + halves.device(i), written.data() + halves.device(i), grain) == 0,
+                      "{} bytes at {} that the device wrote are gone: the host wrote those beside them", grain,
+                      halves.device(i));
+    }
+  }
+}
+
+// The device reads its parts, behind other work and while the host writes its own.
+void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
+  need_kind(context, kind);
+  Device& device = context.device();
+  Delay delay(context);
+  const Halves halves{grain, 24};
+  Buffer shared(device, halves.bytes(), kind), target(device, halves.bytes());
+  auto* const bytes = reinterpret_cast<unsigned char*>(shared.map());
+  Stream stream(device);
+  for (unsigned round = 0; round < 12; ++round) {
+    const Bytes data = noise(context, halves.bytes());
+    std::memcpy(bytes, data.data(), data.size());
+    delay.enqueue(stream, context.below(3000));
+    for (uint64_t i = 0; i < halves.count; ++i)
+      stream.copy(target.get(), halves.device(i), shared.get(), halves.device(i), grain);
+    for (uint64_t i = 0; i < halves.count; ++i) std::memset(bytes + halves.host(i), static_cast<int>(round), grain);
+    stream.wait();
+    const Bytes got = download<unsigned char>(target, halves.bytes());
+    for (uint64_t i = 0; i < halves.count; ++i) {
+      context.require(std::memcmp(got.data() + halves.device(i), data.data() + halves.device(i), grain) == 0,
+                      "the device read {} bytes at {} wrongly while the host wrote those beside them", grain,
+                      halves.device(i));
+      context.require(bytes[halves.host(i)] == round, "a byte at {} that the host wrote is gone", halves.host(i));
+    }
+  }
+}
+
+}  // namespace
+
+void add_neighbour_cases(Catalogue& catalogue) {
+  // Whole blocks of 256 bytes of HOST memory, any bytes of SHARED.
+  const auto add = [&](uint32_t kind, uint64_t grain) {
+    const auto add_one = [&](const char* what, auto body) {
+      add_case(
+          catalogue, fmt::format("runtime.neighbours.{}_{}_in_blocks_of_{}", kind_name(kind), what, grain),
+          {"BP-BUF-018"}, [=](Context& context) { body(context, kind, grain); }, kind_extension(kind));
+    };
+    add_one("written", device_writes_beside);
+    add_one("read", device_reads_beside);
+  };
+  for (const uint64_t grain : {256u, 4096u}) add(BP_MEMORY_HOST, grain);
+  for (const uint64_t grain : {1u, 7u, 256u, 4096u}) add(BP_MEMORY_SHARED, grain);
+}
+
+}  // namespace bp::conformance
