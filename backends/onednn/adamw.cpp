@@ -35,17 +35,18 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-template <class T>
+// Gradient of T, parameter of P, moments of R.
+template <class T, class P, class R>
 void adamw(const AdamwStep& step, const void* gradient, void* parameter, void* first, void* second, int64_t count) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
   const auto keep1 = c(step.keep1), add1 = c(step.add1), keep2 = c(step.keep2), add2 = c(step.add2);
   const auto correction2 = c(step.correction2), epsilon = c(step.epsilon), rate = c(step.rate), decay = c(step.decay);
-  const auto one = [&](const T* g, T* p, T* m, T* v) HWY_ATTR {
-    const auto x = load(d, g), before = load(d, static_cast<const T*>(p));
-    const auto moment = hn::Add(hn::Mul(load(d, static_cast<const T*>(m)), keep1), hn::Mul(x, add1));
-    const auto square = hn::Add(hn::Mul(load(d, static_cast<const T*>(v)), keep2), hn::Mul(hn::Mul(x, x), add2));
+  const auto one = [&](const T* g, P* p, R* m, R* v) HWY_ATTR {
+    const auto x = load(d, g), before = load(d, static_cast<const P*>(p));
+    const auto moment = hn::Add(hn::Mul(load(d, static_cast<const R*>(m)), keep1), hn::Mul(x, add1));
+    const auto square = hn::Add(hn::Mul(load(d, static_cast<const R*>(v)), keep2), hn::Mul(hn::Mul(x, x), add2));
     const auto root = hn::Sqrt(hn::Div(square, correction2));
     const auto change = hn::Mul(hn::Div(moment, hn::Add(root, epsilon)), rate);
     store(d, hn::Sub(hn::Sub(before, hn::Mul(before, decay)), change), p);
@@ -53,26 +54,45 @@ void adamw(const AdamwStep& step, const void* gradient, void* parameter, void* f
     store(d, square, v);
   };
   const auto* g = static_cast<const T*>(gradient);
-  auto *p = static_cast<T*>(parameter), *m = static_cast<T*>(first), *v = static_cast<T*>(second);
+  auto* p = static_cast<P*>(parameter);
+  auto *m = static_cast<R*>(first), *v = static_cast<R*>(second);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) one(g + i, p + i, m + i, v + i);
   if (i == count) return;
   constexpr size_t kMost = HWY_MAX_BYTES / sizeof(float);
-  T rest[4][kMost] = {};
-  const size_t bytes = static_cast<size_t>(count - i) * sizeof(T);
-  std::memcpy(rest[0], g + i, bytes);
-  std::memcpy(rest[1], p + i, bytes);
-  std::memcpy(rest[2], m + i, bytes);
-  std::memcpy(rest[3], v + i, bytes);
-  one(rest[0], rest[1], rest[2], rest[3]);
-  std::memcpy(p + i, rest[1], bytes);
-  std::memcpy(m + i, rest[2], bytes);
-  std::memcpy(v + i, rest[3], bytes);
+  T rest_g[kMost] = {};
+  P rest_p[kMost] = {};
+  R rest_m[kMost] = {}, rest_v[kMost] = {};
+  const auto left = static_cast<size_t>(count - i);
+  std::memcpy(rest_g, g + i, left * sizeof(T));
+  std::memcpy(rest_p, p + i, left * sizeof(P));
+  std::memcpy(rest_m, m + i, left * sizeof(R));
+  std::memcpy(rest_v, v + i, left * sizeof(R));
+  one(rest_g, rest_p, rest_m, rest_v);
+  std::memcpy(p + i, rest_p, left * sizeof(P));
+  std::memcpy(m + i, rest_m, left * sizeof(R));
+  std::memcpy(v + i, rest_v, left * sizeof(R));
 }
 
-AdamwRow find_adamw(uint32_t dtype) {
+template <class T>
+AdamwRow row_of(uint32_t parameter, uint32_t state) {
+  if (parameter == BP_F32) return adamw<T, float, float>;
+  return state == BP_F32 ? adamw<T, T, float> : adamw<T, T, T>;
+}
+
+// Null: none for this gradient.
+AdamwRow find_adamw(uint32_t dtype, uint32_t parameter, uint32_t state) {
   if constexpr (kHasVectors) {
-    return dtype == BP_F32 ? adamw<float> : dtype == BP_F16 ? adamw<f16> : dtype == BP_BF16 ? adamw<bf16> : nullptr;
+    switch (dtype) {
+      case BP_F32:
+        return adamw<float, float, float>;
+      case BP_F16:
+        return row_of<f16>(parameter, state);
+      case BP_BF16:
+        return row_of<bf16>(parameter, state);
+      default:
+        return nullptr;
+    }
   }
   return nullptr;
 }
@@ -103,24 +123,33 @@ void run(const Call& call) {
                        .rate = rate / correction1,
                        .decay = rate * attributes.weight_decay};
   const View& gradient = call.in(0);
-  const auto bytes = static_cast<int64_t>(dtype_bytes(gradient.dtype));
   const AdamwRow row = call.prepared<AdamwRow>();
   const int64_t elements = gradient.elements();
   parallel(elements, kGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(elements, part, parts, 64);
-    const auto at = [&](const View& view) { return view.data + range.begin * bytes; };
+    const auto at = [&](const View& view) {
+      return view.data + range.begin * static_cast<int64_t>(dtype_bytes(view.dtype));
+    };
     if (range.begin == range.end) return;
     row(step, at(gradient), at(call.out(0)), at(call.out(1)), at(call.out(2)), range.end - range.begin);
   });
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  prepared.any_size = true;
+  prepared.state = std::make_shared<AdamwRow>(
+      HWY_DYNAMIC_DISPATCH(find_adamw)(desc.inputs[0].dtype, desc.outputs[0].dtype, desc.outputs[1].dtype));
+  return {};
 }
 
 }  // namespace
 
 void add_adamw(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    const AdamwRow row = HWY_DYNAMIC_DISPATCH(find_adamw)(dtype);
-    if (row == nullptr) continue;
-    kernels.add(BP_OP_ADAMW, dtype, {.run = run, .dense = true, .state = std::make_shared<AdamwRow>(row)});
+    if (HWY_DYNAMIC_DISPATCH(find_adamw)(dtype, dtype, dtype) == nullptr) continue;
+    kernels.add(BP_OP_ADAMW, dtype,
+                {.run = run, .dense = true, .prepare = prepare, .mixed = rules::kMixedParameters | rules::kMixedState});
   }
 }
 

@@ -56,7 +56,9 @@ class Attention {
         y_(call.out()),
         log_sums_(call.outputs.size() > 1 && call.out(1).dtype != 0 ? &call.out(1) : nullptr),
         attributes_(call.attributes<bp_attention_attributes>()),
-        widen_(q_.dtype == BP_F32 ? nullptr : cast_row(q_.dtype, BP_F32)),
+        widen_(widening(q_.dtype)),
+        widen_keys_(widening(k_.dtype)),
+        widen_mask_(mask_ == nullptr || mask_->dtype == BP_BOOL ? nullptr : widening(mask_->dtype)),
         narrow_(q_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, q_.dtype)) {}
 
   int64_t blocks() const { return q_.shape[0] * q_.shape[1] * ((queries() + kQueries - 1) / kQueries); }
@@ -84,8 +86,8 @@ class Attention {
     const int64_t seen = attributes_.causal != 0 ? std::min(keys(), first + count + keys() - queries()) : keys();
     for (int64_t begin = 0; begin < seen; begin += kKeys) {
       const int64_t length = std::min(kKeys, seen - begin);
-      const Rows k = rows_of(k_, widen_, b, group, begin, length, key_room);
-      const Rows v = rows_of(v_, widen_, b, group, begin, length, value_room);
+      const Rows k = rows_of(k_, widen_keys_, b, group, begin, length, key_room);
+      const Rows v = rows_of(v_, widen_keys_, b, group, begin, length, value_room);
       product('T', count, length, depth(), attributes_.scale, q, k, 0, scores, kKeys);
       for (int64_t r = 0; r < count; ++r) {
         float* row = scores + r * kKeys;
@@ -107,6 +109,8 @@ class Attention {
   }
 
  private:
+  static Row widening(uint32_t dtype) { return dtype == BP_F32 ? nullptr : cast_row(dtype, BP_F32); }
+
   int64_t queries() const { return q_.shape[2]; }
   int64_t keys() const { return k_.shape[2]; }
   int64_t depth() const { return q_.shape[3]; }
@@ -148,18 +152,18 @@ class Attention {
     for (int64_t j = std::max<int64_t>(0, last + 1 - begin); j < length; ++j) row[j] = kNothing;
   }
 
-  // `count` elements of the dtype of q, `across` apart, as packed f32: where they are or in `room`.
+  // `count` elements of the mask, `across` apart, as packed f32: where they are or in `room`.
   const float* widened(const std::byte* at, int64_t across, int64_t count, float* room) const {
     if (across == 1) {
-      if (widen_ == nullptr) return reinterpret_cast<const float*>(at);
+      if (widen_mask_ == nullptr) return reinterpret_cast<const float*>(at);
       const void* in[] = {at};
-      widen_(in, room, count);
+      widen_mask_(in, room, count);
       return room;
     }
-    const int64_t step = across * static_cast<int64_t>(dtype_bytes(q_.dtype));
+    const int64_t step = across * static_cast<int64_t>(dtype_bytes(mask_->dtype));
     for (int64_t j = 0; j < count; ++j) {
       const void* in[] = {at + j * step};
-      widen_ == nullptr ? void(std::memcpy(room + j, in[0], sizeof(float))) : widen_(in, room + j, 1);
+      widen_mask_ == nullptr ? void(std::memcpy(room + j, in[0], sizeof(float))) : widen_mask_(in, room + j, 1);
     }
     return room;
   }
@@ -177,8 +181,8 @@ class Attention {
   }
 
   void finish(int64_t b, int64_t h, int64_t query, float greatest, double total, float* sums) const {
-    const auto bytes = static_cast<int64_t>(dtype_bytes(y_.dtype));
     const auto place = [&](const View& view) {
+      const auto bytes = static_cast<int64_t>(dtype_bytes(view.dtype));
       return view.data + (b * view.strides[0] + h * view.strides[1] + query * view.strides[2]) * bytes;
     };
     const bool nothing = greatest == kNothing;
@@ -187,13 +191,13 @@ class Attention {
     if (width() != 0) narrowed(sums, width(), place(y_), y_.strides[3]);
     if (log_sums_ != nullptr) {
       const float log_sum = nothing ? kNothing : static_cast<float>(static_cast<double>(greatest) + std::log(total));
-      narrowed(&log_sum, 1, place(*log_sums_), 1);
+      std::memcpy(place(*log_sums_), &log_sum, sizeof(log_sum));  // f32, whatever y is
     }
   }
 
   const View &q_, &k_, &v_, *mask_, &y_, *log_sums_;
   const bp_attention_attributes& attributes_;
-  const Row widen_, narrow_;
+  const Row widen_, widen_keys_, widen_mask_, narrow_;
   const SoftmaxSteps steps_ = softmax_steps();
   mutable std::atomic<dnnl_status_t> failure_{dnnl_success};
 };
@@ -215,11 +219,21 @@ void run(const Call& call) {
   }
 }
 
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  prepared.any_size = true;
+  if (desc.input_count < 4 || desc.inputs[3].dtype != BP_F64) return {};
+  return unsupported(checked.op->name, ": a mask of f64 is not here; let core decompose it");
+}
+
 }  // namespace
 
 void add_attention(Kernels& kernels) {
   if (softmax_steps().scale == nullptr) return;
-  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) kernels.add(BP_OP_ATTENTION, dtype, run);
+  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
+    kernels.add(BP_OP_ATTENTION, dtype,
+                {.run = run, .prepare = prepare, .mixed = rules::kMixedHalves | rules::kMixedMask});
+  }
 }
 
 }  // namespace backplane::onednn

@@ -33,18 +33,8 @@ Status prepare_softmax(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-void store_statistic(const View& out, int64_t row, double value) {
-  switch (out.dtype) {
-    case BP_F16:
-      out.as<f16>()[row] = f16::from(value);
-      return;
-    case BP_BF16:
-      out.as<bf16>()[row] = bf16::from(value);
-      return;
-    default:
-      out.as<float>()[row] = static_cast<float>(value);
-  }
-}
+// Statistics are f32, whatever x is.
+void store_statistic(const View& out, int64_t row, double value) { out.as<float>()[row] = static_cast<float>(value); }
 
 // Of rows without elements: 0 / 0, as what core makes of them.
 void store_no_statistics(const Call& call) {

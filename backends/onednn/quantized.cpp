@@ -27,7 +27,7 @@ struct Problem {
     const auto at = [&](std::size_t i) {
       return i < call.inputs.size() && call.inputs[i].dtype != 0 ? &call.inputs[i] : nullptr;
     };
-    scale = at(2), zero = at(3), bias = at(6);
+    scale = at(2), zero = at(3), bias = at(6), minimum = at(7);
     depth = a.shape[a.rank - 1], cols = w.shape[0];
     rows = 1;
     for (uint32_t d = 0; d + 1 < a.rank; ++d) rows *= a.shape[d];
@@ -36,7 +36,7 @@ struct Problem {
   }
 
   const View &a, &w, &y;
-  const View *scale, *zero, *bias;
+  const View *scale, *zero, *bias, *minimum;
   const bp_quantized_matmul_attributes& attributes;
   int64_t rows, cols, depth, block, blocks;
 };
@@ -120,6 +120,10 @@ class Product {
       const int64_t block = k / p_.block, end = std::min((block + 1) * p_.block, start + count);
       steps_.scale(to + (k - start), end - k, parameter(p_.zero, column, block, p_.cols, p_.blocks, 0),
                    parameter(p_.scale, column, block, p_.cols, p_.blocks, 1));
+      if (p_.minimum != nullptr) {
+        const float least = parameter(p_.minimum, column, block, p_.cols, p_.blocks, 0);
+        for (int64_t i = k - start; i < end - start; ++i) to[i] += least;
+      }
       k = end;
     }
   }
@@ -176,12 +180,22 @@ void run(const Call& call) {
   }
 }
 
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  prepared.any_size = true;
+  if (checked.desc.inputs[2].dtype != BP_F64) return {};
+  return unsupported(checked.op->name, ": scales of f64 are not here; let core decompose it");
+}
+
 }  // namespace
 
 void add_quantized(Kernels& kernels) {
   if (quantized_steps().dots == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    kernels.add(BP_OP_QUANTIZED_MATMUL, dtype, {.run = run, .dense = true});
+    kernels.add(BP_OP_QUANTIZED_MATMUL, dtype,
+                {.run = run,
+                 .dense = true,
+                 .prepare = prepare,
+                 .mixed = rules::kMixedParameters | rules::kMixedScale | rules::kMixedMinimum});
   }
 }
 

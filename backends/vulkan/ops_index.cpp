@@ -117,7 +117,9 @@ void add_index(kit::Kernels& kernels) {
     kernels.add(BP_OP_GATHER, dtype, kit::KernelSpec{.state = std::make_shared<const Gather>(move_name(dtype))});
   });
   for_dtypes(BP_SET_FLOATS, [&](uint32_t dtype) {
-    kernels.add(BP_OP_EMBEDDING, dtype, kit::KernelSpec{.state = std::make_shared<const Embedding>(move_name(dtype))});
+    kernels.add(BP_OP_EMBEDDING, dtype,
+                kit::KernelSpec{.state = std::make_shared<const Embedding>(move_name(dtype)),
+                                .mixed = backplane::rules::kMixedIndex});
   });
   for_dtypes(kComputed, [&](uint32_t dtype) {
     kit::KernelSpec spec{.state = std::make_shared<const Scatter>(shader_name("scatter", dtype))};

@@ -32,7 +32,7 @@ void softmax(const Call& call) {
   y.store();
 }
 
-enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kSampleVariance };
+enum class NormFlaw { kNone, kOnePass, kEpsilonOutside, kSampleVariance, kStatisticsOfData, kGammaOfData };
 
 struct Moments {
   double mean;
@@ -66,7 +66,13 @@ template <NormFlaw kFlaw>
 void layer_norm(const Call& call) {
   const auto& attributes = call.attributes<bp_norm_attributes>();
   const View& in = call.in(0);
-  const Values x(in), gamma(call, 1), beta(call, 2);
+  const auto parameter = [&](std::size_t i) {
+    if (kFlaw != NormFlaw::kGammaOfData || i >= call.inputs.size() || call.inputs[i].dtype == 0) return Values(call, i);
+    View taken = call.inputs[i];
+    taken.dtype = in.dtype;
+    return Values(taken);
+  };
+  const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Place> places = places_of(in, attributes.axes);
   std::vector<std::vector<double>> rows;
@@ -85,6 +91,15 @@ void layer_norm(const Call& call) {
     y[at] = (x[at] - mean[row]) * rstd[row] * gamma.or_else(places[n].column, 1) + beta.or_else(places[n].column, 0);
   }
   y.store();
+  if constexpr (kFlaw == NormFlaw::kStatisticsOfData) {
+    for (std::vector<double>* statistics : {&mean, &rstd}) {
+      for (double& value : *statistics) {
+        std::byte rounded[sizeof(double)];
+        put(in.dtype, rounded, value);
+        value = get(in.dtype, rounded);
+      }
+    }
+  }
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), mean);
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
@@ -134,12 +149,12 @@ void attention(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
-// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias] -> y[..,N]
+// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w minimum] -> y[..,N]
 template <bool kZeroPoint>
 void quantized_matmul(const Call& call) {
   const auto& attributes = call.attributes<bp_quantized_matmul_attributes>();
   const Values a(call.in(0)), w(call.in(1)), w_scale(call.in(2)), w_zero(call, 3), a_scale(call, 4), a_zero(call, 5),
-      bias(call, 6);
+      bias(call, 6), w_minimum(call, 7);
   Values y(call.out());
   const int64_t depth = call.in(0).shape[call.in(0).rank - 1], cols = call.out().shape[call.out().rank - 1];
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
@@ -164,7 +179,8 @@ void quantized_matmul(const Call& call) {
                      zero = a_zero.or_else(a_zero.size() == 1 ? 0 : m, 0);
         left = (std::clamp(std::nearbyint(left / step) + zero, -128.0, 255.0) - zero) * step;
       }
-      sum += left * (weight(n, k) - (kZeroPoint ? scaled(w_zero, n, k, 0) : 0)) * scaled(w_scale, n, k, 1);
+      const double step = weight(n, k) - (kZeroPoint ? scaled(w_zero, n, k, 0) : 0);
+      sum += left * (step * scaled(w_scale, n, k, 1) + scaled(w_minimum, n, k, 0));
     }
     y[out] = sum;
   }
@@ -190,6 +206,8 @@ const Mutation defect::softmax_without_max = native<BP_OP_SOFTMAX, softmax<false
 const Mutation defect::variance_in_one_pass = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kOnePass>>();
 const Mutation defect::epsilon_outside_root = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kEpsilonOutside>>();
 const Mutation defect::sample_variance = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kSampleVariance>>();
+const Mutation defect::statistics_of_data = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kStatisticsOfData>>();
+const Mutation defect::gamma_of_data = native<BP_OP_LAYER_NORM, layer_norm<NormFlaw::kGammaOfData>>();
 const Mutation defect::causal_from_start = native<BP_OP_ATTENTION, attention<AttentionFlaw::kCausalFromStart>>();
 const Mutation defect::heads_interleaved = native<BP_OP_ATTENTION, attention<AttentionFlaw::kHeadsInterleaved>>();
 const Mutation defect::zero_point_ignored = native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<false>>();

@@ -51,8 +51,11 @@ inline std::vector<Place> places_of(const View& view, uint32_t axes) {
   return out;
 }
 
+// Operands are read as what they are, so all mixtures of dtypes are served.
 inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
-  for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) kernels.add(op, dtype, run);
+  for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) {
+    kernels.add(op, dtype, KernelSpec{.run = run, .mixed = UINT32_MAX});
+  }
 }
 // conv, max_pool, avg_pool
 void add_honest_windows(Kernels& kernels);

@@ -37,6 +37,9 @@ void gather_wraps(const Call& call) {
   const int64_t extent = gather_extent(call);
   with_index(call, 1, [&](int64_t index) { return index < 0 && index >= -extent ? index + extent : index; });
 }
+void index_truncated(const Call& call) {
+  with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
+}
 // Reads first and masks afterwards.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
@@ -202,6 +205,7 @@ void philox_in_memory_order(const Call& call) {
 }  // namespace
 
 const Mutation defect::gather_clamps = on_op<mutants::gather_clamps, BP_OP_GATHER>();
+const Mutation defect::index_truncated = on_op<mutants::index_truncated, BP_OP_GATHER>();
 const Mutation defect::gather_wraps = on_op<mutants::gather_wraps, BP_OP_GATHER>();
 const Mutation defect::gather_reads_outside = on_op<mutants::gather_reads_outside, BP_OP_GATHER>();
 const Mutation defect::scatter_wraps = on_op<mutants::scatter_wraps, BP_OP_SCATTER>();

@@ -174,16 +174,21 @@ std::vector<Expected> batch_norm(const Call& call) {
           normalised(dtype, value_at(x, i), mean, training ? batch.magnitude : std::fabs(mean), r,
                      value_at(gamma, channel), value_at(beta, channel), loss);
     }
-    const Element batch_mean = mean_of(dtype, batch), batch_rstd = rstd_of(dtype, batch, r);
-    const auto running = [&](long double before, long double now, long double now_bound) {
+    const auto dtype_of = [&](size_t i) {
+      const Tensor* out = optional(call.outputs, i);
+      return out != nullptr ? out->dtype : dtype;
+    };
+    const Element batch_mean = mean_of(dtype_of(3), batch), batch_rstd = rstd_of(dtype_of(4), batch, r);
+    const long double mean_bound = mean_of(dtype, batch).bound;
+    const auto running = [&](size_t i, long double before, long double now, long double now_bound) {
       const long double value = training ? (1 - share) * before + share * now : before;
       const long double terms = (1 - share) * std::fabs(before) + share * std::fabs(now);
-      return near(dtype, value, training ? share * now_bound + 4 * unit(dtype) * terms : 0);
+      return near(dtype_of(i), value, training ? share * now_bound + 4 * unit(dtype) * terms : 0);
     };
     const long double variance_bound =
         2 * norm_loss(dtype, batch.count) * (1 + r * batch.magnitude) * (batch.variance + epsilon);
-    const Element results[] = {running(old_mean, batch.mean, batch_mean.bound),
-                               running(old_variance, batch.variance, variance_bound), batch_mean, batch_rstd};
+    const Element results[] = {running(1, old_mean, batch.mean, mean_bound),
+                               running(2, old_variance, batch.variance, variance_bound), batch_mean, batch_rstd};
     for (size_t i = 0; i < std::size(results); ++i) {
       if (optional(call.outputs, i + 1) != nullptr) expected[i + 1].elements[c] = results[i];
     }

@@ -105,6 +105,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];
   const Tensor *w_zero = optional(call.inputs, 3), *a_scale = optional(call.inputs, 4);
   const Tensor *a_zero = optional(call.inputs, 5), *bias = optional(call.inputs, 6);
+  const Tensor* w_minimum = optional(call.inputs, 7);
   const int64_t depth = a.shape.back(), cols = out.shape.back(), rows = cols == 0 ? 0 : out.count() / cols;
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
@@ -120,24 +121,29 @@ std::vector<Expected> quantized_matmul(const Call& call) {
     for (int64_t n = 0; n < cols; ++n) {
       const long double step = integer ? parameter_at(a_scale, m, 1) : 1;
       const long double zero = integer ? parameter_at(a_zero, m, 0) : 0;
-      Sum sum;
+      Sum sum, minima;
       for (int64_t k = 0; k < depth; ++k) {
         const long double weight =
             static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
             of_weight(w_zero, n, k, 0);
-        sum.add((value_at(a, m * depth + k) - zero) * step * weight * of_weight(&w_scale, n, k, 1));
+        const long double factor = (value_at(a, m * depth + k) - zero) * step;
+        sum.add(factor * weight * of_weight(&w_scale, n, k, 1));
+        // A term of its own: what a weight's rounding loses, where its parts cancel, is that of their magnitudes.
+        if (w_minimum != nullptr) (integer && blocks <= 1 ? minima : sum).add(factor * of_weight(w_minimum, n, k, 0));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
       if (integer && blocks <= 1) {
-        const long double value = sum.value() + added;
-        // U(4): of the scaled integer and of the sum with the bias.
-        const long double off = 4 * unit_ulp(out.dtype, sum.value()) + 4 * unit_ulp(out.dtype, value);
-        element =
-            sum.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero} : near(out.dtype, value, off);
+        const long double value = sum.value() + minima.value() + added;
+        // U(4): of the scaled integers, of which the minimum has its own, and of the sum with the bias.
+        long double off = 4 * unit_ulp(out.dtype, sum.value()) + 4 * unit_ulp(out.dtype, value);
+        if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minima.value()) + 4 * unit_ulp(out.dtype, sum.value());
+        element = sum.magnitude() == 0 && minima.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}
+                                                                                : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
-        const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(sum.count()));
+        const Verdict verdict =
+            weigh(sum.total(), accumulator_for(computed_in(out.dtype)), dot_factor(depth + (bias != nullptr ? 1 : 0)));
         element = verdict.rule == Rule::unsigned_zero
                       ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value))
                       : finish(out.dtype, verdict);

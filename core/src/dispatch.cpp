@@ -367,7 +367,7 @@ bph_support facts_of(Device& device, const OpRow& row, const PlanEntry& entry, b
       support.path = BPH_PATH_NATIVE;
       return support;
     } catch (const Error& error) {
-      if (row.kind != BP_KIND_COMPOSITE || error.status() != BP_UNSUPPORTED) throw;
+      if (!has_program(row, entry.desc) || error.status() != BP_UNSUPPORTED) throw;
     }
   }
   support.workspace_bytes = check_program(device, row, entry.desc);
@@ -388,7 +388,7 @@ bph_support supports(Device& device, const bph_call& given) {
   const void* attributes = sized_attributes(row, asked.attributes, room);
   const Ref<PlanEntry> entry = PlanEntry::create(row, Key(resolve_all(row, device, asked, attributes, resolved)));
   const bool native =
-      row.kind != BP_KIND_COMPOSITE || (device.native_composites && (call.flags & BPH_CALL_NO_NATIVE) == 0);
+      !has_program(row, entry->desc) || (device.native_composites && (call.flags & BPH_CALL_NO_NATIVE) == 0);
   try {
     return facts_of(device, row, *entry, native);
   } catch (const Error& error) {

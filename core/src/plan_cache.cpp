@@ -169,10 +169,13 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
-// Native if the plugin has the composite and nobody forbids it, else decomposed.
+// Native if the plugin has it and nobody forbids that, else decomposed where there is a program.
 Ref<PlanEntry> PlanCache::make(const OpRow& row, const Key& key, bool specialize) {
-  if (row.kind != BP_KIND_COMPOSITE) return make_planned(row, key, specialize);
   Ref<PlanEntry> entry = PlanEntry::create(row, key);
+  if (!has_program(row, entry->desc)) {
+    plan(*entry, specialize);
+    return entry;
+  }
   if (device_.native_composites && (key.words[0] & key_no_native) == 0) {
     try {
       plan(*entry, specialize);

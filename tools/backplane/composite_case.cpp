@@ -64,7 +64,9 @@ void make_composite(OpCase& op, const OpRequest& request) {
       for (size_t i = 1; i < 5; ++i) op.inputs.push_back(floats(op, shape(i, {at(x, 1)})));
       op.outputs.push_back(floats(op, x));
       if (attributes.get("training") != 0) {
-        for (int i = 0; i < 4; ++i) op.outputs.push_back(floats(op, {at(x, 1)}));
+        for (int i = 0; i < 2; ++i) op.outputs.push_back(floats(op, {at(x, 1)}));
+        const bool half = op.dtype == BP_F16 || op.dtype == BP_BF16;
+        for (int i = 0; i < 2; ++i) op.outputs.push_back({half ? uint32_t{BP_F32} : op.dtype, {at(x, 1)}, 0});
       }
       break;
     }

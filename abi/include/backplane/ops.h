@@ -82,10 +82,12 @@ enum {
   BP_RULE_COMPARE = 5,   /* inputs T, out bool */
   BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
   BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
-  BP_RULE_INDEX = 8,     /* input T, out i32 */
-  BP_RULE_SORT = 9,      /* x T, values T, indices i32 */
-  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32; i8 x i8 and u8 x i8 to i32, mod 2^32 */
-  BP_RULE_COMPOSITE = 11 /* the composite's own */
+  BP_RULE_INDEX = 8,     /* input T, out i32 or i64 */
+  BP_RULE_SORT = 9,      /* x T, values T, indices i32 or i64 */
+  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
+                            i8 x i8 and u8 x i8 to i32, mod 2^32 */
+  BP_RULE_COMPOSITE = 11, /* the composite's own */
+  BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
 };
 
 /* Shape rules. Shapes are equal after the caller broadcast them (stride 0); there is no promotion. */

@@ -92,7 +92,7 @@ std::vector<Legal> legal() {
       {BP_OP_QUANTIZE, {x, view({1, 1})}, {of(BP_U8, {2, 3, 2})}, quantize(4)},
       {BP_OP_DEQUANTIZE, {of(BP_U8, {2, 3, 4}), x, of(BP_U8, {2, 3, 4})}, {x}, quantize(8)},
       {BP_OP_QUANTIZED_MATMUL,
-       {x, of(BP_I8, {5, 4}), view({5, 2}), of(BP_I8, {5, 2}), {}, {}, view({5})},
+       {x, of(BP_I8, {5, 4}), view({5, 2}), of(BP_I8, {5, 2}), {}, {}, view({5}), view({5, 2})},
        {view({2, 3, 5})},
        weights(8, 2)},
       {BP_OP_QUANTIZED_MATMUL, {x, of(BP_U8, {5, 2}), view({5})}, {view({2, 3, 5})}, weights(4, 0)},

@@ -51,7 +51,9 @@ class Driver : public HostDriver {
     // Nothing, of every composite whose shapes follow a rule of its own.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
       if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;
-      for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) kernels().add(id, dtype, [](const Call&) {});
+      for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) {
+        kernels().add(id, dtype, KernelSpec{.run = [](const Call&) {}, .mixed = UINT32_MAX});
+      }
     }
     // The number of operands that are there, in every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {

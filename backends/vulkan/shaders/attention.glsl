@@ -69,5 +69,5 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
 void put_sum(uint batch, Row row, float greatest, float sum) {
   if (attention.sums.address == 0ul) return;
   const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row that saw nothing has no sum
-  store_bits(address_of(attention.sums, batch, row.head, row.query), bits_of(logarithm));
+  store32(address_of(attention.sums, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

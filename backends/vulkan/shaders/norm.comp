@@ -34,8 +34,8 @@ void by_four() {
   const Moments moments = moments_by_four();
   const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
   if (live && lane == 0u) {
-    keep(4u, moments.mean);
-    keep(5u, rstd);
+    keep_statistic(4u, moments.mean);
+    keep_statistic(5u, rstd);
   }
   put_by_four(moments.mean, rstd);
 }

@@ -6,6 +6,10 @@ const bool kCentred = OP != BP_OP_RMS_NORM;
 void keep(uint operand, float value) {
   if (present(operand)) store_bits(bases[operand], bits_of(value));
 }
+// Statistics are f32, whatever T is.
+void keep_statistic(uint operand, float value) {
+  if (present(operand)) store32(bases[operand], floatBitsToUint(value));
+}
 
 struct Scale {
   float mean, rstd;
@@ -17,7 +21,7 @@ Scale scale_of(Moments moments) {
   float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);
   if (count == 0.0 && kCentred) mean = kNaN;
   const bool writes = live && lane == 0u && part == 0u && params.first_part == 0u;
-  if (writes) keep(4u, mean);
+  if (writes) keep_statistic(4u, mean);
   if (OP == BP_OP_BATCH_NORM && live) {
     const float old_mean = loaded(6u, 0u), old_variance = loaded(7u, 0u);
     if (writes) {
@@ -30,6 +34,6 @@ Scale scale_of(Moments moments) {
     }
   }
   const float rstd = rsqrt_f32(variance + epsilon);
-  if (writes) keep(5u, rstd);
+  if (writes) keep_statistic(5u, rstd);
   return Scale(mean, rstd);
 }

@@ -9,10 +9,8 @@ struct Statistics {
   float mean, rstd;
 };
 
-float statistic(uint operand, uint i) {
-  const uint64_t place = at(operand, i);
-  return kOwn ? uintBitsToFloat(load32(place)) : value_of(load_bits(place));
-}
+// f32, whatever T is.
+float statistic(uint operand, uint i) { return uintBitsToFloat(load32(at(operand, i))); }
 Statistics statistics_at(uint i) { return Statistics(kCentred ? statistic(4u, i) : 0.0, statistic(5u, i)); }
 
 // Kept for those that read them next.

@@ -5,6 +5,7 @@
 
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -64,6 +65,7 @@ Job make_attention(const Spec& spec, Random& random) {
 }
 
 void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](size_t setup, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
                        Layout layout = Layout::dense, Mode mode = Mode::once) {
     Spec spec{
@@ -77,7 +79,7 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
     spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp};
     std::string more(setups[setup].name);
     more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal != 0 ? ".causal" : ".all");
-    add_composite(catalogue, spec, more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : ""));
+    adding(catalogue, spec, more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : ""));
   };
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
     for (const int32_t causal : {0, 1}) {
@@ -89,6 +91,9 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  adding = add_mixed;
+  for (const size_t setup : {size_t{3}, size_t{5}, size_t{7}}) put(setup, 1, Mask::added, 1, 0);
+  for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
 }
 
 // Spec: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.
@@ -112,6 +117,7 @@ Job make_rope(const Spec& spec, Random& random) {
 }
 
 void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, int32_t interleaved, int32_t extent, int32_t furthest,
                        Layout layout = Layout::dense) {
     Spec spec{.op = BP_OP_ROPE,
@@ -122,8 +128,8 @@ void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
               .make = make_rope};
     spec.parameters = {interleaved, extent, furthest};
     std::string more(interleaved != 0 ? "pairs" : "halves");
-    add_composite(catalogue, spec,
-                  more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
+    adding(catalogue, spec,
+           more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
   };
   for (const int32_t interleaved : {0, 1}) {
     for (const int32_t furthest : {0, 15, 4095, 131071}) {
@@ -134,6 +140,8 @@ void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
     put({7, 2}, interleaved, 0, 100);
     for (const Layout layout : common_layouts) put({2, 5, 8}, interleaved, 6, 100, layout);
   }
+  adding = add_mixed;
+  for (const Layout layout : {Layout::dense, Layout::padded}) put({2, 9, 8}, 0, 6, 100, layout);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Cases of linear, conv and its relatives, max_pool and avg_pool.
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/window.hpp"
 
@@ -166,6 +167,7 @@ std::string variant_name(int32_t variant) {
 }
 
 void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](size_t setup, Data data, int32_t variant, Layout layout = Layout::dense,
                        Mode mode = Mode::once) {
     const Setup& s = setups[setup];
@@ -178,7 +180,7 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
               .make = make_conv};
     spec.parameters = {static_cast<int32_t>(setup), number_of(data), variant};
     std::string more(s.name);
-    add_composite(catalogue, spec, more.append(".").append(name_of(data)).append(".").append(variant_name(variant)));
+    adding(catalogue, spec, more.append(".").append(name_of(data)).append(".").append(variant_name(variant)));
   };
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;  // no bias, no activation
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
@@ -197,9 +199,14 @@ void add_conv(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     put(1, Data::zero_mean, activation);
     put(5, Data::spikes, activation);
   }
+  if (plain) return;
+  adding = add_mixed;
+  for (const size_t setup : {size_t{0}, size_t{8}, size_t{9}}) put(setup, Data::zero_mean, BP_ACTIVATION_NONE);
+  put(5, Data::zero_mean, BP_ACTIVATION_RELU, Layout::padded);
 }
 
 void add_linear(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, int32_t depth, Data data, int32_t variant, Layout layout = Layout::dense,
                        Mode mode = Mode::once) {
     Spec spec{.op = BP_OP_LINEAR,
@@ -212,7 +219,7 @@ void add_linear(Catalogue& catalogue, uint32_t dtype) {
     spec.parameters = {depth, number_of(data), variant};
     std::string more("k");
     more.append(std::to_string(depth)).append(".").append(name_of(data)).append(".").append(variant_name(variant));
-    add_composite(catalogue, spec, more);
+    adding(catalogue, spec, more);
   };
   for (const int32_t depth : {0, 1, 7, 33, 129}) {
     for (const int32_t variant : {0, 1, without_bias}) put({5, 9}, depth, Data::integers, variant);
@@ -225,9 +232,15 @@ void add_linear(Catalogue& catalogue, uint32_t dtype) {
   }
   for (const Layout layout : common_layouts) put({3, 5, 8}, 13, Data::integers, 0, layout);
   for (const Mode mode : {Mode::twice, Mode::resized}) put({6, 8}, 13, Data::integers, 0, Layout::dense, mode);
+  adding = add_mixed;
+  for (const int32_t variant : {0, 1}) put({9, 17}, 64, Data::zero_mean, variant);
+  if (dtype == BP_F32) put({9, 17}, 64, Data::zero_mean, without_bias);
+  put({2, 3, 17}, 33, Data::zero_mean, 0);
+  put({3, 5, 8}, 13, Data::zero_mean, 0, Layout::padded);
 }
 
 void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](size_t setup, Data data, int32_t flag, Layout layout = Layout::dense) {
     Spec spec{.op = op,
               .dtype = dtype,
@@ -238,7 +251,7 @@ void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     spec.parameters = {static_cast<int32_t>(setup), number_of(data), flag};
     std::string more(setups[setup].name);
     more.append(".").append(name_of(data)).append(flag == 0 ? "" : op == BP_OP_AVG_POOL ? ".count_padding" : ".index");
-    add_composite(catalogue, spec, more);
+    adding(catalogue, spec, more);
   };
   for (size_t setup = 0; setup < std::size(setups); ++setup) {
     if (setups[setup].name == "deep") continue;
@@ -250,6 +263,10 @@ void add_pool(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     }
   }
   for (const Layout layout : common_layouts) put(8, Data::zero_mean, 1, layout);
+  if (op != BP_OP_MAX_POOL) return;
+  adding = add_mixed;
+  for (const size_t setup : {size_t{0}, size_t{8}, size_t{10}}) put(setup, Data::zero_mean, 1);
+  put(5, Data::few, 1, Layout::padded);
 }
 
 }  // namespace

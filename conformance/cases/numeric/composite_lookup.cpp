@@ -4,6 +4,7 @@
 
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
@@ -64,6 +65,7 @@ Job make_adamw(const Spec& spec, Random& random) {
 }
 
 void add_embedding_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, int32_t entries, int32_t width, Layout layout = Layout::dense) {
     Spec spec{.op = BP_OP_EMBEDDING,
               .dtype = dtype,
@@ -72,7 +74,7 @@ void add_embedding_of(Catalogue& catalogue, uint32_t dtype) {
               .values = Values::bits,
               .make = make_embedding};
     spec.parameters = {entries, width};
-    add_composite(catalogue, spec, std::to_string(entries) + "x" + std::to_string(width));
+    adding(catalogue, spec, std::to_string(entries) + "x" + std::to_string(width));
   };
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{33}, Shape{3, 5}, Shape{0, 4}, Shape{2, 3, 4}}) {
     put(shape, 1, 1);
@@ -80,9 +82,13 @@ void add_embedding_of(Catalogue& catalogue, uint32_t dtype) {
     put(shape, 1000, 65);
   }
   for (const Layout layout : common_layouts) put({3, 5}, 17, 9, layout);
+  adding = add_mixed;
+  put({33}, 17, 8);
+  put({3, 5}, 17, 9, Layout::padded);
 }
 
 void add_topk_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   for (const int32_t smallest : {0, 1}) {
     const auto put = [&](const Shape& shape, int32_t axis, int32_t k, Data data, Layout layout = Layout::dense) {
       Spec spec{.op = BP_OP_TOPK,
@@ -94,17 +100,22 @@ void add_topk_of(Catalogue& catalogue, uint32_t dtype) {
       spec.parameters = {axis, k, smallest, number_of(data)};
       std::string more("axis_");
       more.append(std::to_string(axis)).append(".k").append(std::to_string(k)).append(".").append(name_of(data));
-      add_composite(catalogue, spec, more.append(smallest != 0 ? ".smallest" : ""));
+      adding(catalogue, spec, more.append(smallest != 0 ? ".smallest" : ""));
     };
     for (const Data data : {Data::few, Data::zero_mean, Data::special, Data::equal}) {
       for (const int32_t k : {1, 2, 5, 33}) put({4, 33}, 1, k, data), put({33, 4}, 0, k, data);
       put({1025}, 0, 17, data);
     }
     for (const Layout layout : common_layouts) put({5, 4, 11}, 1, 3, Data::few, layout);
+    adding = add_mixed;
+    put({4, 33}, 1, 5, Data::few);
+    put({5, 4, 11}, 1, 3, Data::zero_mean, Layout::padded);
+    adding = add_composite;
   }
 }
 
 void add_adamw_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, int32_t step, int32_t decays, Layout layout = Layout::dense,
                        Mode mode = Mode::once) {
     Spec spec{.op = BP_OP_ADAMW,
@@ -115,7 +126,7 @@ void add_adamw_of(Catalogue& catalogue, uint32_t dtype) {
               .mode = mode,
               .make = make_adamw};
     spec.parameters = {step, decays};
-    add_composite(catalogue, spec, "step_" + std::to_string(step) + (decays != 0 ? ".decay" : ".plain"));
+    adding(catalogue, spec, "step_" + std::to_string(step) + (decays != 0 ? ".decay" : ".plain"));
   };
   for (const int32_t step : {1, 2, 100, 10000}) {
     for (const int32_t decays : {0, 1}) {
@@ -125,6 +136,11 @@ void add_adamw_of(Catalogue& catalogue, uint32_t dtype) {
   for (const Layout layout : common_layouts) put({5, 4, 11}, 3, 1, layout);
   put({65}, 3, 1, Layout::dense, Mode::twice);
   put({65}, 3, 1, Layout::dense, Mode::device_scalars);
+  adding = add_mixed;
+  for (const int32_t step : {1, 100}) {
+    for (const Shape& shape : {Shape{33}, Shape{1025}}) put(shape, step, 1);
+  }
+  for (const Layout layout : {Layout::padded, Layout::transposed}) put({5, 4, 11}, 3, 0, layout);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Cases of layer_norm, rms_norm, group_norm, batch_norm and norm_bwd.
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/norm.hpp"
 #include "oracle/number.hpp"
 
@@ -158,8 +159,9 @@ class Adder {
     std::string more(backward ? norms[norm] : std::string_view());
     more.append(std::to_string(detail)).append(".").append(spread_names[static_cast<size_t>(spread)]);
     more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
-    add_composite(catalogue_, spec, more);
+    add(catalogue_, spec, more);
   }
+  void (*add)(Catalogue&, const Spec&, std::string_view) = add_composite;
 
   // `inputs`, `outputs`: the most optional ones.
   void rows(int32_t inputs, int32_t outputs) {
@@ -202,8 +204,9 @@ class Adder {
 
 void add_norms(Catalogue& catalogue) {
   for (const uint32_t dtype : float_dtypes) {
-    Adder(catalogue, BP_OP_LAYER_NORM, dtype).rows(2, 2);
-    Adder(catalogue, BP_OP_RMS_NORM, dtype).rows(1, 1);
+    Adder layer(catalogue, BP_OP_LAYER_NORM, dtype), rms(catalogue, BP_OP_RMS_NORM, dtype);
+    layer.rows(2, 2);
+    rms.rows(1, 1);
     Adder group(catalogue, BP_OP_GROUP_NORM, dtype);
     group.images({1, 2, 3, 6}, 2, 2);
     group({2, 6, 5}, 2, Spread::usual, 0, 0);
@@ -227,6 +230,20 @@ void add_norms(Catalogue& catalogue) {
       backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
       backward.images({0}, inputs, outputs, BP_NORM_BATCH);
     }
+    for (Adder* each : {&layer, &rms, &group, &batch, &backward}) each->add = add_mixed;
+    for (const Layout layout : {Layout::dense, Layout::padded, Layout::transposed}) {
+      layer({5, 4, 11}, 0b100, Spread::usual, 2, 2, layout);
+      rms({5, 4, 11}, 0b100, Spread::usual, 1, 1, layout);
+      group({2, 6, 5, 4}, 3, Spread::usual, 2, 2, layout);
+      for (const int32_t trains : {0, 1}) batch({2, 6, 5, 4}, trains, Spread::usual, 0, 4, layout);
+      for (const uint32_t norm : {BP_NORM_LAYER, BP_NORM_RMS}) {
+        backward({5, 4, 11}, 0b110, Spread::usual, 2, 2, layout, Mode::once, norm);
+      }
+      backward({2, 6, 5, 4}, 3, Spread::usual, 2, 2, layout, Mode::once, BP_NORM_GROUP);
+      backward({2, 6, 5, 4}, 0, Spread::usual, 2, 2, layout, Mode::once, BP_NORM_BATCH);
+    }
+    layer({5, 257}, 0b10, Spread::offset, 2, 2);
+    layer({5, 33}, 0b10, Spread::usual, 2, 2, Layout::dense, Mode::resized);
   }
 }
 

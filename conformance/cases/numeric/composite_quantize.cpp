@@ -4,6 +4,7 @@
 
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {
@@ -73,6 +74,7 @@ Job make_quantize(const Spec& spec, Random& random) {
 }
 
 void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t quantized, uint32_t bits) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, Sharing sharing, int32_t zero, int32_t ties, Values values = Values::family,
                        Layout layout = Layout::dense) {
     Spec spec{.op = op,
@@ -85,7 +87,7 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
     spec.parameters = {static_cast<int32_t>(bits), static_cast<int32_t>(sharing), zero, ties};
     std::string more(bits == 4 ? "four." : "eight.");
     more.append(sharing_names[static_cast<size_t>(sharing)]).append(zero != 0 ? ".zero_point" : ".symmetric");
-    add_composite(catalogue, spec, more.append(ties != 0 ? ".ties" : ""));
+    adding(catalogue, spec, more.append(ties != 0 ? ".ties" : ""));
   };
   for (const int32_t zero : {0, 1}) {
     for (const Sharing sharing : {Sharing::tensor, Sharing::channel, Sharing::block}) {
@@ -99,6 +101,10 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
     if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, Values::special);
     for (const Layout layout : common_layouts) put({5, 4, 10}, Sharing::channel, zero, 0, Values::family, layout);
     if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, Values::family, Layout::all_0);
+    adding = add_mixed;
+    put({5, 32}, Sharing::block, zero, 0);
+    put({5, 4, 10}, Sharing::channel, zero, 0, Values::family, Layout::padded);
+    adding = add_composite;
   }
 }
 
@@ -148,6 +154,7 @@ Job make_matmul(const Spec& spec, Random& random) {
 }
 
 void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_composite;
   const auto put = [&](const Shape& shape, int32_t depth, Form form, uint32_t a, int32_t zeros, int32_t bias,
                        int32_t by_row, Layout layout = Layout::dense) {
     Spec spec{.op = BP_OP_QUANTIZED_MATMUL,
@@ -163,7 +170,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     more.append(zeros != 0 ? ".zero_points" : ".symmetric")
         .append(bias != 0 ? ".bias" : "")
         .append(by_row != 0 ? ".by_row" : "");
-    add_composite(catalogue, spec, more);
+    adding(catalogue, spec, more);
   };
   // Beyond the tiles of a blocked product.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
@@ -194,6 +201,17 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     }
     for (const Layout layout : common_layouts) put({2, 5, 4}, 24, Form::weights_4_blocks, 0, zeros, 0, 0, layout);
   }
+  adding = add_mixed;
+  for (const int32_t bias : {0, 1}) {
+    if (bias == 0 && rules::is_half(dtype)) continue;  // parameters are f32: there must be one
+    put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
+    put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
+    put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);
+    put({19, 131}, 24, Form::weights_4_blocks, 0, bias, bias, 0);
+    put({3, 7}, 33, Form::whole, BP_I8, bias, bias, 1);
+    put({3, 7}, 24, Form::whole_4, BP_U8, 1 - bias, bias, 0);
+  }
+  put({2, 5, 4}, 24, Form::weights_4_blocks, 0, 1, 1, 0, Layout::padded);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/softmax.hpp"
 
@@ -135,8 +136,9 @@ class Adder {
     std::string more("axis_");
     more.append(std::to_string(axis)).append(".").append(row_names[static_cast<size_t>(rows)]);
     if (!name_.empty()) more.append(".").append(name_);
-    add_composite(catalogue_, spec, more);
+    add(catalogue_, spec, more);
   }
+  void (*add)(Catalogue&, const Spec&, std::string_view) = add_composite;
 
   void every_row(bool all) {
     for (int32_t rows = 0; rows < static_cast<int32_t>(all ? Rows::count : Rows::masked); ++rows) {
@@ -172,6 +174,9 @@ void add_softmax(Catalogue& catalogue) {
       adder({2, 1, 3, 1, 2, 2, 5, 2}, 6, Rows::usual);
       adder.layouts({Layout::in_place, Layout::in_place_strided, Layout::outer_0});
       for (const Mode mode : {Mode::twice, Mode::resized}) adder({5, 33}, 1, Rows::wide, Layout::dense, mode);
+      adder.add = add_mixed;
+      for (const Rows rows : {Rows::usual, Rows::wide, Rows::masked, Rows::nan}) adder({5, 33}, 1, rows);
+      for (const int32_t axis : {0, 1, 2}) adder({5, 4, 11}, axis, Rows::usual, Layout::padded);
     }
     for (const int32_t logarithm : {0, 1}) {
       Adder adder(catalogue, BP_OP_SOFTMAX_BWD, dtype, make_backward, logarithm, logarithm != 0 ? "log" : "plain");
@@ -185,6 +190,9 @@ void add_softmax(Catalogue& catalogue) {
         for (const Shape& shape : {Shape{1, 2}, Shape{7, 10}, Shape{33, 65}}) adder(shape, 1, rows);
       }
       for (const Layout layout : common_layouts) adder({9, 6}, 1, Rows::usual, layout);
+      adder.add = add_mixed;
+      adder({7, 10}, 1, Rows::usual);
+      adder({9, 6}, 1, Rows::wide, Layout::padded);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
@@ -244,9 +245,12 @@ class Adder {
         .append(".")
         .append(kind_names[static_cast<size_t>(kind)])
         .append(words[precision]);
+    if (mixed) return add_mixed(catalogue_, spec, more);
     add(catalogue_, spec, more, {requirement_of(kind, precision)});
     if (precision != BP_PRECISION_FULL) catalogue_.back().extension = precisions[precision];
   }
+
+  bool mixed = false;  // cases of other dtypes than the plain ones
 
   // Every extent meets many others, without all products.
   void extents(std::span<const int32_t> list) {
@@ -368,6 +372,13 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
     }
     adder({9, 8}, 7, Kind::one_nan, Layout::transposed, Mode::once, relaxed);
   }
+  adder.mixed = true;
+  for (const Kind kind : {Kind::integers, Kind::zero_mean, Kind::positive, Kind::right_inf, Kind::one_nan}) {
+    for (const int32_t depth : {1, 17, 64}) adder({33, 32}, depth, kind);
+    adder({1, 40}, 33, kind);
+  }
+  for (const Layout layout : {Layout::padded, Layout::transposed}) adder({3, 5, 6}, 7, Kind::integers, layout);
+  adder({17, 9}, 0, Kind::integers);
 }
 
 // u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.

@@ -2,6 +2,7 @@
 // Cases of argmax, argmin, cumsum and sort: what walks lanes along one axis.
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
@@ -114,8 +115,9 @@ class Adder {
     more.append(std::to_string(axis)).append(".").append(ties ? "ties" : name_of(data));
     if (first_ != 0) more.append(op_ == BP_OP_SORT ? ".descending" : ".exclusive");
     if (second_ != 0) more.append(".reverse");
-    add(catalogue_, spec, more);
+    mixed ? add_mixed(catalogue_, spec, more) : add(catalogue_, spec, more);
   }
+  bool mixed = false;  // cases of other dtypes than the plain ones
 
   void lengths(std::span<const int32_t> list, Data data, bool ties = false) {
     for (const int32_t n : list) {
@@ -178,6 +180,9 @@ void add_arg(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     adder.data({Data::one_nan, Data::one_inf, Data::two_infs}, {1, 2, 9, 33, 129, 257, 1025});
   if (dtype == BP_F32) adder.lengths(long_lengths, Data::zero_mean, true);
   if (dtype == BP_U8 && op == BP_OP_ARGMIN) adder({36000000}, 0, Data::zero_mean, Layout::dense, Mode::once, true);
+  adder.mixed = true;
+  for (const int32_t axis : {0, 1, 2}) adder({4, 5, 13}, axis, Data::few, Layout::padded);
+  adder({3, 257}, 1, Data::zero_mean);
 }
 
 void add_cumsum(Catalogue& catalogue, uint32_t dtype) {
@@ -212,6 +217,9 @@ void add_sort(Catalogue& catalogue, uint32_t dtype) {
     if (dtype == BP_F32 || dtype == BP_I32) {
       for (const int32_t n : long_lengths) adder({n}, 0, Data::few), adder({n}, 0, Data::zero_mean);
     }
+    adder.mixed = true;
+    for (const int32_t axis : {0, 1, 2}) adder({4, 5, 13}, axis, Data::few, Layout::padded);
+    adder({3, 257}, 1, Data::zero_mean);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cases/host/host_side.hpp"
 #include "cases/numeric/execute.hpp"
 #include "cases/numeric/judge.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
@@ -61,8 +62,23 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
+// Whether i64 is mandatory here: as data by the operator's row, and as an index of gather and scatter.
+bool mandatory_i64(const Spec& spec) {
+  const bool index = spec.op == BP_OP_GATHER || spec.op == BP_OP_SCATTER;
+  const bool cast = spec.op == BP_OP_CAST;
+  if (spec.dtype != BP_I64 && !((index || cast) && spec.second == BP_I64)) return false;
+  if (spec.op == BP_OP_SCATTER && spec.dtype == BP_I64) return spec.parameters[1] == BP_SCATTER_SET;
+  return index || rules::find_op(spec.op)->i64_profile != 0;
+}
+
+bool has_statistics(const Spec& spec) {
+  return rules::is_half(spec.dtype) && (spec.op == BP_OP_ATTENTION || spec.op == BP_OP_NORM_BWD ||
+                                        (spec.op >= BP_OP_LAYER_NORM && spec.op <= BP_OP_BATCH_NORM));
+}
+
 std::string_view extension_of(const Spec& spec) {
-  for (const uint32_t dtype : {spec.dtype, spec.second}) {
+  for (const uint32_t dtype : {spec.dtype, spec.second, spec.other}) {
+    if (dtype == BP_I64 && mandatory_i64(spec)) continue;
     if (dtype != 0 && !oracle::format_of(dtype).core) return oracle::format_of(dtype).name;
   }
   if (spec.mode == Mode::device_scalars) return "DEVICE_SCALARS";
@@ -71,9 +87,11 @@ std::string_view extension_of(const Spec& spec) {
 }
 
 uint32_t profile_of(const Spec& spec) {
+  if (spec.mixed != 0) return BP_PROFILE_COMPOSITE;  // core takes what the plugin does not
   const bool adds_floats =
       spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
-  return adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
+  const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
+  return mandatory_i64(spec) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
 // Whether data of these classes, laid out so, must give more than one value. bool has too few to tell.
@@ -157,6 +175,8 @@ class Run {
  private:
   static Job made(Context& context, const Spec& spec) {
     Job job = spec.make(spec, context.random());
+    mix({spec.mixed, spec.other}, job, context.random());
+    if (mixed_of(job) != spec.mixed) context.suspect("operands are not mixed as the name says");
     if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
     if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
     return job;
@@ -224,6 +244,9 @@ Case described(const Spec& spec, std::string_view more) {
   if (spec.op != BP_OP_FILL && spec.op != BP_OP_IOTA && spec.op != BP_OP_PHILOX)
     made.requirements.push_back("BP-NUM-012");
   if (spec.mode != Mode::once) made.requirements.push_back(requirement_of(spec.mode));
+  if (has_statistics(spec)) made.requirements.push_back("BP-NUM-037");
+  if (spec.mixed != 0) made.requirements.push_back("BP-NUM-038");
+  if (mandatory_i64(spec)) made.requirements.push_back("BP-NUM-039");
   const bool reaches_subnormals = spec.values == Values::bounds || spec.values == Values::special ||
                                   spec.values == Values::exhaustive || spec.values == Values::bits;
   if (reaches_subnormals && oracle::is_float(spec.dtype)) made.requirements.push_back("BP-NUM-024");

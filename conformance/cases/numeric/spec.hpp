@@ -76,6 +76,8 @@ struct Spec {
   Values values = Values::tags;
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};  // the family's own: axis, attributes, kind of data
+  uint32_t mixed = 0;                   // rules::Mixed: how operands depart from the plain form
+  uint32_t other = 0;                   // and to which dtype, where there is a choice
   Job (*make)(const Spec&, Random&) = nullptr;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <backplane/rules/op_table.hpp>
+
 #include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
@@ -20,7 +22,9 @@ bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_
 
 bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-std::string_view extension_of(const bph_op_info&, uint32_t dtype) {
+std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
+  if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);  // the other side is
+  if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
     case BP_BOOL:
     case BP_U8:
@@ -220,7 +224,9 @@ void add_plan_cases(Catalogue& catalogue) {
     const auto add = [&](std::string what, std::vector<std::string_view> requirements, uint32_t dtype,
                          std::function<void(Context&)> run) {
       catalogue.push_back({.id = fmt::format("runtime.plan.{}.{}", op.name, what),
-                           .profile = op.profile,
+                           .profile = dtype == BP_I64
+                                          ? std::max(op.profile, backplane::rules::find_op(op.op)->i64_profile)
+                                          : op.profile,
                            .extension = extension_of(op, dtype),
                            .op = op.op,
                            .dtype = dtype,

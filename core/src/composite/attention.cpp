@@ -74,7 +74,7 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
 }  // namespace
 
 void attention(Builder& b) {
-  const Value q = b.input(0), k = b.input(1), v = b.load(2);
+  const Value q = b.input(0), k = b.cast(b.input(1), q.dtype()), v = b.load(2);
   Operands o{};
   o.batches = q.extent(0), o.groups = k.extent(1), o.repeats = q.extent(1) / o.groups;
   o.queries = q.extent(2), o.keys = k.extent(2);

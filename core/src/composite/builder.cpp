@@ -3,6 +3,7 @@
 #include "composite/builder.hpp"
 
 #include <algorithm>
+#include <backplane/rules/match.hpp>
 #include <cstring>
 
 #include "error.hpp"
@@ -20,8 +21,9 @@ void set_attributes(Draft& draft, Attributes attributes) {
   std::memcpy(draft.attributes.data(), &attributes, sizeof(attributes));
 }
 
-// What the composite computes in, by its first float operand.
-uint32_t number_of(const bp_op_desc& desc) {
+// What the composite computes in, by the float that it is of.
+uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
+  if (row.dtype_rule == BP_RULE_COMPOSITE) return backplane::rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
     const uint32_t dtype = i < desc.input_count ? desc.inputs[i].dtype : desc.outputs[i - desc.input_count].dtype;
     if ((BP_DTYPE_BIT(dtype) & BP_SET_FLOATS) != 0) return dtype == BP_F64 ? BP_F64 : BP_F32;
@@ -55,7 +57,7 @@ Value repeated(const Value& operand, const Extents& shape) {
 
 }  // namespace
 
-Builder::Builder(const OpRow& row, const bp_op_desc& desc) : row_(row), desc_(desc), number_(number_of(desc)) {
+Builder::Builder(const OpRow& row, const bp_op_desc& desc) : row_(row), desc_(desc), number_(number_of(row, desc)) {
   for (uint32_t i = 0; i < desc.input_count; ++i) {
     inputs_.push_back(value_of(Location::Kind::input, i, desc.inputs[i]));
   }
@@ -201,6 +203,14 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, precision});
+  return result;
+}
+
+Value Builder::arg(uint32_t op, const Value& x, uint32_t axis) {
+  Extents shape = x.shape();
+  shape[axis] = 1;
+  const Value result = temporary(BP_I32, shape);
+  set_attributes(append(op, {x}, result), bp_axis_attributes{0, axis});
   return result;
 }
 

@@ -99,6 +99,7 @@ class Builder {
   Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);  // dtype 0: that of x
   Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
   Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);  // dtype 0: number()
+  Value arg(uint32_t op, const Value& x, uint32_t axis);                                 // i32
   struct Sorted {
     Value values, indices;
   };

@@ -56,4 +56,9 @@ void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
+// lowered.cpp: primitives, in forms that came later
+void arg(Builder& b, uint32_t op);
+void sort(Builder& b);
+void matmul(Builder& b);
+
 }  // namespace bp::composite

@@ -7,7 +7,8 @@ namespace bp::composite {
 // Rows of x as one dimension where strides allow it; else w repeats over the others.
 void linear(Builder& b) {
   const auto& attributes = b.attributes<bp_linear_attributes>();
-  const Value x = b.input(0), w = transpose(b.input(1));  // [K,N]
+  const Value x = b.input(0);
+  const Value w = transpose(b.cast(b.input(1), x.dtype()));  // [K,N]
   const int64_t depth = w.extent(0), cols = w.extent(1);
   int64_t rows = 1;
   for (uint32_t d = 0; d + 1 < x.rank(); ++d) rows *= x.extent(d);

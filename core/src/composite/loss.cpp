@@ -20,7 +20,7 @@ class Loss {
   void build() {
     const Value logits = b_.load(0);
     target_ = b_.reshape(b_.input(1), {rows_, 1});
-    ignored_ = b_.compare(BP_COMPARE_EQ, target_, b_.integer(BP_I32, attributes_.ignore_index));
+    ignored_ = ignored();
     const Value shifted = b_.sub(logits, b_.reduce(BP_OP_REDUCE_MAX, logits, across));
     const Value e = b_.exp(shifted);
     const Value total = b_.sum(e, across);
@@ -33,6 +33,13 @@ class Loss {
 
  private:
   static constexpr uint32_t down = 1, across = 2;
+
+  Value ignored() {
+    const int64_t value = attributes_.ignore_index;
+    const bool beyond = target_.dtype() == BP_I32 && (value < INT32_MIN || value > INT32_MAX);  // no target is that
+    return beyond ? b_.compare(BP_COMPARE_NE, target_, target_)
+                  : b_.compare(BP_COMPARE_EQ, target_, b_.integer(target_.dtype(), value));
+  }
 
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
@@ -66,7 +73,7 @@ class Loss {
 
   // probability * (sum of the row's target distribution) - target distribution
   void store_gradient(const Value& probability) {
-    const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(BP_I32, {1, classes_}, 1, 0), target_);
+    const Value hot = b_.compare(BP_COMPARE_EQ, b_.iota(target_.dtype(), {1, classes_}, 1, 0), target_);
     Value weight = b_.mul(target_weight_, b_.constant(1 - smoothing_));
     Value share = b_.select(hot, weight, b_.constant(0));
     if (smoothing_ != 0) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "composite/window.hpp"
+#include "error.hpp"
 
 namespace bp::composite {
 
@@ -19,6 +20,12 @@ uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) 
 
 // The index in its plane of each element of the padded image, unfolded; padding has the greatest.
 Value indices_of(Builder& b, const Window& window) {
+  if (count_of(window.image) > INT32_MAX) {
+    throw Error(BP_UNSUPPORTED,
+                "max_pool: its decomposition has i32 indices, and a plane of {} elements wants more; divide it",
+                count_of(window.image))
+        .with_op(BP_OP_MAX_POOL);
+  }
   const Value plane = b.iota(BP_I32, {count_of(window.image)}, 0, 0);
   const Value image = *try_reshape(plane, joined({1, 1}, window.image));
   return unfold(pad(b, image, window, BP_I32, INT32_MAX), window);

@@ -3,6 +3,7 @@
 #include "composite/program.hpp"
 
 #include <algorithm>
+#include <backplane/rules/mixed.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -62,7 +63,12 @@ void decompose(Builder& b, uint32_t op) {
     BP_COMPOSITE(SOFTMAX_BWD, softmax_bwd)
     BP_COMPOSITE(NORM_BWD, norm_bwd)
     BP_COMPOSITE(ADAMW, adamw)
+    BP_COMPOSITE(SORT, sort)
+    BP_COMPOSITE(MATMUL, matmul)
 #undef BP_COMPOSITE
+    case BP_OP_ARGMAX:
+    case BP_OP_ARGMIN:
+      return composite::arg(b, op);
     default:
       throw Error(BP_INTERNAL, "operator {} has no decomposition; please report it", op).with_op(op);
   }
@@ -95,6 +101,10 @@ std::string bytes_of(const Key& key) {
 }
 
 }  // namespace
+
+bool has_program(const OpRow& row, const bp_op_desc& desc) {
+  return row.kind == BP_KIND_COMPOSITE || backplane::rules::mixed_of(desc) != 0;
+}
 
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
   Builder builder(row, desc);

@@ -27,7 +27,8 @@ Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// The columns start..start + extent of the weight, less their zero point, times their scale; `parameter` [N,1,blocks] there.
+// The columns start..start + extent of the weight, less their zero point, times their scale, and their minimum;
+// `parameter` [N,1,blocks] there.
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
     const Value part = slice(whole, 1, start, blocks * block);
@@ -40,7 +41,9 @@ void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t star
   };
   Value steps = b.widen(part_of(p.w));
   if (b.has_input(3)) steps = b.sub(steps, parameter(3));
-  b.store(part_of(weights), b.mul(steps, parameter(2)));
+  steps = b.mul(steps, parameter(2));
+  if (b.has_input(7)) steps = b.add(steps, parameter(7));
+  b.store(part_of(weights), steps);
 }
 
 // a less its zero point, times its scale.
@@ -59,7 +62,8 @@ Value by_dequantising(Builder& b, const Problem& p) {
   return b.matmul(dequantised_a(b, p), transpose(weights), BP_PRECISION_FULL);
 }
 
-// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32; then the scales.
+// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32; then the scales, and the
+// minimum times the sum of a - za.
 Value in_integers(Builder& b, const Problem& p) {
   const Value w = b.cast(p.w, BP_I8);  // 4-bit values fit
   Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);
@@ -70,8 +74,12 @@ Value in_integers(Builder& b, const Problem& p) {
   if (a_zero) sum = b.sub(sum, b.mul(za, transpose(b.reduce(BP_OP_REDUCE_SUM, w, 0b10, BP_I32))));
   if (w_zero) sum = b.sub(sum, b.mul(zw, b.reduce(BP_OP_REDUCE_SUM, p.a, 0b10, BP_I32)));
   if (a_zero && w_zero) sum = b.add(sum, b.mul(b.mul(za, b.integer(BP_I32, p.depth)), zw));
-  const Value scale = b.mul(of_rows(b, 4, b.number()), transpose(of_weight(b, 2, b.number())));
-  return b.mul(b.widen(sum), scale);
+  const Value row_scale = of_rows(b, 4, b.number());
+  const Value result = b.mul(b.widen(sum), b.mul(row_scale, transpose(of_weight(b, 2, b.number()))));
+  if (!b.has_input(7)) return result;
+  Value row_sum = b.reduce(BP_OP_REDUCE_SUM, p.a, 0b10, BP_I32);
+  if (a_zero) row_sum = b.sub(row_sum, b.mul(za, b.integer(BP_I32, p.depth)));
+  return b.add(result, b.mul(b.mul(b.widen(row_sum), row_scale), transpose(of_weight(b, 7, b.number()))));
 }
 
 }  // namespace
