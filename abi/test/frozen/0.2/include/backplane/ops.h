@@ -82,10 +82,12 @@ enum {
   BP_RULE_COMPARE = 5,   /* inputs T, out bool */
   BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
   BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
-  BP_RULE_INDEX = 8,     /* input T, out i32 */
-  BP_RULE_SORT = 9,      /* x T, values T, indices i32 */
-  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32; i8 x i8 and u8 x i8 to i32, mod 2^32 */
-  BP_RULE_COMPOSITE = 11 /* the composite's own */
+  BP_RULE_INDEX = 8,     /* input T, out i32 or i64 */
+  BP_RULE_SORT = 9,      /* x T, values T, indices i32 or i64 */
+  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
+                            i8 x i8 and u8 x i8 to i32, mod 2^32 */
+  BP_RULE_COMPOSITE = 11, /* the composite's own */
+  BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
 };
 
 /* Shape rules. Shapes are equal after the caller broadcast them (stride 0); there is no promotion. */
@@ -120,15 +122,15 @@ typedef struct bp_op_desc {
   uint32_t struct_size;
   uint32_t op;            /* BP_OP_* */
   uint64_t flags;         /* BP_OP_FLAG_* */
-  const void* attributes; /* bp_<stem>_attributes of the operator's row; null means zeros, and is legal where attributes.def
-                           * marks the stem as optional */
+  const void* attributes; /* bp_<stem>_attributes of the operator's row. Null means zeros, and is legal where
+                           * attributes.def marks the stem as optional */
   const bp_tensor_desc* inputs;
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
                           * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints; /* a callee ignores the bits that it does not know; none is defined yet */
+  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);

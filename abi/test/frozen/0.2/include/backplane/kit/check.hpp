@@ -4,6 +4,7 @@
 
 #include <backplane/kit/op_table.hpp>
 #include <backplane/rules/check.hpp>
+#include <backplane/rules/mixed.hpp>
 
 namespace backplane::kit {
 
@@ -19,6 +20,7 @@ struct CheckedDesc {
   const OpInfo* op = nullptr;
   bp_op_desc desc{};
   KernelDtypes dtypes;
+  uint32_t mixed = 0;  // rules::Mixed
   Attributes attributes{};
 };
 
@@ -48,6 +50,7 @@ inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
     return {violation.status(), text(out.op->name, ": ", violation.what())};
   }
   out.dtypes = kernel_dtypes(*out.op, desc);
+  out.mixed = rules::mixed_of(desc);
   return {};
 }
 

@@ -262,8 +262,8 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   CheckedDesc checked;
   Status status = check_desc(given, checked);
   if (!status.ok()) return std::move(status).with_op(checked.desc.op);
-  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes);
-  if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
+  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
+  if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
 
   const bp_op_desc& desc = checked.desc;
   plan = Plan{};

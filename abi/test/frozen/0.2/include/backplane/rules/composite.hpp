@@ -38,6 +38,17 @@ inline void check_topk(const Bound& bound) {
   shape[axis] = axis < values.rank ? values.shape[axis] : 0;
   if (shape[axis] > x[axis]) Bound::fail("k is ", shape[axis], "; axis ", axis, " has ", x[axis], " elements");
   for (uint32_t i = 0; i < 2; ++i) bound.require_output(i, {shape, x.size()}, "x with k elements along the axis");
+  if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
+}
+
+// An index tells the place in its plane.
+inline void check_max_pool(const Bound& bound) {
+  check_pool(bound);
+  int64_t plane = 1;
+  for (const int64_t extent : bound.list('*').span()) {
+    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;  // and stays so, or becomes 0
+  }
+  if (bound.has_output(1)) require_room(bound.desc.outputs[1], plane);
 }
 
 inline void check_cross_entropy(const Bound& bound) {
@@ -67,6 +78,7 @@ inline void check_own(const Bound& bound) {
     case BP_OP_CONV_BWD_WEIGHT:
       return check_conv(bound);
     case BP_OP_MAX_POOL:
+      return check_max_pool(bound);
     case BP_OP_AVG_POOL:
       return check_pool(bound);
     case BP_OP_ATTENTION:

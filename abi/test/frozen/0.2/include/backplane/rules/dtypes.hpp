@@ -74,6 +74,13 @@ constexpr uint64_t value_mask(uint32_t dtype) {
 
 // Whether the mask `set` of BP_DTYPE_BITs holds `dtype`.
 constexpr bool in_set(uint64_t set, uint32_t dtype) { return (set & BP_DTYPE_BIT(dtype)) != 0; }
+
+// What is computed in f32.
+inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
+constexpr bool is_half(uint32_t dtype) { return in_set(kHalves, dtype); }
+// The dtype, or f32 where it is f16 or bf16.
+constexpr uint64_t or_f32(uint32_t dtype) { return BP_DTYPE_BIT(dtype) | (is_half(dtype) ? BP_DTYPE_BIT(BP_F32) : 0); }
+
 // "f16, f32"
 inline std::string dtype_list(uint64_t set) {
   std::string out;

@@ -11,7 +11,6 @@ namespace backplane::rules {
 namespace detail {
 
 inline constexpr uint64_t kIndexes = BP_DTYPE_BIT(BP_I32) | BP_DTYPE_BIT(BP_I64);
-inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
 
 inline void require_dtype(const char* role, uint32_t index, const bp_tensor_desc& view, uint64_t set) {
   if (in_set(set, view.dtype)) return;
@@ -112,6 +111,8 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
     case BP_RULE_SAME:
       for (uint32_t i = 1; i < desc.input_count; ++i) of.input(i, only_t);
       return of.output(0, only_t);
+    case BP_RULE_WIDEN:
+      return of.output(0, or_f32(t));
     case BP_RULE_CAST:
       return of.output(0, op.dtypes);
     case BP_RULE_GATHER:
@@ -134,15 +135,16 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
     case BP_RULE_SUM:
       return of.output(0, detail::sum_outputs(t));
     case BP_RULE_INDEX:
-      return of.output(0, BP_DTYPE_BIT(BP_I32));
+      return of.output(0, detail::kIndexes);
     case BP_RULE_SORT:
       of.output(0, only_t);
-      return of.output(1, BP_DTYPE_BIT(BP_I32));
+      return of.output(1, detail::kIndexes);
     case BP_RULE_MATMUL: {
       const bool bytes = t == BP_U8 || t == BP_I8;
-      of.input(1, bytes ? BP_DTYPE_BIT(BP_I8) : only_t);
-      const uint64_t wider = in_set(detail::kHalves, t) ? BP_DTYPE_BIT(BP_F32) : 0;
-      return of.output(0, bytes ? BP_DTYPE_BIT(BP_I32) : only_t | wider);
+      const uint64_t beside = t == BP_F32 ? kHalves : 0;  // f16 and bf16, beside f32
+      of.input(1, bytes ? BP_DTYPE_BIT(BP_I8) : or_f32(t) | beside);
+      const bool mixed = desc.inputs[1].dtype != t;
+      return of.output(0, bytes ? BP_DTYPE_BIT(BP_I32) : mixed ? BP_DTYPE_BIT(BP_F32) : or_f32(t));
     }
     default:
       return;
@@ -177,6 +179,7 @@ inline void check_primitive_shapes(const OpInfo& op, const bp_op_desc& desc, con
       if (in[0].shape[axis] == 0) {
         unsupported("axis ", axis, " of shape ", shape_text(in[0]), " is empty: there is no index to give");
       }
+      require_room(out[0], in[0].shape[axis]);
       return of.reduced(1u << axis);
     case BP_SHAPE_MATMUL:
       return of.product();
@@ -184,6 +187,7 @@ inline void check_primitive_shapes(const OpInfo& op, const bp_op_desc& desc, con
       for (uint32_t i = 0; i < desc.output_count; ++i) {
         if (out[i].dtype != 0) detail::Shapes::require_same("input", 0, in[0], "output", i, out[i]);
       }
+      if (desc.output_count > 1) require_room(out[1], in[0].shape[axis]);
       return;
     default:
       return;

@@ -47,7 +47,7 @@ inline void check_quantized_matmul(const Bound& bound) {
   const int64_t weight[] = {cols, four ? packed_bytes(depth) : depth};
   bound.require_input(1, weight, four ? "two values of a row to a byte" : "[N,K]");
   const int64_t blocks = block == 0 ? 1 : depth / block + (depth % block != 0);
-  for (uint32_t i = 2; i < 4; ++i) {
+  for (const uint32_t i : {2u, 3u, 7u}) {
     if (!bound.has_input(i) || is_single(in[i])) continue;
     const bool column = in[i].rank == 1 && in[i].shape[0] == cols;
     if (column || (in[i].rank == 2 && in[i].shape[0] == cols && in[i].shape[1] == blocks)) continue;

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views: elements, reach in bytes, denseness.
+// Arithmetic of views: elements, reach in bytes, denseness, room of indices.
 #pragma once
 
 #include <backplane/tensor.h>
 
 #include <algorithm>
-#include <backplane/rules/text.hpp>
+#include <backplane/rules/violation.hpp>
 #include <cstring>
 
 namespace backplane::rules {
+
+// Indices of i32 reach through 2^31 - 1 elements.
+inline void require_room(const bp_tensor_desc& index, int64_t elements) {
+  if (index.dtype != BP_I32 || elements <= INT32_MAX) return;
+  unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
+}
 
 // "[2,3]"; of a view whose rank is too great, what fits.
 inline std::string shape_text(const bp_tensor_desc& view) {
