@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 # Constants that may grow: versions, counts and sets. All others are frozen.
-may_grow = {"BP_ABI_VERSION", "BP_ABI_VERSION_MINOR", "BP_MEMORY_KINDS", "BP_OP_LIMIT", "BP_DTYPE_LIMIT", "BP_OP_FLAGS_ALL"}
+may_grow = {"BP_ABI_VERSION", "BP_ABI_VERSION_MINOR", "BP_ABI_VERSION_OLDEST", "BP_MEMORY_KINDS", "BP_OP_LIMIT", "BP_DTYPE_LIMIT", "BP_OP_FLAGS_ALL"}
 grows_by_bits = re.compile(r"BP_SET_\w+|BP_OP_FLAGS_ALL")
 
 rows = r"""
@@ -38,6 +38,17 @@ rows = r"""
 #define BP_ATTRS_END(stem)
 #define BP_ATTRS_OPTIONAL(stem)
 #include <backplane/attributes.def>
+#define BP_GROWN_ATTRIBUTE(stem, field, since) printf("grown attribute.%s.%s %s\n", #stem, #field, #since);
+#define BP_GROWN_VALUE(stem, field, old_hi, since) printf("grown value.%s.%s.%s %s\n", #stem, #field, #old_hi, #since);
+#define BP_GROWN_INPUTS(symbol, old_max, since) printf("grown inputs.%s.%d %s\n", #symbol, old_max, #since);
+#define BP_GROWN_OUTPUTS(symbol, old_max, since) printf("grown outputs.%s.%d %s\n", #symbol, old_max, #since);
+#define BP_GROWN_SCALARS(symbol, old_max, since) printf("grown scalars.%s.%d %s\n", #symbol, old_max, #since);
+#define BP_GROWN_DTYPE(dtype, since) printf("grown dtype.%s %s\n", #dtype, #since);
+#define BP_GROWN_INPUT_DTYPES(symbol, index, old_set, since) printf("grown operator.%s %s\n", #symbol, #since);
+#define BP_GROWN_OUTPUT_DTYPES(symbol, index, old_set, since) printf("grown operator.%s %s\n", #symbol, #since);
+#define BP_GROWN_FLAGS(old_all, since) printf("grown flags.%d %s\n", (int)(old_all), #since);
+#define BP_GROWN_RULE(symbol, predicate, since) printf("grown operator.%s %s\n", #symbol, #since);
+#include <backplane/rules/growth.def>
 """
 
 
@@ -135,7 +146,7 @@ def dump(header, includes, compiler="gcc", flags=()):
 
 
 def parse(lines):
-    facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}}
+    facts = {"constant": {}, "string": {}, "function": {}, "struct": {}, "range": {}, "dtype": {}, "op": {}, "grown": {}}
     for line in lines:
         kind, name, *rest = line.split(" ")
         if kind == "field":
@@ -156,7 +167,8 @@ def span(text):
 def compare_struct(name, old, new):
     (old_size, old_fields), (new_size, new_fields) = old, new
     for (field, *was), (other, *now) in zip(old_fields, new_fields):
-        if (field, was) != (other, now):
+        used = field.startswith("reserved") and was[:2] == now[:2] and was[2].split(" ")[0] == now[2].split(" ")[0]
+        if (field, was) != (other, now) and not used:
             return [f"{name}.{field}: was {was}, found {other} {now}: fields keep their place, size and type"]
     if len(new_fields) < len(old_fields):
         return [f"{name}: {old_fields[len(new_fields)][0]} is gone"]
@@ -182,6 +194,39 @@ def compare_range(name, old, new):
     number = re.compile(r"-?\d+")
     grown = old[0] == new[0] and number.fullmatch(old[1]) and number.fullmatch(new[1]) and int(new[1]) >= int(old[1])
     return [] if old == new or grown else [f"{name}: was {' to '.join(old)}, found {' to '.join(new)}"]
+
+
+def ungated(old, new):
+    """What a descriptor may hold now and could not before, and has no row in rules/growth.def: plugins that are older would be asked."""
+    wanted = {}  # row: what it is for
+    for identity, was in old["op"].items():
+        now = new["op"].get(identity, was)
+        for place, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
+            if span(now[place])[1] > span(was[place])[1]:
+                wanted[f"{kind}.{was[0]}.{span(was[place])[1]}"] = f"{kind} of {was[1]}"
+        if now[10] != was[10]:
+            wanted[f"operator.{was[0]}"] = f"dtypes of {was[1]}"
+        if now[7] != was[7] and now[7] in {row[7] for row in old["op"].values()}:
+            wanted[f"operator.{was[0]}"] = f"attributes of {was[1]}"
+    for name, (_, fields) in new["struct"].items():
+        stem = re.fullmatch(r"bp_(\w+)_attributes", name)
+        known = {field for field, *_ in old["struct"].get(name, (0, []))[1]}
+        for field in (field for field, *_ in fields if stem and field != "struct_size" and not field.startswith("reserved")):
+            used = name in old["struct"] or any(row[7] == stem[1] and identity in old["op"] for identity, row in new["op"].items())
+            if field not in known and used:
+                wanted[f"attribute.{stem[1]}.{field}"] = f"{name}.{field}"
+    for name, was in old["range"].items():
+        if new["range"].get(name, was) != was:
+            stem, field = re.fullmatch(r"bp_(\w+)_attributes\.(\w+)", name).groups()
+            wanted[f"value.{stem}.{field}.{was[1]}"] = f"values of {name}"
+    for identity, (symbol, _, kind, _) in new["dtype"].items():
+        if kind != "RESERVED" and old["dtype"].get(identity, ["", "", "RESERVED"])[2] == "RESERVED":
+            wanted[f"dtype.{symbol}"] = f"the dtype {symbol}"
+    flags = "BP_OP_FLAGS_ALL"
+    if flags in old["constant"] and new["constant"].get(flags) != old["constant"][flags]:
+        wanted[f"flags.{old['constant'][flags][0]}"] = "flags"
+    return [f"{what}: no row in rules/growth.def keeps older plugins from being asked ({row})" for row, what in wanted.items()
+            if row not in new["grown"]]
 
 
 def compare(golden, current):
@@ -213,7 +258,7 @@ def compare(golden, current):
         if identity in new["op"]:
             sets = {name.removeprefix("BP_SET_"): int(value) for name, (value,) in new["constant"].items() if name.startswith("BP_SET_")}
             faults += compare_op(identity, row, new["op"][identity], sets)
-    return faults
+    return faults + ungated(old, new)
 
 
 def holes(lines):

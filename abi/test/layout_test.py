@@ -55,23 +55,38 @@ breaking = {
     "an implicit hole": ("device.h", r"(typedef struct bp_memory_info \{\n  uint32_t struct_size;\n)  uint32_t reserved;\n", r"\1"),
 }
 caught_by_compiler = {"a field removed"}  # by its BP_FROZEN_MIN
+rows = r"(/\* Rows stand here\. \*/\n)"  # of rules/growth.def
+# What a descriptor may hold later: the change, and the row that keeps older plugins from being asked.
+gated_growth = {
+    "an attribute appended": (("attributes.def", r"BP_ATTRS_END\(matmul\)",
+                               'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
+                              "BP_GROWN_ATTRIBUTE(matmul, planted, 0_2)\nBP_GROWN_ATTRIBUTE(matmul, planted_too, 0_2)"),
+    "a reserved attribute used": (("attributes.def", r"BP_ATTR_RESERVED\(scatter, reserved\)",
+                                   'BP_ATTR(scatter, uint32_t, planted, 0, 1, "")'), "BP_GROWN_ATTRIBUTE(scatter, planted, 0_2)"),
+    "an optional input added": (("ops.def", r'"rms_norm", COMPOSITE, 1, 2', '"rms_norm", COMPOSITE, 1, 3'),
+                                "BP_GROWN_INPUTS(RMS_NORM, 2, 0_2)"),
+    "a scalar added": (("ops.def", r'("adamw", COMPOSITE, 1, 1, 3, 3, 3), 3', r"\1, 4"), "BP_GROWN_SCALARS(ADAMW, 3, 0_2)"),
+    "a dtype added": (("dtypes.def", r"(BP_DTYPE_ROW\(13, [^\n]*\n)", r'\1BP_DTYPE_ROW(33, PLANTED, "planted", 1, FLOAT, 0)\n'),
+                      "BP_GROWN_DTYPE(PLANTED, 0_2)"),
+    "a reserved dtype introduced": (("dtypes.def", r'RESERVED\((14, F8E4M3FN, "f8e4m3fn", 1)\)', r"ROW(\1, FLOAT, 0)"),
+                                    "BP_GROWN_DTYPE(F8E4M3FN, 0_2)"),
+    "a flag added": (("ops.h", r"#define BP_OP_FLAGS_ALL [^\n]*", "#define BP_OP_FLAGS_ALL 31u"), "BP_GROWN_FLAGS(15, 0_2)"),
+    "an enumerator added": (("attributes.def", r"(BP_ATTR\(compare, uint32_t, predicate), 0, 5", r"\1, 0, 6"),
+                            "BP_GROWN_VALUE(compare, predicate, 5, 0_2)"),
+    "an operator's set of dtypes becomes greater": (("ops.def", r'("floor", [^\n]* SAME), FLOATS', r"\1, NUMERIC"),
+                                                    "BP_GROWN_INPUT_DTYPES(FLOOR, 0, BP_SET_FLOATS, 0_2)"),
+    "an operator gains attributes": (("ops.def", r'("neg", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no', r"\1, axis"),
+                                     "BP_GROWN_RULE(NEG, planted, 0_2)"),
+}
 growth = {
     "a host field appended": ("backplane.h", r"\n\} bph_call;", "\n  uint64_t planted;\n} bph_call;"),
     "a host function added": ("backplane.h", r"(BPH_API bp_status bph_event_wait)", r"BPH_API void bph_planted(bph_event* event);\n\1"),
     "a host constant added": ("backplane.h", r"(#define BPH_PATH_DECOMPOSED 2u)", r"#define BPH_PATH_PLANTED 9u\n\1"),
     "an interface slot appended": ("plugin.h", r"\n\} bp_import_api;", "\n  void (*planted)(bp_device* device);\n} bp_import_api;"),
-    "an enumerator added": ("attributes.def", r"(BP_ATTR\(compare, uint32_t, predicate), 0, 5", r"\1, 0, 6"),
-    "an operator's set of dtypes becomes greater": ("ops.def", r'("floor", [^\n]* SAME), FLOATS', r"\1, NUMERIC"),
-    "an operator gains attributes": ("ops.def", r'("neg", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no', r"\1, axis"),
     "a slot appended": ("device.h", r"\n\} bp_device_api;", "\n  void (*planted)(bp_device* device);\n} bp_device_api;"),
     "a field appended": ("device.h", r"\n\} bp_device_info;", "\n  uint64_t planted;\n} bp_device_info;"),
-    "an attribute appended": ("attributes.def", r"BP_ATTRS_END\(matmul\)",
-                              'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
     "an operator added": ("ops.def", r"\Z", '\nBP_OP_ROW(44, PLANTED, "planted", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, ALL, NONE, E, '
                                             'INFER, 0_2, "")\n'),
-    "an optional input added": ("ops.def", r'"rms_norm", COMPOSITE, 1, 2', '"rms_norm", COMPOSITE, 1, 3'),
-    "a reserved dtype introduced": ("dtypes.def", r'RESERVED\((14, F8E4M3FN, "f8e4m3fn", 1)\)', r"ROW(\1, FLOAT, 0)"),
-    "a dtype added": ("dtypes.def", r"\Z", '\nBP_DTYPE_ROW(33, PLANTED, "planted", 1, FLOAT, 0)\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),
     "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 2u", "#define BP_ABI_VERSION_MINOR 3u"),
     "another comment": ("plugin.h", r"Ends the instance", "Ends this instance"),
@@ -85,22 +100,25 @@ def dump_of(folder, compiler="gcc", flags=()):
     return layout.dump(header, [folder], compiler, flags)
 
 
-def changed_headers(includes, folder, file, pattern, replacement):
-    """Copies the headers into `folder`, one of them changed. -> False if the pattern matches nothing."""
+def changed_headers(includes, folder, *changes):
+    """Copies the headers into `folder`, some of them changed. -> False if a pattern matches nothing."""
     for include in includes:
         shutil.copytree(include, folder, dirs_exist_ok=True)
-    path = os.path.join(folder, "backplane", file)
-    text = layout.read(path)
-    changed, count = re.subn(pattern, replacement, text, count=1)
-    with open(path, "w", encoding="utf-8") as out:
-        out.write(changed)
-    return count and changed != text
+    for file, pattern, replacement in changes:
+        path = os.path.join(folder, "backplane", file)
+        text = layout.read(path)
+        changed, count = re.subn(pattern, replacement, text, count=1)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(changed)
+        if not count or changed == text:
+            return False
+    return True
 
 
-def faults_of_change(includes, golden, *change):
-    """-> the faults, or None if the pattern matches nothing. Headers that do not compile are one fault."""
+def faults_of_change(includes, golden, *changes):
+    """-> the faults, or None if a pattern matches nothing. Headers that do not compile are one fault."""
     with tempfile.TemporaryDirectory() as folder:
-        if not changed_headers(includes, folder, *change):
+        if not changed_headers(includes, folder, *changes):
             return None
         try:
             current = dump_of(folder)
@@ -155,7 +173,7 @@ def main(path, *includes):
     for name in ("BPH_CALL", "BPH_REGISTRY_DESC", "BPH_BUFFER_DESC", "BP_OP_DESC"):
         with tempfile.TemporaryDirectory() as folder:
             file = "backplane.h" if name.startswith("BPH") else "ops.h"
-            planted = changed_headers(includes, folder, file, rf"#define {name}_MIN_SIZE [^\n]*\nBP_FROZEN_MIN[^\n]*\n", "")
+            planted = changed_headers(includes, folder, (file, rf"#define {name}_MIN_SIZE [^\n]*\nBP_FROZEN_MIN[^\n]*\n", ""))
             missing = planted and minimum_faults([folder], dump_of(folder))
             tap.check(f"caught: no minimum size of {name.lower()}", missing == [f"{name.lower()} has no {name}_MIN_SIZE"], missing)
     one_line = "typedef struct bp_one { uint32_t struct_size, flags; const char *a, *b; uint32_t group[3], last; void (*slot)(void* x, int y); } bp_one;"
@@ -170,13 +188,18 @@ def main(path, *includes):
                 same, detail = False, error.stderr
             tap.check(f"-Wpadded, and the same layout, with {compiler}", same, detail)
     for name, change in breaking.items():
-        faults = faults_of_change(includes, golden, *change)
+        faults = faults_of_change(includes, golden, change)
         by_compiler = bool(faults) and faults[0].startswith("does not compile")
         tap.check(f"rejected: {name}", faults and by_compiler == (name in caught_by_compiler),
                   "the pattern matches nothing" if faults is None else "accepted" if not faults else faults[0])
     for name, change in growth.items():
-        faults = faults_of_change(includes, golden, *change)
+        faults = faults_of_change(includes, golden, change)
         tap.check(f"accepted: {name}", faults == [], "the pattern matches nothing" if faults is None else "\n".join(faults))
+    for name, (change, row) in gated_growth.items():
+        faults = faults_of_change(includes, golden, change, ("rules/growth.def", rows, rf"\1{row}\n"))
+        tap.check(f"accepted: {name}, with its row", faults == [], "the pattern matches nothing" if faults is None else "\n".join(faults))
+        faults = faults_of_change(includes, golden, change)
+        tap.check(f"rejected: {name}, without", faults and all("rules/growth.def" in fault for fault in faults), faults)
     tap.done()
 
 

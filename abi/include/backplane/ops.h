@@ -54,7 +54,7 @@ enum {
   BP_PRECISION_ALLOW_BF16X3 = 2,         /* of f32: operands may be two bf16 each, whose low parts are not multiplied */
   BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* of f16: sums may be f16, and overflow beyond 65504 */
   BP_PRECISION_ALLOW_BF16 = 8,           /* of f32: operands may be rounded to bf16 */
-  BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* of f16: below 2^-14 operands and results may count as a zero of either sign */
+  BP_PRECISION_ALLOW_FLUSH_F16 = 16 /* of f16: below 2^-14 operands and results may count as a zero of either sign */
 };
 enum { BP_CAUSAL_NONE = 0, BP_CAUSAL_LOWER_RIGHT = 1, BP_CAUSAL_UPPER_LEFT = 2 };
 enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
@@ -84,16 +84,16 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 
 /* Dtype rules: how the operands' dtypes follow from T. */
 enum {
-  BP_RULE_SAME = 1,      /* all are T */
-  BP_RULE_CAST = 2,      /* input T, output any of the set */
-  BP_RULE_GATHER = 3,    /* x T, index i32 (i64 by extension), out T */
-  BP_RULE_SCATTER = 4,   /* index i32 (i64), source T, io T; see BP_SET_SCATTERED */
-  BP_RULE_COMPARE = 5,   /* inputs T, out bool */
-  BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
-  BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
-  BP_RULE_INDEX = 8,     /* input T, out i32 or i64 */
-  BP_RULE_SORT = 9,      /* x T, values T, indices i32 or i64 where they are given */
-  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
+  BP_RULE_SAME = 1,       /* all are T */
+  BP_RULE_CAST = 2,       /* input T, output any of the set */
+  BP_RULE_GATHER = 3,     /* x T, index i32 (i64 by extension), out T */
+  BP_RULE_SCATTER = 4,    /* index i32 (i64), source T, io T; see BP_SET_SCATTERED */
+  BP_RULE_COMPARE = 5,    /* inputs T, out bool */
+  BP_RULE_SELECT = 6,     /* condition bool, a and b T, out T */
+  BP_RULE_SUM = 7,        /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
+  BP_RULE_INDEX = 8,      /* input T, out i32 or i64 */
+  BP_RULE_SORT = 9,       /* x T, values T, indices i32 or i64 where they are given */
+  BP_RULE_MATMUL = 10,    /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
                             i8 x i8 and u8 x i8 to i32, mod 2^32 */
   BP_RULE_COMPOSITE = 11, /* the composite's own */
   BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
@@ -118,8 +118,9 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 
 #define BP_OP_FLAG_DETERMINISTIC 1u /* bitwise the same from run to run, or UNSUPPORTED */
 #define BP_OP_FLAG_DEVICE_SCALARS \
-  2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
-#define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; without it, it never does. No effect with DETERMINISTIC */
+  2u /* scalars are read from device memory when the work runs: what graph replay needs */
+#define BP_OP_FLAG_TUNE \
+  4u /* plan_create may run trials on the device; without it, it never does. No effect with DETERMINISTIC */
 /* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
  * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
 #define BP_OP_FLAG_SPECIALIZE 8u
@@ -131,15 +132,15 @@ typedef struct bp_op_desc {
   uint32_t struct_size;
   uint32_t op;            /* BP_OP_* */
   uint64_t flags;         /* BP_OP_FLAG_* */
-  const void* attributes; /* bp_<stem>_attributes of the operator's row; null means zeros, and is legal where attributes.def
-                           * marks the stem as optional */
+  const void* attributes; /* bp_<stem>_attributes of the operator's row. Null means zeros, and is legal where
+                           * attributes.def marks the stem as optional */
   const bp_tensor_desc* inputs;
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
                           * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints; /* a callee ignores the bits that it does not know; none is defined yet */
+  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);

@@ -48,10 +48,8 @@ class Session {
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
     desc.search_path = "";
     need(bph_registry_create(&desc, &registry_, &error_), "registry");
-    bph_plugin* plugin = nullptr;
-    need(bph_plugin_load(registry_, path, &plugin, &error_), "load");
-    need(bph_plugin_device_open(plugin, 0, nullptr, &device_, &error_), "open");
-    bph_plugin_release(plugin);
+    need(bph_plugin_load(registry_, path, &plugin_, &error_), "load");
+    need(bph_plugin_device_open(plugin_, 0, nullptr, &device_, &error_), "open");
     need(bph_stream_create(device_, 0, &stream_, &error_), "stream");
   }
   Session(const Session&) = delete;
@@ -59,9 +57,11 @@ class Session {
   ~Session() {
     bph_stream_release(stream_);
     bph_device_release(device_);
+    bph_plugin_release(plugin_);
     bph_registry_release(registry_);
   }
 
+  bph_plugin* plugin() const { return plugin_; }
   bph_device* device() const { return device_; }
   bp_error* error() { return &error_; }
 
@@ -150,6 +150,7 @@ class Session {
 
   bp_error error_ = {};
   bph_registry* registry_ = nullptr;
+  bph_plugin* plugin_ = nullptr;
   bph_device* device_ = nullptr;
   bph_stream* stream_ = nullptr;
 };

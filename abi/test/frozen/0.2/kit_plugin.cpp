@@ -4,6 +4,10 @@
 
 #include "arithmetic.h"
 
+#ifndef FROZEN_ADAMW_SCALARS
+#define FROZEN_ADAMW_SCALARS 3  // a copy of this file that was built for a later version may have more
+#endif
+
 namespace {
 
 using namespace backplane::kit;
@@ -26,8 +30,10 @@ void run(const Call& call) {
   of.outputs = static_cast<uint32_t>(call.outputs.size());
   for (uint32_t i = 0; i < of.inputs; ++i) of.in[i] = view_of(call.inputs[i]);
   for (uint32_t i = 0; i < of.outputs; ++i) of.out[i] = view_of(call.outputs[i]);
-  const bool has_scalars = of.op == BP_OP_FILL || of.op == BP_OP_IOTA || of.op == BP_OP_ADAMW;
-  const uint32_t scalars = !has_scalars ? 0 : of.op == BP_OP_FILL ? 1 : of.op == BP_OP_IOTA ? 2 : 3;
+  const uint32_t scalars = of.op == BP_OP_FILL    ? 1
+                           : of.op == BP_OP_IOTA  ? 2
+                           : of.op == BP_OP_ADAMW ? FROZEN_ADAMW_SCALARS
+                                                  : 0;
   for (uint32_t i = 0; i < scalars; ++i) of.scalars[i] = call.scalar<float>(i);
   frozen_run(&of);
 }

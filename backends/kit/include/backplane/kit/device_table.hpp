@@ -206,6 +206,14 @@ class DeviceTable {
     return api;
   }
 
+  static constexpr bp_import_api make_import() {
+    bp_import_api api{};
+    api.struct_size = sizeof(bp_import_api);
+    api.import_memory = import_memory;
+    return api;
+  }
+  static constexpr bp_import_api import_table = make_import();
+
   // "bp.import", for devices that have import_memory.
   static bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                                  bp_error* error) {
@@ -230,8 +238,7 @@ class DeviceTable {
       if constexpr (requires(const Device& d) { d.imports(); }) {
         if (!of(device).imports()) return nullptr;
       }
-      static constexpr bp_import_api import{sizeof(bp_import_api), 0, import_memory};
-      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import;
+      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import_table;
     }
     return nullptr;
   }

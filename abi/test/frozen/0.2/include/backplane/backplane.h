@@ -7,10 +7,12 @@
  * Errors    Every fallible call returns bp_status and fills the caller's bp_error (who, what, why, what to do); on failure
  *           nothing was changed or enqueued and outputs are null or zero. bp_error may be null.
  * Threads   Everything from any thread at once, but a stream: one call at a time (the caller's duty), without thread
- *           affinity. Releasing a handle while another thread's call uses it is a caller's error.
+ *           affinity; BPH_STREAM_SHARED lifts that. Releasing a handle while another thread's call uses it is a caller's error.
  * Stream    Calls that take a stream enqueue and return, unless they say that they wait.
- * Structs   As in the plugin ABI: struct_size first. Inputs with non-zero bytes beyond what this library knows are
- *           UNSUPPORTED; a zeroed rest means the default.
+ * Structs   As in the plugin ABI: struct_size first, at least BPH_*_MIN_SIZE. Inputs with non-zero bytes beyond what this
+ *           library knows are UNSUPPORTED, and so is a `reserved` that is not 0; a zeroed rest means the default. A struct_size
+ *           above BP_STRUCT_LIMIT is INVALID_ARGUMENT, and nothing behind it is read.
+ * Flags     A bit that the function does not know is UNSUPPORTED.
  * fork      A child may call nothing of what its parent opened: such calls are answered UNAVAILABLE.
  * Exit      Safe at any moment, with everything alive; nothing runs in destructors of this library. */
 #ifndef BACKPLANE_BACKPLANE_H
@@ -55,14 +57,19 @@ typedef struct bph_op_info {
   uint32_t attribute_bytes; /* 0 if none */
   uint32_t kind;            /* BP_KIND_* */
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
-  uint32_t scalars;
+  uint32_t scalars_min; /* a call gives at least these: what the operator had when it was introduced */
+  uint32_t scalars_max;
   uint32_t scalar_dtype; /* 0: the first output's */
   uint32_t shape_rule;   /* BP_SHAPE_* */
   uint32_t dtype_rule;   /* BP_RULE_* */
-  uint32_t dtypes;       /* mask of BP_DTYPE_BIT */
   uint32_t profile;      /* BP_PROFILE_* */
+  uint64_t dtypes;       /* mask of BP_DTYPE_BIT */
+  uint32_t since;        /* ABI version that introduced it */
+  uint32_t reserved;
 } bph_op_info;
-/* The row of `op`. Errors: INVALID_ARGUMENT for an id that is no operator. */
+#define BPH_OP_INFO_MIN_SIZE 104u
+BP_FROZEN_MIN(bph_op_info, BPH_OP_INFO_MIN_SIZE);
+/* The row of `op`. Errors: UNSUPPORTED for an id that is no operator of this library. */
 BPH_API bp_status bph_op_by_id(uint32_t op, bph_op_info* out, bp_error* error);
 /* The row named `name`. Errors: INVALID_ARGUMENT with the nearest names. */
 BPH_API bp_status bph_op_by_name(const char* name, bph_op_info* out, bp_error* error);
@@ -161,7 +168,7 @@ BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_
 #define BPH_FALLBACK_ALLOW 2u /* the same, counted only */
 
 /* Role: of the framework's own allocator: device memory for core's temporaries and for bph_buffer_create. Every function is
- * called without a lock held, from any thread. */
+ * called from any thread, without a lock held but the turn of a BPH_STREAM_SHARED stream whose call wants the memory. */
 typedef struct bph_allocator {
   uint32_t struct_size;
   uint32_t reserved;
@@ -255,28 +262,50 @@ typedef struct bph_buffer_desc {
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
   bph_stream*
-      stream; /* the stream that will use it first and, unless recorded otherwise, alone; null: none, which makes
-                         the memory reusable only after all streams passed */
+      stream; /* the stream that will use it first and, unless recorded otherwise, alone; null: none, which makes the
+                       * memory reusable only after all streams passed */
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
 BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
 
 /* Memory from the caching allocator. Contents are undefined.
  * Stream: never waits, unless memory has run out: then it trims, waits for pending work, and counts both.
- * Errors: OUT_OF_MEMORY with asked, in use, reserved and free bytes; UNSUPPORTED kind; INVALID_ARGUMENT. */
+ * Errors: OUT_OF_MEMORY with asked, in use, reserved and free bytes; UNSUPPORTED kind; INVALID_ARGUMENT.
+ * Since:  0.1. */
 BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph_buffer** out, bp_error* error);
-/* Memory that the caller owns. `release` (may be null) is called once, from any thread and without a lock held, when core
- * and the device are done with it, also if the import fails. Errors: UNSUPPORTED if the plugin takes no foreign memory. */
-BPH_API bp_status bph_buffer_import_host(bph_device* device, void* address, uint64_t bytes,
-                                         void (*release)(void* context), void* context, bph_buffer** out,
-                                         bp_error* error);
+
+/* Memory that the caller owns. Role: input. */
+typedef struct bph_import_desc {
+  uint32_t struct_size;
+  uint32_t type;    /* BP_IMPORT_* */
+  uint64_t address; /* BP_IMPORT_HOST: the host's; BP_IMPORT_DEVICE: as a buffer's native address of this device */
+  uint64_t bytes;   /* 0 is legal: a buffer without memory */
+  uint32_t flags;   /* 0 */
+  uint32_t reserved;
+  void (*release)(
+      void* context); /* null: none. Called once, from any thread and without a lock held, when this library and
+                                   * the device are done with the memory; never if the import fails */
+  void* context;
+  bph_stream* stream; /* as bph_buffer_desc.stream */
+} bph_import_desc;
+#define BPH_IMPORT_DESC_MIN_SIZE 56u
+BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
+
+/* A buffer over memory that the caller owns: HOST or SHARED for BP_IMPORT_HOST, DEVICE for BP_IMPORT_DEVICE; see its info.
+ * Errors: UNSUPPORTED if the plugin takes no such memory; INVALID_ARGUMENT. On failure `release` is not called.
+ * Since:  0.2. */
+BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
 /* Ends the caller's reference; legal while work that uses it is pending. The memory is used again in the order of its
  * stream, and after the streams that bph_buffer_record named have passed. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
 /* Says that `stream`, another than the buffer's own, uses the buffer too. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
-/* The host address of a HOST or SHARED buffer, borrowed until release. Errors: UNSUPPORTED for device memory. */
+/* The host address of a HOST or SHARED buffer, borrowed until release. The host may read and write at any time, whatever
+ * pending work does with the rest: in a SHARED buffer any bytes that no pending work uses, in a HOST buffer whole blocks of 256
+ * bytes (counted from its start) that no pending work uses. Errors: UNSUPPORTED for device memory. */
 BPH_API bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error);
+
+#define BPH_BUFFER_ADDRESS_NATIVE 1u /* bph_buffer_info.flags: `address` is the device's own, good for its kernels */
 
 /* Role: output. */
 typedef struct bph_buffer_info {
@@ -285,16 +314,79 @@ typedef struct bph_buffer_info {
   uint64_t bytes;
   uint64_t plugin_offset;   /* bytes from the plugin's buffer to this one's start */
   bp_buffer* plugin_buffer; /* for an optional interface of the plugin's; null if empty */
+  uint64_t address; /* of byte 0; 0 for no bytes. A number that is unique while the buffer lives: [address, address +
+                             * bytes) meets no other living buffer and no other memory of the process. It is the mapping's for
+                             * HOST and SHARED, the device's own where that keeps to the rule, else of reserved pages that
+                             * nobody may read */
+  uint32_t flags;   /* BPH_BUFFER_ADDRESS_* */
+  uint32_t reserved;
 } bph_buffer_info;
+#define BPH_BUFFER_INFO_MIN_SIZE 48u
+BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
+/* The living buffer, of whatever device, in whose range `address` lies, and the offset in it. Found are imported buffers, and
+ * those whose memory bph_buffer_get_info or bph_buffer_map has shown. Both handles are borrowed: they are good as long as their
+ * owners keep them. Any thread; takes no lock that an enqueue holds round a call of the plugin's.
+ * Errors: INVALID_ARGUMENT for an address in no buffer.
+ * Since:  0.2. */
+BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph_buffer** out_buffer,
+                                          uint64_t* out_offset, bp_error* error);
 
 /* ---- Streams and events --------------------------------------------------------------------------------------------- */
 
-BPH_API bp_status bph_stream_create(bph_device* device, int32_t priority, bph_stream** out, bp_error* error);
+#define BPH_STREAM_SHARED 1u   /* any threads at once: this library orders their calls, one turn each */
+#define BPH_STREAM_EXTERNAL 2u /* others may enqueue on plugin_stream, unseen */
+
+/* Role: input; null means all defaults. */
+typedef struct bph_stream_desc {
+  uint32_t struct_size;
+  int32_t priority; /* 0 normal, positive more urgent; a hint */
+  uint32_t flags;   /* BPH_STREAM_* */
+  uint32_t reserved;
+} bph_stream_desc;
+#define BPH_STREAM_DESC_MIN_SIZE 16u
+BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
+
+/* SHARED    Each call has the stream for its turn; others wait for the turn, not for the device. A wait has no turn while it
+ *           waits, so it excludes no enqueue (but where a call says so, and where memory ran out inside a call). What this
+ *           library or the plugin logs on the calling thread during a turn, and releases of imported memory that fall due, reach
+ *           their callbacks after the turn. A callback of another thread (a plugin's worker) must not wait for a thread that
+ *           waits for a turn: a lock like Python's is given up before a call on the stream.
+ * EXTERNAL  What is released in this stream's order is given to other streams, to the host or back to the plugin behind an
+ *           event recorded after the release only: this library never takes the stream for idle by its own count. The caller
+ *           sees to it that nobody enqueues during a call on the stream.
+ * Errors: UNSUPPORTED flags; OUT_OF_MEMORY.
+ * Since:  0.2, in place of a positional priority. */
+BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
 /* Legal while work is pending: the work runs to its end, and the stream ends behind it. */
 BPH_API void bph_stream_release(bph_stream* stream);
 /* Waits for all work enqueued so far; `timeout_ns` as in device.h. Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error);
+
+/* Role: output. */
+typedef struct bph_stream_info {
+  uint32_t struct_size;
+  int32_t priority;
+  uint32_t flags; /* BPH_STREAM_* */
+  uint32_t reserved;
+  bp_stream* plugin_stream; /* borrowed until release; null without BPH_STREAM_EXTERNAL */
+} bph_stream_info;
+#define BPH_STREAM_INFO_MIN_SIZE 24u
+BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
+/* Any thread; takes no turn. Since: 0.2. */
+BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
+
+/* Calls `enqueue` in the stream's turn, on this thread, before it returns: it enqueues through the plugin's own interfaces on
+ * `plugin_stream`, which is its own for the call. This library counts that as one enqueue: buffers that the work uses obey the
+ * rules of bph_execute. Inside, a call that enqueues on this stream or waits for it is INVALID_ARGUMENT; bph_buffer_create and
+ * bph_buffer_release may be called. Other streams may be used, but two callbacks that each use the other's SHARED stream wait
+ * for each other.
+ * Errors: what `enqueue` answers (EXECUTION_FAILED fails the stream); INVALID_ARGUMENT; EXECUTION_FAILED; DEVICE_LOST.
+ * Since:  0.2. */
+BPH_API bp_status bph_stream_enqueue(bph_stream* stream,
+                                     bp_status (*enqueue)(void* context, bp_device* plugin_device,
+                                                          bp_stream* plugin_stream, bp_error* error),
+                                     void* context, bp_error* error);
 
 BPH_API bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, bp_error* error);
 BPH_API void bph_event_release(bph_event* event);
@@ -306,18 +398,53 @@ BPH_API bp_status bph_stream_wait_event(bph_stream* stream, bph_event* event, bp
 /* Errors: NOT_READY; INVALID_ARGUMENT without timing; UNSUPPORTED. */
 BPH_API bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* out_ns, bp_error* error);
 
+/* Role: output. */
+typedef struct bph_event_info {
+  uint32_t struct_size;
+  uint32_t flags;         /* BP_EVENT_* */
+  bp_event* plugin_event; /* borrowed until release; whoever records it does so in turn with bph_event_record */
+} bph_event_info;
+#define BPH_EVENT_INFO_MIN_SIZE 16u
+BP_FROZEN_MIN(bph_event_info, BPH_EVENT_INFO_MIN_SIZE);
+/* Since: 0.2. */
+BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_error* error);
+
 /* ---- Copies --------------------------------------------------------------------------------------------------------- */
 
-/* Between buffers of one device. Overlap is INVALID_ARGUMENT, and so is HOST to HOST, which the caller does itself. */
+#define BPH_COPY_SOURCE_FREE 1u /* bph_copy_in: `src` may be changed as soon as the call returns */
+#define BPH_COPY_ENQUEUE 2u     /* bph_copy_out: need not wait; `dst` is borrowed until the stream has passed */
+
+/* Between two buffers of the stream's device, or of it and a HOST buffer of another open device, of whatever plugin: that one is
+ * recorded on the stream as by bph_buffer_record. This device imports it where its plugin can, else takes it as pageable memory;
+ * where the plugin takes none either, this library waits for the stream, stages and counts. `flags` is 0.
+ * Errors: INVALID_ARGUMENT for overlap, for HOST to HOST, which the caller does itself, and for DEVICE or SHARED memory of
+ *         another device; UNSUPPORTED flags.
+ * Since:  0.2 with flags and foreign HOST buffers. */
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
-                           uint64_t src_offset, uint64_t bytes, bp_error* error);
-/* From pageable host memory. `src` may be changed as soon as the call returns if the plugin has no slot for it (core then staged it, counted,
- * and waits for earlier chunks beyond 4 MiB, for the stream if dst is HOST), else once the stream has passed: treat it as borrowed until then. */
+                           uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
+/* From pageable host memory, which is borrowed until the stream has passed. With BPH_COPY_SOURCE_FREE it is free at return: up to
+ * 4 MiB behind pending work are staged, counted, without a wait where the device has HOST memory; else the call waits for this
+ * copy. Where the plugin has no slot for pageable memory everything is staged, and the source is free in any case: that waits
+ * for earlier chunks beyond 4 MiB (a SHARED stream stages the whole at once, if it has the memory), and for the stream if dst is
+ * HOST.
+ * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
+ * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
-                              bp_error* error);
-/* To pageable host memory, and waits until it is there: one explicit wait, this call's own. */
+                              uint32_t flags, bp_error* error);
+/* To pageable host memory, and waits until it is there: one explicit wait, this call's own. With BPH_COPY_ENQUEUE it returns once
+ * the copy is enqueued; where the plugin has no slot for pageable memory this library stages and waits all the same.
+ * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
+ * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, uint64_t src_offset, uint64_t bytes,
-                               bp_error* error);
+                               uint32_t flags, bp_error* error);
+/* Between buffers of two streams, also of devices of two plugins: after the work of both streams so far, before their later work.
+ * On one device by events, without a wait. Between devices through HOST memory, counted in the target's stats: the host waits
+ * for src_stream, and for dst_stream where dst is HOST or more than 4 MiB travel. `flags` is 0.
+ * Errors: as bph_copy; INVALID_ARGUMENT if the streams are one.
+ * Since:  0.2. */
+BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
+                                  bph_buffer* src, uint64_t src_offset, uint64_t bytes, uint32_t flags,
+                                  bp_error* error);
 
 /* ---- Operators ------------------------------------------------------------------------------------------------------ */
 
@@ -336,6 +463,27 @@ typedef struct bph_tensor {
 } bph_tensor;
 BP_STATIC_ASSERT(sizeof(bph_tensor) == 160, "bph_tensor is frozen");
 #define BPH_TENSOR_IMMEDIATE 1u /* input: every element is `immediate`; strides are ignored */
+
+/* DLPack 1.x: views are handed over, never copied. What cannot be is UNSUPPORTED. */
+struct DLManagedTensorVersioned; /* of dlpack.h */
+
+/* A view for another library. Later work of `consumer` sees what `producer` has enqueued so far: on one device by an event, else
+ * the call waits for `producer`. Null producer: nothing is pending. Null consumer: the consumer is no stream of this library, so
+ * the call waits. The buffer's memory lives until its handle is released and the deleter has run; the deleter may be called from
+ * any thread, once the consumer is done with the memory.
+ * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address that others can use;
+ *         INVALID_ARGUMENT for a view that its buffer does not hold.
+ * Since:  0.2. */
+BPH_API bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* producer, bph_stream* consumer,
+                                    struct DLManagedTensorVersioned** out, bp_error* error);
+/* A view of another library's memory. `out->buffer` is the caller's, to be released; then the deleter runs as
+ * bph_import_desc.release does. `consumer` as bph_import_desc.stream; the producer has ordered its work before it. On failure the
+ * caller keeps the managed tensor.
+ * Errors: UNSUPPORTED major version, device, dtype, read-only memory, more than BP_MAX_RANK dimensions, memory that the plugin
+ *         does not take; INVALID_ARGUMENT.
+ * Since:  0.2. */
+BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVersioned* managed, bph_stream* consumer,
+                                    bph_tensor* out, bp_error* error);
 
 /* One eager call. Role: input. */
 typedef struct bph_call {

@@ -49,9 +49,6 @@
  * is bp_host.abi_version for bp_host, and bp_plugin.abi_version for every table of a plugin; `since` is the slot's own. */
 #define BP_HAS_SLOT(version, size, type, member, since) ((version) >= (since) && BP_HAS_FIELD(size, type, member))
 
-/* No input struct is longer: a greater struct_size is INVALID_ARGUMENT, and no byte behind it is read. */
-#define BP_STRUCT_LIMIT 4096u
-
 BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian processes");
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the ABI is of 64-bit, little-endian processes"
@@ -65,6 +62,9 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 /* The version of the last break. A host loads plugins of its major that were built for this version or a later one; a plugin
  * states it as abi_version_min unless it says otherwise. A later break before 1.0 raises it; from 1.0 on it is major << 16. */
 #define BP_ABI_VERSION_OLDEST BP_VERSION(0, 2)
+
+/* No input struct is longer: a greater struct_size is INVALID_ARGUMENT, and no byte behind it is read. */
+#define BP_STRUCT_LIMIT 4096u
 
 typedef int32_t bp_status; /* frozen numbers; a reader treats a number that it does not know as BP_INTERNAL */
 

@@ -46,8 +46,12 @@ typedef struct bp_plan bp_plan;     /* an operator made ready for a descriptor *
 
 /* Kinds of memory. */
 #define BP_MEMORY_DEVICE 0u
-#define BP_MEMORY_HOST 1u /* pinned: mapped, source and target of copy; an operand only with BP_CAP_HOST_OPERANDS */
-/* Mapped, and an operand: only where that needs no flush and the host may touch one while the device is busy with others. */
+/* Mapped; source and target of copy; an operand only with BP_CAP_HOST_OPERANDS. The host may read and write whole blocks of 256
+ * bytes of a buffer that no pending work uses, at any time, whatever pending work does with its other blocks. Ordinary memory
+ * will do, with copies that do not block. */
+#define BP_MEMORY_HOST 1u
+/* Mapped, and an operand. The host may read and write any bytes that no pending work uses, at any time, whatever pending work
+ * does with other bytes of the same buffer: only where that needs no flush. */
 #define BP_MEMORY_SHARED 2u
 #define BP_MEMORY_KINDS 3u
 
@@ -58,6 +62,8 @@ typedef struct bp_plan bp_plan;     /* an operator made ready for a descriptor *
 #define BP_CAP_DETERMINISTIC 8u   /* honours BP_OP_FLAG_DETERMINISTIC for every operator that it has */
 #define BP_CAP_TIMING 16u         /* events made with BP_EVENT_TIMING can be timed */
 #define BP_CAP_UNIFIED_MEMORY 32u /* device and host share one physical memory */
+/* buffer_address gives addresses of the process: the bytes at one meet no other buffer of any device and no other memory. */
+#define BP_CAP_PROCESS_ADDRESSES 64u
 
 /* What a device says of itself, before it is open. Role: output. Strings are NUL-terminated UTF-8. */
 typedef struct bp_device_info {
@@ -257,7 +263,7 @@ typedef struct bp_device_api {
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.
    * Errors:    OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
-   * Since:     0.1, optional. */
+   * Since:     0.1, required if memory_kinds lacks HOST. */
   bp_status (*copy_in)(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, const void* src,
                        uint64_t bytes, bp_error* error);
 
@@ -266,7 +272,7 @@ typedef struct bp_device_api {
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.
    * Errors:    OUT_OF_MEMORY; EXECUTION_FAILED; DEVICE_LOST.
-   * Since:     0.1, optional. */
+   * Since:     0.1, required if memory_kinds lacks HOST. */
   bp_status (*copy_out)(bp_device* device, bp_stream* stream, void* dst, bp_buffer* src, uint64_t src_offset,
                         uint64_t bytes, bp_error* error);
 
@@ -306,6 +312,15 @@ typedef struct bp_device_api {
    * Since:     0.1, required of a plugin that sets BP_PLAN_SIZED_WORKSPACE. */
   bp_status (*plan_workspace)(bp_device* device, bp_plan* plan, const bp_op_desc* desc, uint64_t* out_bytes,
                               bp_error* error);
+
+  /* The address by which the device's own code reaches the first byte of `buffer`, where memory has such: another library's
+   * kernels and a DLTensor's `data` take it. It differs from that of every byte of the device's other living buffers.
+   * Ownership: the address is borrowed from the buffer until buffer_destroy.
+   * Threads:   any, concurrently.
+   * Stream:    synchronous; never waits for device work.
+   * Errors:    UNSUPPORTED where buffers have no address; DEVICE_LOST.
+   * Since:     0.2, optional; required with BP_CAP_PROCESS_ADDRESSES. */
+  bp_status (*buffer_address)(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error);
 } bp_device_api;
 #define BP_DEVICE_API_MIN_SIZE 176u
 BP_FROZEN_MIN(bp_device_api, BP_DEVICE_API_MIN_SIZE);

@@ -102,14 +102,24 @@ class Buffer {
     detail::call(bph_buffer_create, device, &desc, &handle);
     handle_.reset(handle);
   }
-  // Memory of the caller's; see bph_buffer_import_host.
-  static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
-                            void* context = nullptr) {
+  // Memory of the caller's; see bph_buffer_import.
+  static Buffer import(bph_device* device, const bph_import_desc& desc) {
     Buffer buffer;
     bph_buffer* handle = nullptr;
-    detail::call(bph_buffer_import_host, device, address, bytes, release, context, &handle);
+    detail::call(bph_buffer_import, device, &desc, &handle);
     buffer.handle_.reset(handle);
     return buffer;
+  }
+  // Host memory; `release` is called once it is done with, unless this throws.
+  static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
+                            void* context = nullptr) {
+    auto desc = detail::sized<bph_import_desc>();
+    desc.type = BP_IMPORT_HOST;
+    desc.address = reinterpret_cast<uint64_t>(address);
+    desc.bytes = bytes;
+    desc.release = release;
+    desc.context = context;
+    return import(device, desc);
   }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
@@ -196,13 +206,17 @@ class Event {
   std::unique_ptr<bph_event, detail::Release<bph_event_release>> handle_;
 };
 
-// An in-order queue: one call at a time.
+// An in-order queue: one call at a time, or with BPH_STREAM_SHARED any.
 class Stream {
  public:
   Stream() noexcept = default;
-  explicit Stream(const Device& device, int32_t priority = 0) : device_(device.share()) {
+  // `flags`: BPH_STREAM_*.
+  explicit Stream(const Device& device, int32_t priority = 0, uint32_t flags = 0) : device_(device.share()) {
+    auto desc = detail::sized<bph_stream_desc>();
+    desc.priority = priority;
+    desc.flags = flags;
     bph_stream* handle = nullptr;
-    detail::call(bph_stream_create, device.get(), priority, &handle);
+    detail::call(bph_stream_create, device.get(), &desc, &handle);
     handle_.reset(handle);
   }
 
@@ -216,8 +230,43 @@ class Stream {
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
   // Later work of this stream starts after the event's latest record.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
+  bph_stream_info info() const {
+    auto info = detail::sized<bph_stream_info>();
+    detail::call(bph_stream_get_info, get(), &info);
+    return info;
+  }
+  // One enqueue of the caller's own: `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see bph_stream_enqueue. What
+  // it throws passes through, and counts as a failure of the stream only if it is an Error of EXECUTION_FAILED.
+  template <class Body>
+  void enqueue(Body&& body) const {
+    struct Call {
+      Body& body;
+      std::exception_ptr thrown;
+    } call{body, {}};
+    const auto run = [](void* context, bp_device* device, bp_stream* stream, bp_error*) -> bp_status {
+      Call& own = *static_cast<Call*>(context);
+      try {
+        own.body(device, stream);
+        return BP_OK;
+      } catch (const Error& failure) {
+        own.thrown = std::current_exception();
+        return failure.status();
+      } catch (...) {
+        own.thrown = std::current_exception();
+        return BP_INTERNAL;
+      }
+    };
+    try {
+      detail::call(bph_stream_enqueue, get(), static_cast<Enqueue>(run), static_cast<void*>(&call));
+    } catch (const Error&) {
+      if (call.thrown) std::rethrow_exception(call.thrown);
+      throw;
+    }
+  }
 
  private:
+  using Enqueue = bp_status (*)(void*, bp_device*, bp_stream*, bp_error*);
+
   std::shared_ptr<bph_device> device_;
   std::unique_ptr<bph_stream, detail::Release<bph_stream_release>> handle_;
   uint64_t call_flags_ = 0;

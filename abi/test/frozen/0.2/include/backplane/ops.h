@@ -16,7 +16,9 @@ enum {
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the column `since` of ops.def, as a number */
 #define BP_OP_VENDOR 0x80000000u      /* vendor operators are named, and numbered from here on by the plugin itself */
 
-/* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. */
+#define BP_ATTRIBUTES_MIN_SIZE 8u /* of every attribute struct, for ever; sizes are multiples of 8 */
+/* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the caller's struct lacks is
+ * zero. */
 #define BP_ATTRS_BEGIN(stem)              \
   typedef struct bp_##stem##_attributes { \
     uint32_t struct_size;
@@ -80,10 +82,12 @@ enum {
   BP_RULE_COMPARE = 5,   /* inputs T, out bool */
   BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
   BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
-  BP_RULE_INDEX = 8,     /* input T, out i32 */
-  BP_RULE_SORT = 9,      /* x T, values T, indices i32 */
-  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32; i8 x i8 and u8 x i8 to i32, mod 2^32 */
-  BP_RULE_COMPOSITE = 11 /* the composite's own */
+  BP_RULE_INDEX = 8,     /* input T, out i32 or i64 */
+  BP_RULE_SORT = 9,      /* x T, values T, indices i32 or i64 */
+  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
+                            i8 x i8 and u8 x i8 to i32, mod 2^32 */
+  BP_RULE_COMPOSITE = 11, /* the composite's own */
+  BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
 };
 
 /* Shape rules. Shapes are equal after the caller broadcast them (stride 0); there is no promotion. */
@@ -118,22 +122,28 @@ typedef struct bp_op_desc {
   uint32_t struct_size;
   uint32_t op;            /* BP_OP_* */
   uint64_t flags;         /* BP_OP_FLAG_* */
-  const void* attributes; /* bp_<stem>_attributes of the operator's row; null for `no` */
+  const void* attributes; /* bp_<stem>_attributes of the operator's row. Null means zeros, and is legal where
+                           * attributes.def marks the stem as optional */
   const bp_tensor_desc* inputs;
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
                           * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t reserved;
+  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 
+/* A view is near if each extent, its number of elements and the distance in elements between any two of them are below
+ * this, so that rounding up to a tile stays below 2^31; else it is far. Bytes, the offset of element 0, workspace and an
+ * operator's iteration space may be greater for near views too. */
+#define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
+
 /* The plan serves every descriptor that differs only in shape and strides and keeps, per operand, denseness (packed
- * row-major) and, per dimension, the class of the extent (0, 1, more) and of the stride (0, 1, more, negative). Its
- * workspace and masks hold for all of them, and it takes sizes from bp_execution.desc. Core then keys it by class.
- * The stride of a dimension of extent 0 or 1 counts as 0. */
+ * row-major), whether it is near or far and, per dimension, the class of the extent (0, 1, more) and of the stride (0, 1,
+ * more, negative). Its workspace and masks hold for all of them, and it takes sizes from bp_execution.desc. Core then keys
+ * it by class. The stride of a dimension of extent 0 or 1 counts as 0. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
 /* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only; plan_workspace tells others. */

@@ -112,20 +112,34 @@ typedef bp_status (*bp_plugin_query_fn)(const bp_host* host, const bp_plugin** o
 
 /* ---- Optional interfaces. Names are frozen; a vendor's own begin with its `vendor.` name and are not layered. -------- */
 
-/* "bp.import" version 1, per device: buffers over memory that someone else owns. Role: table. */
+/* "bp.import" version 1, per device: buffers over memory that someone else owns. */
 #define BP_INTERFACE_IMPORT "bp.import"
+#define BP_IMPORT_HOST 0u   /* `address` is of the host's memory */
+#define BP_IMPORT_DEVICE 1u /* `address` is one that buffer_address gives for memory of this device */
+
+/* Memory that someone else owns. Role: input. */
+typedef struct bp_import_desc {
+  uint32_t struct_size;
+  uint32_t type; /* BP_IMPORT_* */
+  uint64_t address;
+  uint64_t bytes; /* at least 1 */
+} bp_import_desc;
+#define BP_IMPORT_DESC_MIN_SIZE 24u
+BP_FROZEN_MIN(bp_import_desc, BP_IMPORT_DESC_MIN_SIZE);
+
+/* Role: table. */
 typedef struct bp_import_api {
   uint32_t struct_size;
   uint32_t reserved;
-  /* A buffer over `bytes` of host memory at `address`, of kind SHARED if the device can use it as an operand, else HOST;
-   * destroyed with buffer_destroy, which leaves the memory alone.
-   * Ownership: caller frees the buffer; the memory is borrowed until then.
+  /* A buffer over memory that the caller owns: for BP_IMPORT_HOST of kind SHARED if the device can use it as an operand, else
+   * HOST; for BP_IMPORT_DEVICE of kind DEVICE; *out_kind says which. buffer_destroy leaves the memory alone.
+   * Ownership: caller frees the buffer; the memory is borrowed until then. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    UNSUPPORTED for memory or alignment that the driver does not take; OUT_OF_MEMORY; DEVICE_LOST.
-   * Since:     0.1, required in this interface. */
-  bp_status (*import_host)(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                           bp_error* error);
+   * Errors:    UNSUPPORTED type, or memory or alignment that the driver does not take; OUT_OF_MEMORY; DEVICE_LOST.
+   * Since:     0.2, required in this interface. */
+  bp_status (*import_memory)(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                             bp_error* error);
 } bp_import_api;
 #define BP_IMPORT_API_MIN_SIZE 16u
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);

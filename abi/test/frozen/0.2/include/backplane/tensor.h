@@ -10,18 +10,19 @@ enum {
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) BP_##symbol = id,
 #include "dtypes.def"
 #undef BP_DTYPE_ROW
-  BP_DTYPE_LIMIT = 32 /* every dtype id is below: sets of dtypes are 32-bit masks */
 };
 
-/* Sets of dtypes: a mask of BP_DTYPE_BIT. */
-#define BP_DTYPE_BIT(dtype) (1u << (dtype))
+#define BP_DTYPE_LIMIT 64 /* every dtype id is below: sets of dtypes are 64-bit masks */
+/* Sets of dtypes: a mask of BP_DTYPE_BIT. No bit for a number that is not below BP_DTYPE_LIMIT. */
+#define BP_DTYPE_BIT(dtype) ((uint64_t)((dtype) < BP_DTYPE_LIMIT) << ((dtype) & (BP_DTYPE_LIMIT - 1)))
 
 #define BP_MAX_RANK 8
 #define BP_MAX_OPERANDS 32      /* inputs, and outputs: the stage masks are 32 bits */
 #define BP_MAX_ALIGNMENT_LOG2 8 /* core states no alignment above 256 bytes */
 /* Input only: rank 0 or all strides 0, and the operand carries the value; dtypes of at most 8 bytes. */
 #define BP_DESC_IMMEDIATE 1
-#define BP_DESC_PACKED 2 /* reserved, input only: a layout that the plugin made; strides hold its identity */
+#define BP_DESC_PACKED 2      /* reserved, input only: a layout that the plugin made; strides hold its identity */
+#define BP_DESC_HINTS 0xFF00u /* bits that a callee ignores where it does not know them; none is defined yet */
 
 /* A view without its data. Role: input, and an array element, so it never grows.
  * Strides are in elements; 0, negative and overlapping strides are legal on inputs. An output's element addresses are

@@ -314,26 +314,26 @@ class Tensor {
   bph_tensor view_;
 };
 
-// Enqueues a copy of host memory into a contiguous tensor; see bph_copy_in for how long `source` is borrowed.
+// Enqueues a copy of host memory into a contiguous tensor; see bph_copy_in for how long `source` is borrowed, and for `flags`.
 template <class Number>
-void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number> source) {
+void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number> source, uint32_t flags = 0) {
   if (tensor.dtype() != dtype_of<Number>() || !tensor.is_contiguous() || source.size_bytes() != tensor.bytes())
     detail::invalid(
         "copy_in: %zu bytes of host memory for a tensor of dtype %u with %zu; it takes its own dtype, contiguous",
         source.size_bytes(), tensor.dtype(), static_cast<size_t>(tensor.bytes()));
   detail::call(bph_copy_in, stream.get(), tensor.view().buffer, tensor.offset(),
-               static_cast<const void*>(source.data()), uint64_t{source.size_bytes()});
+               static_cast<const void*>(source.data()), uint64_t{source.size_bytes()}, flags);
 }
 
-// Copies a contiguous tensor to host memory, and waits until it is there.
+// Copies a contiguous tensor to host memory, and waits until it is there unless `flags` has BPH_COPY_ENQUEUE; see bph_copy_out.
 template <class Number>
-void copy_out(const Stream& stream, std::span<Number> target, const Tensor& tensor) {
+void copy_out(const Stream& stream, std::span<Number> target, const Tensor& tensor, uint32_t flags = 0) {
   if (tensor.dtype() != dtype_of<Number>() || !tensor.is_contiguous() || target.size_bytes() != tensor.bytes())
     detail::invalid(
         "copy_out: a tensor of dtype %u with %zu bytes into %zu of host memory; it takes its own dtype, contiguous",
         tensor.dtype(), static_cast<size_t>(tensor.bytes()), target.size_bytes());
   detail::call(bph_copy_out, stream.get(), static_cast<void*>(target.data()), tensor.view().buffer, tensor.offset(),
-               uint64_t{target.size_bytes()});
+               uint64_t{target.size_bytes()}, flags);
 }
 
 }  // namespace backplane

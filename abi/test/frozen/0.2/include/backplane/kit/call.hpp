@@ -55,7 +55,7 @@ class Scratch {
 // One execution, self-contained: it outlives the plan, the descriptor and the operands that it was made from. Reused
 // from call to call without allocating. Not movable in use: immediates are pointed at.
 struct Call {
-  static constexpr uint32_t kMaxScalars = 4;
+  static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 
   const OpInfo* op = nullptr;
   std::span<const View> inputs;

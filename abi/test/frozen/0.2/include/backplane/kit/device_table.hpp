@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C table of a device's slots over a C++ device class. The class has the types Buffer, Stream, Event and Plan and
-// the methods of HostDevice (host_device.hpp); copy_in and copy_out may be left out.
+// the methods of HostDevice (host_device.hpp); copy_in and copy_out, address and import_memory may be left out.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -158,6 +158,20 @@ class DeviceTable {
         plan);
   }
 
+  static bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
+    if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_address: the place for the result is null");
+    *out = 0;
+    return slot(
+        error, "buffer_address",
+        [&] {
+          auto result = of(device).address(of(buffer));
+          if (result.ok()) *out = result.value();
+          return result.status();
+        },
+        device, buffer);
+  }
+
+  static constexpr bool kAddressed = requires(const Device& d, const Buffer& b) { d.address(b); };
   static constexpr bool kPageable = requires(Device& d, Stream& s, Buffer& b, void* p) {
     d.copy_in(s, b, 0, p, 0);
     d.copy_out(s, p, b, 0, 0);
@@ -188,15 +202,28 @@ class DeviceTable {
     api.plan_create = plan_create;
     api.plan_destroy = plan_destroy;
     api.plan_execute = plan_execute;
+    if constexpr (kAddressed) api.buffer_address = buffer_address;
     return api;
   }
 
-  // "bp.import", for devices that have import_host.
-  static bp_status import_host(bp_device* device, void* address, uint64_t bytes, uint32_t* out_kind, bp_buffer** out,
-                               bp_error* error) {
+  static constexpr bp_import_api make_import() {
+    bp_import_api api{};
+    api.struct_size = sizeof(bp_import_api);
+    api.import_memory = import_memory;
+    return api;
+  }
+  static constexpr bp_import_api import_table = make_import();
+
+  // "bp.import", for devices that have import_memory.
+  static bp_status import_memory(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                                 bp_error* error) {
     return fence_out(device, out, error, [&]() -> Result<Buffer*> {
+      bp_import_desc known;
+      Status status = read_input(desc, BP_IMPORT_DESC_MIN_SIZE, "bp_import_desc", known);
+      if (!status.ok()) return status;
+      if (known.address == 0 || known.bytes == 0) return invalid_argument("import_memory: no memory given");
       uint32_t kind = 0;
-      auto result = of(device).import_host(address, bytes, kind);
+      auto result = of(device).import_memory(known, kind);
       if (result.ok() && out_kind != nullptr) *out_kind = kind;
       return result;
     });
@@ -205,14 +232,13 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // An interface of the device by name, or null. One whose devices do not all import has imports_host(), too.
+  // An interface of the device by name, or null. One whose devices do not all import has imports(), too.
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
-    if constexpr (requires(Device& d, uint32_t& kind) { d.import_host(nullptr, 0, kind); }) {
-      if constexpr (requires(const Device& d) { d.imports_host(); }) {
-        if (!of(device).imports_host()) return nullptr;
+    if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
+      if constexpr (requires(const Device& d) { d.imports(); }) {
+        if (!of(device).imports()) return nullptr;
       }
-      static constexpr bp_import_api import{sizeof(bp_import_api), 0, import_host};
-      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import;
+      if (std::string_view(name) == BP_INTERFACE_IMPORT && version == 1) return &import_table;
     }
     return nullptr;
   }

@@ -20,9 +20,10 @@ class HostDevice {
 
   Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
   Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
-  Result<Buffer*> import_host(void* address, uint64_t bytes, uint32_t& kind) {
-    kind = BP_MEMORY_SHARED;
-    return memory_.import(address, bytes);
+  Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
+    if (desc.type > BP_IMPORT_DEVICE) return unsupported("import_memory: the type ", desc.type, " is not known");
+    kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_SHARED : BP_MEMORY_DEVICE;
+    return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes, kind);
   }
   void destroy(Buffer* buffer) { memory_.destroy(buffer); }
   Result<void*> map(const Buffer& buffer) const {
@@ -31,6 +32,8 @@ class HostDevice {
     }
     return static_cast<void*>(buffer.span.address);
   }
+
+  Result<uint64_t> address(const Buffer& buffer) const { return reinterpret_cast<uint64_t>(buffer.span.address); }
 
   Result<Stream*> create_stream(const bp_stream_desc&) { return make_stream({}); }
   void destroy(Stream* stream) { delete stream; }

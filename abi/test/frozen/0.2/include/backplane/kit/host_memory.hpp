@@ -62,12 +62,11 @@ class HostMemory {
     return buffer.release();
   }
 
-  Result<HostBuffer*> import(void* address, uint64_t bytes) {
-    if (address == nullptr || bytes == 0) return invalid_argument("import_host: no memory given");
+  Result<HostBuffer*> import(void* address, uint64_t bytes, uint32_t kind) {
     if (reinterpret_cast<uintptr_t>(address) % alignof(uint64_t) != 0) {
-      return unsupported("import_host: the address is not aligned to ", alignof(uint64_t), " bytes; copy instead");
+      return unsupported("import_memory: the address is not aligned to ", alignof(uint64_t), " bytes; copy instead");
     }
-    return new HostBuffer{{static_cast<std::byte*>(address), bytes}, BP_MEMORY_SHARED, 0};
+    return new HostBuffer{{static_cast<std::byte*>(address), bytes}, kind, 0};
   }
 
   void destroy(HostBuffer* buffer) {

@@ -30,6 +30,7 @@ struct KernelSpec {
   uint64_t workspace_bytes = 0;            // for every size
   Prepare prepare = nullptr;               // for kernels whose library wants to know the sizes
   std::shared_ptr<const void> state = {};  // each run has it as call.state, unless prepare makes one
+  uint32_t mixed = 0;                      // rules::Mixed: the departures from the plain form that it serves
 };
 
 class Kernels {
@@ -43,24 +44,34 @@ class Kernels {
   }
   void add(uint32_t op, uint32_t dtype, uint32_t second, Kernel run) { add(op, dtype, second, KernelSpec{.run = run}); }
 
-  // Null: the plugin does not have it.
-  const KernelSpec* find(uint32_t op, KernelDtypes dtypes) const {
+  // Null: the plugin does not have it in this form: `mixed` is what the descriptor departs from the plain form in.
+  const KernelSpec* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
-    return found == table_.end() ? nullptr : &found->second;
+    return found == table_.end() || (mixed & ~found->second.mixed) != 0 ? nullptr : &found->second;
+  }
+  // Whether it has the operator on these dtypes, in the plain form at least.
+  bool knows(uint32_t op, KernelDtypes dtypes) const {
+    return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }
 
  private:
   static constexpr uint32_t kAny = 0;
-  static uint32_t key(uint32_t op, uint32_t dtype, uint32_t second) { return (op << 10) | (dtype << 5) | second; }
+  // Operators have 32 bits, dtypes 16.
+  static uint64_t key(uint32_t op, uint32_t dtype, uint32_t second) {
+    return uint64_t{op} << 32 | uint64_t{dtype} << 16 | second;
+  }
 
-  std::unordered_map<uint32_t, KernelSpec> table_;
+  std::unordered_map<uint64_t, KernelSpec> table_;
 };
 
-inline Status no_kernel(const CheckedDesc& checked) {
+inline Status no_kernel(const Kernels& kernels, const CheckedDesc& checked) {
   const auto [first, second] = checked.dtypes;
   std::string what = text(checked.op->name, " on ", dtype_name(first));
   if (second != first) what += text(" with ", dtype_name(second));
+  if (checked.mixed != 0 && kernels.knows(checked.desc.op, checked.dtypes)) {
+    what += text(" and ", rules::mixed_text(checked.mixed));
+  }
   return unsupported(what, " is not implemented by this plugin; cast, or choose another device");
 }
 

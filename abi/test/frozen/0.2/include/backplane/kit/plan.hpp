@@ -3,16 +3,18 @@
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
+#include <backplane/rules/plan_class.hpp>
+
+// Whether plan_execute checks what core has checked; one value for a whole plugin.
+#ifndef BACKPLANE_KIT_CHECKED
+#ifdef NDEBUG
+#define BACKPLANE_KIT_CHECKED 0
+#else
+#define BACKPLANE_KIT_CHECKED 1
+#endif
+#endif
 
 namespace backplane::kit {
-
-namespace detail {
-constexpr uint32_t most_operands() {
-  uint32_t most = 0;
-  for (const OpInfo& op : kOps) most = std::max(most, op.inputs_max + op.outputs_max);
-  return most;
-}
-}  // namespace detail
 
 // What a plan for any size counts on of an operand: what BP_PLAN_ANY_SIZE says that each execution keeps.
 struct Operand {
@@ -21,7 +23,7 @@ struct Operand {
   uint8_t rank = 0;
   bool dense = false;    // packed row-major, by itself or staged
   bool staged = false;   // by core: fully aligned too, and in strides of its own
-  uint32_t classes = 0;  // see view_class
+  uint64_t classes = 0;  // rules::view_class, of a staged one without strides
 };
 
 struct Plan {
@@ -35,7 +37,7 @@ struct Plan {
   uint32_t stage_outputs = 0;
   Attributes attributes{};
   std::shared_ptr<const void> state;
-  std::array<Operand, detail::most_operands()> operands{};  // inputs first
+  std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
   std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
 };
 
@@ -47,35 +49,17 @@ struct Span {
 
 // `view` as core describes it once it is staged: packed.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
-  uint64_t stride = 1;  // wraps where a view of no elements describes more than there can be
-  for (int i = view.rank - 1; i >= 0; --i) {
-    view.strides[i] = static_cast<int64_t>(stride);
-    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[i], 1));
-  }
+  rules::make_dense(view);
   return view;
 }
 
 namespace detail {
 
-// Packed row-major; a stride counts only where the extent is above 1, and a view of no elements is dense.
-inline bool is_dense(const bp_tensor_desc& view) {
-  uint64_t stride = 1;
-  bool dense = true;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    if (view.shape[i] == 0) return true;
-    if (view.shape[i] > 1 && static_cast<uint64_t>(view.strides[i]) != stride) dense = false;
-    stride *= static_cast<uint64_t>(view.shape[i]);
-  }
-  return dense;
+// What of a view's class an execution keeps. Core gives a staged operand strides of its own.
+inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
+  const uint64_t classes = rules::view_class(view);
+  return staged ? classes & ~(rules::kClassStrides) : classes;
 }
-
-// Per dimension four bits: the class of the extent (0, 1, more) and of the stride (0, 1, more, negative; that of an extent up to
-// 1 counts as 0).
-constexpr uint32_t dim_class(int64_t extent, int64_t stride) {
-  if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
-  return 2u << 2 | (stride < 0 ? 3u : static_cast<uint32_t>(std::min<int64_t>(stride, 2)));
-}
-constexpr uint32_t kExtentClasses = 0xCCCCCCCC;
 
 inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
   Operand out;
@@ -83,10 +67,9 @@ inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
   out.dtype = view.dtype;
   out.rank = view.rank;
   out.staged = staged;
-  out.flags = staged ? uint16_t{0} : view.flags;
-  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && is_dense(view));
-  for (uint32_t i = 0; i < view.rank; ++i) out.classes |= dim_class(view.shape[i], view.strides[i]) << 4 * i;
-  if (staged) out.classes &= kExtentClasses;
+  out.flags = staged ? uint16_t{0} : static_cast<uint16_t>(view.flags & ~BP_DESC_HINTS);
+  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && rules::is_dense(view));
+  out.classes = kept_class(staged ? dense_like(view) : view, staged);
   return out;
 }
 
@@ -107,7 +90,7 @@ inline std::string role_text(const Plan& plan, uint32_t place) {
     return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", and of the plan ", uint32_t{planned.rank},
                             kAdvice);
   }
-  if (view.flags != planned.flags) {
+  if ((view.flags & ~BP_DESC_HINTS) != planned.flags) {
     return invalid_argument(who, " has the flags ", view.flags, ", and of the plan ", planned.flags,
                             planned.staged ? "; what is staged is no immediate" : kAdvice);
   }
@@ -116,63 +99,34 @@ inline std::string role_text(const Plan& plan, uint32_t place) {
                           planned.dense ? ": it is for packed operands" : "", kAdvice);
 }
 
-inline Status bind_view(const Plan& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
-                        const Span& span, View& view) {
+// Whether an operand of an execution is of the plan's class and lies where it says.
+inline Status check_operand(const Plan& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
+                            const Span& span) {
   const Operand& planned = plan.operands[place];
   if (desc.dtype != planned.dtype) return not_planned(plan, place, desc);
-  view.dtype = desc.dtype;
-  view.data = nullptr;
-  if (desc.dtype == 0) {
-    view.rank = 0;
-    return {};
+  if (desc.dtype == 0) return {};
+  if (desc.rank != planned.rank || (desc.flags & ~BP_DESC_HINTS) != planned.flags) {
+    return not_planned(plan, place, desc);
   }
-  if (desc.rank != planned.rank || desc.flags != planned.flags) return not_planned(plan, place, desc);
-  view.rank = desc.rank;
-  int64_t low = 0, high = 0, count = 1;
-  uint32_t classes = 0;
-  bool empty = false, too_far = false, dense = true;
-  for (int i = static_cast<int>(desc.rank) - 1; i >= 0; --i) {
-    const int64_t extent = desc.shape[i], stride = desc.strides[i];
-    if (extent < 0) return not_planned(plan, place, desc);
-    view.shape[i] = extent;
-    view.strides[i] = stride;
-    classes |= dim_class(extent, stride) << 4 * i;
-    if (extent > 1) {
-      int64_t reach = 0;
-      if (stride != count) dense = false;
-      if (__builtin_mul_overflow(extent - 1, stride, &reach)) too_far = true;
-      int64_t& side = reach < 0 ? low : high;
-      if (__builtin_add_overflow(side, reach, &side)) too_far = true;
-    } else if (extent == 0) {
-      empty = true;
-      continue;
-    }
-    if (__builtin_mul_overflow(count, extent, &count)) too_far = true;
-  }
-  if (planned.staged) classes &= kExtentClasses;
-  if (classes != planned.classes || (planned.dense && !dense && !empty)) return not_planned(plan, place, desc);
-  if (empty) return {};
-  if ((desc.flags & BP_DESC_IMMEDIATE) != 0) {
-    view.immediate = operand.immediate;
-    view.data = reinterpret_cast<std::byte*>(&view.immediate);
-    return {};
-  }
-  const OpInfo& op = *plan.op;
+  const bool negative = std::any_of(desc.shape, desc.shape + desc.rank, [](int64_t extent) { return extent < 0; });
+  if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
   const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
+  rules::Extent extent{};
+  constexpr int64_t kFar = int64_t{1} << 61;  // still far below what 64 bits hold
+  if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
+      extent.lo < -kFar || extent.hi > kFar) {
+    return invalid_argument(plan.op->name, ": ", role_text(plan, place), " reaches further than memory does");
+  }
+  if (extent.hi == 0 || (desc.flags & BP_DESC_IMMEDIATE) != 0) return {};
   const auto offset = static_cast<int64_t>(operand.offset);
-  if (operand.buffer == nullptr) return invalid_argument(op.name, ": ", role_text(plan, place), " has no buffer");
-  constexpr int64_t kFar = int64_t{1} << 58;  // in bytes still far below what 64 bits hold
-  if (too_far || low < -kFar || high > kFar) {
-    return invalid_argument(op.name, ": ", role_text(plan, place), " reaches further than memory does");
+  const char* name = plan.op->name;
+  if (operand.buffer == nullptr) return invalid_argument(name, ": ", role_text(plan, place), " has no buffer");
+  if (operand.offset > span.bytes || offset + extent.lo < 0 || static_cast<uint64_t>(offset + extent.hi) > span.bytes) {
+    return invalid_argument(name, ": ", role_text(plan, place), " reaches bytes ", offset + extent.lo, " to ",
+                            offset + extent.hi, " of a buffer of ", span.bytes);
   }
-  if (operand.offset > span.bytes || offset + low * size < 0 ||
-      static_cast<uint64_t>(offset + (high + 1) * size) > span.bytes) {
-    return invalid_argument(op.name, ": ", role_text(plan, place), " reaches bytes ", offset + low * size, " to ",
-                            offset + (high + 1) * size, " of a buffer of ", span.bytes);
-  }
-  view.data = span.address + offset;
-  if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uint64_t>(size) != 0) {
-    return invalid_argument(op.name, ": ", role_text(plan, place), " begins at byte ", offset,
+  if (reinterpret_cast<uintptr_t>(span.address + offset) % rules::natural_alignment(static_cast<uint32_t>(size)) != 0) {
+    return invalid_argument(name, ": ", role_text(plan, place), " begins at byte ", offset,
                             ", which is not aligned for ", dtype_name(desc.dtype));
   }
   return {};
@@ -187,36 +141,118 @@ inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   return true;
 }
 
-// Scalars that the caller lacks are zero.
 template <class SpanOf>
-Status bind_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of,
-                    Call& call) {
+Status check_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of) {
   const OpInfo& op = *plan.op;
-  const uint64_t bytes = dtype_bytes(op.scalar_dtype == kScalarOut ? desc.outputs[0].dtype : op.scalar_dtype);
-  const uint32_t count = std::min(desc.scalar_count, op.scalars);
+  const uint64_t bytes = dtype_bytes(rules::scalar_dtype(op, desc));
+  const uint32_t count = std::min(desc.scalar_count, op.scalars_max);
   if (count != 0 && scalars == nullptr) return invalid_argument(op.name, ": the array of scalars is null");
   const bool on_device = (plan.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
-  for (uint32_t i = 0; i < op.scalars; ++i) {
-    call.scalar_bits[i] = i < count ? scalars[i].immediate : 0;
-    call.scalar_at[i] = nullptr;
-    if (i >= count || (scalars[i].buffer == nullptr && !on_device)) continue;
+  for (uint32_t i = 0; i < count; ++i) {
     if ((scalars[i].buffer != nullptr) != on_device) {
       return invalid_argument(op.name, ": scalar ", i,
                               on_device ? " has no buffer, though DEVICE_SCALARS asks for one"
                                         : " lies in a buffer, which needs the flag DEVICE_SCALARS");
     }
+    if (!on_device) continue;
     const Span span = span_of(scalars[i].buffer);
     if (span.bytes < bytes || scalars[i].offset > span.bytes - bytes) {
       return invalid_argument(op.name, ": scalar ", i, " at byte ", scalars[i].offset, " reaches past its buffer of ",
                               span.bytes);
     }
-    call.scalar_at[i] = span.address + scalars[i].offset;
-    if (reinterpret_cast<uintptr_t>(call.scalar_at[i]) % bytes != 0) {
+    if (reinterpret_cast<uintptr_t>(span.address + scalars[i].offset) % bytes != 0) {
       return invalid_argument(op.name, ": scalar ", i, " begins at byte ", scalars[i].offset,
                               ", which is not at its natural alignment of ", bytes);
     }
   }
   return {};
+}
+
+// An execution against its plan: class, bounds, alignment, counts, scalars, workspace.
+template <class SpanOf>
+Status check_execution(const Plan& plan, const bp_execution* given, const SpanOf& span_of) {
+  bp_execution execution;
+  bp_op_desc desc;
+  Status status = read_input(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
+  if (!status.ok()) return status;
+  status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
+  if (!status.ok()) return status;
+  const OpInfo& op = *plan.op;
+  const auto counts = [](const bp_tensor_desc* views, uint32_t count, uint32_t planned) {
+    return count == planned ||
+           (count > planned && count <= BP_MAX_OPERANDS && views != nullptr && rules::trimmed(views, count) <= planned);
+  };
+  if (desc.op != op.id || !counts(desc.inputs, desc.input_count, plan.input_count) ||
+      !counts(desc.outputs, desc.output_count, plan.output_count)) {
+    return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
+  }
+  desc.input_count = plan.input_count;
+  desc.output_count = plan.output_count;
+  const uint32_t count = plan.input_count + plan.output_count;
+  if (desc.outputs == nullptr || execution.outputs == nullptr ||
+      (plan.input_count != 0 && (desc.inputs == nullptr || execution.inputs == nullptr))) {
+    return invalid_argument(op.name, ": the array of views or of operands is null");
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool input = i < plan.input_count;
+    const uint32_t index = input ? i : i - plan.input_count;
+    const bp_operand& operand = (input ? execution.inputs : execution.outputs)[index];
+    const bp_tensor_desc& view = (input ? desc.inputs : desc.outputs)[index];
+    status = check_operand(plan, i, view, operand, operand.buffer == nullptr ? Span{} : span_of(operand.buffer));
+    if (!status.ok()) return status;
+    if (!plan.exact.empty() && !same_layout(view, plan.exact[i])) {
+      return invalid_argument(op.name, ": ", role_text(plan, i), " is ", shape_text(view), ", and the plan is for ",
+                              shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
+    }
+  }
+  // An exact plan's shapes are those that were checked when it was made.
+  if (plan.exact.empty()) {
+    try {
+      rules::check_shapes(op, desc, plan.attributes.bytes);
+    } catch (const rules::Violation& violation) {
+      return {violation.status(), text(op.name, ": ", violation.what())};
+    }
+  }
+  if (status = check_scalars(plan, desc, execution.scalars, span_of); !status.ok()) return status;
+  if (plan.kernel.workspace_bytes == 0) return {};
+  const Span span = execution.workspace == nullptr ? Span{} : span_of(execution.workspace);
+  if (execution.workspace_bytes < plan.kernel.workspace_bytes || execution.workspace_offset > span.bytes ||
+      span.bytes - execution.workspace_offset < plan.kernel.workspace_bytes) {
+    return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, the plan needs ",
+                            plan.kernel.workspace_bytes);
+  }
+  return {};
+}
+
+template <class SpanOf>
+void bind_view(const bp_tensor_desc& desc, const bp_operand& operand, const SpanOf& span_of, View& view) {
+  view.dtype = desc.dtype;
+  view.rank = desc.dtype == 0 ? 0 : desc.rank;
+  bool elements = desc.dtype != 0;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    view.shape[d] = desc.shape[d];
+    view.strides[d] = desc.strides[d];
+    elements &= desc.shape[d] != 0;
+  }
+  view.data = nullptr;
+  if (!elements) [[unlikely]]
+    return;
+  if ((desc.flags & BP_DESC_IMMEDIATE) != 0) [[unlikely]] {
+    view.immediate = operand.immediate;
+    view.data = reinterpret_cast<std::byte*>(&view.immediate);
+    return;
+  }
+  view.data = span_of(operand.buffer).address + operand.offset;
+}
+
+// Scalars that the caller lacks are zero.
+template <class SpanOf>
+void bind_scalars(const OpInfo& op, uint32_t given, const bp_operand* scalars, const SpanOf& span_of, Call& call) {
+  for (uint32_t i = 0; i < op.scalars_max; ++i) {
+    const bp_operand scalar = i < given ? scalars[i] : bp_operand{};
+    call.scalar_bits[i] = scalar.immediate;
+    call.scalar_at[i] = scalar.buffer == nullptr ? nullptr : span_of(scalar.buffer).address + scalar.offset;
+  }
 }
 
 }  // namespace detail
@@ -226,8 +262,8 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   CheckedDesc checked;
   Status status = check_desc(given, checked);
   if (!status.ok()) return std::move(status).with_op(checked.desc.op);
-  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes);
-  if (spec == nullptr) return no_kernel(checked).with_op(checked.desc.op);
+  const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
+  if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
 
   const bp_op_desc& desc = checked.desc;
   plan = Plan{};
@@ -238,16 +274,16 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   plan.input_count = desc.input_count;
   plan.output_count = desc.output_count;
   plan.state = spec->state;
-  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attribute_bytes);
+  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attributes->bytes);
   for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
     if (desc.inputs[i].dtype == 0) continue;
-    if (!detail::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
+    if (!rules::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
-    if (spec->dense && desc.outputs[i].dtype != 0 && !detail::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
+    if (spec->dense && desc.outputs[i].dtype != 0 && !rules::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
     // Only elementwise kernels read an element no later than they write it.
     const uint32_t alias = desc.outputs[i].alias;
-    if (alias != 0 && checked.op->shape != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
+    if (alias != 0 && checked.op->shape_rule != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
   }
   info.flags = BP_PLAN_ANY_SIZE;
   if (spec->prepare != nullptr) {
@@ -289,63 +325,50 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   return {};
 }
 
-// Fills `call` from an execution. `span_of(bp_buffer*)` gives a buffer's Span.
+// Fills `call` from an execution that is of the plan's class and whose operands lie where it says: the host has checked it.
+// `span_of(bp_buffer*)` gives a buffer's Span. Allocates only where `call` has served fewer operands before.
 template <class SpanOf>
-Status bind_call(const Plan& plan, const bp_execution* given, const SpanOf& span_of, Call& call) {
-  bp_execution execution;
-  bp_op_desc desc;
-  Status status = read_input(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
-  if (!status.ok()) return status;
-  status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
-  if (!status.ok()) return status;
+void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
+  const bp_op_desc& desc = *execution.desc;
   const OpInfo& op = *plan.op;
-  if (desc.op != op.id || desc.input_count != plan.input_count || desc.output_count != plan.output_count) {
-    return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
-  }
-  const uint32_t count = plan.input_count + plan.output_count;
-  if (desc.outputs == nullptr || execution.outputs == nullptr ||
-      (plan.input_count != 0 && (desc.inputs == nullptr || execution.inputs == nullptr))) {
-    return invalid_argument(op.name, ": the array of views or of operands is null");
-  }
-  if (call.views.size() < count) call.views.resize(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool input = i < plan.input_count;
-    const uint32_t index = input ? i : i - plan.input_count;
-    const bp_operand& operand = (input ? execution.inputs : execution.outputs)[index];
-    const bp_tensor_desc& view = (input ? desc.inputs : desc.outputs)[index];
-    const Span span = operand.buffer == nullptr ? Span{} : span_of(operand.buffer);
-    status = detail::bind_view(plan, i, view, operand, span, call.views[i]);
-    if (!status.ok()) return status;
-    if (!plan.exact.empty() && !detail::same_layout(view, plan.exact[i])) {
-      return invalid_argument(op.name, ": ", detail::role_text(plan, i), " is ", shape_text(view),
-                              ", and the plan is for ", shape_text(plan.exact[i]),
-                              " and one layout only; make a plan for this one");
-    }
-  }
-  // An exact plan's shapes are those that were checked when it was made.
-  if (plan.exact.empty()) {
-    if (status = check_shapes(op, desc, plan.attributes); !status.ok()) return status;
+  const uint32_t inputs = plan.input_count, count = inputs + plan.output_count;
+  if (call.views.size() < count) [[unlikely]]
+    call.views.resize(count);
+  View* views = call.views.data();
+  for (uint32_t i = 0; i < inputs; ++i) detail::bind_view(desc.inputs[i], execution.inputs[i], span_of, views[i]);
+  for (uint32_t i = inputs; i < count; ++i) {
+    detail::bind_view(desc.outputs[i - inputs], execution.outputs[i - inputs], span_of, views[i]);
   }
   call.op = &op;
-  call.state = plan.state;
-  call.inputs = {call.views.data(), plan.input_count};
-  call.outputs = {call.views.data() + plan.input_count, plan.output_count};
-  std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attribute_bytes);
-
-  if (status = detail::bind_scalars(plan, desc, execution.scalars, span_of, call); !status.ok()) return status;
-
-  call.workspace = nullptr;
+  if (call.state != plan.state) call.state = plan.state;
+  call.inputs = {views, inputs};
+  call.outputs = {views + inputs, plan.output_count};
+  if (op.attributes->bytes != 0) std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attributes->bytes);
+  detail::bind_scalars(op, desc.scalar_count, execution.scalars, span_of, call);
   call.workspace_bytes = execution.workspace_bytes;
-  if (plan.kernel.workspace_bytes != 0) {
-    const Span span = execution.workspace == nullptr ? Span{} : span_of(execution.workspace);
-    if (execution.workspace_bytes < plan.kernel.workspace_bytes || execution.workspace_offset > span.bytes ||
-        span.bytes - execution.workspace_offset < plan.kernel.workspace_bytes) {
-      return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, the plan needs ",
-                              plan.kernel.workspace_bytes);
-    }
-    call.workspace = span.address + execution.workspace_offset;
-  }
+  call.workspace = execution.workspace == nullptr || plan.kernel.workspace_bytes == 0
+                       ? nullptr
+                       : span_of(execution.workspace).address + execution.workspace_offset;
+}
+
+// The same for any caller: what is not of the plan's class, or reaches out of its buffers, is INVALID_ARGUMENT, and `call` stays.
+template <class SpanOf>
+Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
+  Status status = detail::check_execution(plan, execution, span_of);
+  if (status.ok()) bind_unchecked(plan, *execution, span_of, call);
+  return status;
+}
+
+// What plan_execute calls. Core has validated the execution, and the layer `validation` does for any plugin; a build without
+// NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
+template <class SpanOf>
+Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
+#if BACKPLANE_KIT_CHECKED
+  return bind_checked(plan, execution, span_of, call);
+#else
+  bind_unchecked(plan, *execution, span_of, call);
   return {};
+#endif
 }
 
 }  // namespace backplane::kit

@@ -76,7 +76,8 @@ class HostDriver {
     info.alignment = HostMemory::kAlignment;
     info.max_buffer_bytes = memory_limit_;
     info.memory_kinds = (1u << BP_MEMORY_DEVICE) | (1u << BP_MEMORY_HOST) | (1u << BP_MEMORY_SHARED);
-    info.capabilities = BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY;
+    info.capabilities =
+        BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY | BP_CAP_PROCESS_ADDRESSES;
     return {};
   }
   // `options` is "key=value;key=value"; there are none by default.

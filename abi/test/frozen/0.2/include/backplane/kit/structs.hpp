@@ -17,6 +17,10 @@ Status read_input(const void* in, uint32_t min_size, const char* name, T& out) {
     return invalid_argument(name, ".struct_size is ", size, ", at least ", min_size, " is needed: set it to sizeof(",
                             name, ")");
   }
+  if (size > BP_STRUCT_LIMIT) {
+    return invalid_argument(name, ".struct_size is ", size, ", and no struct is longer than ", BP_STRUCT_LIMIT,
+                            ": set it to sizeof(", name, ")");
+  }
   const auto* bytes = static_cast<const unsigned char*>(in);
   for (std::size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] != 0) {

@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor while it is held against the rules: the extents that its operands gave to names, and how a rule
-// says no.
+// A composite's descriptor while it is held against the rules: the extents that its operands gave to names.
 #pragma once
 
 #include <backplane/ops.h>
 
 #include <algorithm>
 #include <backplane/rules/dtypes.hpp>
-#include <backplane/rules/text.hpp>
-#include <exception>
-#include <utility>
+#include <backplane/rules/views.hpp>
+#include <backplane/rules/violation.hpp>
 
 namespace backplane::rules {
-
-// A descriptor breaks a rule: INVALID_ARGUMENT. The message begins behind the operator's name.
-class Violation : public std::exception {
- public:
-  explicit Violation(std::string message) : message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
-
- private:
-  std::string message_;
-};
-
-inline std::string shape_text(const bp_tensor_desc& view) { return text('[', list_text({view.shape, view.rank}), ']'); }
 
 inline bool is_single(const bp_tensor_desc& view) {
   return std::all_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent == 1; });
@@ -58,9 +44,15 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
+  // Shapes that disagree, and what else no later version makes legal: INVALID_ARGUMENT.
   template <class... Parts>
-  [[noreturn, gnu::cold, gnu::noinline]] static void fail(const Parts&... parts) {
-    throw Violation(text(parts...));
+  [[noreturn]] static void fail(const Parts&... parts) {
+    invalid(parts...);
+  }
+  // All else: UNSUPPORTED.
+  template <class... Parts>
+  [[noreturn]] static void refuse(const Parts&... parts) {
+    unsupported(parts...);
   }
 
   // Fail unless an operand that is there has this shape.

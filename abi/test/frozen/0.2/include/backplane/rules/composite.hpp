@@ -23,8 +23,8 @@ inline void check_rope(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_rope_attributes>();
   const int64_t depth = bound.extent('D');
   const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
-  if (!(attributes.base > 0)) Bound::fail("base is ", attributes.base, "; it must be greater than 0");
-  if (rotated % 2 != 0) Bound::fail(rotated, " elements are rotated; their number must be even");
+  if (!(attributes.base > 0)) Bound::refuse("base is ", attributes.base, "; it must be greater than 0");
+  if (rotated % 2 != 0) Bound::refuse(rotated, " elements are rotated; their number must be even");
   if (rotated > depth) Bound::fail("rotary_extent is ", rotated, "; the last dimension has ", depth);
 }
 
@@ -38,12 +38,23 @@ inline void check_topk(const Bound& bound) {
   shape[axis] = axis < values.rank ? values.shape[axis] : 0;
   if (shape[axis] > x[axis]) Bound::fail("k is ", shape[axis], "; axis ", axis, " has ", x[axis], " elements");
   for (uint32_t i = 0; i < 2; ++i) bound.require_output(i, {shape, x.size()}, "x with k elements along the axis");
+  if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
+}
+
+// An index tells the place in its plane.
+inline void check_max_pool(const Bound& bound) {
+  check_pool(bound);
+  int64_t plane = 1;
+  for (const int64_t extent : bound.list('*').span()) {
+    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;  // and stays so, or becomes 0
+  }
+  if (bound.has_output(1)) require_room(bound.desc.outputs[1], plane);
 }
 
 inline void check_cross_entropy(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_cross_entropy_attributes>();
   const bp_tensor_desc& loss = bound.desc.outputs[0];
-  if (bound.extent('C') == 0) Bound::fail("there are no classes");
+  if (bound.extent('C') == 0) Bound::refuse("there are no classes");
   const int64_t rows[] = {bound.extent('N')};
   if (attributes.reduction == BP_REDUCTION_NONE) return bound.require_output(0, rows, "the loss of each row");
   if (!is_single(loss)) Bound::fail("output 0 has shape ", shape_text(loss), "; a reduced loss is one element");
@@ -67,6 +78,7 @@ inline void check_own(const Bound& bound) {
     case BP_OP_CONV_BWD_WEIGHT:
       return check_conv(bound);
     case BP_OP_MAX_POOL:
+      return check_max_pool(bound);
     case BP_OP_AVG_POOL:
       return check_pool(bound);
     case BP_OP_ATTENTION:

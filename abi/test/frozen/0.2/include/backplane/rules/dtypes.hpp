@@ -1,45 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtype table as data, derived from dtypes.def.
+// The dtype table as data, derived from dtypes.def, and sets of dtypes.
 #pragma once
 
 #include <backplane/tensor.h>
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace backplane::rules {
 
+enum class DtypeKind : uint8_t { NONE, BOOL, UINT, INT, FLOAT };
+
 struct DtypeInfo {
+  uint32_t id = 0;
   const char* name = "unknown";
   uint32_t bytes = 0;
+  DtypeKind kind = DtypeKind::NONE;
+  bool core = false;  // demanded by CORE, else an extension
 };
 
 namespace detail {
-constexpr std::array<DtypeInfo, BP_DTYPE_LIMIT> make_dtypes() {
-  std::array<DtypeInfo, BP_DTYPE_LIMIT> table{};
-#define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) table[id] = {name, bytes};
+inline constexpr DtypeInfo kDtypeRows[] = {
+#define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) {id, name, bytes, DtypeKind::kind, core != 0},
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
+};
+constexpr std::array<DtypeInfo, BP_DTYPE_LIMIT> make_dtypes() {
+  std::array<DtypeInfo, BP_DTYPE_LIMIT> table{};
+  for (const DtypeInfo& row : kDtypeRows) table[row.id] = row;
   return table;
 }
 inline constexpr auto kDtypes = make_dtypes();
+constexpr std::array<uint8_t, BP_DTYPE_LIMIT> make_dtype_bytes() {
+  std::array<uint8_t, BP_DTYPE_LIMIT> table{};
+  for (const DtypeInfo& row : kDtypeRows) table[row.id] = static_cast<uint8_t>(row.bytes);
+  return table;
+}
+inline constexpr auto kDtypeBytes = make_dtype_bytes();
 }  // namespace detail
 
-constexpr DtypeInfo dtype_info(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypes[dtype] : DtypeInfo{}; }
-constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name; }
-constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype_info(dtype).bytes; }
-// Whether the mask `set` of BP_DTYPE_BITs holds `dtype`.
-constexpr bool in_set(uint32_t set, uint32_t dtype) {
-  return dtype < BP_DTYPE_LIMIT && (set & BP_DTYPE_BIT(dtype)) != 0;
+// Every row, in order of id.
+constexpr std::span<const DtypeInfo> dtype_rows() { return detail::kDtypeRows; }
+// Null for a number that is no dtype.
+constexpr const DtypeInfo* find_dtype(uint32_t dtype) {
+  return dtype < BP_DTYPE_LIMIT && detail::kDtypes[dtype].id != 0 ? &detail::kDtypes[dtype] : nullptr;
 }
+// 0 for a name that is none.
+constexpr uint32_t dtype_by_name(std::string_view name) {
+  for (const DtypeInfo& row : detail::kDtypeRows) {
+    if (name == row.name) return row.id;
+  }
+  return 0;
+}
+constexpr DtypeInfo dtype_info(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypes[dtype] : DtypeInfo{}; }
+// "f32", or "unknown".
+constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name; }
+// Bytes of an element, 0 for an unknown dtype; one load.
+constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypeBytes[dtype] : 0; }
+
+// Of an element of `bytes` bytes: the greatest power of two that divides it, at most 8. 1 for 0.
+constexpr uint32_t natural_alignment(uint32_t bytes) {
+  const uint32_t lowest = bytes & (~bytes + 1);
+  return lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
+}
+// The bits that a value of the dtype has in an immediate or scalar; bp_operand wants the rest zero.
+constexpr uint64_t value_mask(uint32_t dtype) {
+  const uint32_t bytes = dtype_bytes(dtype);
+  return bytes < sizeof(uint64_t) ? (uint64_t{1} << (8 * bytes)) - 1 : UINT64_MAX;
+}
+
+// Whether the mask `set` of BP_DTYPE_BITs holds `dtype`.
+constexpr bool in_set(uint64_t set, uint32_t dtype) { return (set & BP_DTYPE_BIT(dtype)) != 0; }
+
+// What is computed in f32.
+inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
+constexpr bool is_half(uint32_t dtype) { return in_set(kHalves, dtype); }
+// The dtype, or f32 where it is f16 or bf16.
+constexpr uint64_t or_f32(uint32_t dtype) { return BP_DTYPE_BIT(dtype) | (is_half(dtype) ? BP_DTYPE_BIT(BP_F32) : 0); }
+
 // "f16, f32"
-inline std::string dtype_list(uint32_t set) {
+inline std::string dtype_list(uint64_t set) {
   std::string out;
-  for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
-    if (!in_set(set, dtype)) continue;
+  for (const DtypeInfo& row : detail::kDtypeRows) {
+    if (!in_set(set, row.id)) continue;
     if (!out.empty()) out += ", ";
-    out += dtype_name(dtype);
+    out += row.name;
   }
   return out;
 }

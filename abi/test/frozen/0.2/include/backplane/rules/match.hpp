@@ -59,40 +59,62 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 }  // namespace detail
 
+// What t is for a composite with a signature; 0 where no operand has it.
+constexpr uint32_t float_of(const bp_op_desc& desc) {
+  const Signature& signature = signature_of(desc.op);
+  uint32_t dtype = 0;
+  for (uint32_t i = 0; i < desc.input_count && dtype == 0; ++i) {
+    if (signature.inputs[i].dtype == 't') dtype = desc.inputs[i].dtype;
+  }
+  for (uint32_t i = 0; i < desc.output_count && dtype == 0; ++i) {
+    if (signature.outputs[i].dtype == 't') dtype = desc.outputs[i].dtype;
+  }
+  return dtype;
+}
+
 // Dtypes of a composite's operands, `dtypes` being the operator's set in ops.def. Views and counts are legal (see Bound).
 // Throws Violation.
-inline void check_composite_dtypes(const bp_op_desc& desc, uint32_t dtypes) {
-  constexpr uint32_t kBytes = BP_DTYPE_BIT(BP_I8) | BP_DTYPE_BIT(BP_U8);
-  constexpr uint32_t kIndexes = BP_DTYPE_BIT(BP_I32) | BP_DTYPE_BIT(BP_I64);
+inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
+  constexpr auto bit = [](uint32_t dtype) { return BP_DTYPE_BIT(dtype); };
+  constexpr uint64_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
   const Signature& signature = signature_of(desc.op);
-  uint32_t of_float = 0;     // the bit of t
-  uint32_t before[26] = {};  // the bits of q, w, a and v, once seen
-  const auto require = [](const char* role, uint32_t i, const bp_tensor_desc& view, uint32_t set) {
-    if (in_set(set, view.dtype)) return;
-    Bound::fail(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
+  const uint32_t t = float_of(desc);
+  uint32_t before[26] = {};  // the dtypes of letters that are the same wherever they stand, once seen
+  const bool known = t == 0 || in_set(dtypes, t);  // else the operand that is t is at fault
+  const auto legal = [&](char letter) -> uint64_t {
+    if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;
+    switch (letter) {
+      case 't':
+        return known ? bit(t) : dtypes;
+      case 's':
+        return bit(is_half(t) ? uint32_t{BP_F32} : t);
+      case 'p':
+        return or_f32(t);
+      case 'r':
+        return or_f32(before['p' - 'a']);
+      case 'h':
+        return bit(t) | (t == BP_F32 ? kHalves : 0);
+      case 'f':
+        return BP_SET_FLOATS;
+      case 'm':
+        return bit(BP_BOOL) | BP_SET_FLOATS;
+      case 'n':
+        return kIndexes;
+      case 'a':
+        return kBytes | bit(t);
+      case 'v':
+        return dtypes;
+      default:
+        return kBytes;
+    }
   };
   detail::for_operands(desc, signature, [&](const char* role, uint32_t i, const bp_tensor_desc& view, Pattern pattern) {
-    if (pattern.dtype != 't' || of_float != 0) return;
-    require(role, i, view, dtypes);
-    of_float = BP_DTYPE_BIT(view.dtype);
-  });
-  detail::for_operands(desc, signature, [&](const char* role, uint32_t i, const bp_tensor_desc& view, Pattern pattern) {
-    switch (pattern.dtype) {
-      case 't':
-        return require(role, i, view, of_float);
-      case 'i':
-        return require(role, i, view, BP_DTYPE_BIT(BP_I32));
-      case 'n':
-        return require(role, i, view, kIndexes);
-      case 'm':
-        return require(role, i, view, BP_DTYPE_BIT(BP_BOOL) | of_float);
-      default:
-        break;
-    }
     uint32_t& first = before[pattern.dtype - 'a'];
-    const uint32_t any = pattern.dtype == 'v' ? dtypes : pattern.dtype == 'a' ? kBytes | of_float : kBytes;
-    require(role, i, view, first == 0 ? any : first);
-    first = BP_DTYPE_BIT(view.dtype);
+    const uint64_t set = first == 0 ? legal(pattern.dtype) : bit(first);
+    if (!in_set(set, view.dtype)) {
+      Bound::refuse(role, ' ', i, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
+    }
+    first = view.dtype;
   });
 }
 

@@ -7,11 +7,11 @@
 namespace backplane::rules::detail {
 
 inline void require_epsilon(float epsilon) {
-  if (!(epsilon > 0)) Bound::fail("epsilon is ", epsilon, "; it must be greater than 0");
+  if (!(epsilon > 0)) Bound::refuse("epsilon is ", epsilon, "; it must be greater than 0");
 }
 
 inline void require_groups(uint32_t groups, int64_t channels, const char* what) {
-  if (groups == 0) Bound::fail("groups is 0; it must be at least 1");
+  if (groups == 0) Bound::refuse("groups is 0; it must be at least 1");
   if (channels % groups != 0) Bound::fail(groups, " groups do not divide the ", channels, ' ', what);
 }
 
@@ -24,7 +24,7 @@ struct Axes {
 
   Axes(const Bound& bound, uint32_t axes) : rank(bound.list('*').rank) {
     const int64_t* x = bound.list('*').extents;
-    if (axes == 0) Bound::fail("axes is 0: there is nothing to normalise over; set a bit for each dimension");
+    if (axes == 0) Bound::refuse("axes is 0: there is nothing to normalise over; set a bit for each dimension");
     if (axes >> rank != 0) Bound::fail("axes is ", mask_text(axes), "; the rank is ", rank);
     for (uint32_t d = 0; d < rank; ++d) {
       const bool in = (axes >> d & 1u) != 0;
@@ -62,10 +62,10 @@ inline void check_norm_bwd(const Bound& bound) {
   require_epsilon(attributes.epsilon);
   const auto x = bound.list('*').span();
   if (attributes.norm != BP_NORM_GROUP && attributes.groups != 0) {
-    Bound::fail("groups is ", attributes.groups, "; only the backward of group_norm has any, set it to 0");
+    Bound::refuse("groups is ", attributes.groups, "; only the backward of group_norm has any, set it to 0");
   }
   if (attributes.norm == BP_NORM_RMS && bound.has_input(3)) {
-    Bound::fail("input 3, the mean, is there; rms_norm has none");
+    Bound::refuse("input 3, the mean, is there; rms_norm has none");
   }
   if (attributes.norm == BP_NORM_LAYER || attributes.norm == BP_NORM_RMS) {
     const Axes axes(bound, attributes.axes);
@@ -75,7 +75,7 @@ inline void check_norm_bwd(const Bound& bound) {
     return;
   }
   if (attributes.axes != 0) {
-    Bound::fail("axes is ", mask_text(attributes.axes), "; only layer_norm and rms_norm have any, set it to 0");
+    Bound::refuse("axes is ", mask_text(attributes.axes), "; only layer_norm and rms_norm have any, set it to 0");
   }
   if (x.size() < 2) Bound::fail("x has rank ", x.size(), "; it must be [N,C,..]");
   const int64_t channels[] = {x[1]};

@@ -7,7 +7,7 @@
 namespace backplane::rules::detail {
 
 inline void require_bits(uint32_t bits, const char* name) {
-  if (bits != 4 && bits != 8) Bound::fail(name, " is ", bits, "; it is 4 or 8");
+  if (bits != 4 && bits != 8) Bound::refuse(name, " is ", bits, "; it is 4 or 8");
 }
 
 // Bytes of a row of `count` 4-bit values.
@@ -22,7 +22,7 @@ inline void check_quantized(const Bound& bound) {
   std::copy(whole.begin(), whole.end(), packed);
   if (bits == 4) {
     const bp_tensor_desc& view = forward ? bound.desc.outputs[0] : bound.desc.inputs[0];
-    if (view.dtype != BP_U8) Bound::fail("4-bit values are ", dtype_name(view.dtype), "; they lie two to a u8");
+    if (view.dtype != BP_U8) Bound::refuse("4-bit values are ", dtype_name(view.dtype), "; they lie two to a u8");
     if (whole.empty()) Bound::fail("4-bit values of rank 0: there is no last dimension to pack");
     packed[whole.size() - 1] = packed_bytes(whole.back());
   }
@@ -41,13 +41,13 @@ inline void check_quantized_matmul(const Bound& bound) {
   const int64_t depth = bound.extent('K'), cols = bound.extent('N'), block = attributes.block;
   const bp_tensor_desc* in = bound.desc.inputs;
   if (in[1].dtype != (four ? BP_U8 : BP_I8)) {
-    Bound::fail("input 1, of ", attributes.weight_bits, " bits, is ", dtype_name(in[1].dtype), "; it must be ",
-                four ? "u8" : "i8");
+    Bound::refuse("input 1, of ", attributes.weight_bits, " bits, is ", dtype_name(in[1].dtype), "; it must be ",
+                  four ? "u8" : "i8");
   }
   const int64_t weight[] = {cols, four ? packed_bytes(depth) : depth};
   bound.require_input(1, weight, four ? "two values of a row to a byte" : "[N,K]");
   const int64_t blocks = block == 0 ? 1 : depth / block + (depth % block != 0);
-  for (uint32_t i = 2; i < 4; ++i) {
+  for (const uint32_t i : {2u, 3u, 7u}) {
     if (!bound.has_input(i) || is_single(in[i])) continue;
     const bool column = in[i].rank == 1 && in[i].shape[0] == cols;
     if (column || (in[i].rank == 2 && in[i].shape[0] == cols && in[i].shape[1] == blocks)) continue;
@@ -56,7 +56,7 @@ inline void check_quantized_matmul(const Bound& bound) {
   }
   const bool whole = in[0].dtype == BP_I8 || in[0].dtype == BP_U8;
   if (!whole && (bound.has_input(4) || bound.has_input(5))) {
-    Bound::fail("input 0 is ", dtype_name(in[0].dtype), "; only an i8 or u8 one has a scale and a zero point");
+    Bound::refuse("input 0 is ", dtype_name(in[0].dtype), "; only an i8 or u8 one has a scale and a zero point");
   }
   if (whole && !bound.has_input(4)) {
     Bound::fail("input 0 is ", dtype_name(in[0].dtype), "; input 4, its scale, is missing");

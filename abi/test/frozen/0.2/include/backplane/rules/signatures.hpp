@@ -3,12 +3,19 @@
 #pragma once
 
 #include <backplane/rules/bound.hpp>
+#include <backplane/rules/op_table.hpp>
 
 namespace backplane::rules {
 
 // An operand: a dtype, then its dimensions.
-//   t  the float that the composite is of          q, w, a  i8 or u8 (a: or t), each the same wherever it stands
-//   i  i32    n  i32 or i64    m  bool or t        v  any of the operator's, the same wherever it stands
+//   t  the float that the composite is of
+//   s  f32 where t is f16 or bf16, else t: statistics
+//   p  t, or f32 where t is f16 or bf16: parameters, the same wherever it stands
+//   r  p's dtype, or f32 where that is f16 or bf16: state, the same wherever it stands
+//   h  t, or f16 or bf16 where t is f32: what is stored in half the bytes, the same wherever it stands
+//   f  any float of its own, the same wherever it stands
+//   q, w, a  i8 or u8 (a: or t), each the same wherever it stands
+//   n  i32 or i64    m  bool or any float of its own    v  any of the operator's, the same wherever it stands
 //   A..Z  an extent, the same wherever it stands   * + -    any dimensions, likewise
 //   ?     at the end: or a single element          #        a rule of the composite (composite.hpp)
 struct Pattern {
@@ -36,32 +43,32 @@ struct Pattern {
 
 struct Signature {
   uint32_t op = 0;
-  Pattern inputs[7];
+  Pattern inputs[8];
   Pattern outputs[5];
 };
 
 inline constexpr Signature kSignatures[] = {
-    {BP_OP_LAYER_NORM, {"t*", "t#", "t#"}, {"t*", "t#", "t#"}},
-    {BP_OP_RMS_NORM, {"t*", "t#"}, {"t*", "t#"}},
-    {BP_OP_GROUP_NORM, {"tNC*", "tC", "tC"}, {"tNC*", "tNG", "tNG"}},
-    {BP_OP_BATCH_NORM, {"tNC*", "tC", "tC", "tC", "tC"}, {"tNC*", "tC", "tC", "tC", "tC"}},
-    {BP_OP_NORM_BWD, {"t*", "t*", "t#", "t#", "t#"}, {"t*", "t#", "t#"}},
-    {BP_OP_LINEAR, {"t*K", "tNK", "tN"}, {"t*N"}},
-    {BP_OP_CONV, {"tNC*", "tOI+", "tO"}, {"tNO-"}},
-    {BP_OP_CONV_TRANSPOSE, {"tNO-", "tOI+", "tC"}, {"tNC*"}},
+    {BP_OP_LAYER_NORM, {"t*", "p#", "p#"}, {"t*", "s#", "s#"}},
+    {BP_OP_RMS_NORM, {"t*", "p#"}, {"t*", "s#"}},
+    {BP_OP_GROUP_NORM, {"tNC*", "pC", "pC"}, {"tNC*", "sNG", "sNG"}},
+    {BP_OP_BATCH_NORM, {"tNC*", "pC", "pC", "pC", "pC"}, {"tNC*", "pC", "pC", "sC", "sC"}},
+    {BP_OP_NORM_BWD, {"t*", "t*", "p#", "s#", "s#"}, {"t*", "p#", "p#"}},
+    {BP_OP_LINEAR, {"t*K", "hNK", "pN"}, {"t*N"}},
+    {BP_OP_CONV, {"tNC*", "tOI+", "pO"}, {"tNO-"}},
+    {BP_OP_CONV_TRANSPOSE, {"tNO-", "tOI+", "pC"}, {"tNC*"}},
     {BP_OP_CONV_BWD_INPUT, {"tNO-", "tOI+"}, {"tNC*"}},
     {BP_OP_CONV_BWD_WEIGHT, {"tNC*", "tNO-"}, {"tOI+"}},
-    {BP_OP_MAX_POOL, {"tNC*"}, {"tNC-", "iNC-"}},
+    {BP_OP_MAX_POOL, {"tNC*"}, {"tNC-", "nNC-"}},
     {BP_OP_AVG_POOL, {"tNC*"}, {"tNC-"}},
-    {BP_OP_ATTENTION, {"tBHLD", "tBGSD", "tBGSE", "mBHLS"}, {"tBHLE", "tBHL"}},
-    {BP_OP_ROPE, {"t*D", "i*"}, {"t*D"}},
-    {BP_OP_QUANTIZE, {"t*", "t*?", "q*?"}, {"q+"}},
-    {BP_OP_DEQUANTIZE, {"q+", "t*?", "q*?"}, {"t*"}},
-    {BP_OP_QUANTIZED_MATMUL, {"a*K", "w#", "t#", "w#", "t#", "a#", "tN"}, {"t*N"}},
+    {BP_OP_ATTENTION, {"tBHLD", "hBGSD", "hBGSE", "mBHLS"}, {"tBHLE", "sBHL"}},
+    {BP_OP_ROPE, {"t*D", "n*"}, {"t*D"}},
+    {BP_OP_QUANTIZE, {"t*", "p*?", "q*?"}, {"q+"}},
+    {BP_OP_DEQUANTIZE, {"q+", "p*?", "q*?"}, {"t*"}},
+    {BP_OP_QUANTIZED_MATMUL, {"a*K", "w#", "f#", "w#", "p#", "a#", "pN", "f#"}, {"t*N"}},
     {BP_OP_EMBEDDING, {"tVD", "n*"}, {"t*D"}},
-    {BP_OP_TOPK, {"v*"}, {"v#", "i#"}},
-    {BP_OP_CROSS_ENTROPY, {"tNC", "iN", "tC"}, {"t#", "tNC"}},
-    {BP_OP_ADAMW, {"t*"}, {"t*", "t*", "t*"}},
+    {BP_OP_TOPK, {"v*"}, {"v#", "n#"}},
+    {BP_OP_CROSS_ENTROPY, {"tNC", "nN", "tC"}, {"p#", "tNC"}},
+    {BP_OP_ADAMW, {"t*"}, {"p*", "r*", "r*"}},
 };
 
 namespace detail {
@@ -72,11 +79,14 @@ constexpr std::array<uint8_t, BP_OP_LIMIT> index_signatures() {
 }
 inline constexpr auto kSignaturePlaces = index_signatures();
 
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, i64, \
-                  acc, prof, since, doc)                                                                            \
-  static_assert(BP_SHAPE_##shape != BP_SHAPE_COMPOSITE || kSignaturePlaces[id] != 0, name " has no signature");
-#include <backplane/ops.def>
-#undef BP_OP_ROW
+static_assert(
+    [] {
+      for (const OpInfo& row : op_rows()) {
+        if (row.shape_rule == BP_SHAPE_COMPOSITE && kSignaturePlaces[row.id] == 0) return false;
+      }
+      return true;
+    }(),
+    "each composite needs a signature");
 }  // namespace detail
 
 // Of an operator whose shape rule is BP_SHAPE_COMPOSITE.

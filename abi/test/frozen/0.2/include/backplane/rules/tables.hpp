@@ -30,7 +30,7 @@ struct TableGrowth<bp_plugin> {
 };
 template <>
 struct TableGrowth<bp_device_api> {
-  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 176}};
+  static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 184}};
 };
 template <>
 struct TableGrowth<bp_import_api> {

@@ -45,8 +45,8 @@ inline std::string list_text(std::span<const int64_t> values) {
 }
 
 // "0b101"
-inline std::string mask_text(uint32_t mask) {
-  char digits[32];
+inline std::string mask_text(uint64_t mask) {
+  char digits[64];
   return "0b" + std::string(digits, std::to_chars(digits, digits + sizeof(digits), mask, 2).ptr);
 }
 

@@ -20,19 +20,19 @@ void check_windows(const Bound& bound, const Attributes& attributes, std::span<c
     const int64_t begin = attributes.pad_begin[d], end = attributes.pad_end[d];
     if (d >= rank) {
       if ((stride | dilation | begin | end) == 0) continue;
-      Bound::fail("attributes of spatial dimension ", d, " are not 0; there are ", rank, " such dimensions");
+      Bound::refuse("attributes of spatial dimension ", d, " are not 0; there are ", rank, " such dimensions");
     }
     if (stride < 1 || dilation < 1) {
-      Bound::fail("stride ", stride, " and dilation ", dilation, " of spatial dimension ", d,
-                  "; both must be at least 1");
+      Bound::refuse("stride ", stride, " and dilation ", dilation, " of spatial dimension ", d,
+                    "; both must be at least 1");
     }
     if (kernel[d] < 1) {
-      Bound::fail("the kernel has extent ", kernel[d], " in spatial dimension ", d, "; it must be at least 1");
+      Bound::refuse("the kernel has extent ", kernel[d], " in spatial dimension ", d, "; it must be at least 1");
     }
     int64_t reach = 0, padded = 0;
     const bool far = __builtin_mul_overflow(dilation, kernel[d] - 1, &reach);
     if (__builtin_add_overflow(image[d], begin + end, &padded)) {
-      Bound::fail("the padded extent of spatial dimension ", d, " does not fit 63 bits");
+      Bound::refuse("the padded extent of spatial dimension ", d, " does not fit 63 bits");
     }
     if (far || reach >= padded) {
       Bound::fail("a kernel of ", kernel[d], " with dilation ", dilation, " is larger than the padded extent ", padded,
@@ -58,7 +58,7 @@ inline void check_conv(const Bound& bound) {
                 " groups have ", channels / attributes.groups);
   }
   if ((op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT) && attributes.activation != BP_ACTIVATION_NONE) {
-    Bound::fail("activation is ", attributes.activation, "; a gradient has none");
+    Bound::refuse("activation is ", attributes.activation, "; a gradient has none");
   }
   check_windows(bound, attributes, bound.list('+').span());
 }
@@ -67,7 +67,7 @@ inline void check_pool(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_pool_attributes>();
   for (uint32_t d = attributes.spatial_rank; d < 3; ++d) {
     if (attributes.kernel[d] != 0) {
-      Bound::fail("the kernel has extent ", attributes.kernel[d], " in spatial dimension ", d, ", which is none");
+      Bound::refuse("the kernel has extent ", attributes.kernel[d], " in spatial dimension ", d, ", which is none");
     }
   }
   check_windows(bound, attributes, {attributes.kernel, attributes.spatial_rank});

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The canonical form of a descriptor, which every reader makes before it counts: trailing operands that are absent, trailing
+// zero scalars that came later and zero tails of attributes are not there.
+#pragma once
+
+#include <backplane/rules/op_table.hpp>
+#include <cstring>
+
+namespace backplane::rules {
+
+// How many views there are without the absent ones at the end. `views` may be null where `count` is 0.
+constexpr uint32_t trimmed(const bp_tensor_desc* views, uint32_t count) noexcept {
+  while (count > 0 && views[count - 1].dtype == 0) --count;
+  return count;
+}
+
+// How many of a call's scalars there are: those that end in zero bits beyond scalars_min do not count. Not for
+// BP_OP_FLAG_DEVICE_SCALARS, whose values nobody knows yet.
+constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uint32_t count) noexcept {
+  while (count > op.scalars_min && values[count - 1] == 0) --count;
+  return count;
+}
+
+// Bytes of a struct of attributes without its zero tail: a multiple of 8, at least the minimum, at most `bytes`. Structs of
+// equal bytes up to there, but for struct_size, say the same.
+inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t bytes) noexcept {
+  while (bytes > BP_ATTRIBUTES_MIN_SIZE) {
+    uint64_t last = 0;
+    std::memcpy(&last, attributes + bytes - sizeof(last), sizeof(last));
+    if (last != 0) break;
+    bytes -= 8;
+  }
+  return bytes;
+}
+
+// The same for a whole struct: null where all of it is zero and null says so.
+inline const void* canonical_attributes(const OpInfo& op, const void* attributes) noexcept {
+  if (!op.attributes->optional || attributes == nullptr) return attributes;
+  const auto* bytes = static_cast<const unsigned char*>(attributes);
+  const uint32_t end = std::max(op.attributes->bytes, BP_ATTRIBUTES_MIN_SIZE);
+  const bool zero = std::all_of(bytes + sizeof(uint32_t), bytes + end, [](unsigned char byte) { return byte == 0; });
+  return zero ? nullptr : attributes;
+}
+
+// Operands. Counts beyond BP_MAX_OPERANDS, and null arrays, stay: no rule takes them.
+constexpr void trim_operands(bp_op_desc& desc) noexcept {
+  if (desc.inputs != nullptr && desc.input_count <= BP_MAX_OPERANDS) {
+    desc.input_count = trimmed(desc.inputs, desc.input_count);
+  }
+  if (desc.outputs != nullptr && desc.output_count <= BP_MAX_OPERANDS) {
+    desc.output_count = trimmed(desc.outputs, desc.output_count);
+  }
+}
+
+}  // namespace backplane::rules

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class of a view: what each execution of an any-size plan keeps of it (BP_PLAN_ANY_SIZE in ops.h).
+#pragma once
+
+#include <backplane/ops.h>
+
+#include <backplane/rules/views.hpp>
+
+namespace backplane::rules {
+
+// Whether the view is near: see BP_NEAR_LIMIT.
+constexpr bool is_near(const bp_tensor_desc& view) noexcept {
+  constexpr uint64_t limit = BP_NEAR_LIMIT;
+  bool empty = false;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    if (static_cast<uint64_t>(view.shape[d]) >= limit) return false;
+    empty |= view.shape[d] == 0;
+  }
+  if (empty) return true;         // no two elements
+  uint64_t count = 1, reach = 0;  // each below 2^31 before a step, and an extent is: no product of them wraps
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    const auto extent = static_cast<uint64_t>(view.shape[d]);
+    if (extent == 1) continue;
+    const uint64_t stride =
+        view.strides[d] < 0 ? -static_cast<uint64_t>(view.strides[d]) : static_cast<uint64_t>(view.strides[d]);
+    if (stride >= limit) return false;
+    count *= extent;
+    reach += (extent - 1) * stride;
+    if (count >= limit || reach >= limit) return false;
+  }
+  return true;
+}
+
+// Four bits of a dimension: the class of the extent (0, 1, more), twice shifted, and of the stride (0, 1, more, negative; of an
+// extent up to 1 it counts as 0).
+constexpr uint32_t dim_class(int64_t extent, int64_t stride) noexcept {
+  if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
+  return 2u << 2 | (stride < 0 ? 3u : stride > 1 ? 2u : static_cast<uint32_t>(stride));
+}
+
+// Parts of a view's class: dim_class of dimension d at bit 4 * d, then two flags.
+inline constexpr uint64_t kClassStrides = 0x33333333;
+inline constexpr uint64_t kClassDense = uint64_t{1} << 32;
+inline constexpr uint64_t kClassFar = uint64_t{1} << 33;
+
+constexpr uint64_t view_class(const bp_tensor_desc& view) noexcept {
+  uint64_t classes = (is_dense(view) ? kClassDense : 0) | (is_near(view) ? 0 : kClassFar);
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    classes |= static_cast<uint64_t>(dim_class(view.shape[d], view.strides[d])) << 4 * d;
+  }
+  return classes;
+}
+
+// Whether an any-size plan that was made for `a` serves `b`, as far as shape and strides decide it.
+constexpr bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+  return a.rank == b.rank && view_class(a) == view_class(b);
+}
+
+}  // namespace backplane::rules

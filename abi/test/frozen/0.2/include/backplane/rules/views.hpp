@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic of views: elements, reach in bytes, denseness, room of indices.
+#pragma once
+
+#include <backplane/tensor.h>
+
+#include <algorithm>
+#include <backplane/rules/violation.hpp>
+#include <cstring>
+
+namespace backplane::rules {
+
+// Indices of i32 reach through 2^31 - 1 elements.
+inline void require_room(const bp_tensor_desc& index, int64_t elements) {
+  if (index.dtype != BP_I32 || elements <= INT32_MAX) return;
+  unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
+}
+
+// "[2,3]"; of a view whose rank is too great, what fits.
+inline std::string shape_text(const bp_tensor_desc& view) {
+  return text('[', list_text({view.shape, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
+}
+inline std::string stride_text(const bp_tensor_desc& view) {
+  return text('[', list_text({view.strides, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
+}
+
+// Bytes that a view touches, relative to its element 0: [lo, hi), lo <= 0. Both 0 for a view of no elements.
+struct Extent {
+  int64_t lo;
+  int64_t hi;
+};
+
+// Number of elements, or -1 if it does not fit 63 bits.
+constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
+  int64_t count = 1;
+  bool overflow = false;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    if (view.shape[d] == 0) return 0;
+    overflow |= __builtin_mul_overflow(count, view.shape[d], &count);
+  }
+  return overflow ? -1 : count;
+}
+
+// False if an address does not fit 63 bits.
+constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
+  *out = {0, 0};
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    if (view.shape[d] == 0) return true;
+  }
+  int64_t lo = 0;
+  int64_t hi = dtype_bytes;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    int64_t span = 0;
+    if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &span) ||
+        __builtin_mul_overflow(span, static_cast<int64_t>(dtype_bytes), &span) ||
+        __builtin_add_overflow(span < 0 ? lo : hi, span, span < 0 ? &lo : &hi)) {
+      return false;
+    }
+  }
+  *out = {lo, hi};
+  return true;
+}
+
+// Whether both views have the same dtype, shape and strides, all of them.
+inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+  return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
+         std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
+}
+
+// Packed row-major; the strides of dimensions of extent 0 or 1 do not count, and a view of no elements is dense.
+constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
+  // Unsigned: with an extent of 0 further on it may wrap, and then nothing counts.
+  uint64_t expected = 1;
+  bool dense = true;
+  for (uint32_t d = view.rank; d-- > 0;) {
+    if (view.shape[d] == 0) return true;
+    if (view.shape[d] == 1) continue;
+    dense &= static_cast<uint64_t>(view.strides[d]) == expected;
+    expected *= static_cast<uint64_t>(view.shape[d]);
+  }
+  return dense;
+}
+
+constexpr void make_dense(bp_tensor_desc& view) noexcept {
+  uint64_t stride = 1;  // as in is_dense
+  for (uint32_t d = view.rank; d-- > 0;) {
+    view.strides[d] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[d], 1));
+  }
+}
+
+constexpr bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
+  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
+}  // namespace backplane::rules

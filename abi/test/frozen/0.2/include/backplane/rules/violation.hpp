@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rule says no.
+#pragma once
+
+#include <backplane/base.h>
+
+#include <backplane/rules/text.hpp>
+#include <exception>
+#include <utility>
+
+namespace backplane::rules {
+
+// A descriptor breaks a rule. The message begins behind the operator's name.
+class Violation : public std::exception {
+ public:
+  Violation(bp_status status, std::string message) : status_(status), message_(std::move(message)) {}
+  bp_status status() const noexcept { return status_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  bp_status status_;
+  std::string message_;
+};
+
+// INVALID_ARGUMENT: for the closed list of the growth rules only. No later version makes it legal.
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void invalid(const Parts&... parts) {
+  throw Violation(BP_INVALID_ARGUMENT, text(parts...));
+}
+
+// UNSUPPORTED: everything else that is not taken; a later version may.
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void unsupported(const Parts&... parts) {
+  throw Violation(BP_UNSUPPORTED, text(parts...));
+}
+
+}  // namespace backplane::rules
