@@ -132,7 +132,7 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
 
 // One of them is ignored.
 TEST_F(Mixed, TargetsOf64Bits) {
-  const auto attributes = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -100, 0});
+  const auto attributes = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -100, 0, 0});
   const bph_tensor target = host.tensor<int64_t>(BP_I64, {2}, std::vector<int64_t>{1, -100});
   const bph_tensor loss = out({2});
   run(BP_OP_CROSS_ENTROPY, {f32({2, 2}, {0, 1, 3, 4}), target}, {loss}, &attributes);
