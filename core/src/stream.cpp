@@ -60,18 +60,11 @@ void Stream::enqueue(Enqueue callback, void* context) {
     ~Inside() { gate_.fetch_and(~gate_callback, std::memory_order_relaxed); }
     std::atomic<uint32_t>& gate_;
   };
-  // Whatever it answers, a part may have been enqueued.
-  struct Count {
-    explicit Count(Timeline& timeline) noexcept : timeline_(timeline) {}
-    Count(const Count&) = delete;
-    Count& operator=(const Count&) = delete;
-    ~Count() { timeline_.enqueued_one(); }
-    Timeline& timeline_;
-  };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
+  // Whatever it answers, a part may have been enqueued; and what is released inside may be used by it.
+  enqueued_one();
   {
-    const Count count(*timeline);
     const Inside inside(gate);
     status = callback(context, layers::inner_device(device_handle, device->plugin->layer_count), handle, &error);
   }

@@ -323,6 +323,25 @@ TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
   bph_stream_release(one);
 }
 
+// Scratch memory of the callback's work, released before the callback returns.
+TEST_P(EnqueueTest, WhatIsReleasedInsideIsStillUsed) {
+  open();
+  bph_stream* one = stream(GetParam());
+  bph_buffer* warm = create(1024, one);
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  fake->hold();
+  EnqueueCall call;
+  call.body = [&](bp_device*, bp_stream*, bp_error*) {
+    bph_buffer_release(warm);
+    return BP_OK;
+  };
+  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  EXPECT_EQ(trim(), 0u) << "the callback's work may use it";
+  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  EXPECT_NE(trim(), 0u);
+  bph_stream_release(one);
+}
+
 TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
   open();
   bph_stream* one = stream(GetParam());
