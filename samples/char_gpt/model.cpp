@@ -102,7 +102,7 @@ Model::Model(const bp::Stream& stream, const Config& config, const bp::Tensor& p
 
 void Model::attention(const Activations& activations, const Activations::Block& block) const {
   auto attributes = bp::attributes<BP_OP_ATTENTION>();
-  attributes.causal = 1;
+  attributes.causal = BP_CAUSAL_LOWER_RIGHT;
   attributes.scale = static_cast<float>(attention_scale(config_));
   const auto part = [&](int64_t index) { return heads_of(block.qkv, activations, config_, index, 3); };
   bp::execute(stream_, BP_OP_ATTENTION, {part(0), part(1), part(2)},
