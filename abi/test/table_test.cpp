@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of operators and dtypes as data, and the guard of late fields.
 #include <backplane/plugin.h>
-#include <backplane/rules/op_table.hpp>
 #include <gtest/gtest.h>
+#include <backplane/rules/op_table.hpp>
 
 #include <algorithm>
 #include <set>

@@ -143,7 +143,9 @@ bp_status reserved_unchecked(bp_device* device, const bp_op_desc* desc, bp_plan*
 }
 bp_status op_flag_accepted(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                            bp_error* error) {
-  if (desc == nullptr || desc->struct_size < sizeof(*desc)) return kHonest.plan_create(device, desc, out, info, error);
+  if (desc == nullptr || desc->struct_size < sizeof(*desc) || desc->struct_size > BP_STRUCT_LIMIT) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
   bp_op_desc known;
   std::vector<std::byte> whole(desc->struct_size);
   std::memcpy(whole.data(), desc, whole.size());

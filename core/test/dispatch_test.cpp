@@ -219,6 +219,22 @@ TEST(Dispatch, GrowingLengthsMakeNoPlan) {
   EXPECT_EQ(host.read<float>(c, 600)[598], -598.0f);
 }
 
+TEST(Dispatch, FarViewsHaveAPlanOfTheirOwn) {
+  Host host(reference);
+  const auto run = [&](int64_t extent) {
+    const bph_tensor none = host.empty(BP_F32, {extent, 0}, 0);
+    const Call call(BP_OP_NEG, {none}, {none});
+    ASSERT_OK(bph_execute(host.stream, &call, &error));
+  };
+  run(4);
+  run(BP_NEAR_LIMIT - 1);
+  EXPECT_EQ(host.stats().plans_created, 1u);
+  run(BP_NEAR_LIMIT);
+  EXPECT_EQ(host.stats().plans_created, 2u);
+  run(INT64_MAX);
+  EXPECT_EQ(host.stats().plans_created, 2u);
+}
+
 TEST(Dispatch, PlanCacheIsBounded) {
   bph_device_desc desc = {};
   desc.struct_size = sizeof(desc);

@@ -162,6 +162,7 @@ class Bench {
       return Spread{all.median - direct_call.median, all.least - direct_call.least, all.most - direct_call.most};
     };
     add("direct_call", "call through the plugin's table, no library", direct_call);
+    optional("kit_binding", [&] { binding(direct_call); });
     add("eager_call", "eager call, cached plan, 1 plugin loaded", one);
     add("eager_share", "  of that the library's share", share(one), 60);
     add("eager_call_5", "eager call, cached plan, 5 plugins loaded", five);
@@ -169,6 +170,15 @@ class Bench {
     add("allocations", "heap allocations of an eager call", {allocations_, allocations_, allocations_}, 0, "count");
     new_shapes("null", "null plugin");
     allocator(eager);
+  }
+
+  // A plugin on the author kit that binds its operands, less the one in C that does nothing.
+  void binding(const Spread& direct_call) {
+    const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
+    DirectPlugin bound(library, few, few);
+    const Spread call = measure(options_.batches, options_.calls, [&](uint64_t) { bound.execute(); });
+    add("kit_binding", "the author kit's binding of operands",
+        {call.median - direct_call.median, call.least - direct_call.least, call.most - direct_call.most}, 15);
   }
 
   void allocations(EagerAdd& eager) {

@@ -122,15 +122,15 @@ typedef struct bp_op_desc {
   uint32_t struct_size;
   uint32_t op;            /* BP_OP_* */
   uint64_t flags;         /* BP_OP_FLAG_* */
-  const void* attributes; /* bp_<stem>_attributes of the operator's row; null means zeros, and is legal where attributes.def
-                           * marks the stem as optional */
+  const void* attributes; /* bp_<stem>_attributes of the operator's row. Null means zeros, and is legal where
+                           * attributes.def marks the stem as optional */
   const bp_tensor_desc* inputs;
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
                           * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints; /* a callee ignores the bits that it does not know; none is defined yet */
+  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);

@@ -21,7 +21,7 @@ enum {
 #define BP_MAX_ALIGNMENT_LOG2 8 /* core states no alignment above 256 bytes */
 /* Input only: rank 0 or all strides 0, and the operand carries the value; dtypes of at most 8 bytes. */
 #define BP_DESC_IMMEDIATE 1
-#define BP_DESC_PACKED 2 /* reserved, input only: a layout that the plugin made; strides hold its identity */
+#define BP_DESC_PACKED 2      /* reserved, input only: a layout that the plugin made; strides hold its identity */
 #define BP_DESC_HINTS 0xFF00u /* bits that a callee ignores where it does not know them; none is defined yet */
 
 /* A view without its data. Role: input, and an array element, so it never grows.

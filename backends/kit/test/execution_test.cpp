@@ -140,5 +140,76 @@ TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
 }
 
+// The way of a release build, which relies on core.
+class Unchecked : public testing::Test {
+ protected:
+  Unchecked() { plan.op = &op; }
+  // Binds `views`, of which the first `inputs` are inputs, to the memory at the same index.
+  void bind(uint32_t inputs, const std::vector<bp_tensor_desc>& views, std::vector<bp_operand> operands,
+            const std::vector<bp_operand>& scalars = {}) {
+    plan.input_count = inputs;
+    plan.output_count = static_cast<uint32_t>(views.size()) - inputs;
+    bp_op_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.inputs = views.data();
+    desc.outputs = views.data() + inputs;
+    desc.scalar_count = static_cast<uint32_t>(scalars.size());
+    bp_execution execution{};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &desc;
+    execution.inputs = operands.data();
+    execution.outputs = operands.data() + inputs;
+    execution.scalars = scalars.data();
+    execution.workspace = at(0);
+    execution.workspace_offset = 32;
+    execution.workspace_bytes = 16;
+    const auto span_of = [this](bp_buffer* buffer) {
+      return Span{reinterpret_cast<std::byte*>(memory) + 16 * (reinterpret_cast<uintptr_t>(buffer) - 1), 16};
+    };
+    bind_unchecked(plan, execution, span_of, call);
+  }
+  static bp_buffer* at(uintptr_t index) { return reinterpret_cast<bp_buffer*>(index + 1); }
+  std::byte* address(size_t bytes) { return reinterpret_cast<std::byte*>(memory) + bytes; }
+
+  OpInfo op = *find_op(BP_OP_FILL);
+  Plan plan;
+  Call call;
+  float memory[64];
+};
+
+TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
+  bp_tensor_desc immediate = view({3}), empty = view({2, 0}), turned = view({3, 2});
+  immediate.flags = BP_DESC_IMMEDIATE;
+  immediate.strides[0] = 0;
+  turned.strides[0] = 1, turned.strides[1] = 3;
+  plan.kernel.workspace_bytes = 16;
+  bind(4, {immediate, {}, empty, view({2})}, {{nullptr, 0, 42}, {at(1), 0, 0}, {nullptr, 0, 0}, {at(1), 4, 0}});
+  EXPECT_EQ(*call.in(0).as<uint64_t>(), 42u);
+  EXPECT_EQ(call.in(1).dtype, 0u);
+  EXPECT_EQ(call.in(1).data, nullptr) << "absent, whatever its operand says";
+  EXPECT_EQ(call.in(2).data, nullptr) << "no elements";
+  EXPECT_EQ(call.in(2).shape[0], 2);
+  EXPECT_EQ(call.in(3).data, address(20));
+  EXPECT_EQ(call.workspace, address(32));
+  EXPECT_EQ(call.workspace_bytes, 16u);
+  EXPECT_TRUE(call.outputs.empty());
+  plan.kernel.workspace_bytes = 0;
+  bind(0, {turned}, {{at(2), 8, 0}});
+  EXPECT_TRUE(call.inputs.empty());
+  EXPECT_EQ(call.out().data, address(40));
+  EXPECT_EQ(call.out().strides[1], 3);
+  EXPECT_EQ(call.workspace, nullptr);
+}
+
+TEST_F(Unchecked, ScalarsThatTheHostLacksAreZero) {
+  op.scalars_max = 3;  // as a later version may have them
+  call.scalar_bits[2] = 7;
+  call.scalar_at[2] = address(0);
+  bind(0, {view({2})}, {{at(0), 0, 0}}, {{nullptr, 0, 5}, {at(1), 8, 0}});
+  EXPECT_EQ(call.scalar<uint64_t>(0), 5u);
+  EXPECT_EQ(call.scalar_at[1], address(24)) << "in device memory";
+  EXPECT_EQ(call.scalar<uint64_t>(2), 0u);
+}
+
 }  // namespace
 }  // namespace backplane::kit::test

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <backplane/plugin.h>
-#include <backplane/rules/op_table.hpp>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <backplane/rules/op_table.hpp>
 
 #include <cstdlib>
 #include <cstring>

@@ -154,7 +154,7 @@ void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t 
   operands.enqueue(stream, runner);
   stream.wait();
   require_same(context, operands.results()[0], expected[0],
-               fmt::format("{} with {} scalars of {}", op.name, given, op.scalars));
+               fmt::format("{} with {} scalars of {}", op.name, given, op.scalars_max));
 }
 
 // Scalars in device memory, written by work that is enqueued before: read when the work runs.
@@ -171,14 +171,14 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   state_alignment(device, asked);
   Plan plan(device, asked.get());
   const uint64_t width = bph_dtype_bytes(scalar_dtype);
-  Bytes values(width * op.scalars);
-  for (size_t i = 0; i < op.scalars; ++i)
+  Bytes values(width * op.scalars_max);
+  for (size_t i = 0; i < op.scalars_max; ++i)
     std::memcpy(values.data() + i * width, &operands.scalars()[i].immediate, width);
   Buffer late(device, values.size()), memory(device, values.size());
   upload(late, values);
   upload(memory, Bytes(values.size(), 0x11));
   std::vector<bp_operand> scalars;
-  for (size_t i = 0; i < op.scalars; ++i) scalars.push_back({memory.get(), i * width, 0});
+  for (size_t i = 0; i < op.scalars_max; ++i) scalars.push_back({memory.get(), i * width, 0});
   const bp_operand output = {operands.outputs()[0].get(), 0, 0};
   const Buffer workspace(device, std::max<uint64_t>(plan.info.workspace_bytes, 1));
   bp_execution execution = {};
@@ -252,9 +252,9 @@ void add_stale_cases(Catalogue& catalogue) {
       add("dtypes", {"BP-PLAN-014"}, [op](Context& context) { run_in_turn(context, op, dtype_variants(op)); });
     if (op.shape_rule == BP_SHAPE_ELEMENTWISE && op.attribute_bytes == 0)
       add("strides", {"BP-PLAN-014", "BP-PLAN-016"}, [op](Context& context) { strides_in_turn(context, op); });
-    if (op.scalars == 0) continue;
+    if (op.scalars_max == 0) continue;
     add("scalars", {"BP-EXE-003"}, [op](Context& context) { scalars_in_turn(context, op); });
-    for (uint32_t given = 0; given < op.scalars; ++given)
+    for (uint32_t given = op.scalars_min; given < op.scalars_max; ++given)
       add(fmt::format("{}_scalars_only", given), {"BP-EXE-009"},
           [op, given](Context& context) { scalars_that_are_missing(context, op, given); });
     add(

@@ -70,7 +70,7 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
   reset_outputs();
   const uint32_t scalar_dtype =
       op.scalar_dtype == 0 && !desc.outputs().empty() ? desc.outputs()[0].dtype : op.scalar_dtype;
-  for (uint32_t i = 0; i < op.scalars; ++i)
+  for (uint32_t i = 0; i < op.scalars_max; ++i)
     scalar_operands_.push_back(
         {nullptr, 0, bph_scalar_from_i64(scalar_dtype, static_cast<int64_t>(1 + context.below(3)))});
 }
