@@ -130,6 +130,36 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
   expect_near(y, {1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(-1.0))}, 1e-6);
 }
 
+// An i32 would wrap; core's own way to an i64 goes through one.
+TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
+  const bp_axis_attributes axis = {sizeof(axis), 0};
+  const auto sort = sized(bp_sort_attributes{0, 0, 0, 0});
+  const auto topk = sized(bp_topk_attributes{0, 0, 0, 0});
+  const auto view = [](uint32_t dtype, int64_t extent) {
+    bph_tensor tensor = {};
+    tensor.dtype = static_cast<uint16_t>(dtype);
+    tensor.rank = 1;
+    tensor.shape[0] = extent;
+    tensor.strides[0] = 1;
+    return tensor;
+  };
+  constexpr int64_t kMany = int64_t{1} << 31;
+  for (const uint32_t index : {BP_I32, BP_I64}) {
+    const auto refused = [&](uint32_t op, int64_t k, bool values, const void* attributes) {
+      std::vector<bph_tensor> outs;
+      if (values) outs.push_back(view(BP_U8, k));
+      outs.push_back(view(index, k));
+      Call call(op, {view(BP_U8, kMany)}, outs, attributes);
+      bph_support support = {};
+      support.struct_size = sizeof(support);
+      EXPECT_FAILS(bph_device_supports(host.device, &call, &support, &error), BP_UNSUPPORTED, "indices of i32");
+    };
+    refused(BP_OP_ARGMAX, 1, false, &axis);
+    refused(BP_OP_SORT, kMany, true, &sort);
+    refused(BP_OP_TOPK, 3, true, &topk);
+  }
+}
+
 // One of them is ignored.
 TEST_F(Mixed, TargetsOf64Bits) {
   const auto attributes = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -100, 0, 0});

@@ -86,8 +86,8 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 enum {
   BP_RULE_SAME = 1,       /* all are T */
   BP_RULE_CAST = 2,       /* input T, output any of the set */
-  BP_RULE_GATHER = 3,     /* x T, index i32 (i64 by extension), out T */
-  BP_RULE_SCATTER = 4,    /* index i32 (i64), source T, io T; see BP_SET_SCATTERED */
+  BP_RULE_GATHER = 3,     /* x T, index i32 or i64, out T */
+  BP_RULE_SCATTER = 4,    /* index i32 or i64, source T, io T; see BP_SET_SCATTERED */
   BP_RULE_COMPARE = 5,    /* inputs T, out bool */
   BP_RULE_SELECT = 6,     /* condition bool, a and b T, out T */
   BP_RULE_SUM = 7,        /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
