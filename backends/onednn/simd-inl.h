@@ -171,16 +171,31 @@ HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
+// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical Recipes, erfcc);
+// 1 + erf would cancel.
 template <class D, class V>
 HWY_INLINE V gelu_erf_of(D d, V x) {
-  const V inner = erf_of(d, hn::Mul(x, hn::Set(d, 0.707106781f)));
-  return hn::Mul(hn::Mul(hn::Set(d, 0.5f), x), hn::Add(hn::Set(d, 1.0f), inner));
+  const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const V t = hn::Div(c(1.0f), hn::MulAdd(hn::Abs(x), c(0.35355339f), c(1.0f)));
+  V p = hn::MulAdd(c(0.17087277f), t, c(-0.82215223f));
+  p = hn::MulAdd(p, t, c(1.48851587f));
+  p = hn::MulAdd(p, t, c(-1.13520398f));
+  p = hn::MulAdd(p, t, c(0.27886807f));
+  p = hn::MulAdd(p, t, c(-0.18628806f));
+  p = hn::MulAdd(p, t, c(0.09678418f));
+  p = hn::MulAdd(p, t, c(0.37409196f));
+  p = hn::MulAdd(p, t, c(1.00002368f));
+  p = hn::MulAdd(p, t, c(-1.26551223f));
+  const V power = hn::NegMulAdd(hn::Mul(x, c(0.5f)), x, p);
+  const V tail = hn::Mul(hn::Mul(c(0.5f), t), exp_of(d, power));
+  return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1.0f), tail)));
 }
+// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
 template <class D, class V>
 HWY_INLINE V gelu_tanh_of(D d, V x) {
-  const V cube = hn::Mul(hn::Mul(x, x), hn::Mul(x, hn::Set(d, 0.044715f)));
-  const V inner = tanh_of(d, hn::Mul(hn::Set(d, 0.797884561f), hn::Add(x, cube)));
-  return hn::Mul(hn::Mul(hn::Set(d, 0.5f), x), hn::Add(hn::Set(d, 1.0f), inner));
+  const V one = hn::Set(d, 1.0f);
+  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -0.071354816f), hn::Set(d, -1.59576912f));
+  return hn::Div(x, hn::Add(one, exp_of(d, hn::Mul(x, cubic))));
 }
 
 // ---- Rows: out[i] = f(in[i], ...) for contiguous elements. What does not fill a vector goes through a full one.

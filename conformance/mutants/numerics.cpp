@@ -81,6 +81,26 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
+// Two roundings where one is possible.
+void sqrt_by_rsqrt(const Call& call) {
+  map_unary<float, float>(call, [](float x) {
+    const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
+    return std::isfinite(root) && std::isfinite(inverse) && root > 0 ? root : std::sqrt(x);
+  });
+}
+void quotient_by_inverse(const Call& call) {
+  map_binary<float, float, float>(call, [](float a, float b) {
+    const float inverse = 1.0f / b;
+    return std::isnormal(inverse) && std::isnormal(a * inverse) ? a * inverse : a / b;
+  });
+}
+void gelu_tail_cancels(const Call& call) {
+  if (call.attributes<bp_gelu_attributes>().approximation == BP_GELU_TANH) {
+    return map_unary<float, float>(
+        call, [](float x) { return x * (0.5f * (1.0f + std::tanh(x * (x * x * 0.035677408f + 0.79788456f)))); });
+  }
+  map_unary<float, float>(call, [](float x) { return x * (0.5f * (1.0f + std::erf(x * 0.70710678f))); });
+}
 void iota_accumulated(const Call& call) {
   const View& out = call.out();
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
@@ -160,6 +180,10 @@ const Mutation defect::fast_sin = on_op<mutants::fast_sin, BP_OP_SIN, kF32>();
 const Mutation defect::tanh_by_exp = on_op<mutants::tanh_by_exp, BP_OP_TANH, kF32>();
 const Mutation defect::log_near_one = on_op<mutants::log_near_one, BP_OP_LOG, kF32>();
 const Mutation defect::rsqrt_by_estimate = on_op<mutants::rsqrt_by_estimate, BP_OP_RSQRT, kF32>();
+const Mutation defect::sqrt_by_rsqrt = on_op<mutants::sqrt_by_rsqrt, BP_OP_SQRT, kF32>();
+const Mutation defect::quotient_by_inverse = on_op<mutants::quotient_by_inverse, BP_OP_DIV, kF32>();
+const Mutation defect::gelu_tail_cancels{
+    .kernels = [](Kernels& kernels) { kernels.add(BP_OP_GELU, BP_F32, mutants::gelu_tail_cancels); }};
 const Mutation defect::iota_accumulated = on_op<mutants::iota_accumulated, BP_OP_IOTA, kF32>();
 const Mutation defect::sum_in_one_chain = on_op<mutants::sum_in_one_chain, BP_OP_REDUCE_SUM, kF32>();
 const Mutation defect::sum_drops_one = on_op<mutants::sum_drops_one, BP_OP_REDUCE_SUM, kF32>();

@@ -77,18 +77,19 @@ std::vector<Expected> attention(const Call& call) {
   const uint32_t dtype = call.outputs[0].dtype;
   const Accumulator accumulator = accumulator_for(dtype, attributes_of<bp_attention_attributes>(call).precision);
   std::vector<Expected> expected = outputs_of(call);
-  expect_deviations(expected[0], dtype);
+  const uint32_t format = dtype;  // of the products' operands
+  expect_deviations(expected[0], format);
   for (int64_t row = 0; row < s.batches * s.heads * s.queries; ++row) {
     const int64_t batch = row / s.queries / s.heads, head = row / s.queries % s.heads;
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(call, s, row, key_row, accumulator);
     const SoftmaxRow softmax = softmax_row(scores.value, dtype);
     const bool nothing = !softmax.nan && softmax.greatest == -infinity;
-    const std::vector<bool> is_exact = exact_weights(dtype, scores.value, softmax);
+    const std::vector<bool> is_exact = exact_weights(format, scores.value, softmax);
     for (int64_t e = 0; e < s.width; ++e) {
       long double sum = 0, magnitude = 0, off = 0;
       bool open = false;
-      RoundedOperands weights(dtype);
+      RoundedOperands weights(format);
       for (int64_t j = 0; j < s.keys && !nothing; ++j) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);

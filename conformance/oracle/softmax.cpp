@@ -33,7 +33,7 @@ SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype) {
     if (e != 0) spread += e * std::fabs(value - row.greatest);
   }
   row.log_sum = nothing ? -infinity : row.greatest + std::log(sum);
-  const long double u = unit(dtype), terms = rho(static_cast<int64_t>(x.size())) + 24;
+  const long double u = unit(dtype), terms = rho(static_cast<int64_t>(x.size())) / 2 + 24;
   for (size_t i = 0; i < x.size(); ++i) {
     const long double distance = std::fabs(x[i] - row.greatest);
     long double& y = row.y[i];

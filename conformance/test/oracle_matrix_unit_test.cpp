@@ -182,7 +182,7 @@ TEST(MatrixUnitOfF32, HonestProductsPassAndNarrowOnesFail) {
   expect_refused(lossy, BP_OP_MATMUL, small(BP_F32, 0));
 }
 TEST(MatrixUnitOfF32, AttentionIsOfF32) {
-  expect_passed(honest, BP_OP_ATTENTION, of(BP_F32));
+  expect_passed(honest_sums, BP_OP_ATTENTION, of(BP_F32));
   expect_refused(narrow_operands, BP_OP_ATTENTION, of(BP_F32));
   expect_refused({{.name = "a lost key", .loses_key = true}}, BP_OP_ATTENTION, of(BP_F32));
 }

@@ -12,15 +12,29 @@ float silu_f32(float x) {
   return divide_f32(x, divisor);
 }
 
-// x * ((1 + erf(x / root 2)) / 2); halved first, which is exact also where x is subnormal.
+// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical
+// Recipes, erfcc); 1 + erf would cancel.
 float gelu_erf_f32(float x) {
-  precise float y = x * (0.5 * (erf_f32(x * 0.70710678) + 1.0));
+  const float t = divide_f32(1.0, 1.0 + abs(x) * 0.35355339);
+  precise float p = 0.17087277;
+  p = p * t + -0.82215223;
+  p = p * t + 1.48851587;
+  p = p * t + -1.13520398;
+  p = p * t + 0.27886807;
+  p = p * t + -0.18628806;
+  p = p * t + 0.09678418;
+  p = p * t + 0.37409196;
+  p = p * t + 1.00002368;
+  p = p * t + -1.26551223;
+  precise float power = p - 0.5 * (x * x);
+  precise float tail = 0.5 * t * exp_f32(power);
+  precise float y = x * (x < 0.0 ? tail : 1.0 - tail);
   return y;
 }
-// x * ((1 + tanh(root(2 / pi) (x + 0.044715 x^3))) / 2)
+// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
 float gelu_tanh_f32(float x) {
-  precise float y = x * (0.5 * (tanh_f32(x * (x * x * 0.035677408 + 0.79788456)) + 1.0));
-  return y;
+  precise float divisor = 1.0 + exp_f32(x * (x * x * -0.071354816 + -1.59576912));
+  return divide_f32(x, divisor);
 }
 
 bool is_whole_f32(float x) { return floor(x) == x; }

@@ -37,7 +37,7 @@ BITS apply(BITS x, BITS y) {
     case BP_OP_ADD: out_value = a + b; break;
     case BP_OP_SUB: out_value = a - b; break;
     case BP_OP_MUL: out_value = a * b; break;
-    case BP_OP_DIV: out_value = divide_f32(a, b); break;
+    case BP_OP_DIV: out_value = divide_closely_f32(a, b); break;
     case BP_OP_POW: out_value = pow_f32(a, b); break;
   }
   return bits_of(out_value);

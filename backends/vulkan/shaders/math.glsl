@@ -164,17 +164,24 @@ float erf_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// The root of x > 0, finite, or one over it, 0.51 ulp: the built-in inverse root, which may be off by 2 ulp, of the mantissa, then a
-// step of Newton whose rest is exact. Exponents are integers, so that no subnormal is flushed.
-float root_of(uint bits, bool inverse) {
-  int exponent = int(bits >> 23) - 127;
+// The mantissa of x > 0, finite, in [1, 2), and its exponent, as integers: no subnormal is flushed.
+float mantissa_of(uint bits, out int exponent) {
+  exponent = int(bits >> 23) - 127;
   if (exponent == -127) {
     const int shift = 23 - findMSB(bits);
     bits <<= shift;
     exponent = -126 - shift;
   }
+  return uintBitsToFloat((bits & 0x7FFFFFu) | 127u << 23);
+}
+
+// The root of x > 0, finite, or one over it, 0.51 ulp: the built-in inverse root, which may be off by 2 ulp, of the mantissa, then a
+// step of Newton whose rest is exact.
+float root_of(uint bits, bool inverse) {
+  int exponent;
+  const float mantissa = mantissa_of(bits, exponent);
   const int odd = exponent & 1, whole = (exponent - odd) / 2;
-  const float m = uintBitsToFloat((bits & 0x7FFFFFu) | uint(127 + odd) << 23);  // in [1, 4)
+  const float m = odd != 0 ? 2.0 * mantissa : mantissa;  // in [1, 4)
   const float y = inversesqrt(m);
   float p, p_low, q, q_low;
   exact_product(m, y, p, p_low);
@@ -211,4 +218,20 @@ float divide_f32(float a, float b) {
   const float scale = exponent == 0u ? 16777216.0 : exponent >= 252u && exponent != 255u ? 0.0625 : 1.0;
   precise float y = (a * scale) / (b * scale);
   return y;
+}
+
+// a / b, 1 ulp: the built-in quotient of the mantissas, then a step whose rest is exact.
+float divide_closely_f32(float a, float b) {
+  const uint x = floatBitsToUint(a), y = floatBitsToUint(b), left = x & 0x7FFFFFFFu, right = y & 0x7FFFFFFFu;
+  if (left == 0u || right == 0u || left >= 0x7F800000u || right >= 0x7F800000u) return divide_f32(a, b);
+  int up, down;
+  const float dividend = mantissa_of(left, up), divisor = mantissa_of(right, down);
+  const float quotient = dividend / divisor;
+  float product, low;
+  exact_product(quotient, divisor, product, low);
+  precise float rest = (dividend - product) - low;
+  precise float closer = quotient + rest / divisor;
+  const int whole = clamp(up - down, -252, 252), some = whole / 2;  // in two steps: 2^n alone may be out of range
+  precise float scaled = closer * power_of_two(some) * power_of_two(whole - some);
+  return uintBitsToFloat(floatBitsToUint(scaled) | ((x ^ y) & 0x80000000u));
 }

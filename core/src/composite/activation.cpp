@@ -17,15 +17,32 @@ Value half_gate(Builder& b, const Value& x, const Value& shape) {
   return b.mul(x, b.mul(b.add(shape, b.constant(1)), b.constant(0.5)));
 }
 
-Value gelu_erf(Builder& b, const Value& x) {
-  return half_gate(b, x, b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2))));
+// Half of erfc(|x| / root 2), to 2^-23 of itself wherever it is: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit
+// (Numerical Recipes, erfcc). 1 + erf would cancel.
+Value half_tail(Builder& b, const Value& x) {
+  constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+                            -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
+  const Value half_z = b.mul(b.unary(BP_OP_ABS, x), b.constant(0.5 / std::numbers::sqrt2));
+  const Value t = b.div(b.constant(1), b.add(half_z, b.constant(1)));
+  Value power = b.constant(fit[0]);
+  for (size_t i = 1; i < std::size(fit); ++i) power = b.add(b.mul(power, t), b.constant(fit[i]));
+  const Value square = b.mul(b.mul(x, x), b.constant(0.5));
+  return b.mul(b.mul(t, b.constant(0.5)), b.exp(b.sub(power, square)));
 }
 
-// tanh(sqrt(2 / pi) (x + 0.044715 x^3))
+Value gelu_erf(Builder& b, const Value& x) {
+  // The fit is no f64's.
+  if (b.number() == BP_F64) return half_gate(b, x, b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2))));
+  const Value tail = half_tail(b, x);
+  const Value left = b.compare(BP_COMPARE_LT, x, b.constant(0));
+  return b.mul(x, b.select(left, tail, b.sub(b.constant(1), tail)));
+}
+
+// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
 Value gelu_tanh(Builder& b, const Value& x) {
-  const double factor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  const double factor = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const Value cubic = b.add(b.mul(b.mul(x, x), b.constant(factor * 0.044715)), b.constant(factor));
-  return half_gate(b, x, b.unary(BP_OP_TANH, b.mul(x, cubic)));
+  return b.div(x, b.add(b.exp(b.mul(x, cubic)), b.constant(1)));
 }
 
 // x / (1 + e^-x) rounds once less than x * sigmoid(x).
