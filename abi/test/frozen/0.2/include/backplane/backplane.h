@@ -242,6 +242,7 @@ typedef struct bph_stats {
   uint64_t workspace_bytes;       /* now, over all streams, temporaries of decomposed composites included */
   uint64_t decomposed_executions; /* composites that ran as primitives */
   uint64_t plans_specialized;     /* of plans_created: for sizes that recurred, in place of a plan for any size */
+  uint64_t plugin_faults;         /* plan_create answered INVALID_ARGUMENT to a descriptor that core has checked */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
@@ -457,7 +458,10 @@ typedef struct bph_tensor {
   uint16_t dtype;     /* 0: an optional operand that is absent */
   uint8_t rank;
   uint8_t flags; /* BPH_TENSOR_* */
-  uint32_t reserved;
+  /* bph_device_supports only, of an output without a buffer: 1 + the input that it will be, else 0. */
+  uint16_t alias;
+  uint8_t hints;    /* BP_DESC_HINTS >> 8: handed to the plugin unread */
+  uint8_t reserved; /* 0 */
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
 } bph_tensor;
@@ -497,7 +501,7 @@ typedef struct bph_call {
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
-  uint32_t reserved;
+  uint32_t hints; /* BP_HINT_*: handed to the plugin unread, and a part of what plans are known by */
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
@@ -511,20 +515,22 @@ BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error
 
 /* Which way a call goes. */
 #define BPH_PATH_NATIVE 1u     /* the plugin's own operator */
-#define BPH_PATH_DECOMPOSED 2u /* a composite, as primitives of the plugin: masks and plan flags are 0 */
+#define BPH_PATH_DECOMPOSED 2u /* as primitives of the plugin: plan flags are 0 */
 #define BPH_PATH_FALLBACK 3u   /* on the fallback device, whose answer the rest is */
 
 /* What bph_execute would do. Role: output. */
 typedef struct bph_support {
   uint32_t struct_size;
   uint32_t plan_flags;   /* BP_PLAN_* */
-  uint32_t stage_inputs; /* masks of operands that core would stage */
+  uint32_t stage_inputs; /* masks of operands that core would stage, those included that an output overlays */
   uint32_t stage_outputs;
   uint64_t workspace_bytes; /* DECOMPOSED: of its temporaries */
   uint32_t path;            /* BPH_PATH_* */
   uint32_t reserved;
 } bph_support;
-/* Asks without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null.
+/* Asks without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null: then the
+ * answer is for operands of full alignment, and `alias` says which output will be an input. Answers are kept: a descriptor
+ * that was executed or asked before costs no call of the plugin.
  * Errors: UNSUPPORTED with what is missing; INVALID_ARGUMENT as bph_execute; UNAVAILABLE (the fallback device). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
 

@@ -45,7 +45,7 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
                       .input_count = static_cast<uint32_t>(inputs.size()),
                       .output_count = static_cast<uint32_t>(outputs.size()),
                       .scalar_count = static_cast<uint32_t>(scalars.size()),
-                      .reserved = 0};
+                      .hints = 0};
   detail::call(bph_execute, stream.get(), &call);
 }
 
@@ -186,7 +186,7 @@ BACKPLANE_ARG(argmin, ARGMIN)
 #undef BACKPLANE_REDUCE
 #undef BACKPLANE_ARG
 
-// `precision` is BP_PRECISION_*.
+// `precision` is a mask of BP_PRECISION_ALLOW_*.
 inline void matmul(const Stream& stream, const Tensor& out, const Tensor& a, const Tensor& b,
                    uint32_t precision = BP_PRECISION_FULL) {
   auto attrs = attributes<BP_OP_MATMUL>();

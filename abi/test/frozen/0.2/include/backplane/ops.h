@@ -45,12 +45,18 @@ enum {
   BP_COMPARE_GT = 4,
   BP_COMPARE_GE = 5
 };
+/* Permissions of `precision`, a mask; each speaks of products of operands of one dtype, those inside a fused operator included,
+ * and of nothing else that it computes. 0: full precision. A permission is never a reason to refuse: a callee ignores what it
+ * does not use or know. None speaks of f64, bf16 or integers. */
 enum {
   BP_PRECISION_FULL = 0,
-  BP_PRECISION_RELAXED_TF32 = 1,
-  BP_PRECISION_RELAXED_BF16X3 = 2,
-  BP_PRECISION_RELAXED_F16ACC = 3
+  BP_PRECISION_ALLOW_TF32 = 1,           /* of f32: operands may be rounded to 11 significant bits */
+  BP_PRECISION_ALLOW_BF16X3 = 2,         /* of f32: operands may be two bf16 each, whose low parts are not multiplied */
+  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* of f16: sums may be f16, and overflow beyond 65504 */
+  BP_PRECISION_ALLOW_BF16 = 8,           /* of f32: operands may be rounded to bf16 */
+  BP_PRECISION_ALLOW_FLUSH_F16 = 16 /* of f16: below 2^-14 operands and results may count as a zero of either sign */
 };
+enum { BP_CAUSAL_NONE = 0, BP_CAUSAL_LOWER_RIGHT = 1, BP_CAUSAL_UPPER_LEFT = 2 };
 enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
 enum {
   BP_ACTIVATION_NONE = 0,
@@ -72,19 +78,22 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 #define BP_SET_ALL (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
 #define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8)) /* dtype of the first input */
 #define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
+/* Of operators that move whatever an element holds: a set of their own, to which storage formats can be added. */
+#define BP_SET_MOVED (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
+#define BP_SET_SCATTERED BP_SET_MOVED /* with mode SET; BP_SET_NUMERIC with the others */
 
 /* Dtype rules: how the operands' dtypes follow from T. */
 enum {
-  BP_RULE_SAME = 1,      /* all are T */
-  BP_RULE_CAST = 2,      /* input T, output any of the set */
-  BP_RULE_GATHER = 3,    /* x T, index i32 (i64 by extension), out T */
-  BP_RULE_SCATTER = 4,   /* index i32 (i64), source T, io T; bool with mode SET only */
-  BP_RULE_COMPARE = 5,   /* inputs T, out bool */
-  BP_RULE_SELECT = 6,    /* condition bool, a and b T, out T */
-  BP_RULE_SUM = 7,       /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
-  BP_RULE_INDEX = 8,     /* input T, out i32 or i64 */
-  BP_RULE_SORT = 9,      /* x T, values T, indices i32 or i64 */
-  BP_RULE_MATMUL = 10,   /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
+  BP_RULE_SAME = 1,       /* all are T */
+  BP_RULE_CAST = 2,       /* input T, output any of the set */
+  BP_RULE_GATHER = 3,     /* x T, index i32 or i64, out T */
+  BP_RULE_SCATTER = 4,    /* index i32 or i64, source T, io T; see BP_SET_SCATTERED */
+  BP_RULE_COMPARE = 5,    /* inputs T, out bool */
+  BP_RULE_SELECT = 6,     /* condition bool, a and b T, out T */
+  BP_RULE_SUM = 7,        /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
+  BP_RULE_INDEX = 8,      /* input T, out i32 or i64 */
+  BP_RULE_SORT = 9,       /* x T, values T, indices i32 or i64 where they are given */
+  BP_RULE_MATMUL = 10,    /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
                             i8 x i8 and u8 x i8 to i32, mod 2^32 */
   BP_RULE_COMPOSITE = 11, /* the composite's own */
   BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
@@ -99,7 +108,7 @@ enum {
   BP_SHAPE_REDUCE = 5,      /* out = in with extent 1 in `axes` */
   BP_SHAPE_ARG = 6,         /* out = in with extent 1 along `axis`, whose extent in the input is not 0 */
   BP_SHAPE_MATMUL = 7,      /* a[B..,M,K], b[B..,K,N], out[B..,M,N], one rank of at least 2, batch extents equal */
-  BP_SHAPE_SORT = 8,        /* both outputs as the input */
+  BP_SHAPE_SORT = 8,        /* each output as the input */
   BP_SHAPE_COMPOSITE = 9    /* the composite's own */
 };
 
@@ -109,8 +118,9 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 
 #define BP_OP_FLAG_DETERMINISTIC 1u /* bitwise the same from run to run, or UNSUPPORTED */
 #define BP_OP_FLAG_DEVICE_SCALARS \
-  2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
-#define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; without it, it never does */
+  2u /* scalars are read from device memory when the work runs: what graph replay needs */
+#define BP_OP_FLAG_TUNE \
+  4u /* plan_create may run trials on the device; without it, it never does. No effect with DETERMINISTIC */
 /* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
  * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
 #define BP_OP_FLAG_SPECIALIZE 8u

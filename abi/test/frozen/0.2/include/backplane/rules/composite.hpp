@@ -69,7 +69,7 @@ inline void check_own(const Bound& bound) {
     case BP_OP_GROUP_NORM:
       return check_group_norm(bound);
     case BP_OP_BATCH_NORM:
-      return require_epsilon(bound.attributes<bp_batch_norm_attributes>().epsilon);
+      return check_batch_norm(bound);
     case BP_OP_NORM_BWD:
       return check_norm_bwd(bound);
     case BP_OP_CONV:

@@ -6,10 +6,6 @@
 
 namespace backplane::rules::detail {
 
-inline void require_epsilon(float epsilon) {
-  if (!(epsilon > 0)) Bound::refuse("epsilon is ", epsilon, "; it must be greater than 0");
-}
-
 inline void require_groups(uint32_t groups, int64_t channels, const char* what) {
   if (groups == 0) Bound::refuse("groups is 0; it must be at least 1");
   if (channels % groups != 0) Bound::fail(groups, " groups do not divide the ", channels, ' ', what);
@@ -40,7 +36,6 @@ inline constexpr const char* kStatistic = "x with extent 1 in the axes";
 
 inline void check_norm(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_norm_attributes>();
-  require_epsilon(attributes.epsilon);
   const Axes axes(bound, attributes.axes);
   for (uint32_t i = 1; i < 3; ++i) {
     bound.require_input(i, axes.parameter(), kParameter);
@@ -50,16 +45,24 @@ inline void check_norm(const Bound& bound) {
 
 inline void check_group_norm(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_group_norm_attributes>();
-  require_epsilon(attributes.epsilon);
   require_groups(attributes.groups, bound.extent('C'), "channels");
   if (bound.extent('G') >= 0 && bound.extent('G') != attributes.groups) {
     Bound::fail("the statistics have ", bound.extent('G'), " groups; groups is ", attributes.groups);
   }
 }
 
+// Running statistics are needed where they are normalised with, and where new ones are made of them.
+inline void check_batch_norm(const Bound& bound) {
+  const bool training = bound.attributes<bp_batch_norm_attributes>().training != 0;
+  for (uint32_t i = 3; i < 5; ++i) {
+    if (bound.has_input(i) || (training && !bound.has_output(i - 2))) continue;
+    Bound::fail("input ", i, ", the running ", i == 3 ? "mean" : "variance", ", is missing; ",
+                training ? "output " : "only training goes without", training ? text(i - 2, " needs it") : "");
+  }
+}
+
 inline void check_norm_bwd(const Bound& bound) {
   const auto& attributes = bound.attributes<bp_norm_bwd_attributes>();
-  require_epsilon(attributes.epsilon);
   const auto x = bound.list('*').span();
   if (attributes.norm != BP_NORM_GROUP && attributes.groups != 0) {
     Bound::refuse("groups is ", attributes.groups, "; only the backward of group_norm has any, set it to 0");

@@ -121,8 +121,8 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
     case BP_RULE_SCATTER:
       of.input(0, detail::kIndexes);
       of.input(1, only_t);
-      if (t == BP_BOOL && static_cast<const bp_scatter_attributes*>(attributes)->mode != BP_SCATTER_SET) {
-        unsupported("bool scatters with mode set only");
+      if (static_cast<const bp_scatter_attributes*>(attributes)->mode != BP_SCATTER_SET && !in_set(BP_SET_NUMERIC, t)) {
+        unsupported(dtype_name(t), " scatters with mode set only");
       }
       return;
     case BP_RULE_COMPARE:
