@@ -60,8 +60,8 @@ const char* memory_kind_name(uint32_t kind) { return kind < BP_MEMORY_KINDS ? me
 std::vector<std::string> memory_kind_names(uint64_t kinds) { return names_of(kinds, memory_kinds); }
 
 std::vector<std::string> capability_names(uint64_t capabilities) {
-  static constexpr const char* names[] = {"synchronous",   "host_operands", "ftz_f32",
-                                          "deterministic", "timing",        "unified_memory"};
+  static constexpr const char* names[] = {"synchronous", "host_operands",  "ftz_f32",          "deterministic",
+                                          "timing",      "unified_memory", "process_addresses"};
   return names_of(capabilities, names);
 }
 

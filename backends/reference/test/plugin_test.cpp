@@ -36,7 +36,8 @@ TEST(Device, DeclaresWhatItIs) {
   EXPECT_STREQ(device().plugin->name, "reference");
   EXPECT_EQ(info.type, uint32_t{BP_DEVICE_CPU});
   EXPECT_EQ(info.memory_kinds, 7u);
-  EXPECT_EQ(info.capabilities, BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_HOST_OPERANDS | BP_CAP_UNIFIED_MEMORY);
+  EXPECT_EQ(info.capabilities, BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_HOST_OPERANDS | BP_CAP_UNIFIED_MEMORY |
+                                   BP_CAP_PROCESS_ADDRESSES);
   EXPECT_EQ(device().plugin->device_info(device().plugin, 1, &info, &device().error), BP_INVALID_ARGUMENT);
 }
 
