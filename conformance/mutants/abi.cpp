@@ -97,7 +97,9 @@ bp_status no_attributes_refused(bp_device* device, const bp_op_desc* desc, bp_pl
 bp_status no_attributes_unread(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                bp_error* error) {
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
-  if (op == nullptr || op->attributes->bytes != 0) return kHonest.plan_create(device, desc, out, info, error);
+  if (op == nullptr || op->attributes->bytes != 0 || desc->struct_size != sizeof(*desc)) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
   bp_op_desc changed = *desc;
   changed.attributes = nullptr;
   return kHonest.plan_create(device, &changed, out, info, error);
