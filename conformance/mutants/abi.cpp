@@ -39,16 +39,17 @@ bp_status desc_tail_accepted(bp_device* device, const bp_buffer_desc* desc, bp_b
   known.struct_size = sizeof(known);
   return kHonest.buffer_create(device, &known, out, error);
 }
-// Calls plan_create with `change(Attributes&, bytes)` applied to a copy of the attributes.
+// Calls plan_create with `change(Attributes&, op)` applied to a copy of attributes of at most `most` bytes.
 template <class Change>
 bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error,
-                          const Change& change) {
+                          const Change& change, uint32_t most = 0) {
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
   if (op == nullptr || desc->attributes == nullptr || op->attributes->bytes == 0) {
     return kHonest.plan_create(device, desc, out, info, error);
   }
   Attributes known{};
   const uint32_t given = *static_cast<const uint32_t*>(desc->attributes);
+  if (given > std::max(most, op->attributes->bytes)) return kHonest.plan_create(device, desc, out, info, error);
   std::memcpy(known.bytes, desc->attributes, std::min(given, op->attributes->bytes));
   change(known, *op);
   bp_op_desc changed = *desc;
@@ -57,10 +58,11 @@ bp_status with_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** o
 }
 bp_status attribute_tail_accepted(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                   bp_error* error) {
-  return with_attributes(device, desc, out, info, error, [](Attributes& known, const OpInfo& op) {
+  const auto cut = [](Attributes& known, const OpInfo& op) {
     auto& size = *reinterpret_cast<uint32_t*>(known.bytes);
     size = std::min(size, op.attributes->bytes);
-  });
+  };
+  return with_attributes(device, desc, out, info, error, cut, BP_STRUCT_LIMIT);
 }
 uint32_t size_of_attributes(const bp_op_desc* desc) {
   return desc == nullptr || desc->attributes == nullptr ? 0 : *static_cast<const uint32_t*>(desc->attributes);
@@ -97,7 +99,9 @@ bp_status no_attributes_refused(bp_device* device, const bp_op_desc* desc, bp_pl
 bp_status no_attributes_unread(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                bp_error* error) {
   const OpInfo* op = desc == nullptr ? nullptr : find_op(desc->op);
-  if (op == nullptr || op->attributes->bytes != 0) return kHonest.plan_create(device, desc, out, info, error);
+  if (op == nullptr || op->attributes->bytes != 0 || desc->struct_size != sizeof(*desc)) {
+    return kHonest.plan_create(device, desc, out, info, error);
+  }
   bp_op_desc changed = *desc;
   changed.attributes = nullptr;
   return kHonest.plan_create(device, &changed, out, info, error);

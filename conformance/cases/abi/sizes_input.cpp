@@ -316,15 +316,20 @@ void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector
   desc.input_count = static_cast<uint32_t>(inputs.size());
   std::vector<bp_operand> operands(inputs.size());
   operands[0] = execution.input;
-  execution.plan = Plan(context.device(), desc);
+  Device& device = context.device();
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  ErrorRecord asked;
+  expect_ok(device->plan_create(device.get(), &desc, nullptr, &info, &asked), asked, "plan_create");
+  execution.plan = Plan(device, desc);
   execution.known.desc = &desc;
   execution.known.inputs = operands.data();
   const std::vector<float> values = {1, -2, 3, -4, 5, -6, 7, -8};
   std::vector<float> got(values.size());
-  context.device().write(execution.from.get(), 0, values.data(), values.size() * sizeof(float));
+  device.write(execution.from.get(), 0, values.data(), values.size() * sizeof(float));
   ErrorRecord error;
   expect_ok(execution.run(&execution.known, &error), error, "plan_execute");
-  context.device().read(execution.to.get(), 0, got.data(), got.size() * sizeof(float));
+  device.read(execution.to.get(), 0, got.data(), got.size() * sizeof(float));
   for (size_t i = 0; i < values.size(); ++i) {
     context.require(got[i] == -values[i], "element {} is {}, not {}", i, got[i], -values[i]);
   }
