@@ -75,21 +75,17 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
   rig.device->destroy(event);
 }
 
-TEST_F(OnDevice, APlanOfPackedOperandsRefusesOthers) {
+TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(rig.plan->packed);
-  for (const int at : {1, 2}) {
+  for (const int64_t rows : {1, 2, 16}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     bp_op_desc desc = rig.desc;
     desc.inputs = views;
     desc.outputs = views + 2;
-    for (bp_tensor_desc& view : views) view.shape[0] = 16;
-    EXPECT_TRUE(rig.enqueue(desc).ok());
-    views[at].strides[0] = 2;
-    const kit::Status status = rig.enqueue(desc);
-    EXPECT_EQ(status.code(), BP_INVALID_ARGUMENT);
-    EXPECT_NE(status.message().find(at == 1 ? "input 1" : "output 0"), std::string::npos) << status.message();
+    for (bp_tensor_desc& view : views) view.shape[0] = rows;
+    EXPECT_TRUE(rig.enqueue(desc).ok()) << rows;
   }
   EXPECT_TRUE(rig.wait().ok());
 }
