@@ -21,7 +21,7 @@ struct AttributeField {
   std::string_view name;
   FieldType type;
   size_t offset;
-  size_t count;  // 1, or the length of an array
+  size_t count;                 // 1, or the length of an array
   long double lowest, highest;  // every integer field fits exactly
   std::string_view doc;
 };
