@@ -85,9 +85,11 @@ void layer_norm(const Call& call) {
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Place> places = places_of(in, attributes.axes);
-  std::vector<std::vector<double>> rows;
+  std::size_t count = 1;  // of rows, also where they have no elements
+  for (uint32_t d = 0; d < in.rank; ++d)
+    count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
+  std::vector<std::vector<double>> rows(count);
   for (std::size_t n = 0; n < places.size(); ++n) {
-    rows.resize(std::max(rows.size(), static_cast<std::size_t>(places[n].row + 1)));
     rows[static_cast<std::size_t>(places[n].row)].push_back(x[static_cast<int64_t>(n)]);
   }
   std::vector<double> mean, rstd;
