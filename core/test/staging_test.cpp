@@ -2,8 +2,8 @@
 // What a plugin is given at an execution, and what is left where one fails: staging, immediates, fronts, recurring sizes.
 #include <algorithm>
 
-#include "memory_fixture.hpp"
 #include "descriptor.hpp"
+#include "memory_fixture.hpp"
 
 namespace bp::test {
 namespace {

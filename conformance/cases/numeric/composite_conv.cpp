@@ -2,9 +2,9 @@
 // Cases of linear, conv and its relatives, max_pool and avg_pool.
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
-#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/window.hpp"
 

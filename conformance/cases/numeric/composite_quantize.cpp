@@ -5,9 +5,9 @@
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/deviations.hpp"
 #include "cases/numeric/families.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
-#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {

@@ -7,9 +7,9 @@
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
-#include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
@@ -41,10 +41,10 @@ enum class Kind : int32_t {
   subnormal_right,  // likewise b
   count,
 };
-constexpr std::string_view kind_names[] = {"integers",       "one_hot",        "significands", "partial", "range",  "digits",
-                                           "zero_mean",      "spikes",         "positive",     "tenth",   "cancel", "overflow",
-                                           "one_inf",        "right_inf",      "one_nan",      "extremes",
-                                           "subnormal_left", "subnormal_right"};
+constexpr std::string_view kind_names[] = {"integers", "one_hot",        "significands",   "partial",   "range",
+                                           "digits",   "zero_mean",      "spikes",         "positive",  "tenth",
+                                           "cancel",   "overflow",       "one_inf",        "right_inf", "one_nan",
+                                           "extremes", "subnormal_left", "subnormal_right"};
 static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
 
 struct Sides {

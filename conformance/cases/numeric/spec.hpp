@@ -77,8 +77,8 @@ struct Spec {
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};     // the family's own: axis, attributes, kind of data
   uint32_t precision = BP_PRECISION_FULL;  // permissions of its products
-  uint32_t mixed = 0;                   // rules::Mixed: how operands depart from the plain form
-  uint32_t other = 0;                   // and to which dtype, where there is a choice
+  uint32_t mixed = 0;                      // rules::Mixed: how operands depart from the plain form
+  uint32_t other = 0;                      // and to which dtype, where there is a choice
   Job (*make)(const Spec&, Random&) = nullptr;
 };
 

@@ -54,7 +54,7 @@ enum {
   BP_PRECISION_ALLOW_BF16X3 = 2,         /* of f32: operands may be two bf16 each, whose low parts are not multiplied */
   BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* of f16: sums may be f16, and overflow beyond 65504 */
   BP_PRECISION_ALLOW_BF16 = 8,           /* of f32: operands may be rounded to bf16 */
-  BP_PRECISION_ALLOW_FLUSH_F16 = 16 /* of f16: below 2^-14 operands and results may count as a zero of either sign */
+  BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* of f16: operands and results below 2^-14 may be zeros of either sign */
 };
 enum { BP_CAUSAL_NONE = 0, BP_CAUSAL_LOWER_RIGHT = 1, BP_CAUSAL_UPPER_LEFT = 2 };
 enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
@@ -118,9 +118,8 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 
 #define BP_OP_FLAG_DETERMINISTIC 1u /* bitwise the same from run to run, or UNSUPPORTED */
 #define BP_OP_FLAG_DEVICE_SCALARS \
-  2u /* scalars are read from device memory when the work runs: what graph replay needs */
-#define BP_OP_FLAG_TUNE \
-  4u /* plan_create may run trials on the device; without it, it never does. No effect with DETERMINISTIC */
+  2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
+#define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; else, or with DETERMINISTIC, never */
 /* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
  * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
 #define BP_OP_FLAG_SPECIALIZE 8u
