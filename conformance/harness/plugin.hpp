@@ -166,6 +166,15 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
 };
 
 // What plan_create said.
+// Whether what plan_create filled without a place for the plan agrees with the facts of the plan: the same, or unknown.
+inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
+  if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
+    return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
+  }
+  return asked.flags == made.flags && asked.stage_inputs == made.stage_inputs &&
+         asked.stage_outputs == made.stage_outputs && asked.workspace_bytes == made.workspace_bytes;
+}
+
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   // Throws not_claimed for UNSUPPORTED, which is checked to be clean, and fail for anything else but OK.
   Plan(Device& device, const bp_op_desc& desc);

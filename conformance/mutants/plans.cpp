@@ -180,6 +180,25 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
+// Facts that a plugin knows once the plan is made.
+template <uint64_t kWorkspace>
+bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                                    bp_error* error) {
+  const bp_status status = kHonest.plan_create(device, desc, out, info, error);
+  if (out == nullptr && status == BP_OK) {
+    info->flags = BP_PLAN_FACTS_UNKNOWN;
+    info->stage_inputs = info->stage_outputs = 0;
+    info->workspace_bytes = kWorkspace;
+  }
+  return status;
+}
+// The same of a plan that was made.
+bp_status plan_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
+                                bp_error* error) {
+  const bp_status status = kHonest.plan_create(device, desc, out, info, error);
+  if (status == BP_OK) info->flags |= BP_PLAN_FACTS_UNKNOWN;
+  return status;
+}
 bool is_dense(const bp_tensor_desc& view) { return rules::is_dense(view); }
 bp_status strided_refused_late(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                bp_error* error) {
@@ -241,6 +260,11 @@ const Mutation defect::plan_freed_while_pending{.api = [](bp_device_api& api) {
   api.plan_destroy = destroy_while_pending;
 }};
 const Mutation defect::question_always_yes = on_slot<&bp_device_api::plan_create, mutants::question_always_yes>();
+const Mutation defect::knows_once_made =
+    on_slot<&bp_device_api::plan_create, mutants::question_of_unknown_facts<BP_WORKSPACE_UNKNOWN>>();
+const Mutation defect::unknown_workspace_zero =
+    on_slot<&bp_device_api::plan_create, mutants::question_of_unknown_facts<0>>();
+const Mutation defect::plan_of_unknown_facts = on_slot<&bp_device_api::plan_create, mutants::plan_of_unknown_facts>();
 const Mutation defect::question_without_facts = on_slot<&bp_device_api::plan_create, mutants::question_without_facts>();
 const Mutation defect::strided_refused_late = on_slot<&bp_device_api::plan_execute, mutants::strided_refused_late>();
 const Mutation defect::plan_create_waits{.api = [](bp_device_api& api) {

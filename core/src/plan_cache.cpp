@@ -345,6 +345,12 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
                 device_.name, row.name)
         .with_op(row.id);
   }
+  if ((info.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
+    device_.api->plan_destroy(device_.handle, handle);
+    throw Error(BP_INTERNAL, "{}: plan_create of {} made a plan whose facts are unknown; the plugin is nonconforming",
+                device_.name, row.name)
+        .with_op(row.id);
+  }
   Ref<Plan> plan;
   try {
     plan = Ref(adopt, new Plan(device_, handle, info));

@@ -36,6 +36,12 @@ class StagingTest : public MemoryTest {
     MemoryTest::TearDown();
   }
 
+  bph_stats stats() {
+    bph_stats all = {};
+    all.struct_size = sizeof(all);
+    EXPECT_EQ(bph_device_stats(device, &all, nullptr), BP_OK);
+    return all;
+  }
   bph_tensor tensor(uint32_t dtype, const std::vector<int64_t>& shape) {
     bph_tensor view = {};
     view.dtype = static_cast<uint16_t>(dtype);
@@ -241,6 +247,76 @@ TEST_F(StagingTest, ABetterPlanReplacesItsOwnEntryOnly) {
   ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
   EXPECT_EQ(fake->calls("plan_create"), plans) << "the stream still knows what was not replaced";
   bph_stream_release(two);
+}
+
+TEST_F(StagingTest, AnInvalidArgumentOfPlanCreateIsARefusalAndTheDefectOfThePlugin) {
+  open();
+  fake->on_plan = [](const bp_op_desc& asked, bp_plan_info& info) {
+    info.flags = BP_PLAN_ANY_SIZE;
+    return asked.op == BP_OP_NEG || asked.op == BP_OP_SILU ? BP_INVALID_ARGUMENT : BP_OK;
+  };
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+  EXPECT_FAILS(BP_UNSUPPORTED, "a defect of the plugin", execute(BP_OP_NEG, {a}, {out}, error));
+  EXPECT_EQ(stats().plugin_faults, 1u);
+  ASSERT_TRUE(seen.empty());
+  EXPECT_FAILS(BP_UNSUPPORTED, "needs neg", execute(BP_OP_SILU, {a}, {out}, error));
+  EXPECT_EQ(stats().plugin_faults, 3u) << "of the composite, and of a step of its decomposition";
+}
+
+TEST_F(StagingTest, SupportIsAskedOnce) {
+  open();
+  fake->on_plan = [](const bp_op_desc& asked, bp_plan_info& info) {
+    info.flags = BP_PLAN_ANY_SIZE;
+    info.workspace_bytes = 64;
+    return asked.op == BP_OP_NEG ? BP_UNSUPPORTED : BP_OK;
+  };
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+  const auto ask = [&](uint32_t op, bph_support& support, bp_error* error) {
+    bph_call call = {};
+    call.struct_size = sizeof(call);
+    call.op = op;
+    call.inputs = &a;
+    call.outputs = &out;
+    call.input_count = call.output_count = 1;
+    support.struct_size = sizeof(support);
+    return bph_device_supports(device, &call, &support, error);
+  };
+  bph_support support = {};
+  for (int times = 0; times < 3; ++times) {
+    ASSERT_WORKS(ask(BP_OP_EXP, support, error));
+    EXPECT_EQ(support.workspace_bytes, 64u);
+    EXPECT_FAILS(BP_UNSUPPORTED, "", ask(BP_OP_NEG, support, error));
+  }
+  EXPECT_EQ(fake->calls("plan_create"), 2u) << "answers are kept, refusals too";
+  ASSERT_WORKS(execute(BP_OP_ABS, {a}, {out}, error));
+  ASSERT_WORKS(ask(BP_OP_ABS, support, error));
+  EXPECT_EQ(support.path, BPH_PATH_NATIVE);
+  EXPECT_EQ(fake->calls("plan_create"), 3u) << "a plan is its own answer";
+  ASSERT_WORKS(bph_device_trim(device, 1, nullptr, error));
+  ASSERT_WORKS(ask(BP_OP_EXP, support, error));
+  EXPECT_EQ(fake->calls("plan_create"), 4u) << "forgotten with the plans";
+}
+
+TEST_F(StagingTest, OnlyAQuestionMayHaveUnknownFacts) {
+  open();
+  fake->on_plan = [](const bp_op_desc&, bp_plan_info& info) {
+    info.flags = BP_PLAN_FACTS_UNKNOWN;
+    info.workspace_bytes = BP_WORKSPACE_UNKNOWN;
+    return BP_OK;
+  };
+  const bph_tensor a = tensor(BP_F32, {4}), out = tensor(BP_F32, {4});
+  bph_call call = {};
+  call.struct_size = sizeof(call);
+  call.op = BP_OP_ABS;
+  call.inputs = &a;
+  call.outputs = &out;
+  call.input_count = call.output_count = 1;
+  bph_support support = {};
+  support.struct_size = sizeof(support);
+  ASSERT_WORKS(bph_device_supports(device, &call, &support, error));
+  EXPECT_EQ(support.plan_flags, BP_PLAN_FACTS_UNKNOWN);
+  EXPECT_EQ(support.workspace_bytes, BP_WORKSPACE_UNKNOWN);
+  EXPECT_FAILS(BP_INTERNAL, "facts are unknown", execute(BP_OP_ABS, {a}, {out}, error));
 }
 
 }  // namespace
