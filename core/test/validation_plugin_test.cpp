@@ -89,6 +89,18 @@ TEST_F(ValidationPluginTest, APlanIsAPromise) {
   blamed(rule::truthful_plan, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
 }
 
+TEST_F(ValidationPluginTest, ARefusedDescriptorIsUnsupported) {
+  open();
+  Addition work(buffer(), buffer());
+  bp_plan* p = nullptr;
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  next("plan_create", BP_INVALID_ARGUMENT);
+  blamed(rule::checked_descriptor, [&](bp_error* e) { return api->plan_create(device, &work.desc, &p, &info, e); });
+  next("plan_create", BP_UNSUPPORTED);
+  EXPECT_EQ(api->plan_create(device, &work.desc, &p, &info, &error), BP_UNSUPPORTED);
+}
+
 TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
   open();
   bp_stream* s = stream();
