@@ -77,16 +77,17 @@ typedef struct bp_device_info {
   uint32_t struct_size;
   uint32_t type; /* BP_DEVICE_* */
   char name[128];
-  char driver[128];       /* name and version */
-  uint8_t uuid[16]; /* the vendor's own, of the smallest unit that memory can be shared with: a partition has its own. Two
+  char driver[128]; /* name and version */
+  uint8_t
+      uuid[16]; /* the vendor's own, of the smallest unit that memory can be shared with: a partition has its own. Two
                      * plugins may drive one device. Zero: none */
   int32_t dlpack_type[4]; /* a DLDevice's type by BP_MEMORY_*, 0: none. Core knows no vendor, so the plugin says it */
   int32_t dlpack_id;      /* of DEVICE memory; 0 for the other kinds */
   uint32_t reserved;
-  uint64_t alignment; /* bytes, a power of two: what buffer_create gives when 0 is asked */
+  uint64_t alignment;        /* bytes, a power of two: what buffer_create gives when 0 is asked */
   uint64_t max_buffer_bytes; /* of DEVICE memory; other kinds may have less */
-  uint64_t memory_kinds; /* mask of 1 << BP_MEMORY_*; DEVICE always */
-  uint64_t capabilities; /* BP_CAP_* */
+  uint64_t memory_kinds;     /* mask of 1 << BP_MEMORY_*; DEVICE always */
+  uint64_t capabilities;     /* BP_CAP_* */
 } bp_device_info;
 #define BP_DEVICE_INFO_MIN_SIZE 336u
 BP_FROZEN_MIN(bp_device_info, BP_DEVICE_INFO_MIN_SIZE);

@@ -140,9 +140,10 @@ typedef struct bp_op_desc {
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
-  uint32_t scalar_count; /* how many bp_execution.scalars holds: what the caller gave. Those that are missing are zero; more
+  uint32_t
+      scalar_count; /* how many bp_execution.scalars holds: what the caller gave. Those that are missing are zero; more
                           * than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
+  uint32_t hints;   /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
@@ -173,8 +174,9 @@ typedef struct bp_plan_info {
   uint32_t flags; /* BP_PLAN_* */
   uint32_t
       stage_inputs; /* operands that core copies to or from dense, fully aligned temporaries: the plan is already */
-  uint32_t stage_outputs;   /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
-  uint64_t workspace_bytes; /* core provides it, uninitialised. The next execution on the stream gets the same bytes: the
+  uint32_t stage_outputs; /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
+  uint64_t
+      workspace_bytes; /* core provides it, uninitialised. The next execution on the stream gets the same bytes: the
                              * plugin orders the two, and overlaps them only where it keeps their workspace apart */
 } bp_plan_info;
 #define BP_PLAN_INFO_MIN_SIZE 24u

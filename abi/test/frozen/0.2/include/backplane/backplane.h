@@ -524,7 +524,7 @@ typedef struct bph_support {
   uint32_t plan_flags;   /* BP_PLAN_* */
   uint32_t stage_inputs; /* masks of operands that core would stage, those included that an output overlays */
   uint32_t stage_outputs;
-  uint64_t workspace_bytes; /* DECOMPOSED: of its temporaries */
+  uint64_t workspace_bytes; /* DECOMPOSED: of its temporaries. BP_WORKSPACE_UNKNOWN with BP_PLAN_FACTS_UNKNOWN */
   uint32_t path;            /* BPH_PATH_* */
   uint32_t reserved;
 } bph_support;

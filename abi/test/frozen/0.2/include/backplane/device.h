@@ -14,17 +14,24 @@
  *          A slot leaves the thread as it found it: current context, floating-point state, signal mask, locale.
  *          Other users of the hardware in the process stay undisturbed: no stream is ordered with a vendor's default
  *          stream, and no slot, as far as the driver lets it, breaks a capture that another library has in progress.
- * Stream   An enqueue never waits for the device, except for room that earlier work of its own queue will free. It may grow
- *          small driver objects (events, command lists); it never allocates memory for data. A device with
- *          BP_CAP_SYNCHRONOUS finishes the work inside the call instead.
- * Lifetime A plan or event may be destroyed as soon as the enqueue returned; the plugin keeps what it needs. A buffer,
- *          stream or device may not while work that uses it is pending: its destroy may block, or free at once.
- * Errors   A failed stream answers every later call with its first error, and so does each stream that waits on its later
- *          events. On a failed stream stream_wait answers with the error only when no work of it will touch memory again,
+ * Stream   An enqueue never waits for the device, except for room that earlier work will free: work of the same stream, or of
+ *          streams that share its hardware queue and that it does not hold up itself. It allocates no device or pinned
+ *          memory. The host heap may grow, but an enqueue that ran before with the same plan allocates nothing. A device
+ *          with BP_CAP_SYNCHRONOUS finishes the work inside the call instead.
+ * Lifetime A plan may be destroyed as soon as the enqueue returned, an event too unless an event_wait on it is in progress:
+ *          the plugin keeps what it needs. The caller proves that no pending work uses a buffer, stream or device before
+ *          it destroys it; a plugin need not check, and may wait or free at once.
+ * Errors   A failed stream answers every later call with its first error. An event whose accepted record lies behind work
+ *          that failed is failed, and a stream that waits on it fails with the same error, at the latest at its next wait.
+ *          What failed work and later work of the stream may have written is undefined; nothing else changed.
+ *          On a failed stream stream_wait answers with the error only when no work of it will touch memory again,
  *          and TIMEOUT until then; other slots answer at once. event_wait and event_elapsed on an event that its stream
  *          failed to reach answer with that stream's error: they neither hang nor succeed. EXECUTION_FAILED ends with that
  *          stream, DEVICE_LOST with the device, and may strike all opens of the same hardware; after it every slot answers
- *          at once and every destroy returns promptly. What core checks (docs/requirements.md) are preconditions here.
+ *          at once and every destroy returns promptly. An event that passed before the loss answers OK or DEVICE_LOST. A
+ *          later device_open may answer UNAVAILABLE until the process ends.
+ *          What core checks (docs/requirements.md) are preconditions here: a plugin may answer INVALID_ARGUMENT to an
+ *          execution that breaks one, and need not.
  * Process  After fork() the child calls nothing. Exit at any moment, with everything alive, is safe. */
 #ifndef BACKPLANE_DEVICE_H
 #define BACKPLANE_DEVICE_H
@@ -70,15 +77,17 @@ typedef struct bp_device_info {
   uint32_t struct_size;
   uint32_t type; /* BP_DEVICE_* */
   char name[128];
-  char driver[128];       /* name and version */
-  uint8_t uuid[16];       /* the vendor's own where it has one: two plugins may drive one device. Zero: none */
+  char driver[128]; /* name and version */
+  uint8_t
+      uuid[16]; /* the vendor's own, of the smallest unit that memory can be shared with: a partition has its own. Two
+                     * plugins may drive one device. Zero: none */
   int32_t dlpack_type[4]; /* a DLDevice's type by BP_MEMORY_*, 0: none. Core knows no vendor, so the plugin says it */
   int32_t dlpack_id;      /* of DEVICE memory; 0 for the other kinds */
   uint32_t reserved;
-  uint64_t alignment; /* bytes, a power of two: what buffer_create gives when 0 is asked */
-  uint64_t max_buffer_bytes;
-  uint64_t memory_kinds; /* mask of 1 << BP_MEMORY_*; DEVICE always */
-  uint64_t capabilities; /* BP_CAP_* */
+  uint64_t alignment;        /* bytes, a power of two: what buffer_create gives when 0 is asked */
+  uint64_t max_buffer_bytes; /* of DEVICE memory; other kinds may have less */
+  uint64_t memory_kinds;     /* mask of 1 << BP_MEMORY_*; DEVICE always */
+  uint64_t capabilities;     /* BP_CAP_* */
 } bp_device_info;
 #define BP_DEVICE_INFO_MIN_SIZE 336u
 BP_FROZEN_MIN(bp_device_info, BP_DEVICE_INFO_MIN_SIZE);
@@ -122,7 +131,8 @@ BP_FROZEN_MIN(bp_stream_desc, BP_STREAM_DESC_MIN_SIZE);
 
 #define BP_EVENT_TIMING 1u /* flag of event_create: event_elapsed will be asked; UNSUPPORTED without BP_CAP_TIMING */
 
-/* Timeouts of waits, in nanoseconds: 0 polls, UINT64_MAX waits for ever, otherwise a wait ends at most 10 ms late. */
+/* Timeouts of waits, in nanoseconds: 0 polls, UINT64_MAX waits for ever. Otherwise a plugin sleeps no longer than 10 ms past
+ * the end; how the system schedules threads is not its affair. */
 #define BP_WAIT_FOREVER UINT64_MAX
 
 /* The slots. Role: table. Core copies it when the plugin is loaded, before any device is open; null optional slots are
@@ -139,7 +149,7 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*close)(bp_device* device);
 
-  /* Total and free bytes of memory of `kind`.
+  /* Total and free bytes of memory of `kind`: of what buffer_create of that kind can still give. Of every open of the hardware.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -164,7 +174,7 @@ typedef struct bp_device_api {
   void (*buffer_destroy)(bp_device* device, bp_buffer* buffer);
 
   /* The host address of a HOST or SHARED buffer: one pointer until destroy. Host writes made before an enqueue are seen by
-   * that work; device writes are seen after a wait that covers them.
+   * that work; device writes are seen after a wait that covers them. Which bytes the host may touch meanwhile: BP_MEMORY_*.
    * Ownership: *out is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -214,7 +224,8 @@ typedef struct bp_device_api {
   void (*event_destroy)(bp_device* device, bp_event* event);
 
   /* Marks the point behind all work enqueued so far, and submits that work, which then runs without further calls.
-   * Recording again is legal at any time: a wait means the latest record at the moment that the wait is called.
+   * Recording again is legal at any time: a wait means the latest record at the moment that the wait is called. A record that
+   * fails leaves the event as it was: a caller that goes on waits for the record before it.
    * Ownership: nothing changes hands.
    * Threads:   any, one call on this stream and one record of this event at a time.
    * Stream:    enqueues.
@@ -277,12 +288,15 @@ typedef struct bp_device_api {
                         uint64_t bytes, bp_error* error);
 
   /* Makes an operator ready. The status is the one truthful answer to "can you?": after OK, execution never answers
-   * UNSUPPORTED. Kernels are keyed by dtype and layout class, never by size; what needs loading is loaded here. With a null
-   * `out` it answers and fills info, and compiles nothing.
+   * UNSUPPORTED. A kernel should be keyed by dtype and layout class, not by size; a plan that is not ANY_SIZE may be compiled
+   * for its size. What needs loading is loaded here. Far operands (BP_NEAR_LIMIT) may be UNSUPPORTED, but not those of copy
+   * where max_buffer_bytes admits them. With a null `out` it gives the same status, but for OUT_OF_MEMORY and DEVICE_LOST,
+   * fills info (see BP_PLAN_FACTS_UNKNOWN), and compiles nothing.
    * Ownership: caller; free with plan_destroy before the device. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work, unless desc->flags has TUNE.
-   * Errors:    UNSUPPORTED with what is missing; INVALID_ARGUMENT; OUT_OF_MEMORY; DEVICE_LOST.
+   * Errors:    UNSUPPORTED for what the plugin does not know or do: operator, dtype, count, attribute value, flag.
+   *            INVALID_ARGUMENT for the closed list of docs/spec/growth.md only; OUT_OF_MEMORY; DEVICE_LOST.
    * Since:     0.1, required. */
   bp_status (*plan_create)(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                            bp_error* error);
@@ -299,7 +313,8 @@ typedef struct bp_device_api {
    * Ownership: execution and all that it points at is borrowed for the call; buffers until the stream has passed the work.
    * Threads:   any, one call on this stream at a time; one plan on many streams at once.
    * Stream:    enqueues.
-   * Errors:    OUT_OF_MEMORY with nothing enqueued; EXECUTION_FAILED; DEVICE_LOST.
+   * Errors:    OUT_OF_MEMORY with nothing enqueued; EXECUTION_FAILED; DEVICE_LOST; INVALID_ARGUMENT where a precondition is
+   *            broken and the plugin looks.
    * Since:     0.1, required. */
   bp_status (*plan_execute)(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                             bp_error* error);

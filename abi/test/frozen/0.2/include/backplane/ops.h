@@ -116,7 +116,10 @@ enum {
 enum { BP_KIND_PRIMITIVE = 1, BP_KIND_COMPOSITE = 2 };
 enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFILE_COMPOSITE = 4 };
 
-#define BP_OP_FLAG_DETERMINISTIC 1u /* bitwise the same from run to run, or UNSUPPORTED */
+/* Executions with equal bp_execution.desc and operand bytes, by whichever plan of the class, give equal bits: by the same
+ * library and driver on the same device, whatever else runs and wherever buffers and workspace lie. Alignment beyond what the
+ * descriptor states does not change the order of a sum. Else UNSUPPORTED. */
+#define BP_OP_FLAG_DETERMINISTIC 1u
 #define BP_OP_FLAG_DEVICE_SCALARS \
   2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
 #define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; else, or with DETERMINISTIC, never */
@@ -137,9 +140,10 @@ typedef struct bp_op_desc {
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
-  uint32_t scalar_count; /* how many bp_execution.scalars holds: what the operator had when the host was built. Those
-                          * that are missing are zero; more than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints;        /* a callee ignores the bits that it does not know; none is defined yet */
+  uint32_t
+      scalar_count; /* how many bp_execution.scalars holds: what the caller gave. Those that are missing are zero; more
+                          * than the plugin knows is UNSUPPORTED at plan_create */
+  uint32_t hints;   /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
@@ -159,6 +163,10 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_PLAN_SIZED_WORKSPACE 4u
 /* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_SPECIALIZE. */
 #define BP_PLAN_SPECIALIZABLE 8u
+/* Of a query (plan_create with a null `out`) only: what the plan would need is known once it is made. The masks are 0 and
+ * workspace_bytes is BP_WORKSPACE_UNKNOWN: test it before you add sizes up. */
+#define BP_PLAN_FACTS_UNKNOWN 16u
+#define BP_WORKSPACE_UNKNOWN UINT64_MAX
 
 /* Facts about a plan. Role: output of plan_create. */
 typedef struct bp_plan_info {
@@ -166,18 +174,24 @@ typedef struct bp_plan_info {
   uint32_t flags; /* BP_PLAN_* */
   uint32_t
       stage_inputs; /* operands that core copies to or from dense, fully aligned temporaries: the plan is already */
-  uint32_t stage_outputs;   /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
-  uint64_t workspace_bytes; /* core provides it, uninitialised; the next execution on the stream gets the same bytes */
+  uint32_t stage_outputs; /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
+  uint64_t
+      workspace_bytes; /* core provides it, uninitialised. The next execution on the stream gets the same bytes: the
+                             * plugin orders the two, and overlaps them only where it keeps their workspace apart */
 } bp_plan_info;
 #define BP_PLAN_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_plan_info, BP_PLAN_INFO_MIN_SIZE);
 
-/* The data of one execution. Role: input, borrowed for the call. */
+/* The data of one execution. Role: input, borrowed for the call. It gets a later field only where a flag of the plan's
+ * descriptor asked for it, so an execution never meets what its plan did not: a tail that no flag asked for is
+ * INVALID_ARGUMENT. */
 typedef struct bp_execution {
   uint32_t struct_size;
   uint32_t reserved;
-  /* of this call: identical to the plan's own unless the plan is ANY_SIZE, but that operands which core staged are described as they now
-   * are: dense, fully aligned, not immediate, aliasing nothing, and an output's alias names the first identical input not staged, or none */
+  /* Of this call, equal to the plan's own, attributes included; a plugin need not read those again. Two things may differ:
+   *   - extents and strides, within the class, where the plan is ANY_SIZE;
+   *   - operands that core staged: they are dense, fully aligned and no immediates, and alias nothing. An output's alias then
+   *     names the first identical input that was not staged, or none. */
   const bp_op_desc* desc;
   const bp_operand* inputs;  /* desc->input_count */
   const bp_operand* outputs; /* desc->output_count */

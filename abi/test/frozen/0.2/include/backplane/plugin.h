@@ -68,7 +68,8 @@ struct bp_plugin {
    * Since:     0.1, required. */
   bp_status (*device_info)(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error);
 
-  /* Opens device `index`; each open is its own. A null desc means all defaults.
+  /* Opens device `index`. A null desc means all defaults. Objects of one open are strangers to another, also of the same
+   * index; memory_info tells of the hardware.
    * Ownership: caller; free with bp_device_api.close before shutdown. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -133,7 +134,8 @@ typedef struct bp_import_api {
   uint32_t reserved;
   /* A buffer over memory that the caller owns: for BP_IMPORT_HOST of kind SHARED if the device can use it as an operand, else
    * HOST; for BP_IMPORT_DEVICE of kind DEVICE; *out_kind says which. buffer_destroy leaves the memory alone.
-   * Ownership: caller frees the buffer; the memory is borrowed until then. desc is borrowed for the call.
+   * Ownership: caller frees the buffer; the memory is borrowed until then, and the host may touch it as BP_MEMORY_* says of
+   *            the kind. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
    * Errors:    UNSUPPORTED type, or memory or alignment that the driver does not take; OUT_OF_MEMORY; DEVICE_LOST.
