@@ -100,7 +100,7 @@ class SupportAnswer final : public Object {
  public:
   static Ref<SupportAnswer> create(const Descriptor& key);
   bool matches(const Descriptor& key) const noexcept {
-    return key.bytes() == bytes && std::memcmp(key.data(), this + 1, bytes) == 0;
+    return key.bytes() == bytes && std::memcmp(key.data(), static_cast<const void*>(this + 1), bytes) == 0;
   }
 
   LruLinks<SupportAnswer> links;
