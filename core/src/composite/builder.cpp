@@ -17,7 +17,7 @@ namespace {
 template <class Attributes>
 void set_attributes(Draft& draft, Attributes attributes) {
   static_assert(sizeof(attributes) <= sizeof(draft.attributes));
-  attributes.struct_size = sizeof(attributes);
+  std::memcpy(&attributes.struct_size, draft.attributes.data(), sizeof(attributes.struct_size));
   std::memcpy(draft.attributes.data(), &attributes, sizeof(attributes));
 }
 
@@ -123,6 +123,9 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
+  const uint32_t attribute_bytes =
+      draft.row->attributes->bytes;  // also where this operator had none when the step was written
+  std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);
   draft.inputs = static_cast<uint32_t>(inputs.size());
   draft.operands.push_back(output);

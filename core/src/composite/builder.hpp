@@ -26,11 +26,20 @@ inline constexpr size_t most_steps = size_t{1} << 18;
 // The bytes of a tile of `total`.
 inline int64_t tile_bytes(int64_t total) { return std::max(least_tile_bytes, total / most_tiles); }
 
+// Room for the attributes of any primitive.
+inline constexpr size_t step_attribute_bytes = [] {
+  size_t most = BP_ATTRIBUTES_MIN_SIZE;
+  for (const OpRow& row : backplane::rules::op_rows()) {
+    if (row.kind == BP_KIND_PRIMITIVE) most = std::max<size_t>(most, row.attributes->bytes);
+  }
+  return most;
+}();
+
 // A step before it has a plan.
 struct Draft {
   const OpRow* row;
-  std::array<unsigned char, 16> attributes{};
-  std::vector<Value> operands{};  // inputs, then outputs
+  std::array<unsigned char, step_attribute_bytes> attributes{};  // zeros, but for those that the step sets
+  std::vector<Value> operands{};                                 // inputs, then outputs
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
 };

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -163,8 +164,11 @@ inline bph_call call_of(uint32_t op, const void* attributes = nullptr) {
   return call;
 }
 
-// One line of the table: what grew, and what came of it.
-inline void report(const char* what, const std::string& outcome) { std::printf("%s\t%s\n", what, outcome.c_str()); }
+// One line of the table: what grew, and what came of it. Written at once: the next call may end the program.
+inline void report(const char* what, const std::string& outcome) {
+  std::printf("%s\t%s\n", what, outcome.c_str());
+  std::fflush(stdout);
+}
 
 // ---- The calls of 0.2, in operators that grow later.
 

@@ -12,7 +12,7 @@
  * Structs   As in the plugin ABI: struct_size first, at least BPH_*_MIN_SIZE. Inputs with non-zero bytes beyond what this
  *           library knows are UNSUPPORTED, and so is a `reserved` that is not 0; a zeroed rest means the default. A struct_size
  *           above BP_STRUCT_LIMIT is INVALID_ARGUMENT, and nothing behind it is read.
- * Flags     A bit that the function does not know is UNSUPPORTED.
+ * Flags     A bit that the function does not know is UNSUPPORTED. What is later than 0.2 says Since (docs/spec/growth.md).
  * fork      A child may call nothing of what its parent opened: such calls are answered UNAVAILABLE.
  * Exit      Safe at any moment, with everything alive; nothing runs in destructors of this library. */
 #ifndef BACKPLANE_BACKPLANE_H

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Old and new in every combination: growth_table.py BUILD CORE. Prints the table of docs/spec/growth.md with what each cell did.
+
+F is the framework, C libbackplane, P the plugin; 0 is of today (C) or built against the frozen copy of 0.2 (F, P), 1 built against the
+next minor as grow.py makes it. BUILD has what was built for this test, CORE is the folder of today's libbackplane."""
+import itertools
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import layout
+import tap
+
+build, core = sys.argv[1:]
+libraries = {0: core, 1: build}
+frameworks = {0: "frozen_framework", 1: "grown_framework"}
+plugins = {"plain C": {0: "frozen_c.so", 1: "grown_c.so"}, "kit": {0: "frozen_kit.so", 1: "grown_kit.so"}}
+combinations = list(itertools.product((0, 1), repeat=3))  # framework, core, plugin
+
+
+def run(program, core_dir, *arguments, **environment):
+    """-> (exit status, {what: outcome}, text)"""
+    variables = dict(os.environ, LD_LIBRARY_PATH=core_dir, **environment)
+    variables = {key: value for key, value in variables.items() if not key.startswith("BACKPLANE_")}
+    done = subprocess.run([os.path.join(build, program), *arguments], env=variables, capture_output=True, text=True, check=False)
+    lines = [line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line]
+    return done.returncode, dict(lines), done.stdout + done.stderr
+
+
+# What a cell must be, by core and plugin: of a framework that gives what grew.
+def works(*_):
+    return "native"
+
+
+def gated(otherwise):
+    """An older core refuses it. A newer one does not ask an older plugin, which `otherwise` is the way out of."""
+    return lambda c, p: "UNSUPPORTED" if not c else "native" if p else otherwise
+
+
+old_rows = ["attribute", "operand", "scalar", "dtype", "set of dtypes", "flag", "permission bit", "hint bit", "enumerator", "host struct",
+            "output field"]
+new_rows = {
+    "attribute, zero": works,
+    "attribute, given": gated("decomposed"),
+    "operand, absent": works,
+    "operand, given": gated("decomposed"),
+    "scalar, zero": works,
+    "scalar, minus zero": gated("decomposed"),
+    "scalar, given": gated("decomposed"),
+    "dtype, given": gated("UNSUPPORTED"),
+    "set of dtypes, given": gated("UNSUPPORTED"),
+    "flag, given": gated("UNSUPPORTED"),
+    "permission bit, given": works,
+    "hint bit, given": works,
+    "enumerator, given": gated("decomposed"),
+    "host struct, given": lambda c, p: "native" if c else "UNSUPPORTED",
+    "operator, given": gated("UNSUPPORTED"),
+    "slot, behind a bph_ function": lambda c, p: "no function" if not c else "7" if p else "UNSUPPORTED",
+    "interface slot, given": lambda c, p, style: "9" if p else "no slot" if style == "kit" else "no interface",
+    "output field, read": lambda c, p: "5" if c and p else "not said",
+}
+
+
+def expected(row, style, f, c, p):
+    if row in old_rows:
+        return "read" if row == "output field" else "native"
+    if not f:
+        return None
+    rule = new_rows[row]
+    return rule(c, p, style) if rule.__code__.co_argcount == 3 and rule is not works else rule(c, p)
+
+
+def print_table(style, cells):
+    width = max(len(row) for row in [*old_rows, *new_rows]) + 2
+    print(f"# plugins in {style}".ljust(width + 4) + "".join(f"F{f}C{c}P{p}".ljust(13) for f, c, p in combinations))
+    for row in [*old_rows, *new_rows]:
+        print(f"#   {row.ljust(width)}" + "".join((cells[combination].get(row) or "-").ljust(13) for combination in combinations).rstrip())
+
+
+def check_combinations(style):
+    cells = {}
+    for f, c, p in combinations:
+        status, cells[f, c, p], text = run(frameworks[f], libraries[c], os.path.join(build, plugins[style][p]))
+        tap.check(f"{style}: F{f}C{c}P{p} runs to its end", status == 0, text)
+    print_table(style, cells)
+    for row in [*old_rows, *new_rows]:
+        wrong = [f"F{f}C{c}P{p}: {cells[f, c, p].get(row)}, not {expected(row, style, f, c, p)}" for f, c, p in combinations
+                 if cells[f, c, p].get(row) != expected(row, style, f, c, p)]
+        tap.check(f"{style}: {row}", not wrong, "\n".join(wrong))
+
+
+def check_function():
+    """A bph_ function that came later and is not looked up."""
+    outcomes = {c: run("grown_direct", libraries[c]) for c in (0, 1)}
+    told = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
+    print(f"# bph_ function, not looked up: F1C0 {told[0]}, F1C1 {told[1]}")
+    tap.check("a later bph_ function that is not looked up needs the later library",
+              told == {0: "does not start", 1: "INVALID_ARGUMENT"} and "bph_device_later" in outcomes[0][2], outcomes)
+
+
+def check_majors():
+    for name in ("frozen_c.so", "frozen_kit.so", "grown_c.so", "grown_kit.so", "major_c.so"):
+        status, cells, text = run("major_framework", build, os.path.join(build, name))
+        good = status == 0 and all(cells.get(row) == expected(row, "", 0, 0, 0) for row in old_rows)
+        print(f"# a host of 1.0 with {name}: {'all calls as before' if good else cells}")
+        tap.check(f"a host of 1.0 with {name}", good, text)
+    for f, c in itertools.product((0, 1), repeat=2):
+        status, cells, text = run(frameworks[f], libraries[c], os.path.join(build, "major_c.so"))
+        print(f"# a host of 0.x with a plugin of 1.0: F{f}C{c} {cells.get('load', '').split(':')[0]}")
+        tap.check(f"a host of 0.x refuses a plugin of 1.0: F{f}C{c}", status == 1 and cells.get("load", "").startswith("ABI_MISMATCH: "),
+                  text)
+
+
+def check_suite():
+    """A suite that is newer than the plugin takes no certificate away; a plugin of its own age must keep the new rules."""
+    old, new = (run("newer_suite", core, os.path.join(build, name)) for name in ("frozen_kit.so", "grown_kit.so"))
+    for name, (_, cells, _) in (("frozen_kit.so", old), ("grown_kit.so", new)):
+        for suite, verdict in cells.items():
+            print(f"# suite {suite}, {name}: {verdict}")
+    tap.check("a newer suite leaves an older plugin its verdict", " is certified at CORE of ABI 0.2; " in old[1].get("today", "") and
+              len({verdict.rsplit(";", 1)[0] for verdict in old[1].values()}) == 1 and len(old[1]) == 3, old[2])
+    tap.check("a newer suite asks a newer plugin", " is certified at CORE of ABI 0.3; " in new[1].get("later, kept", "") and
+              " not certified at CORE of ABI 0.3: " in new[1].get("later, broken", ""), new[2])
+
+
+def check_growth():
+    """What grow.py did is growth by the golden, and nothing else."""
+    golden = layout.read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../layout.txt")).splitlines()
+    for what in ("minor", "major"):
+        lines = layout.dump("backplane/backplane.h", [os.path.join(build, what, "include")])
+        faults = layout.compare(golden, lines) + layout.holes(lines)
+        allowed = [] if what == "minor" else ["BP_ABI_VERSION_MAJOR", "BP_ABI_VERSION_MINOR", "BP_ABI_VERSION_OLDEST"]
+        faults = [fault for fault in faults if fault.split(":")[0] not in allowed]
+        tap.check(f"the golden takes the {what} version for growth", not faults, "\n".join(faults))
+
+
+def check_hazards():
+    """What the gate and the version of a table keep away is real: a plugin of 0.2 that claims to be newer gets it."""
+    status, cells, text = run("grown_framework", build, os.path.join(build, "frozen_c.so"), FROZEN_CLAIMS="3")
+    wrong = [row for row, outcome in cells.items() if outcome == "WRONG"]
+    print(f"# a plugin of 0.2 that claims to be of 0.3: WRONG in {', '.join(wrong) or 'nothing'}; it ends with {status}")
+    tap.check("without the gate an old plugin computes what it was never asked for", len(wrong) >= 4, text)
+    tap.check("without the version of its table its private fields are called", status != 0, text)
+
+
+check_growth()
+for each in plugins:
+    check_combinations(each)
+check_function()
+check_majors()
+check_suite()
+check_hazards()
+tap.done()

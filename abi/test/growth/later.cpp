@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The function of the host API that grew: it calls the slot that grew, where the plugin's version has it.
+#include <backplane/backplane.h>
+
+#include "device.hpp"
+#include "handle.hpp"
+#include "plugin.hpp"
+#include "plugin_call.hpp"
+
+using namespace bp;
+
+bp_status bph_device_later(bph_device* device, uint64_t* out, bp_error* error) {
+  return guard(error, [&] {
+    Device& target = require<Device>(device, "bph_device_later");
+    *out = 0;
+    if (target.api->later == nullptr) {
+      throw Error(BP_UNSUPPORTED, "{}: its plugin was built before this slot came", target.name);
+    }
+    bp_error reported = fresh_error();
+    check(target, "later", target.api->later(target.handle, out, &reported), reported);
+  });
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite as it is, and as it could be of the next minor, with a case that only a later ABI can pass: newer_suite PLUGIN. Prints the verdict
+// of each, a line each.
+#include <cstdio>
+
+#include "harness/context.hpp"
+#include "report/certificate.hpp"
+
+namespace {
+
+using namespace bp::conformance;
+
+// What every plugin states of its version, and is quick to ask.
+Catalogue suite_of_today() {
+  Catalogue catalogue;
+  for (Case& each : enumerate()) {
+    if (each.id.starts_with("abi.version.")) catalogue.push_back(std::move(each));
+  }
+  return catalogue;
+}
+
+Case later_case(const char* id, bool passes) {
+  Case later;
+  later.id = id;
+  later.requirements = {"BP-VER-001"};
+  later.since = BP_ABI_VERSION + 1;
+  later.run = [passes](Context&) {
+    if (!passes) end_case(Outcome::fail, "the plugin has not what came later");
+  };
+  return later;
+}
+
+void report(const char* name, const Catalogue& catalogue, const char* plugin) {
+  const Target target = {plugin, 0};
+  const Facts facts = ask_facts(target);
+  // A suite of the next minor knows the next minor's plugins.
+  const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
+  const std::vector<size_t> selection = select(catalogue, asked);
+  RunOptions options;
+  options.target = target;
+  const std::vector<Result> results = run(catalogue, selection, options);
+  const Verdict verdict = judge(catalogue, selection, results, asked, facts);
+  std::printf("%s\t%s; %zu of %zu cases asked\n", name, verdict.statement.c_str(), selection.size(), catalogue.size());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  Catalogue catalogue = suite_of_today();
+  report("today", catalogue, arguments[1]);
+  catalogue.push_back(later_case("abi.growth.has_it", true));
+  report("later, kept", catalogue, arguments[1]);
+  catalogue.push_back(later_case("abi.growth.has_it_not", false));
+  report("later, broken", catalogue, arguments[1]);
+  return 0;
+}
