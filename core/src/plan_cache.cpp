@@ -61,7 +61,9 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
       "{}: plan_create of {} answered INVALID_ARGUMENT to a descriptor that core has checked, which is a defect of "
       "the plugin and counts as UNSUPPORTED; report it to the plugin's author. It said: {}",
       device.name, row.name, static_cast<const char*>(reported.message));
-  if (!device.warned_of_refusal[row.id].exchange(true)) device.plugin->registry->log(BP_LOG_WARNING, error.what());
+  if (device.plugin->registry && !device.warned_of_refusal[row.id].exchange(true)) {
+    device.plugin->registry->log(BP_LOG_WARNING, error.what());
+  }
   throw error.with_op(row.id);
 }
 

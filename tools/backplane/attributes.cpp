@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "values.hpp"
@@ -105,7 +106,8 @@ void AttributeBlock::set(std::string_view name, double value, size_t index) {
     case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
     case AttributeField::Type::i64:
-      return put(static_cast<int64_t>(value));
+      // The greatest i64 is no double: what is next above it means it.
+      return put(value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case AttributeField::Type::f32:
       return put(static_cast<float>(value));
     case AttributeField::Type::reserved:
