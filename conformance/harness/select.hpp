@@ -19,7 +19,8 @@ struct Selection {
 // The version of the ABI that a plugin is measured by, and its certificate speaks of: what it was built for, as far as this suite
 // knows it. 0: it did not say.
 constexpr uint32_t measured_version(uint32_t built_for) {
-  return built_for == 0 || built_for > BP_ABI_VERSION ? BP_ABI_VERSION : built_for;
+  // Of what no host loads everything is asked: it has no version that could excuse it.
+  return built_for < BP_ABI_VERSION_OLDEST ? BP_ABI_VERSION : std::min(built_for, BP_ABI_VERSION);
 }
 
 // "core", "infer", "train"; 0 if it is none.

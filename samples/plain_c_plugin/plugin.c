@@ -55,6 +55,8 @@ static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t
   if (given < least)
     return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: a struct_size is %u, at least %u is needed; set it to sizeof",
                 given, least);
+  if (given > BP_STRUCT_LIMIT)
+    return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: a struct_size is %u, more than any; set it to sizeof", given);
   for (uint32_t i = size; i < given; ++i)
     if (((const char*)in)[i] != 0)
       return fail(error, BP_UNSUPPORTED, 0, "plain_c: a struct has a field at byte %u, unknown here; update the plugin",
@@ -188,14 +190,28 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
   bp_op_desc desc;
   const bp_status status = read_input(given, &desc, sizeof(desc), BP_OP_DESC_MIN_SIZE, error);
   if (status != BP_OK) return status;
-  if (desc.op != BP_OP_ADD || desc.input_count != 2 || desc.output_count != 1)
+  if (desc.op != BP_OP_ADD)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: operator %u is not here; add is", desc.op);
+  /* Operands that are absent at the end do not count. */
+  while (desc.input_count > 2 && desc.inputs[desc.input_count - 1].dtype == 0) --desc.input_count;
+  while (desc.output_count > 1 && desc.outputs[desc.output_count - 1].dtype == 0) --desc.output_count;
+  if (desc.input_count != 2 || desc.output_count != 1)
+    return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add takes 2 inputs and gives 1 output");
+  /* add has no attributes: null and zeros say so. */
+  bp_no_attributes none = {0};
+  const bp_status read =
+      desc.attributes == NULL ? BP_OK : read_input(desc.attributes, &none, sizeof(none), BP_ATTRIBUTES_MIN_SIZE, error);
+  if (read != BP_OK) return read;
+  if (none.reserved != 0)
+    return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add has an attribute, unknown here; update the plugin");
+  if (none.struct_size % 8 != 0)
+    return fail(error, BP_INVALID_ARGUMENT, desc.op, "plain_c: the size of attributes is no multiple of 8");
   if ((desc.flags & ~(uint64_t)BP_OP_FLAGS_ALL) != 0 || desc.scalar_count != 0)
     return fail(error, BP_UNSUPPORTED, desc.op,
                 "plain_c: add has no scalars, and an unknown flag is set; update the plugin");
   const bp_tensor_desc* views[] = {&desc.inputs[0], &desc.inputs[1], &desc.outputs[0]};
   for (int i = 0; i < 3; ++i)
-    if (views[i]->dtype != BP_F32 || (views[i]->flags & ~BP_DESC_IMMEDIATE) != 0)
+    if (views[i]->dtype != BP_F32 || (views[i]->flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0)
       return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add takes f32 without view flags; cast, or copy");
   const bp_plan_info facts = {.flags = BP_PLAN_ANY_SIZE | BP_PLAN_DETERMINISTIC};
   const bp_status written = write_output(info, &facts, sizeof(facts), BP_PLAN_INFO_MIN_SIZE, error);

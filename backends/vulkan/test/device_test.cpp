@@ -79,7 +79,7 @@ TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(rig.plan->packed);
-  for (const int64_t rows : {1, 2, 16}) {
+  for (const int64_t rows : {2, 16, 256}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     bp_op_desc desc = rig.desc;
     desc.inputs = views;

@@ -101,7 +101,8 @@ TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
 
 TEST(Verdict, APluginIsMeasuredByItsOwnVersionAsFarAsTheSuiteKnowsIt) {
   EXPECT_EQ(measured_version(BP_ABI_VERSION), BP_ABI_VERSION);
-  EXPECT_EQ(measured_version(BP_ABI_VERSION - 1), BP_ABI_VERSION - 1);
+  EXPECT_EQ(measured_version(BP_ABI_VERSION_OLDEST), BP_ABI_VERSION_OLDEST);
+  EXPECT_EQ(measured_version(BP_ABI_VERSION_OLDEST - 1), BP_ABI_VERSION) << "no host loads it";
   EXPECT_EQ(measured_version(BP_ABI_VERSION + 7), BP_ABI_VERSION) << "newer than the suite";
   EXPECT_EQ(measured_version(0), BP_ABI_VERSION) << "it did not load";
   for (const uint32_t version : {0u, BP_ABI_VERSION, BP_VERSION(1, 0), BP_VERSION(0xFFFF, 0xFFFF)})
