@@ -2,6 +2,7 @@
 // Which cases of the catalogue a run is about.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -207,17 +207,21 @@ PlanEntry& PlanCache::add(PlanFront& front, const Descriptor& key) {
     front.generation_ = generation;
   }
   Ref<PlanEntry> entry;
+  uint64_t inserted = 0;
   {
     const std::lock_guard lock(mutex_);
     entry = Ref(entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }));
     ++(entry ? shared_hits_ : missed_);
+    inserted = inserted_;
   }
   if (!entry) {
     entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
     // Another thread may have made the same meanwhile: then that one stays, and this one serves this stream.
-    if (entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
+    if (inserted_ == inserted ||
+        entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
+      ++inserted_;
       dropped = entries_.insert(hash, entry.get());
       if (dropped) ++evicted_;
     }
@@ -397,6 +401,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
   replaced = entries_.take(hash, [&](const PlanEntry& item) { return item.matches(key); });
+  ++inserted_;
   dropped = entries_.insert(hash, better.get());
   if (dropped) ++evicted_;
   entry.superseded.store(true, std::memory_order_release);

@@ -234,6 +234,7 @@ class PlanCache {
   LruTable<PlanClass> classes_;
   LruTable<SupportAnswer> answers_;
   PlanFront* fronts_ = nullptr;
+  uint64_t inserted_ = 0;  // entries ever inserted: unchanged since a look, it need not be repeated
   uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;
 };
