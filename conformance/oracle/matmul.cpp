@@ -46,7 +46,8 @@ Expected integers(const Call& call, const Extents& e) {
 
 Expected floats(const Call& call, const Extents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  const Accumulator accumulator = accumulator_for(a.dtype, attributes_of<bp_matmul_attributes>(call).precision);
+  const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};  // a half beside f32 is widened
+  const Accumulator accumulator = accumulator_for(operands, attributes_of<bp_matmul_attributes>(call).precision);
   const Vectors left(a, e.batches, e.rows, e.depth, false), right(b, e.batches, e.cols, e.depth, true);
   Expected expected;
   expected.elements.reserve(static_cast<size_t>(out.count()));

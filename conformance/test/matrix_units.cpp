@@ -233,9 +233,8 @@ Tensor attention(const Unit& unit, const Call& call) {
              std::vector<unsigned char>(static_cast<size_t>(out.count()) * oracle::bytes_of(out.dtype))};
   for (int64_t r = 0; r < q.shape[0] * heads * queries; ++r) {
     const int64_t group = r / queries / heads * groups + r / queries % heads / (heads / groups);
-    const int64_t seen = attributes.causal == BP_CAUSAL_NONE         ? keys - 1
-                         : attributes.causal == BP_CAUSAL_UPPER_LEFT ? r % queries
-                                                                     : r % queries + keys - queries;
+    const int64_t ahead = attributes.causal == BP_CAUSAL_LOWER_RIGHT ? keys - queries : 0;
+    const int64_t seen = attributes.causal != BP_CAUSAL_NONE ? r % queries + ahead : keys - 1;
     Row row;
     for (int64_t j = 0; j < keys; ++j) {
       double score = dot(scoring, row_of(left, r, depth), row_of(right, group * keys + j, depth));

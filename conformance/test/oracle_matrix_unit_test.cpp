@@ -60,7 +60,8 @@ std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter
   std::vector<Survey> surveys(list.size());
   for (const Case& which : catalogue) {
     const numeric::Spec* const spec = which.op == op ? numeric::spec_of(which) : nullptr;
-    const bool usual = spec != nullptr && spec->layout == numeric::Layout::dense && spec->mode == numeric::Mode::once;
+    const bool usual = spec != nullptr && spec->layout == numeric::Layout::dense && spec->mode == numeric::Mode::once &&
+                       spec->precision == BP_PRECISION_FULL;
     if (!usual || which.id.ends_with(".decomposed") || spec->shape.count() == 0 || !wanted(*spec, which)) continue;
     numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].asked));
     numeric::Job job = spec->make(*spec, random);
@@ -135,8 +136,8 @@ Filter named(uint32_t dtype, std::string_view word) {
 }
 // Products that are no work for software.
 Filter small(uint32_t dtype, uint32_t second) {
-  return [=](const numeric::Spec& spec, const Case& which) {
-    return spec.dtype == dtype && spec.second == second && which.extension.find("RELAXED") == std::string_view::npos &&
+  return [=](const numeric::Spec& spec, const Case&) {
+    return spec.dtype == dtype && spec.second == second &&
            spec.shape.count() * std::max(spec.parameters[0], 1) < 600000 && spec.shape.count() < 20000;
   };
 }
