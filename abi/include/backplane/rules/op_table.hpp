@@ -127,7 +127,7 @@ inline constexpr const AttributeLayout* kLayouts[] = {
 #undef BP_ATTRS_END
 };
 
-namespace scalar {  // the column scalar_dtype
+namespace scalar {  // the column scalar_dtype. Named as there: NOLINTBEGIN(readability-identifier-naming)
 inline constexpr uint32_t NONE = 0, OUT = 0;
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) inline constexpr uint32_t symbol = id;
 #include <backplane/dtypes.def>
@@ -140,7 +140,7 @@ inline constexpr uint32_t NONE = 0, CORE = BP_PROFILE_CORE, INFER = BP_PROFILE_I
 
 namespace accuracy {  // the column accuracy
 inline constexpr Accuracy E{'E', 0, ""}, R{'R', 0, ""}, S{'S', 0, ""}, D{'D', 0, ""}, C{'C', 0, ""};
-constexpr Accuracy U(double ulps) { return {'U', ulps, ""}; }
+constexpr Accuracy U(double ulps) { return {'U', ulps, ""}; }  // NOLINTEND(readability-identifier-naming)
 constexpr Accuracy with_text(Accuracy of, const char* text) { return {of.letter, of.ulps, text}; }
 
 inline constexpr OpInfo kRows[] = {
