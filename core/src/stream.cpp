@@ -52,13 +52,13 @@ void Stream::enqueue(Enqueue callback, void* context) {
   const Turn turn(*this, "bph_stream_enqueue");
   begin_call();
   struct Inside {
-    explicit Inside(std::atomic<uint32_t>& gate) noexcept : gate_(gate) {
-      gate_.fetch_or(gate_callback, std::memory_order_relaxed);
+    explicit Inside(std::atomic<uint32_t>& of) noexcept : bits(of) {
+      bits.fetch_or(gate_callback, std::memory_order_relaxed);
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
-    ~Inside() { gate_.fetch_and(~gate_callback, std::memory_order_relaxed); }
-    std::atomic<uint32_t>& gate_;
+    ~Inside() { bits.fetch_and(~gate_callback, std::memory_order_relaxed); }
+    std::atomic<uint32_t>& bits;
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
