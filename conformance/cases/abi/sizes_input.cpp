@@ -134,6 +134,28 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
+// The same for bp.import, where a plugin has it; of pages that live as long as the case.
+Role import_role() {
+  return {
+      "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
+        Plugin& plugin = context.plugin();
+        Device& device = context.device();
+        const auto* table = plugin->get_interface == nullptr ? nullptr
+                                                             : static_cast<const bp_import_api*>(plugin->get_interface(
+                                                                   plugin.get(), device.get(), BP_INTERFACE_IMPORT, 1));
+        if (table == nullptr) context.not_claimed("the device has no bp.import");
+        auto pages = std::make_shared<GuardedBytes>(65536);
+        const bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(pages->data()), 65536};
+        return Trial{bytes_of(desc), [&device, table, pages](void* bytes, bp_error* error) {
+                       bp_buffer* made = nullptr;
+                       uint32_t kind = 0;
+                       const auto* given = static_cast<const bp_import_desc*>(bytes);
+                       return ended(device, table->import_memory(device.get(), given, &kind, &made, error), made,
+                                    device->buffer_destroy);
+                     }};
+      }};
+}
+
 OpDesc& neg() {
   static OpDesc desc = elementwise(BP_OP_NEG, BP_F32, 8);
   return desc;
@@ -215,6 +237,7 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
   }
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
                        .requirements = std::move(cites),
+                       .extension = role.name == std::string_view("import_memory") ? "IMPORT" : "",
                        .run = [role, variant](Context& context) { run(context, role, variant); }});
 }
 
@@ -350,6 +373,7 @@ void add_input_size_cases(Catalogue& catalogue) {
   add_ignorable("absent_operands", "BP-PLAN-006",
                 [](bp_op_desc&, std::vector<bp_tensor_desc>& inputs) { inputs.resize(3); });
   std::vector<Role> roles = create_roles();
+  roles.push_back(import_role());
   add_plan_roles(roles);
   for (const Role& role : roles) {
     for (const Variant& variant : illegal_sizes) add(catalogue, role, variant);
