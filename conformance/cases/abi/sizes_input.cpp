@@ -236,8 +236,8 @@ void add(Catalogue& catalogue, const Role& role, const Variant& variant) {
     cites.push_back("BP-SIZE-008");
   }
   catalogue.push_back({.id = fmt::format("abi.input.{}.{}", role.name, variant.name),
-                       .requirements = std::move(cites),
                        .extension = role.name == std::string_view("import_memory") ? "IMPORT" : "",
+                       .requirements = std::move(cites),
                        .run = [role, variant](Context& context) { run(context, role, variant); }});
 }
 
