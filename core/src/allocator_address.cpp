@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where blocks lie as numbers, and memory that other libraries hold.
+// Addresses of blocks, and blocks whose memory another library still uses.
 #include <mutex>
 
 #include "allocator_state.hpp"

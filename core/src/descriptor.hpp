@@ -33,7 +33,7 @@ struct DescriptorHead {
   uint8_t no_native = 0;                         // 1: a composite is to be decomposed
   uint32_t flags = 0;                            // BP_OP_FLAG_*
   uint32_t hints = 0;                            // BP_HINT_*
-  uint32_t overlaid = 0;                         // inputs that core copies first: see Descriptor::overlaid
+  uint32_t overlaid = 0;                         // mask of inputs that an output overlays; core copies them first
   uint32_t reserved = 0;
 
   uint32_t operands() const noexcept { return uint32_t{inputs} + outputs; }

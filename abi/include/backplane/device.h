@@ -21,9 +21,9 @@
  * Lifetime A plan may be destroyed as soon as the enqueue returned, an event too unless an event_wait on it is in progress:
  *          the plugin keeps what it needs. The caller proves that no pending work uses a buffer, stream or device before
  *          it destroys it; a plugin need not check, and may wait or free at once.
- * Errors   A failed stream answers every later call with its first error. An event whose accepted record lies behind work
- *          that failed is failed, and a stream that waits on it fails with the same error, at the latest at its next wait.
- *          What failed work and later work of the stream may have written is undefined; nothing else changed.
+ * Errors   A failed stream answers every later call with its first error. An event fails if its accepted record follows work
+ *          that failed. A stream that waits on a failed event fails with the same error, at its next wait at the latest.
+ *          Outputs of failed work, and of later work of the stream, are undefined; nothing else changed.
  *          On a failed stream stream_wait answers with the error only when no work of it will touch memory again,
  *          and TIMEOUT until then; other slots answer at once. event_wait and event_elapsed on an event that its stream
  *          failed to reach answer with that stream's error: they neither hang nor succeed. EXECUTION_FAILED ends with that

@@ -280,7 +280,7 @@ typedef struct bph_import_desc {
   uint32_t struct_size;
   uint32_t type;    /* BP_IMPORT_* */
   uint64_t address; /* BP_IMPORT_HOST: the host's; BP_IMPORT_DEVICE: as a buffer's native address of this device */
-  uint64_t bytes;   /* 0 is legal: a buffer without memory */
+  uint64_t bytes;   /* 0 is legal and makes a buffer without memory */
   uint32_t flags;   /* 0 */
   uint32_t reserved;
   void (*release)(
@@ -325,9 +325,9 @@ typedef struct bph_buffer_info {
 #define BPH_BUFFER_INFO_MIN_SIZE 48u
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
-/* The living buffer, of whatever device, in whose range `address` lies, and the offset in it. Found are imported buffers, and
- * those whose memory bph_buffer_get_info or bph_buffer_map has shown. Both handles are borrowed: they are good as long as their
- * owners keep them. Any thread; takes no lock that an enqueue holds round a call of the plugin's.
+/* Finds the live buffer of any device whose range contains `address`, and the offset in it. It finds imported buffers, and those
+ * whose address bph_buffer_get_info or bph_buffer_map returned. Both handles are borrowed from their owners. Any thread; takes no
+ * lock that an enqueue holds around a plugin call.
  * Errors: INVALID_ARGUMENT for an address in no buffer.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph_buffer** out_buffer,
@@ -348,14 +348,13 @@ typedef struct bph_stream_desc {
 #define BPH_STREAM_DESC_MIN_SIZE 16u
 BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
 
-/* SHARED    Each call has the stream for its turn; others wait for the turn, not for the device. A wait has no turn while it
- *           waits, so it excludes no enqueue (but where a call says so, and where memory ran out inside a call). What this
- *           library or the plugin logs on the calling thread during a turn, and releases of imported memory that fall due, reach
- *           their callbacks after the turn. A callback of another thread (a plugin's worker) must not wait for a thread that
- *           waits for a turn: a lock like Python's is given up before a call on the stream.
- * EXTERNAL  What is released in this stream's order is given to other streams, to the host or back to the plugin behind an
- *           event recorded after the release only: this library never takes the stream for idle by its own count. The caller
- *           sees to it that nobody enqueues during a call on the stream.
+/* SHARED    Calls from several threads take turns. A call waits for its turn, not for the device. A wait holds no turn, so it
+ *           does not block enqueues; exceptions are stated at their function, and at running out of memory. Log lines of the
+ *           calling thread, and releases of imported memory, reach their callbacks after the turn ends. A log callback on
+ *           another thread must not wait for a thread that waits for a turn: release a lock such as Python's before you call.
+ * EXTERNAL  Others may enqueue work that this library does not count. It therefore reuses memory that was released in this
+ *           stream's order only after an event that it recorded after the release. The caller ensures that nobody enqueues
+ *           on plugin_stream during a call on the stream.
  * Errors: UNSUPPORTED flags; OUT_OF_MEMORY.
  * Since:  0.2, in place of a positional priority. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
@@ -377,11 +376,10 @@ BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
 /* Any thread; takes no turn. Since: 0.2. */
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
 
-/* Calls `enqueue` in the stream's turn, on this thread, before it returns: it enqueues through the plugin's own interfaces on
- * `plugin_stream`, which is its own for the call. This library counts that as one enqueue: buffers that the work uses obey the
- * rules of bph_execute. Inside, a call that enqueues on this stream or waits for it is INVALID_ARGUMENT; bph_buffer_create and
- * bph_buffer_release may be called. Other streams may be used, but two callbacks that each use the other's SHARED stream wait
- * for each other.
+/* Calls `enqueue` once, on this thread, in the stream's turn. The callback enqueues on `plugin_stream` through the plugin's own
+ * interfaces. This library counts that as one enqueue; buffers obey the rules of bph_execute. Inside the callback, enqueueing on
+ * this stream or waiting for it is INVALID_ARGUMENT; bph_buffer_create and bph_buffer_release are legal. Other streams are legal
+ * too, but two callbacks that use each other's SHARED stream deadlock.
  * Errors: what `enqueue` answers (EXECUTION_FAILED fails the stream); INVALID_ARGUMENT; EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.2. */
 BPH_API bp_status bph_stream_enqueue(bph_stream* stream,
@@ -415,32 +413,33 @@ BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_e
 #define BPH_COPY_SOURCE_FREE 1u /* bph_copy_in: `src` may be changed as soon as the call returns */
 #define BPH_COPY_ENQUEUE 2u     /* bph_copy_out: need not wait; `dst` is borrowed until the stream has passed */
 
-/* Between two buffers of the stream's device, or of it and a HOST buffer of another open device, of whatever plugin: that one is
- * recorded on the stream as by bph_buffer_record. This device imports it where its plugin can, else takes it as pageable memory;
- * where the plugin takes none either, this library waits for the stream, stages and counts. `flags` is 0.
+/* Copies between two buffers of the stream's device. One of them may be a HOST buffer of another open device, of any plugin; it
+ * is recorded on the stream as by bph_buffer_record. The device imports such a buffer, or else copies it as pageable memory. If
+ * the plugin supports neither, this library waits for the stream, stages the copy and counts it. `flags` is 0.
  * Errors: INVALID_ARGUMENT for overlap, for HOST to HOST, which the caller does itself, and for DEVICE or SHARED memory of
  *         another device; UNSUPPORTED flags.
  * Since:  0.2 with flags and foreign HOST buffers. */
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
-/* From pageable host memory, which is borrowed until the stream has passed. With BPH_COPY_SOURCE_FREE it is free at return: up to
- * 4 MiB behind pending work are staged, counted, without a wait where the device has HOST memory; else the call waits for this
- * copy. Where the plugin has no slot for pageable memory everything is staged, and the source is free in any case: that waits
- * for earlier chunks beyond 4 MiB (a SHARED stream stages the whole at once, if it has the memory), and for the stream if dst is
- * HOST.
+/* Copies from pageable host memory, which is borrowed until the stream has passed. With BPH_COPY_SOURCE_FREE the caller may change
+ * it at return: a device with HOST memory stages up to 4 MiB without a wait, counted; otherwise the call waits for this copy. If
+ * the plugin has no slot for pageable memory, every copy is staged and the source is free at return. Staging beyond 4 MiB waits
+ * for earlier chunks, unless the stream is SHARED and memory suffices for the whole. Staging to a HOST buffer waits for the
+ * stream.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
                               uint32_t flags, bp_error* error);
-/* To pageable host memory, and waits until it is there: one explicit wait, this call's own. With BPH_COPY_ENQUEUE it returns once
- * the copy is enqueued; where the plugin has no slot for pageable memory this library stages and waits all the same.
+/* Copies to pageable host memory, and waits for that copy. With BPH_COPY_ENQUEUE it returns once the copy is enqueued; if the
+ * plugin has no slot for pageable memory, this library stages and waits all the same.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, uint64_t src_offset, uint64_t bytes,
                                uint32_t flags, bp_error* error);
-/* Between buffers of two streams, also of devices of two plugins: after the work of both streams so far, before their later work.
- * On one device by events, without a wait. Between devices through HOST memory, counted in the target's stats: the host waits
- * for src_stream, and for dst_stream where dst is HOST or more than 4 MiB travel. `flags` is 0.
+/* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all earlier work of both streams
+ * and precedes their later work. On one device, events order it without a wait. Between devices it goes through HOST memory,
+ * counted in the target's stats, and the host waits for src_stream. It also waits for dst_stream if dst is HOST or the copy
+ * exceeds 4 MiB. `flags` is 0.
  * Errors: as bph_copy; INVALID_ARGUMENT if the streams are one.
  * Since:  0.2. */
 BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
@@ -458,9 +457,9 @@ typedef struct bph_tensor {
   uint16_t dtype;     /* 0: an optional operand that is absent */
   uint8_t rank;
   uint8_t flags; /* BPH_TENSOR_* */
-  /* bph_device_supports only, of an output without a buffer: 1 + the input that it will be, else 0. */
+  /* Only for bph_device_supports, for an output without a buffer: 1 + index of the input that it overlays; else 0. */
   uint16_t alias;
-  uint8_t hints;    /* BP_DESC_HINTS >> 8: handed to the plugin unread */
+  uint8_t hints;    /* BP_DESC_HINTS >> 8: passed to the plugin unread */
   uint8_t reserved; /* 0 */
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
@@ -468,21 +467,21 @@ typedef struct bph_tensor {
 BP_STATIC_ASSERT(sizeof(bph_tensor) == 160, "bph_tensor is frozen");
 #define BPH_TENSOR_IMMEDIATE 1u /* input: every element is `immediate`; strides are ignored */
 
-/* DLPack 1.x: views are handed over, never copied. What cannot be is UNSUPPORTED. */
+/* DLPack 1.x: tensors are shared, never copied. A tensor that cannot be shared is UNSUPPORTED. */
 struct DLManagedTensorVersioned; /* of dlpack.h */
 
-/* A view for another library. Later work of `consumer` sees what `producer` has enqueued so far: on one device by an event, else
- * the call waits for `producer`. Null producer: nothing is pending. Null consumer: the consumer is no stream of this library, so
- * the call waits. The buffer's memory lives until its handle is released and the deleter has run; the deleter may be called from
- * any thread, once the consumer is done with the memory.
+/* Exports a view to another library. Later work of `consumer` sees all work that `producer` has enqueued: on one device through an
+ * event; otherwise the call waits for `producer`. A null producer means that nothing is pending. A null consumer is a stream
+ * outside this library, so the call waits. The memory lives until the handle is released and the deleter has run. The consumer
+ * calls the deleter once, from any thread, when it no longer uses the memory.
  * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address that others can use;
  *         INVALID_ARGUMENT for a view that its buffer does not hold.
  * Since:  0.2. */
 BPH_API bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* producer, bph_stream* consumer,
                                     struct DLManagedTensorVersioned** out, bp_error* error);
-/* A view of another library's memory. `out->buffer` is the caller's, to be released; then the deleter runs as
- * bph_import_desc.release does. `consumer` as bph_import_desc.stream; the producer has ordered its work before it. On failure the
- * caller keeps the managed tensor.
+/* Imports a view of another library's memory. The caller releases `out->buffer`; then the deleter runs as bph_import_desc.release
+ * does. `consumer` is as bph_import_desc.stream; the producer must have ordered its work before it. On failure the caller keeps the
+ * managed tensor.
  * Errors: UNSUPPORTED major version, device, dtype, read-only memory, more than BP_MAX_RANK dimensions, memory that the plugin
  *         does not take; INVALID_ARGUMENT.
  * Since:  0.2. */
@@ -501,7 +500,7 @@ typedef struct bph_call {
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
-  uint32_t hints; /* BP_HINT_*: handed to the plugin unread, and a part of what plans are known by */
+  uint32_t hints; /* BP_HINT_*: passed to the plugin unread; part of the plan cache's key */
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
@@ -522,15 +521,15 @@ BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error
 typedef struct bph_support {
   uint32_t struct_size;
   uint32_t plan_flags;   /* BP_PLAN_* */
-  uint32_t stage_inputs; /* masks of operands that core would stage, those included that an output overlays */
+  uint32_t stage_inputs; /* masks of operands that core would stage, overlaid inputs included */
   uint32_t stage_outputs;
   uint64_t workspace_bytes; /* DECOMPOSED: of its temporaries. BP_WORKSPACE_UNKNOWN with BP_PLAN_FACTS_UNKNOWN */
   uint32_t path;            /* BPH_PATH_* */
   uint32_t reserved;
 } bph_support;
-/* Asks without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null: then the
- * answer is for operands of full alignment, and `alias` says which output will be an input. Answers are kept: a descriptor
- * that was executed or asked before costs no call of the plugin.
+/* Asks without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null. Without buffers
+ * the answer assumes full alignment, and `alias` names the input that an output overlays. Answers are cached: a descriptor that
+ * was executed or asked before causes no plugin call.
  * Errors: UNSUPPORTED with what is missing; INVALID_ARGUMENT as bph_execute; UNAVAILABLE (the fallback device). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
 

@@ -30,7 +30,7 @@ struct KernelSpec {
   uint64_t workspace_bytes = 0;            // for every size
   Prepare prepare = nullptr;               // for kernels whose library wants to know the sizes
   std::shared_ptr<const void> state = {};  // each run has it as call.state, unless prepare makes one
-  uint32_t mixed = 0;                      // rules::Mixed: the departures from the plain form that it serves
+  uint32_t mixed = 0;                      // rules::Mixed: which operands may have another dtype
 };
 
 class Kernels {
