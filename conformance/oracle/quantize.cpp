@@ -90,11 +90,14 @@ std::vector<Expected> dequantize(const Call& call) {
   const Tensor* zero = optional(call.inputs, 2);
   const int64_t row = out.shape.empty() ? 1 : out.shape.back();
   std::vector<Expected> expected = outputs_of(call);
+  // f32 does not hold the product of a step and an f32 scale: a 16-bit result is rounded twice there.
+  const bool rounded_twice = scale.dtype != out.dtype;
   for (int64_t i = 0; i < out.count(); ++i) {
     const auto step = static_cast<long double>(quantized_at(q, bits, i, row));
-    expected[0].elements[static_cast<size_t>(i)] =
-        rounded(out.dtype, (step - parameter_at(zero, i, 0)) * parameter_at(&scale, i, 1));
-    expected[0].elements[static_cast<size_t>(i)].rule = Rule::unsigned_zero;
+    const long double value = (step - parameter_at(zero, i, 0)) * parameter_at(&scale, i, 1);
+    Element& element = expected[0].elements[static_cast<size_t>(i)];
+    element = rounded_twice ? near(out.dtype, value, unit(BP_F32) * std::fabs(value)) : rounded(out.dtype, value);
+    if (!rounded_twice) element.rule = Rule::unsigned_zero;
   }
   return expected;
 }

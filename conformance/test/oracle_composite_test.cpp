@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "oracle/compare.hpp"
 #include "oracle_fixture.hpp"
 
 namespace bp::conformance::oracle {
@@ -320,6 +321,28 @@ TEST(OracleQuantize, RoundsToEvenSaturatesAndPacks) {
       values_of(first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 4},
                          {row(BP_U8, {0xf3, 0x02}), row(BP_F32, {.5L}), row(BP_U8, {1})}, {row(BP_F32, {0, 0, 0})})),
       testing::ElementsAre(1, 7, .5L));
+}
+
+TEST(OracleQuantize, AnF32ScaleRoundsSixteenBitsOnceOrTwice) {
+  // 58 * scale is less than half of f32's ulp below a tie of f16; 57 * scale is far from one.
+  const Tensor steps = row(BP_I8, {58, 57}), scale = row(BP_F32, {0.0494174287L, 0.0494174287L});
+  const auto expected = first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 8}, {steps, scale}, {row(BP_F16, {0, 0})});
+  const auto refused = [&](uint64_t first, uint64_t second) {
+    Tensor got = row(BP_F16, {0, 0});
+    store(got, 0, first);
+    store(got, 1, second);
+    return compare(expected, got, false).bad;
+  };
+  const uint64_t below = encode(BP_F16, 2.8652L), above = below + 1, far = encode(BP_F16, 57 * 0.0494174287L);
+  EXPECT_EQ(refused(below, far), 0);
+  EXPECT_EQ(refused(above, far), 0) << "rounded to f32 before";
+  EXPECT_EQ(refused(below - 1, far), 1);
+  EXPECT_EQ(refused(above + 1, far), 1);
+  EXPECT_EQ(refused(below, far + 1), 1);
+  EXPECT_EQ(refused(below, far - 1), 1);
+  const auto same = first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 8}, {steps, row(BP_F16, {1, 0.049L})},
+                             {row(BP_F16, {0, 0})});
+  EXPECT_EQ(same.elements[1].rule, Rule::unsigned_zero) << "f32 holds the product with an f16 scale";
 }
 
 TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
