@@ -212,7 +212,7 @@ TEST(Canonical, TrailingAbsentOperandsDoNotCount) {
   EXPECT_EQ(trimmed(views, 5), 3u) << "an absent one in the middle stays";
   EXPECT_EQ(trimmed(views, 2), 1u);
   EXPECT_EQ(trimmed(views + 3, 2), 0u);
-  EXPECT_EQ(trimmed(nullptr, 0), 0u);
+  EXPECT_EQ(trimmed<bp_tensor_desc>(nullptr, 0), 0u);
   bp_op_desc desc{};
   desc.inputs = desc.outputs = views;
   desc.input_count = 5;

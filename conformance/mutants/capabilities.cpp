@@ -74,6 +74,34 @@ void sum_varies(const Call& call) {
   });
 }
 
+// As a kernel that divides its rows where pages end.
+void sum_varies_with_place(const Call& call) {
+  const auto steps = reinterpret_cast<uintptr_t>(call.in(0).data) / 64 % 7;
+  honest_kernel(call)(call);
+  each_value<float>(call.out(), [&](float sum) {
+    for (uintptr_t i = 0; i < steps; ++i) sum = std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum;
+    return sum;
+  });
+}
+
+// As a kernel that divides its rows among the cores that are idle.
+HostEvent& last_copy() {
+  static auto* event = new HostEvent(false);
+  return *event;
+}
+bp_status copy_marked(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src,
+                      uint64_t src_offset, uint64_t bytes, bp_error* error) {
+  const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
+  if (status == BP_OK) (void)last_copy().record(stream_of(stream));
+  return status;
+}
+void sum_varies_with_load(const Call& call) {
+  const bool busy = last_copy().wait(0).code() == BP_TIMEOUT;
+  honest_kernel(call)(call);
+  each_value<float>(call.out(),
+                    [&](float sum) { return busy && std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum; });
+}
+
 // The host's own flushing of what is read and written, where it has that. Not for log, whose host function goes wrong then,
 // nor for max and min, which are comparisons.
 void flushing(const Call& call) {
@@ -118,5 +146,9 @@ const Mutation defect::timing_lie = on_slot<&bp_device_api::event_elapsed, elaps
 const Mutation defect::shared_memory_lie = on_slot<&bp_device_api::buffer_create, shared_not_offered>();
 const Mutation defect::host_operands_lie = on_slot<&bp_device_api::plan_execute, host_operands_refused>();
 const Mutation defect::deterministic_lie = on_op<sum_varies, BP_OP_REDUCE_SUM, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::deterministic_in_place = on_op<sum_varies_with_place, BP_OP_REDUCE_SUM, BP_DTYPE_BIT(BP_F32)>();
+const Mutation defect::deterministic_when_idle{
+    .kernels = [](Kernels& kernels) { replace(kernels, BP_OP_REDUCE_SUM, sum_varies_with_load, BP_DTYPE_BIT(BP_F32)); },
+    .api = [](bp_device_api& api) { api.copy = copy_marked; }};
 
 }  // namespace backplane::mutants

@@ -218,6 +218,13 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   return status;
 }
 
+bp_status import_written_whole(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
+                               bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
+  const bool imported = dst != nullptr && buffer_of(dst).alignment == 0;
+  return (imported ? copy_writes_whole_buffer : kHonest.copy)(device, stream, dst, dst_offset, src, src_offset, bytes,
+                                                              error);
+}
+
 template <auto kImport>
 const void* changed_import(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   static constexpr bp_import_api import{sizeof(bp_import_api), 0, kImport};
@@ -260,6 +267,7 @@ const Mutation defect::import_device_copies = on_import<mutants::import_device_c
 const Mutation defect::address_wanders = on_slot<&bp_device_api::buffer_address, mutants::address_wanders>();
 const Mutation defect::address_shared = on_slot<&bp_device_api::buffer_address, mutants::address_shared>();
 const Mutation defect::address_invented = on_slot<&bp_device_api::buffer_address, mutants::address_invented>();
+const Mutation defect::import_written_whole = on_slot<&bp_device_api::copy, mutants::import_written_whole>();
 const Mutation defect::copy_writes_whole_buffer = on_slot<&bp_device_api::copy, mutants::copy_writes_whole_buffer>();
 
 }  // namespace backplane::mutants

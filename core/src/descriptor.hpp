@@ -3,26 +3,18 @@
 // descriptor that a plugin gets points into it, so nothing is encoded or decoded.
 //
 //   DescriptorHead
-//   the attributes, as long as the operator table says, padded with zeros to 8 bytes
+//   the attributes, as long as the operator table says
 //   a bp_tensor_desc for each input, then for each output; zero beyond the rank, and so are an immediate's strides
 #pragma once
 
 #include <backplane/ops.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "validate.hpp"
 
 namespace bp {
-
-// Scalars that any operator takes at most.
-inline constexpr uint32_t most_scalars = std::max({
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, ...) smax,
-#include <backplane/ops.def>
-#undef BP_OP_ROW
-});
 
 inline constexpr int64_t no_strides[BP_MAX_RANK] = {};  // an immediate's
 
@@ -40,13 +32,11 @@ struct DescriptorHead {
 };
 static_assert(sizeof(DescriptorHead) == 24, "it is compared as bytes");
 
-constexpr size_t padded_attribute_bytes(const OpRow& row) noexcept { return (row.attributes->bytes + 7u) & ~size_t{7}; }
-
 // Where the parts of a descriptor of `head` begin, in bytes.
 struct DescriptorLayout {
   size_t views, bytes;
   DescriptorLayout(const OpRow& row, const DescriptorHead& head) noexcept
-      : views(sizeof(DescriptorHead) + padded_attribute_bytes(row)),
+      : views(sizeof(DescriptorHead) + row.attributes->bytes),
         bytes(views + head.operands() * sizeof(bp_tensor_desc)) {}
 };
 
@@ -57,9 +47,6 @@ class Descriptor {
   Descriptor(const OpRow& operator_row, const DescriptorHead& with) noexcept
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));
-    if (const size_t padded = padded_attribute_bytes(row); padded != row.attributes->bytes) {
-      std::memset(block_ + sizeof(DescriptorHead) + padded - 8, 0, 8);
-    }
   }
   // A copy of a block.
   Descriptor(const OpRow& operator_row, const void* block) noexcept
@@ -81,7 +68,7 @@ class Descriptor {
 
  private:
   DescriptorLayout layout_;
-  alignas(8) unsigned char block_[sizeof(DescriptorHead) + ((max_attribute_bytes + 7) & ~size_t{7}) +
+  alignas(8) unsigned char block_[sizeof(DescriptorHead) + max_attribute_bytes +
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 

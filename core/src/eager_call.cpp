@@ -2,7 +2,6 @@
 // From a call to a descriptor: the path of a call whose descriptor the stream has not used lately, or that is wrong.
 #include "eager_call.hpp"
 
-#include <backplane/rules/canonical.hpp>
 #include <bit>
 
 #include "error.hpp"

@@ -4,6 +4,7 @@
 
 #include <backplane/backplane.h>
 
+#include <backplane/rules/canonical.hpp>
 #include <optional>
 
 #include "buffer.hpp"
@@ -29,12 +30,8 @@ struct CallCounts {
 
   // Of a call whose arrays are there, with at most BP_MAX_OPERANDS each and an output.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
-    CallCounts counts = {call.input_count, call.output_count};
-    while (counts.inputs != 0 && call.inputs[counts.inputs - 1].dtype == 0) [[unlikely]]
-      --counts.inputs;
-    while (counts.outputs > 1 && call.outputs[counts.outputs - 1].dtype == 0) [[unlikely]]
-      --counts.outputs;
-    return counts;
+    using backplane::rules::trimmed;
+    return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
   }
 };
 

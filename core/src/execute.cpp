@@ -174,7 +174,7 @@ void execute(Stream& stream, const bph_call& given) {
   if (entry->specializable) [[unlikely]]
     stream.device->plans.used(stream.plan_front, *entry);
 
-  bp_operand scalars[most_scalars];
+  bp_operand scalars[backplane::rules::kMaxScalars];
   for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
     scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
   }

@@ -26,7 +26,7 @@ uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   head.no_native = 0;
   head.overlaid = 0;
   std::memcpy(out, &head, sizeof(head));
-  const auto attributes = static_cast<uint32_t>(padded_attribute_bytes(*entry.row) / 8);
+  const auto attributes = entry.row->attributes->bytes / 8;
   uint32_t count = sizeof(head) / 8;
   if (attributes != 0) std::memcpy(out + count, entry.attributes, attributes * sizeof(uint64_t));
   count += attributes;

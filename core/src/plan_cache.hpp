@@ -119,8 +119,7 @@ class SupportAnswer final : public Object {
 // A class of descriptors and the plan that serves it.
 class PlanClass final : public Object {
  public:
-  static constexpr uint32_t max_words =
-      sizeof(DescriptorHead) / 8 + (max_attribute_bytes + 7) / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static constexpr uint32_t max_words = sizeof(DescriptorHead) / 8 + max_attribute_bytes / 8 + 2 * BP_MAX_OPERANDS * 2;
   static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
 
   LruLinks<PlanClass> links;

@@ -249,33 +249,57 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
+// The same bits from each plan of the descriptor, wherever operands and workspace lie, and whatever else runs.
 void deterministic(Context& context, const bph_op_info& op) {
-  if (!context.device().has(BP_CAP_DETERMINISTIC))
-    context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");
+  Device& device = context.device();
+  if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");
   // Data of all magnitudes, where the order of a sum shows.
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 997);
   Operands operands(context, op, desc);
   for (size_t i = 0; i < operands.inputs().size(); ++i) {
     if (desc.inputs()[i].dtype != BP_F32) continue;
-    std::vector<float> values(operands.inputs()[i].bytes / 4);
-    for (float& value : values)
-      value = std::ldexp(static_cast<float>(context.below(1u << 20)) - 5e5F, static_cast<int>(context.below(30)) - 25);
-    upload(operands.inputs()[i], values);
+    Bytes bytes(operands.inputs()[i].bytes);
+    for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+      const float value =
+          std::ldexp(static_cast<float>(context.below(1u << 20)) - 5e5F, static_cast<int>(context.below(30)) - 25);
+      std::memcpy(bytes.data() + at, &value, sizeof(value));
+    }
+    operands.set_input(i, std::move(bytes));
   }
   desc.flags(BP_OP_FLAG_DETERMINISTIC);
-  std::vector<Bytes> first;
-  for (int round = 0; round < 5; ++round) {
-    Runner runner(context.device(), desc);
-    Stream stream(context.device());
-    operands.reset_outputs();
-    operands.enqueue(stream, runner);
+  const auto run = [&](Operands& on, uint64_t workspace_offset) {
+    Runner runner(device, desc);
+    const uint64_t bytes = runner.plan().info.workspace_bytes;
+    const Buffer workspace(device, workspace_offset + std::max<uint64_t>(bytes, 1));
+    Stream stream(device);
+    on.reset_outputs();
+    ErrorRecord error;
+    expect_ok(on.try_enqueue(stream.get(), runner.plan().get(), runner.desc().get(),
+                             bytes == 0 ? nullptr : workspace.get(), bytes == 0 ? 0 : workspace_offset, bytes, &error),
+              error, "plan_execute");
     stream.wait();
-    if (round == 0) {
-      first = operands.results();
-    } else {
-      require_results(context, operands.results(), first, "another run with BP_OP_FLAG_DETERMINISTIC");
-    }
+    return on.results();
+  };
+  const std::vector<Bytes> first = run(operands, 0);
+  for (int round = 0; round < 2; ++round) {
+    require_results(context, run(operands, 0), first, "another run with BP_OP_FLAG_DETERMINISTIC");
   }
+  std::vector<std::unique_ptr<Operands>> elsewhere;  // all at once, so that each lies in another place
+  std::vector<Buffer> between;
+  for (uint64_t place = 1; place <= 4; ++place) {
+    between.emplace_back(device, place * device.info().alignment);
+    elsewhere.push_back(std::make_unique<Operands>(context, operands));
+    require_results(context, run(*elsewhere.back(), place * device.info().alignment), first,
+                    "a run with BP_OP_FLAG_DETERMINISTIC whose buffers and workspace lie elsewhere");
+  }
+  Delay delay(context);
+  Stream busy(device);
+  for (int round = 0; round < 2; ++round) {
+    delay.enqueue(busy, 3000);
+    require_results(context, run(operands, 0), first,
+                    "a run with BP_OP_FLAG_DETERMINISTIC beside another stream's work");
+  }
+  busy.wait();
 }
 
 struct Check {

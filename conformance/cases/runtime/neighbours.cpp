@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes, not buffers: the host writes and reads its own part of mapped memory while the device works on the part beside it.
 #include <cstring>
+#include <optional>
 
+#include "cases/runtime/imported.hpp"
 #include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
@@ -18,14 +20,44 @@ struct Halves {
   uint64_t bytes() const { return 2 * count * grain; }
 };
 
+// Memory that host and device reach: a mapped buffer of a kind, or the host's own pages, imported.
+class Mapped {
+ public:
+  static constexpr uint32_t imported_pages = UINT32_MAX;  // in place of a kind
+
+  Mapped(Context& context, uint32_t kind, uint64_t bytes) {
+    if (kind != imported_pages) {
+      need_kind(context, kind);
+      own_.emplace(context.device(), bytes, kind);
+      buffer_ = own_->get();
+      data_ = reinterpret_cast<unsigned char*>(own_->map());
+      return;
+    }
+    pages_.emplace(bytes);
+    import_.emplace(context, pages_->data(), bytes);
+    need_import_of_pages(context, *import_);
+    buffer_ = import_->buffer.get();
+    data_ = pages_->data();
+  }
+  bp_buffer* buffer() const { return buffer_; }
+  unsigned char* data() const { return data_; }
+
+ private:
+  std::optional<Buffer> own_;
+  std::optional<Pages> pages_;
+  std::optional<Imported> import_;
+  bp_buffer* buffer_ = nullptr;
+  unsigned char* data_ = nullptr;
+};
+
 // The device writes its parts, behind other work and while the host writes its own.
 void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
-  need_kind(context, kind);
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
-  Buffer shared(device, halves.bytes(), kind), source(device, halves.bytes());
-  auto* const bytes = reinterpret_cast<unsigned char*>(shared.map());
+  const Mapped shared(context, kind, halves.bytes());
+  Buffer source(device, halves.bytes());
+  unsigned char* const bytes = shared.data();
   Stream stream(device);
   for (unsigned round = 0; round < 12; ++round) {
     const Bytes before = noise(context, halves.bytes()), written = noise(context, halves.bytes()),
@@ -34,7 +66,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
     upload(source, written);
     delay.enqueue(stream, context.below(3000));
     for (uint64_t i = 0; i < halves.count; ++i)
-      stream.copy(shared.get(), halves.device(i), source.get(), halves.device(i), grain);
+      stream.copy(shared.buffer(), halves.device(i), source.get(), halves.device(i), grain);
     for (uint64_t i = 0; i < halves.count; ++i)  // the work is pending, or runs
       std::memcpy(bytes + halves.host(i), host.data() + halves.host(i), grain);
     stream.wait();
@@ -51,19 +83,19 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
 
 // The device reads its parts, behind other work and while the host writes its own.
 void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
-  need_kind(context, kind);
   Device& device = context.device();
   Delay delay(context);
   const Halves halves{grain, 24};
-  Buffer shared(device, halves.bytes(), kind), target(device, halves.bytes());
-  auto* const bytes = reinterpret_cast<unsigned char*>(shared.map());
+  const Mapped shared(context, kind, halves.bytes());
+  Buffer target(device, halves.bytes());
+  unsigned char* const bytes = shared.data();
   Stream stream(device);
   for (unsigned round = 0; round < 12; ++round) {
     const Bytes data = noise(context, halves.bytes());
     std::memcpy(bytes, data.data(), data.size());
     delay.enqueue(stream, context.below(3000));
     for (uint64_t i = 0; i < halves.count; ++i)
-      stream.copy(target.get(), halves.device(i), shared.get(), halves.device(i), grain);
+      stream.copy(target.get(), halves.device(i), shared.buffer(), halves.device(i), grain);
     for (uint64_t i = 0; i < halves.count; ++i) std::memset(bytes + halves.host(i), static_cast<int>(round), grain);
     stream.wait();
     const Bytes got = download<unsigned char>(target, halves.bytes());
@@ -79,18 +111,22 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
 }  // namespace
 
 void add_neighbour_cases(Catalogue& catalogue) {
-  // Whole blocks of 256 bytes of HOST memory, any bytes of SHARED.
+  // Whole blocks of 256 bytes of HOST memory, any bytes of SHARED. Imported memory is of one or the other.
   const auto add = [&](uint32_t kind, uint64_t grain) {
+    const bool imported = kind == Mapped::imported_pages;
     const auto add_one = [&](const char* what, auto body) {
       add_case(
-          catalogue, fmt::format("runtime.neighbours.{}_{}_in_blocks_of_{}", kind_name(kind), what, grain),
-          {"BP-BUF-018"}, [=](Context& context) { body(context, kind, grain); }, kind_extension(kind));
+          catalogue,
+          fmt::format("runtime.neighbours.{}_{}_in_blocks_of_{}", imported ? "imported" : kind_name(kind), what, grain),
+          {"BP-BUF-018"}, [=](Context& context) { body(context, kind, grain); },
+          imported ? "IMPORT" : kind_extension(kind));
     };
     add_one("written", device_writes_beside);
     add_one("read", device_reads_beside);
   };
   for (const uint64_t grain : {256u, 4096u}) add(BP_MEMORY_HOST, grain);
   for (const uint64_t grain : {1u, 7u, 256u, 4096u}) add(BP_MEMORY_SHARED, grain);
+  for (const uint64_t grain : {256u, 4096u}) add(Mapped::imported_pages, grain);
 }
 
 }  // namespace bp::conformance

@@ -75,6 +75,28 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
         {nullptr, 0, bph_scalar_from_i64(scalar_dtype, static_cast<int64_t>(1 + context.below(3)))});
 }
 
+Operands::Operands(Context& context, const Operands& same)
+    : device_(context.device()),
+      input_bytes_(same.input_bytes_),
+      first_outputs_(same.first_outputs_),
+      scalar_operands_(same.scalar_operands_) {
+  const auto add = [&](std::vector<Buffer>& buffers, std::vector<bp_operand>& operands, const Buffer& like) {
+    buffers.emplace_back(device_, like.bytes);
+    operands.push_back({buffers.back().get(), 0, 0});
+  };
+  for (size_t i = 0; i < same.inputs_.size(); ++i) {
+    add(inputs_, input_operands_, same.inputs_[i]);
+    upload(inputs_[i], input_bytes_[i]);
+  }
+  for (const Buffer& output : same.outputs_) add(outputs_, output_operands_, output);
+  reset_outputs();
+}
+
+void Operands::set_input(size_t index, Bytes bytes) {
+  upload(inputs_[index], bytes);
+  input_bytes_[index] = std::move(bytes);
+}
+
 void Operands::reset_outputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) upload(outputs_[i], first_outputs_[i]);
 }

@@ -16,6 +16,8 @@ OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
 class Operands {
  public:
   Operands(Context& context, const bph_op_info& op, OpDesc& desc);
+  // The same scalars, and other buffers with the same bytes.
+  Operands(Context& context, const Operands& same);
   // Puts the outputs back to what they were at first.
   void reset_outputs();
   void enqueue(Stream& stream, Runner& runner);
@@ -28,6 +30,8 @@ class Operands {
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
   const std::vector<Bytes>& input_bytes() const { return input_bytes_; }
+  // As many bytes as were there.
+  void set_input(size_t index, Bytes bytes);
   const std::vector<Bytes>& first_outputs() const { return first_outputs_; }
   std::vector<Buffer>& inputs() { return inputs_; }
   std::vector<Buffer>& outputs() { return outputs_; }

@@ -8,9 +8,12 @@
 
 namespace backplane::rules {
 
-// How many views there are without the absent ones at the end. `views` may be null where `count` is 0.
-constexpr uint32_t trimmed(const bp_tensor_desc* views, uint32_t count) noexcept {
-  while (count > 0 && views[count - 1].dtype == 0) --count;
+// How many views there are without the absent ones at the end, at least `least`. A View has a dtype, which is 0 where it is
+// absent. `views` may be null where `count` is 0.
+template <typename View>
+constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0) noexcept {
+  while (count > least && views[count - 1].dtype == 0) [[unlikely]]
+    --count;
   return count;
 }
 
