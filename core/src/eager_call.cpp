@@ -150,8 +150,7 @@ bph_call read_call(const bph_call& given, const char* function) {
   return read_input(&given, BPH_CALL_MIN_SIZE, function, "bph_call");
 }
 
-void describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands,
-              std::optional<Descriptor>& out) {
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands) {
   if (call.input_count > BP_MAX_OPERANDS || call.output_count - 1u >= BP_MAX_OPERANDS ||
       (call.flags & ~known_call_flags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
       call.outputs == nullptr || (call.scalars == nullptr && call.scalar_count != 0 && !asked)) {
@@ -166,7 +165,7 @@ void describe(const OpRow& row, const Device& device, const bph_call& call, bool
   head.no_native = (call.flags & BPH_CALL_NO_NATIVE) != 0 ? 1 : 0;
   head.flags = static_cast<uint32_t>(call.flags & BP_OP_FLAGS_ALL);
   head.hints = call.hints;
-  Descriptor& key = out.emplace(row, head);
+  Descriptor key(row, head);
   read_attributes(row, call.attributes, key.attributes());
   for (uint32_t i = 0; i < head.operands(); ++i) {
     resolve(row, device, call, asked, i, counts.inputs, operands, key.views()[i]);
@@ -182,6 +181,7 @@ void describe(const OpRow& row, const Device& device, const bph_call& call, bool
       key.head().overlaid |= same;
     }
   }
+  return key;
 }
 
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands) {

@@ -5,7 +5,6 @@
 #include <backplane/backplane.h>
 
 #include <backplane/rules/canonical.hpp>
-#include <optional>
 
 #include "buffer.hpp"
 #include "descriptor.hpp"
@@ -58,8 +57,7 @@ bph_call read_call(const bph_call& given, const char* function);
 
 // The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` of bph_device_supports: scalars may be
 // null, and outputs without a buffer may name the input that they will be.
-void describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands,
-              std::optional<Descriptor>& out);
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands);
 
 // Throws unless each view lies in its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);

@@ -135,16 +135,15 @@ inline uint64_t word_at(const void* from) noexcept {
 [[gnu::noinline]] PlanEntry* add_entry(Stream& stream, const bph_call& call, Operands& operands) {
   const OpRow& row = require_op(call.op);
   Device& device = *stream.device;
-  std::optional<Descriptor> key;
-  describe(row, device, call, false, operands, key);
+  const Descriptor key = describe(row, device, call, false, operands);
   try {
-    PlanEntry& entry = device.plans.get(stream.plan_front, *key);
+    PlanEntry& entry = device.plans.get(stream.plan_front, key);
     check_bounds(entry, call, operands);
     return &entry;
   } catch (const Error& error) {
     if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
   }
-  const Ref<PlanEntry> checked = PlanEntry::create(*key);
+  const Ref<PlanEntry> checked = PlanEntry::create(key);
   check_bounds(*checked, call, operands);
   check_overlaps(*checked, operands);
   run_on_fallback(stream, row, call, *checked);

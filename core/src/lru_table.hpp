@@ -30,6 +30,9 @@ class LruTable {
 
   uint32_t size() const noexcept { return size_; }
 
+  // Begins to fetch what an insert drops when the table is full.
+  void prefetch_oldest() const noexcept { __builtin_prefetch(oldest_, 1); }
+
   template <class Matches>
   T* find(uint64_t hash, Matches&& matches) noexcept {
     for (T* item = buckets_[slot(hash)]; item != nullptr; item = item->links.chain) {

@@ -213,6 +213,7 @@ PlanEntry& PlanCache::add(PlanFront& front, const Descriptor& key) {
     entry = Ref(entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }));
     ++(entry ? shared_hits_ : missed_);
     inserted = inserted_;
+    if (!entry) entries_.prefetch_oldest();
   }
   if (!entry) {
     entry = make(key, false);

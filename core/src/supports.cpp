@@ -11,10 +11,9 @@ bph_support supports(Device& device, const bph_call& given) {
   const bph_call call = read_call(given, "bph_device_supports");
   const OpRow& row = require_op(call.op);
   Operands operands;
-  std::optional<Descriptor> key;
-  describe(row, device, call, true, operands, key);
+  const Descriptor key = describe(row, device, call, true, operands);
   try {
-    return device.plans.supports(*key);
+    return device.plans.supports(key);
   } catch (const Error& error) {
     if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
   }
