@@ -165,7 +165,6 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// What plan_create said.
 // Whether plan_create without a place for the plan gave the same facts as the plan itself, or unknown ones.
 inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
   if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
@@ -175,6 +174,7 @@ inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noe
          asked.stage_outputs == made.stage_outputs && asked.workspace_bytes == made.workspace_bytes;
 }
 
+// A plan, and the facts that plan_create gave.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   // Throws not_claimed for UNSUPPORTED, which is checked to be clean, and fail for anything else but OK.
   Plan(Device& device, const bp_op_desc& desc);
