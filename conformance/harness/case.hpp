@@ -41,7 +41,7 @@ struct Case {
   uint32_t dtype = 0;
   std::vector<std::string_view> requirements{};  // ids of docs/requirements.md, at least one
   std::function<void(Context&)> run{};           // returns: pass; throws CaseEnd: what it says
-  // The version of the ABI that introduced what it asks: a plugin that was built for an older one is not asked.
+  // The ABI version that introduced the case's rule: the case is not run for a plugin that was built for an older one.
   uint32_t since = BP_VERSION(0, 2);
 };
 

@@ -63,7 +63,7 @@ class Plugin {
 
   const bp_plugin* operator->() const { return instance_; }
   const bp_plugin* get() const { return instance_; }
-  const bp_device_api& slots() const { return slots_; }  // those that its version has; others are null
+  const bp_device_api& slots() const { return slots_; }  // slots that its version has; others are null
   uint32_t device_count() const;
   bp_device_info device_info(uint32_t index) const;
   LogHost& host() { return host_; }
@@ -165,8 +165,7 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// What plan_create said.
-// Whether what plan_create filled without a place for the plan agrees with the facts of the plan: the same, or unknown.
+// Whether plan_create without a place for the plan gave the same facts as the plan itself, or unknown ones.
 inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
   if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
@@ -175,6 +174,7 @@ inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noe
          asked.stage_outputs == made.stage_outputs && asked.workspace_bytes == made.workspace_bytes;
 }
 
+// A plan, and the facts that plan_create gave.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
   // Throws not_claimed for UNSUPPORTED, which is checked to be clean, and fail for anything else but OK.
   Plan(Device& device, const bp_op_desc& desc);

@@ -14,13 +14,13 @@ struct Selection {
   uint32_t profile = BP_PROFILE_CORE;  // with every profile before it
   // Any of them: a case's id, the beginning of one up to a dot, or a pattern with * and ?. None: all.
   std::vector<std::string> filters{};
-  uint32_t abi_version = BP_ABI_VERSION;  // that is measured: cases with a later `since` are not asked
+  uint32_t abi_version = BP_ABI_VERSION;  // the measured version: cases with a later `since` are not run
 };
 
-// The version of the ABI that a plugin is measured by, and its certificate speaks of: what it was built for, as far as this suite
-// knows it. 0: it did not say.
+// The ABI version by which a plugin is measured, and which its certificate names: the version that it was built for, as
+// far as this suite knows it. 0: the plugin did not state one.
 constexpr uint32_t measured_version(uint32_t built_for) {
-  // Of what no host loads everything is asked: it has no version that could excuse it.
+  // A plugin that no host loads runs every case: its version excludes none.
   return built_for < BP_ABI_VERSION_OLDEST ? BP_ABI_VERSION : std::min(built_for, BP_ABI_VERSION);
 }
 

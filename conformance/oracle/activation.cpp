@@ -26,8 +26,8 @@ long double gate(uint32_t activation, long double x) {
 // 2^-125, or what is to f64 as that is to f32.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// Relative, as far to the left as there are numbers: the gate is an exponential there, whose argument is off by some
-// roundings of itself. f64 of the form by erf is absolute: no primitive gives its tail.
+// Relative in the whole left tail: the gate is an exponential there, and its argument is off by some roundings of
+// itself. f64 of the form by erf is absolute: no primitive gives its tail.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
   const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
   if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};

@@ -60,7 +60,7 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   return scores;
 }
 
-// Weights that no rounding changes, before the division by their sum or after it: of the greatest score, 1 or 1 / count.
+// Weights that no rounding changes, before or after the division by their sum: the greatest score's, 1 or 1 / count.
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {

@@ -24,7 +24,7 @@ inline Element near(uint32_t dtype, long double value, long double bound) {
   return bounded(dtype, value, bound + ulp(dtype, value) / 2);
 }
 
-// Of one element: what its products may be off because each has an operand that was rounded.
+// For one element: the error that its products may have because an operand of each was rounded.
 class RoundedOperands {
  public:
   explicit RoundedOperands(uint32_t format) : roundoff_(operand_roundoff(format)) {}
@@ -33,9 +33,9 @@ class RoundedOperands {
     magnitude_ += std::fabs(term);
     squares_ += term * term;
   }
-  // The most: each product off by one rounding, to nearest or toward zero. With few terms cutting off reaches 2.8 of 4.
+  // The greatest error: one rounding of each product, to nearest or toward zero. Cutting few terms reaches 2.8 of 4.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
-  // Roundings of either sign, and the one of the result.
+  // The root mean square of roundings of either sign, with the last rounding of the result.
   long double deviation(uint32_t dtype, long double value) const {
     return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
   }

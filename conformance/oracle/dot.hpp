@@ -37,7 +37,7 @@ class Vectors {
 };
 
 Total dot(const Vectors::Row& a, const Vectors::Row& b);
-// Total::flushable of the same.
+// Total::flushable of the same dot product.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 
 }  // namespace bp::conformance::oracle

@@ -92,8 +92,8 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
   return near(dtype, moments.mean, (rho(moments.count) + 5) * unit(dtype) * moments.magnitude);
 }
 
-// Without epsilon and variance the result is infinite, and y is 0 / 0. Of zeros only: of other equal elements a mean may be off
-// by its rounding, and the variance then is not 0.
+// With epsilon and variance 0 the result is infinite, and y is 0 / 0. Only zeros are tested so: the mean of other equal
+// elements may be off by its rounding, and then the variance is not 0.
 // The variance's own error is that of the mean on each distance, twice, and halved by the root.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);

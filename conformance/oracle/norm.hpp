@@ -27,7 +27,7 @@ struct Moments {
 };
 Moments moments_of(const Tensor& x, const std::vector<int64_t>& members);
 
-// (root n + 8) u: what each step of a normalisation over n elements may lose, relatively.
+// (root n + 8) u: the relative loss that each step of a normalisation over n elements may have.
 inline long double norm_loss(uint32_t dtype, int64_t n) { return (std::sqrt(count_of(n)) + 8) * unit(dtype); }
 inline long double rms_loss(uint32_t dtype, int64_t n) { return (rho(n) / 2 + 12) * unit(dtype); }
 

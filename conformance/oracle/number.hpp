@@ -49,7 +49,7 @@ constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
 }
 inline constexpr std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
 
-// Kind NONE where there is no such dtype.
+// Kind NONE for a number that is no dtype.
 constexpr const Format& format_of(uint32_t dtype) { return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }

@@ -57,8 +57,8 @@ struct Element {
 struct Expected {
   std::vector<Element> elements{};               // row-major
   std::vector<std::vector<uint64_t>> choices{};  // for Rule::one_of, by element; empty elsewhere
-  // What rounding operands of products to 16 bits, and then the result, is measured by: a root mean square of errors over
-  // these shows what the bounds alone let pass. By element; empty where no operand may be rounded.
+  // The unit of the statistic for operands rounded to 16 bits, with the result's rounding: the root mean square of
+  // errors over these detects faults within the bounds. By element; empty where no operand may be rounded.
   std::vector<long double> deviations{};
 };
 

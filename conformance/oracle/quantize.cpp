@@ -90,7 +90,7 @@ std::vector<Expected> dequantize(const Call& call) {
   const Tensor* zero = optional(call.inputs, 2);
   const int64_t row = out.shape.empty() ? 1 : out.shape.back();
   std::vector<Expected> expected = outputs_of(call);
-  // f32 does not hold the product of a step and an f32 scale: a 16-bit result is rounded twice there.
+  // f32 does not hold the product of a step and an f32 scale: there a 16-bit result is rounded twice.
   const bool rounded_twice = scale.dtype != out.dtype;
   for (int64_t i = 0; i < out.count(); ++i) {
     const auto step = static_cast<long double>(quantized_at(q, bits, i, row));
@@ -137,7 +137,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double minimum = of_weight(w_minimum, n, k, 0);
         const long double x = (value_at(a, m * depth + k) - zero) * step;
         sum.add_product(x, scaled);
-        // A term of its own: what a weight's rounding loses, where its parts cancel, is that of their magnitudes.
+        // A term of its own: where a weight's parts cancel, the error of its rounding follows their magnitudes.
         if (w_minimum != nullptr) (integer && blocks <= 1 ? minima : sum).add_product(x, minimum);
         if (!is_held(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
@@ -145,7 +145,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
       if (integer && blocks <= 1) {
         const long double value = sum.value() + minima.value() + added;
-        // U(4): of the scaled integers, of which the minimum has its own, and of the sum with the bias.
+        // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the bias.
         long double off = 4 * unit_ulp(out.dtype, sum.value()) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minima.value()) + 4 * unit_ulp(out.dtype, sum.value());
         element = sum.magnitude() == 0 && minima.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}

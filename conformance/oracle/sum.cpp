@@ -32,12 +32,12 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
     return dtype == speaks_of && (precision & permission) != 0;
   };
-  // Of two operands, each rounded or cut off: twice the roundoff, 2^-11 and 2^-8.
+  // Two operands, each rounded or cut off: twice the roundoff, 2^-11 and 2^-8.
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
   // High parts cut off and low ones rounded: 2^-15 for each operand, and 2^-14 for the product of low parts.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
-  accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // what is left of it is inf - inf
+  accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // the low part of an infinity is inf - inf
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
   if (allows(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE)) {
     accumulator.precision = format_of(BP_F16).precision;
@@ -103,7 +103,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {Rule::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A result that is below f16's normal numbers after it was rounded is flushed too.
+  // A result that is below f16's normal numbers after its rounding is flushed too.
   const bool near_flush = accumulator.flushes && std::fabs(total.value) < least_normal_f16 + lost + flushed;
   return {Rule::bound, total.value, lost + flushed + (near_flush ? least_normal_f16 : 0)};
 }

@@ -25,21 +25,21 @@ struct Accumulator {
 };
 // f64 for f64, else f32.
 Accumulator accumulator_for(uint32_t dtype);
-// The same for products of operands of `dtype`, where the caller gave the permissions `precision`: the greatest loss that one
-// of those that speak of `dtype` allows a sum, and every rounding that they allow the operands.
+// The same for products of operands of `dtype` with the caller's permissions `precision`: the greatest loss that one of
+// the permissions for `dtype` allows a sum, and every rounding that they allow the operands.
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 
-// A number that FLUSH_F16 lets be zero.
+// A number that may be zero under FLUSH_F16.
 constexpr long double least_normal_f16 = 0x1p-14L;
 inline bool flushable(long double value) { return value != 0 && std::fabs(value) < least_normal_f16; }
 
-// Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format of
-// its 16-bit operands. This is HALF the unit roundoff of that format, 2^-12 for f16 and 2^-9 for bf16, and 0 where operands
-// are not rounded. Half on purpose: rounding to nearest is off by at most 2 of it, cutting off by at most 4, and .85 of it is
-// the root mean square of rounding to nearest.
-// `format`: of the products' operands. A permission to use a narrower one is a matter of the caller's.
+// Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format
+// of its 16-bit operands. This is HALF the unit roundoff of that format: 2^-12 for f16, 2^-9 for bf16, and 0 where
+// operands are not rounded. It is half on purpose. Rounding to nearest is off by at most 2 of it, with a root mean
+// square of .85 of it. Cutting is off by at most 4. `format`: of the products' operands, or a narrower one that the
+// caller permits.
 long double operand_roundoff(uint32_t format);
-// Whether an operand of this value is in `format` what it was before.
+// Whether `format` holds an operand of this value exactly.
 bool is_held(uint32_t format, long double value);
 
 // min(2n, 4 root n + 64): the share of u that a sum of n terms may lose.
@@ -54,7 +54,7 @@ struct Total {
   long double magnitude = 0;  // likewise
   int64_t count = 0;
   int grid = INT_MIN;
-  long double flushable = 0;  // of the magnitude: products with such a factor. Only where permissions ask for it
+  long double flushable = 0;  // part of the magnitude: products with such a factor. Only where permissions need it
   bool nan = false, plus = false, minus = false;  // there is such a term
 };
 // Terms added up, compensated.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table, accuracy column included, under the oracle's names: the one table of tolerances.
+// The operator table, accuracy column included, under the oracle's names: the only table of tolerances.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>

@@ -13,7 +13,7 @@
 #include "error.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17; an older kernel takes the address for a hint, and that is looked at
+#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17; an older kernel takes it as a hint, so the result is checked
 #endif
 
 namespace bp {
@@ -31,7 +31,7 @@ Pages pages_of(uint64_t address, uint64_t bytes) noexcept {
   return {begin, (address + bytes - begin + mask) & ~mask};
 }
 
-// Pages that nobody may touch: at `at`, or anywhere if that is 0. 0 if they are not to be had.
+// Reserves inaccessible pages: at `at`, or anywhere if that is 0. Returns 0 if it cannot.
 uint64_t reserve(uint64_t at, uint64_t bytes) noexcept {
   void* const wanted = reinterpret_cast<void*>(at);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);

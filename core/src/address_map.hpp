@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the memory of buffers lies, as numbers that are unique in the process, and the way back from a number to a buffer.
+// Addresses of buffers' memory, unique in the process, and the lookup from an address to its buffer.
 //
-// What is noted is the plugin's buffer (a pool's segment, a raw or an imported block), when its address is first asked for, so that
-// an allocation from the cache costs nothing more. docs/decisions/0078-addresses-of-buffers.md
+// Records the plugin's buffer (a pool's segment, a raw or an imported block) when its address is first requested, so
+// that an allocation from the cache costs nothing more. docs/decisions/0078-addresses-of-buffers.md
 #pragma once
 
 #include <backplane/backplane.h>
@@ -18,18 +18,18 @@ class Device;
 struct Block;
 struct Segment;
 
-// The range of one buffer of the plugin's.
+// The range of one plugin buffer.
 struct Placement {
   uint64_t address = 0;  // of the plugin buffer's first byte
   uint64_t bytes = 0;
   Device* device = nullptr;
   Segment* segment = nullptr;  // or
   Block* block = nullptr;
-  bool native = false;    // the number is the device's own
-  bool reserved = false;  // pages of this library's, which nobody may touch
+  bool native = false;    // the address is the device's own
+  bool reserved = false;  // inaccessible pages that this library reserved
 };
 
-// What a number names; null if nothing.
+// The buffer that an address lies in; null if none.
 struct AddressedBuffer {
   uint64_t device = 0;  // public handles
   uint64_t buffer = 0;
@@ -38,16 +38,16 @@ struct AddressedBuffer {
 
 class AddressMap {
  public:
-  // Memory of the process at `place.address`, which the host reaches: imports and mappings. May meet another's.
+  // Memory of the process at `place.address` that the host reaches: imports and mappings. May overlap another's.
   std::unique_ptr<Placement> add_mapped(const Placement& place);
-  // Memory that only the device reaches, with the address that it has there (0: none), which is taken if it is `unique` in the
-  // process or can be made so. Throws OUT_OF_MEMORY if there are no numbers to reserve.
+  // Memory that only the device reaches, with its address there (0: none). That address is used if it is `unique` in
+  // the process or can be made so. Throws OUT_OF_MEMORY if no addresses can be reserved.
   std::unique_ptr<Placement> add_device(const Placement& place, bool unique);
-  // Before the memory is given back.
+  // Call before the memory is given back.
   void remove(std::unique_ptr<Placement> place) noexcept;
   AddressedBuffer find(uint64_t address);
 
-  // Round a fork: the child knows none of its parent's.
+  // Around a fork: the child knows no memory of its parent's.
   void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
   void forget_after_fork() noexcept;
@@ -59,9 +59,9 @@ class AddressMap {
   bool meets(uint64_t address, uint64_t bytes) const noexcept;  // locked
 
   std::mutex mutex_;
-  std::map<uint64_t, Placement*> apart_;        // ranges that do not meet
-  std::multimap<uint64_t, Placement*> others_;  // memory that has another name
-  uint64_t longest_ = 0;                        // of `others_`, ever
+  std::map<uint64_t, Placement*> apart_;        // ranges that do not overlap
+  std::multimap<uint64_t, Placement*> others_;  // memory that may overlap another's
+  uint64_t longest_ = 0;                        // greatest size ever in `others_`
 };
 
 }  // namespace bp

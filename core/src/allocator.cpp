@@ -332,7 +332,7 @@ Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream)
     return &block;
   } catch (const Error& error) {
     if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
-    return nullptr;  // other ways need less
+    return nullptr;  // other ways to copy need less
   }
 }
 
@@ -352,7 +352,7 @@ void Allocator::record_use(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-// Whatever streams of its own device the block waits for: of this one that device knows nothing.
+// Records every stream: the block's own device does not know this one, whichever of its own streams it waits for.
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;

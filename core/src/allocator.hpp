@@ -81,17 +81,17 @@ class Allocator {
   Block& empty_block();
   Block& raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   Block& import_block(const bph_import_desc& desc);
-  // Host memory for one copy on `stream`, in whose order release_block gives it back; null if the plugin does not take it.
+  // Host memory for one copy on `stream`; release_block gives it back in stream order. Null if the plugin refuses it.
   Block* import_for_copy(void* address, uint64_t bytes, Stream& stream);
   void record_use(Block& block, Stream& stream);
   void record_foreign(Block& block, Stream& stream);
   void release_block(Block& block) noexcept;
   // The same for what `handle` names, unless another call released it already.
   void release_handle(Block& block, uint64_t handle) noexcept;
-  // Memory beyond its handle's release.
+  // Keeps the memory beyond its handle's release.
   void hold(Block& block) noexcept;
   void end_hold(Block& block) noexcept;
-  // Where the block lies, for bph_buffer_info: noted at the first call. Throws OUT_OF_MEMORY, and what buffer_map answers.
+  // The block's address, for bph_buffer_info; recorded at the first call. Throws OUT_OF_MEMORY, or as buffer_map.
   Buffer::Address address_of(Block& block);
   // The same for memory whose plugin buffer is mapped at `mapping`.
   void note_mapping(Block& block, void* mapping);

@@ -16,7 +16,7 @@ const Placement& Allocator::State::place_of(Block& block, void* mapping) {
   wanted.block = block.segment != nullptr ? nullptr : &block;
   wanted.bytes = block.segment != nullptr ? block.segment->bytes : block.size;
   bp_error error = fresh_error();
-  // Whatever it fails with: then the device names no address.
+  // Any failure means that the device gives no address.
   uint64_t own = 0;
   if (device.api->buffer_address(device.handle, block.plugin_buffer, &own, &error) != BP_OK) own = 0;
   std::unique_ptr<Placement> made;
@@ -45,7 +45,7 @@ void Allocator::State::forget_place(std::atomic<Placement*>& placement) noexcept
 
 namespace {
 
-// What the framework's own allocator divides: the raw block that a block of its lies in, and where.
+// The raw block that contains a block of the framework's own allocator, and its offset there.
 struct Whole {
   Block& block;
   uint64_t offset;

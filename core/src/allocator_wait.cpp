@@ -202,7 +202,7 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  const bool later = Turn::held();  // an owner may want a lock whose holder waits for the turn
+  const bool later = Turn::held();  // an owner's callback may need a lock whose holder waits for the turn
   if (later && owned.head != nullptr) Turn::defer_releases();
   while (Block* block = owned.pop()) {
     if (later) {

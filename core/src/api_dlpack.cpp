@@ -29,7 +29,7 @@ constexpr DtypeCode dtype_codes[] = {
     {BP_F16, 2, 16}, {BP_F32, 2, 32}, {BP_F64, 2, 64}, {BP_BF16, 4, 16}, {BP_BOOL, 6, 8},
 };
 
-// One that was given to another library.
+// A tensor that was exported to another library.
 struct Exported {
   DLManagedTensorVersioned managed;
   int64_t shape[BP_MAX_RANK];
@@ -56,7 +56,7 @@ bp_tensor_desc view_of(uint32_t dtype, uint32_t rank, const int64_t* shape, cons
   return view;
 }
 
-// The bytes of a view. Throws for what is none.
+// The bytes of a view. Throws if the view is not valid.
 Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
   if (std::any_of(view.shape, view.shape + view.rank, [](int64_t extent) { return extent < 0; })) {
     throw Error(BP_INVALID_ARGUMENT, "{}: the shape has a negative extent", function);
@@ -82,7 +82,7 @@ const DtypeCode& code_of(uint32_t dtype) {
   return *found;
 }
 
-// The device that DLPack knows the memory by.
+// The DLPack device of the memory.
 DLDevice device_of(const Buffer& buffer) {
   const bp_device_info& info = buffer.device->info;
   const int32_t type = info.dlpack_type[buffer.kind];
@@ -174,7 +174,7 @@ uint32_t dtype_of(const DLDataType& type) {
   return found->dtype;
 }
 
-// How this device takes memory of a DLPack device.
+// The BP_IMPORT_* by which this device takes memory of a DLPack device.
 uint32_t import_type_of(const Device& device, const DLDevice& from) {
   const bp_device_info& info = device.info;
   const auto is = [&](uint32_t kind) {

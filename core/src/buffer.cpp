@@ -20,7 +20,7 @@ Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 // A block keeps its handle's slot while it is cached, so that this takes no lock and no memory then.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();
-  // Atomic for who looks an address up in memory that is just being handed out.
+  // Atomic, because another thread may look up an address in memory that is being handed out.
   const std::atomic_ref handle(block.public_handle);
   if (block.public_handle != 0) [[likely]] {
     handle.store(handles.renew(block.public_handle), std::memory_order_relaxed);

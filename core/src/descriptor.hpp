@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans are looked up by: an operator made concrete, as one block of bytes that is hashed, compared and copied whole. The
-// descriptor that a plugin gets points into it, so nothing is encoded or decoded.
+// The key of a plan lookup: an operator made concrete, as one block of bytes that is hashed, compared and copied whole.
+// The descriptor that a plugin gets points into it, so nothing is encoded or decoded.
 //
 //   DescriptorHead
 //   the attributes, as long as the operator table says
@@ -22,7 +22,7 @@ inline constexpr int64_t no_strides[BP_MAX_RANK] = {};  // an immediate's
 struct DescriptorHead {
   uint32_t op = 0;
   uint8_t inputs = 0, outputs = 0, scalars = 0;  // in canonical form: without absent operands at the end
-  uint8_t no_native = 0;                         // 1: a composite is to be decomposed
+  uint8_t no_native = 0;                         // 1: decompose a composite
   uint32_t flags = 0;                            // BP_OP_FLAG_*
   uint32_t hints = 0;                            // BP_HINT_*
   uint32_t overlaid = 0;                         // mask of inputs that an output overlays; core copies them first
@@ -40,10 +40,10 @@ struct DescriptorLayout {
         bytes(views + head.operands() * sizeof(bp_tensor_desc)) {}
 };
 
-// A descriptor on the way to the plan cache. Only the part that is in use is ever touched.
+// A descriptor on the way to the plan cache. Only the part in use is ever touched.
 class Descriptor {
  public:
-  // The attributes and views are the caller's to fill: inputs, then outputs.
+  // The caller fills the attributes and views: inputs, then outputs.
   Descriptor(const OpRow& operator_row, const DescriptorHead& with) noexcept
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));
@@ -72,8 +72,8 @@ class Descriptor {
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
-// The set of a stream's front that a call belongs to, from its first output and its first operand. It only has to be cheap and
-// to spread: entries are compared whole. Reads no dimension that a view has not; of too many it reads one in bounds.
+// The set of a stream's front that a call belongs to, from its first output and first operand. It must only be cheap and
+// spread well: entries are compared whole. Reads only dimensions that exist; of too great a rank, one within bounds.
 inline constexpr uint32_t front_set_bits = 6;
 inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                           const int64_t* first_shape, const int64_t* first_strides) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call to a descriptor: the path of a call whose descriptor the stream has not used lately, or that is wrong.
+// From a call to a descriptor: the path of a call that is wrong, or whose descriptor the stream has not used lately.
 #include "eager_call.hpp"
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace bp {
 
 namespace {
 
-// What is wrong with an operand of a call, worked out again at leisure.
+// Finds again what is wrong with an operand of a call, off the hot path.
 [[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
                                         const char* role, uint32_t index) {
   if (tensor.rank > BP_MAX_RANK) {
@@ -53,8 +53,8 @@ namespace {
       .with_op(row.id);
 }
 
-// Output `o` shares its buffer with operand `other`: exactly the same view is in-place work, no common byte is fine, anything
-// else is not.
+// Output `o` shares its buffer with operand `other`. Legal: exactly the same view (in-place work), or no common
+// byte.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   const Extent& extent = entry.operands[other].extent;
@@ -95,7 +95,7 @@ uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   return count;
 }
 
-// Resolves operand `at` of a call, and describes it, all but its output's alias.
+// Resolves operand `at` of a call, and describes all of it but its output's alias.
 void resolve(const OpRow& row, const Device& device, const bph_call& call, bool asked, uint32_t at, uint32_t inputs,
              Operands& operands, bp_tensor_desc& view) {
   const bool is_input = at < inputs;
@@ -129,13 +129,13 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// The inputs that an output will be, as bph_device_supports is told where there are no buffers.
+// The inputs that an output will be, as the caller of bph_device_supports states them where there are no buffers.
 uint32_t told_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {
     bph_tensor same = call.inputs[index];
     bph_tensor as_output = output;
-    same.buffer = as_output.buffer = reinterpret_cast<bph_buffer*>(1);  // any that is there
+    same.buffer = as_output.buffer = reinterpret_cast<bph_buffer*>(1);  // any that is not null
     same.offset = as_output.offset = 0;
     if (identical_inputs(as_output, &same, 1) != 0) return 1u << index;
   }

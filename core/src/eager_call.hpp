@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of the host API: read, brought into canonical form, its operands resolved, and what to tell a caller who broke a rule.
+// A call of the host API: reads it, makes its canonical form, resolves its operands, and reports a broken rule.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,7 +13,7 @@
 
 namespace bp {
 
-// Those flags of a bph_call that it takes.
+// The flags that a bph_call takes.
 inline constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
 
@@ -27,7 +27,7 @@ struct Operands {
 struct CallCounts {
   uint32_t inputs, outputs;
 
-  // Of a call whose arrays are there, with at most BP_MAX_OPERANDS each and an output.
+  // For a call that has its arrays, at most BP_MAX_OPERANDS of each, and an output.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
     using backplane::rules::trimmed;
     return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
@@ -49,14 +49,14 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
   return mask;
 }
 
-// Only elementwise kernels read an element no later than they write it: for others core copies an overlaid input first.
+// Only elementwise kernels read an element no later than they write it; for others core first copies an overlaid input.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
-// A call as this library knows it, for one that is of another size. Throws.
+// A call as this library knows it, for one of another size. Throws.
 bph_call read_call(const bph_call& given, const char* function);
 
-// The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` of bph_device_supports: scalars may be
-// null, and outputs without a buffer may name the input that they will be.
+// The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` by bph_device_supports:
+// scalars may be null, and outputs without a buffer may name the input that they will be.
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands);
 
 // Throws unless each view lies in its buffer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path: a call whose descriptor the stream used lately, top to bottom. Its entry was checked when it was made, so what a
-// call adds (handles, offsets) is held against facts that the entry keeps. Whatever differs or is wrong goes to eager_call.cpp.
+// The hot path: a call whose descriptor the stream used lately, top to bottom. Its entry was checked when it was made.
+// The path checks what the call adds (handles, offsets) against facts of the entry. All else goes to eager_call.cpp.
 #include "execute.hpp"
 
 #include <bit>
@@ -26,8 +26,8 @@ inline uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-// Whether operand `own` of an entry, with `view`, serves `tensor`: the view is the same, and its buffer is live, of this
-// device, aligned alike and holds it. Resolves it.
+// Whether `tensor` is operand `own` of an entry, with `view`: the same view, in a live buffer of this device, aligned
+// alike, that has room for it. Resolves the operand.
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -89,7 +89,7 @@ inline uint64_t word_at(const void* from) noexcept {
 // call is wrong. `shares`: see shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // Counts beyond these are not told apart by what is compared below, and without an output there is no entry.
+  // The comparisons below do not tell greater counts apart, and without an output there is no entry.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
@@ -130,8 +130,8 @@ inline uint64_t word_at(const void* from) noexcept {
   });
 }
 
-// A call whose entry is not in the front, or that is wrong: checks all of it, and looks the entry up or makes it. Runs what
-// the device cannot on the fallback device if the caller allowed that, and then gives null.
+// A call that is wrong, or whose entry is not in the front: checks all of it, and looks the entry up or makes it. If
+// the device cannot run it and the caller allowed the fallback device, runs it there and returns null.
 [[gnu::noinline]] PlanEntry* add_entry(Stream& stream, const bph_call& call, Operands& operands) {
   const OpRow& row = require_op(call.op);
   Device& device = *stream.device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views: that of the rulebook, and overlap.
+// Arithmetic of views: the rulebook's, and overlap.
 #pragma once
 
 #include <backplane/rules/plan_class.hpp>
@@ -14,7 +14,7 @@ using backplane::rules::make_dense;
 using backplane::rules::same_elements;
 using backplane::rules::view_class;
 
-// `view` once core has copied it to a temporary: dense, aligned as much as a view may state, no immediate, aliasing nothing.
+// `view` once core has copied it to a temporary: dense, fully aligned, no immediate, no alias.
 bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept;
 
 enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed

@@ -43,7 +43,7 @@ class FloatGuard {
   const uint64_t before_ = float_control();
 };
 
-// Asks once, as a host of plugin.host.abi_version. Null if the plugin works with no host of that version; then `refusal` says why.
+// Queries once, as a host of plugin.host.abi_version. Null if the plugin works with no such host; `refusal` says why.
 const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::string& refusal) {
   const bp_plugin* table = nullptr;
   bp_error error = fresh_error();
@@ -72,8 +72,8 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   return table;
 }
 
-// Asks as each major that this library speaks, from the newest down. Of an instance of another major than was asked for only the
-// versions may be read: it is left alone, and the next major is asked for.
+// Queries as each major that this library speaks, from the newest down. Of an instance of another major only the
+// versions may be read: it is left alone, and the next major is queried.
 const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;

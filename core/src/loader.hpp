@@ -12,9 +12,9 @@
 
 namespace bp {
 
-// Opens, queries, negotiates, checks and completes. The plugin is asked as a host of each spoken major, until it takes one. `manifest` is
-// null for a bare library. Throws Fault with the rule; an instance that the plugin gave until then is shut down, but one of another ABI or
-// too small: nothing is known of its shutdown, so that it is left alone.
+// Opens, queries, negotiates, checks and completes. Queries the plugin as a host of each spoken major, until it takes
+// one. `manifest` is null for a bare library. Throws Fault with the rule, and shuts down an instance that the plugin
+// gave before. An instance of another ABI, or one that is too small, is left alone: its shutdown is not known.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 

@@ -30,7 +30,7 @@ class LruTable {
 
   uint32_t size() const noexcept { return size_; }
 
-  // Begins to fetch what an insert drops when the table is full.
+  // Starts to prefetch the item that an insert drops when the table is full.
   void prefetch_oldest() const noexcept { __builtin_prefetch(oldest_, 1); }
 
   template <class Matches>

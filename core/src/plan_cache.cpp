@@ -20,7 +20,7 @@ namespace {
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
 
-// The class of what the plugin is asked for: the head, the attributes, and of each view its dtype to alias and its class.
+// The class of a descriptor: the head, the attributes, and of each view its dtype to alias and its class.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   DescriptorHead head = entry.head();
   head.no_native = 0;
@@ -52,7 +52,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   return fields;
 }
 
-// A plugin's INVALID_ARGUMENT to a descriptor that core has checked is its defect, and a refusal.
+// INVALID_ARGUMENT for a descriptor that core has checked is the plugin's defect; core treats it as a refusal.
 [[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
   if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
@@ -67,7 +67,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   throw error.with_op(row.id);
 }
 
-// A plugin is asked only for what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
+// A plugin gets only what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
 void require_age(const Device& device, const PlanEntry& entry) {
   const uint32_t since = backplane::rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
   if (since <= device.plugin->own->abi_version) return;
@@ -132,7 +132,7 @@ Ref<PlanEntry> PlanEntry::create(const Descriptor& key) {
     own_operands[i] = {tensor_fields(view), view.alignment_log2, immediate ? 1u : 0u, {0, 0}};
     entry->overlays |= view.alias != 0;
     if (view.dtype != 0 && !immediate) {
-      (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);  // validate saw that it fits
+      (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);  // validate checked that it fits
     }
   }
   if (planned != 0) {
@@ -247,7 +247,7 @@ bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
   return device_.native_composites && key.head().no_native == 0;
 }
 
-// Native if the plugin has it and nobody forbids that, else decomposed where there is a program.
+// Native if the plugin has it and the caller allows that, else decomposed where there is a program.
 Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
   const OpRow& row = key.row;
   Ref<PlanEntry> entry = PlanEntry::create(key);
@@ -295,7 +295,7 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 
 }  // namespace
 
-// Asks the plugin.
+// Queries the plugin.
 bph_support PlanCache::ask(const Descriptor& key) {
   const Ref<PlanEntry> entry = PlanEntry::create(key);
   const bool has_other_way = has_program(key.row, entry->desc);
@@ -397,7 +397,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   } catch (const std::bad_alloc&) {
     return;
   }
-  better->specializable = false;  // asked once
+  better->specializable = false;  // queried once
   const uint64_t hash = hash_of(key);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);

@@ -61,11 +61,11 @@ class PlanEntry final : public Object {
   std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
   uint64_t workspace_bytes = 0;
   uint64_t scalar_mask = 0;  // the bits that its scalars have
-  // What the plugin is asked for and gets. Its views are the caller's but for the overlaid inputs, which core copies to dense
-  // temporaries first.
+  // The descriptor that the plugin gets. Its views are the caller's but for the overlaid inputs: core first copies
+  // these to dense temporaries.
   bp_op_desc desc = {};
 
-  // What a bph_call that it serves has.
+  // The fields of a bph_call that it serves.
   uint64_t call_flags = 0;
   uint64_t call_counts = 0;  // input_count | output_count << 32
   uint64_t call_tail = 0;    // scalar_count | hints << 32
@@ -92,10 +92,10 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// What the plugin's plan_create answers without making a plan. Throws what it answers.
+// What the plugin's plan_create returns without making a plan. Throws its failure.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
-// What bph_device_supports was told of a descriptor: facts, or a refusal.
+// What bph_device_supports returns for a descriptor: facts, or a refusal.
 class SupportAnswer final : public Object {
  public:
   static Ref<SupportAnswer> create(const Descriptor& key);
@@ -186,8 +186,8 @@ class PlanCache {
     }
     return nullptr;
   }
-  // The entry of a descriptor that the front does not have, made if it is new. Throws what validation and the plugin's
-  // plan_create answer.
+  // The entry of a descriptor that the front does not have, made if it is new. Throws failures of validation and of the
+  // plugin's plan_create.
   PlanEntry& add(PlanFront& front, const Descriptor& key);
   PlanEntry& get(PlanFront& front, const Descriptor& key) {
     PlanEntry* entry = find(front, front_set(key), [&](const PlanEntry& item) { return item.matches(key); });
@@ -198,12 +198,12 @@ class PlanCache {
   // alone where the plugin has a faster one. Throws likewise.
   Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
 
-  // What bph_device_supports says of a descriptor on this device, without its fallback. Asks the plugin once: answers are kept,
-  // and a descriptor that has a plan is its own answer. Throws what validation and the plugin answer.
+  // What bph_device_supports returns for a descriptor on this device, without its fallback. Queries the plugin once and
+  // keeps the result; a descriptor that has a plan needs no query. Throws failures of validation and of the plugin.
   bph_support supports(const Descriptor& key);
 
-  // Told of each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its size alone, which
-  // each front finds at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
+  // Call at each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its
+  // size alone. Each front finds that at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
   void used(PlanFront& front, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
@@ -233,7 +233,7 @@ class PlanCache {
   LruTable<PlanClass> classes_;
   LruTable<SupportAnswer> answers_;
   PlanFront* fronts_ = nullptr;
-  uint64_t inserted_ = 0;  // entries ever inserted: unchanged since a look, it need not be repeated
+  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged since a look, the look need not be repeated
   uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;
 };

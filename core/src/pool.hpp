@@ -32,7 +32,7 @@ struct Segment {
   Segment* next = nullptr;
   uint64_t stamp = 0;  // the point of the pool's timeline behind the latest use
   bool small = false;
-  std::atomic<Placement*> placement{nullptr};  // once asked for
+  std::atomic<Placement*> placement{nullptr};  // null until an address is requested
 };
 
 // A point of a stream that must have passed.
@@ -60,7 +60,7 @@ struct Block final : Buffer {
   std::vector<Use> uses;                       // other streams; the points are filled in at release
   bool orphaned = false;                       // its handle was released while it was held
   uint32_t holds = 0;                          // by other libraries
-  std::atomic<Placement*> placement{nullptr};  // raw and imported: once asked for
+  std::atomic<Placement*> placement{nullptr};  // raw and imported: null until an address is requested
   void (*release)(void*) = nullptr;            // imported
   void* context = nullptr;
   bph_buffer* custom_buffer = nullptr;  // custom

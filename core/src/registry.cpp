@@ -20,7 +20,7 @@ namespace bp {
 
 namespace {
 
-// The locks of the handle table and of the address map are held across fork, so that the child finds both whole, and empties
+// The locks of the handle table and of the address map are held across fork: so the child finds both whole, and empties
 // them.
 void watch_fork() {
   static std::once_flag once;

@@ -43,7 +43,7 @@ class Temporary {
       .with_op(row.id);
 }
 
-// The entry that copies between views of core's own: COPY, or FILL of an immediate. Throws what planning does.
+// The entry that copies between core's own views: COPY, or FILL of an immediate. Throws as planning does.
 Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
   const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
   DescriptorHead head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's life: creation, enqueues of the caller's own, workspace, and an end that leaves pending work alone.
+// A stream's life: creation, enqueues of the caller's own work, workspace, and an end that waits for no pending work.
 #include "stream.hpp"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Whatever it answers, a part may have been enqueued; and what is released inside may be used by it.
+  // Whatever it returns, a part may have been enqueued, and that part may use memory that is released inside.
   enqueued_one();
   {
     const Inside inside(gate);

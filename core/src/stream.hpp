@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of the host API: the plugin's stream, how far it has come, the plans that it used last, and its workspace.
 //
-// Only the caller that has the stream's turn may call the plugin's stream. Another thread that needs to know when it passes (a
-// buffer's release) wants a mark of its timeline, and the next call on the stream records it first.
+// Only the caller that has the stream's turn may call the plugin's stream. Another thread (a buffer's release) may need
+// to know when the stream passes. It wants a mark of the timeline, and the next call on the stream first records it.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -24,7 +24,7 @@ namespace bp {
 
 struct EndingStream;
 
-// An event of the plugin's behind what a stream held when it was made: what is waited for without the stream's turn.
+// An event of the plugin's behind all that a stream held when it was made; waited for outside the stream's turn.
 class WaitMark {
  public:
   WaitMark(const Device& device, bp_event* event) noexcept : device_(device), event_(event) {}
@@ -54,7 +54,7 @@ class Stream final : public Object {
   Ref<Timeline> timeline;
   Pool* pool = nullptr;  // the allocator's own
 
-  // Why a call must look twice before it has its turn; 0 for an ordinary stream.
+  // Why a call must do more to get its turn; 0 for an ordinary stream.
   static constexpr uint32_t gate_shared = 1, gate_callback = 2, gate_failed = 4;
   std::atomic<uint32_t> gate{0};
 
@@ -67,7 +67,7 @@ class Stream final : public Object {
 
   bool shared() const noexcept { return (flags & BPH_STREAM_SHARED) != 0; }
 
-  // Called first by every call on the stream, in its turn: one load when there is nothing to do.
+  // Call first in every call on the stream, in its turn: one load when there is nothing to do.
   void begin_call() noexcept {
     if (timeline->mark_wanted()) [[unlikely]]
       timeline->record_mark(*device, handle);
@@ -90,20 +90,20 @@ class Stream final : public Object {
     return temporaries;
   }
 
-  // bph_stream_enqueue: one enqueue of the caller's own, in its turn.
+  // bph_stream_enqueue: one enqueue of the caller's own work, in the stream's turn.
   using Enqueue = bp_status (*)(void* context, bp_device* device, bp_stream* stream, bp_error* error);
   void enqueue(Enqueue callback, void* context);
-  // False inside such a callback of this thread's.
+  // False inside such a callback on this thread.
   bool may_wait() const noexcept;
 
-  // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST. A SHARED stream's turn is given up for the length of the wait, unless
-  // this thread has it already.
+  // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST. Releases a SHARED stream's turn for the length of the wait,
+  // unless this thread already has it.
   bp_status try_wait(uint64_t timeout_ns);
   // Throws TIMEOUT too.
   void wait(uint64_t timeout_ns);
 
-  // In its turn: a mark behind all that is enqueued, for `wait_for` after the turn. Null where the wait is the stream's own: it is
-  // not SHARED, or no mark could be made.
+  // Call in its turn: a mark behind all that is enqueued, for `wait_for` after the turn. Null where the stream's own
+  // wait serves: it is not SHARED, or no mark could be made.
   std::shared_ptr<WaitMark> mark_wait() noexcept;
   bp_status try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t timeout_ns);
   void wait_for(const std::shared_ptr<WaitMark>& mark) { try_wait_for(mark, BP_WAIT_FOREVER); }
@@ -116,9 +116,9 @@ class Stream final : public Object {
   // A SHARED stream's turn.
   struct Shared {
     std::mutex mutex;
-    std::atomic<const void*> owner{nullptr};  // Turn::thread(), of who has it
+    std::atomic<const void*> owner{nullptr};  // Turn::thread() of the thread that has it
     uint32_t depth = 0;
-    std::shared_ptr<WaitMark> latest;  // used again while nothing came behind it
+    std::shared_ptr<WaitMark> latest;  // used again while nothing was enqueued behind it
   };
 
   Stream() = default;
@@ -132,7 +132,7 @@ class Stream final : public Object {
   bp_status wait_shared(uint64_t timeout_ns);
 
   std::unique_ptr<Shared> shared_;
-  std::unique_ptr<const Error> failure_;  // what an enqueue callback failed the stream with
+  std::unique_ptr<const Error> failure_;  // with which an enqueue callback failed the stream
   std::unique_ptr<EndingStream> ending_;  // made with the stream, so that its end cannot fail
 };
 

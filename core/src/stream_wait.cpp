@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a stream: by the plugin's own wait where nobody else may call the stream meanwhile, else by an event that is
-// recorded in the stream's turn and waited for outside it.
+// Waiting for a stream: by the plugin's own wait where no other thread may call the stream meanwhile. Else by an event
+// that is recorded in the stream's turn and waited for outside it.
 #include <chrono>
 #include <thread>
 
@@ -43,7 +43,7 @@ bp_status Stream::wait_in_turn(uint64_t timeout_ns) {
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // A failure is answered only once no work of the stream touches memory any more.
+  // Report a failure only once no work of the stream touches memory any more.
   timeline->complete(point);
   device->allocator.poll_pending();
   check(*device, "stream_wait", status, error);
@@ -51,7 +51,7 @@ bp_status Stream::wait_in_turn(uint64_t timeout_ns) {
   return BP_OK;
 }
 
-// With the stream's turn for a millisecond at a time: of a failed stream, which takes no work, and where no event can be made.
+// Takes the stream's turn for 1 ms at a time: for a failed stream, which takes no work, or where no event can be made.
 bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
   constexpr uint64_t slice_ns = 1'000'000;
   const Remaining remaining(timeout_ns);
@@ -101,7 +101,7 @@ bp_status Stream::try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t t
   bp_error error = fresh_error();
   const bp_status status = api->event_wait(device_handle, mark->event(), timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // A failure says that the stream did not get there, not that its work left memory alone: only its own wait tells.
+  // A failure says that the stream did not reach the event. Only the stream's own wait says that memory is free.
   if (status != BP_OK) return wait_in_slices(remaining.ns());
   timeline->complete(mark->point);
   device->allocator.poll_pending();
@@ -113,7 +113,7 @@ bp_status Stream::wait_shared(uint64_t timeout_ns) {
   std::shared_ptr<WaitMark> mark;
   {
     const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
-    // First asks the stream: a loop of short waits does not end if each puts an event behind the one before.
+    // Query the stream first: a loop of short waits does not end if each puts an event behind the one before.
     const bp_status status = wait_in_turn(0);
     if (status != BP_TIMEOUT || timeout_ns == 0) return status;
     mark = mark_wait();

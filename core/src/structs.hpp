@@ -16,7 +16,7 @@ inline bool has_unknown_tail(const void* data, size_t size, size_t known) noexce
   return size > known && std::any_of(bytes + known, bytes + size, [](unsigned char byte) { return byte != 0; });
 }
 
-// Throws INVALID_ARGUMENT for a struct_size that no struct of the type has.
+// Throws INVALID_ARGUMENT for a struct_size below the minimum or above the limit.
 inline void check_struct_size(uint32_t size, size_t min_size, const char* function, const char* type) {
   if (size < min_size) {
     throw Error(BP_INVALID_ARGUMENT, "{}: {}.struct_size is {}, less than its minimum of {}; set it to sizeof({})",
@@ -28,8 +28,8 @@ inline void check_struct_size(uint32_t size, size_t min_size, const char* functi
   }
 }
 
-// A copy of an input struct as this library knows it: what the caller's is too short for is zero. Throws INVALID_ARGUMENT for
-// null, less than the minimum or more than the limit, UNSUPPORTED for non-zero bytes that it does not know.
+// A copy of an input struct as this library knows it; fields that the caller's struct lacks are zero. Throws
+// INVALID_ARGUMENT for null or an illegal struct_size, UNSUPPORTED for unknown bytes that are not zero.
 template <class T>
 T read_input(const T* input, size_t min_size, const char* function, const char* type) {
   if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);

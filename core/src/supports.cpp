@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking without executing: from the plan cache where the descriptor is known, else of the plugin, else of the fallback device.
+// Queries support without executing: the plan cache if it has the descriptor, else the plugin or the fallback device.
 #include "eager_call.hpp"
 #include "error.hpp"
 #include "execute.hpp"

@@ -19,7 +19,7 @@ namespace rules = backplane::rules;
 const char* missing_slot(const bp_plugin& known) noexcept;
 const char* missing_slot(const bp_device_api& known) noexcept;
 
-// A copy of the known part of a table, with a stub in each empty optional slot, which answers UNSUPPORTED.
+// A copy of the known part of a table, with a stub in each empty optional slot; the stub returns UNSUPPORTED.
 bp_device_api complete_table(const bp_device_api& known) noexcept;
 
 // A layer wraps the plugin when it is loaded: it keeps the instance that it finds and puts its own in place.

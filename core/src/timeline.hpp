@@ -20,7 +20,7 @@ class Device;
 
 class Timeline final : public Object {
  public:
-  // On a synchronous device nothing is ever pending. On an `external` stream others enqueue what is not counted here.
+  // On a synchronous device nothing is ever pending. On an `external` stream others enqueue uncounted work.
   Timeline(bool synchronous, bool external) noexcept
       : step_(synchronous ? 0 : 1), unseen_(external && !synchronous ? 1 : 0) {}
 
@@ -33,12 +33,12 @@ class Timeline final : public Object {
     enqueued_.store(enqueued_.load(std::memory_order_relaxed) + step_, std::memory_order_release);
   }
   uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
-  // What must have passed before all is done with that was enqueued until now. Work that is not counted may stand behind the last
-  // mark, so of an external stream only a later one tells.
+  // The point that must pass before all work that was enqueued until now has ended. On an external stream, work that is
+  // not counted may stand behind the last mark, so only a later mark counts.
   uint64_t point() const noexcept { return enqueued() + unseen_; }
   bool passed(uint64_t point) const noexcept { return completed_.load(std::memory_order_acquire) >= point; }
   bool idle() const noexcept { return passed(point()); }
-  // By the stream's owner, before a wait for the whole stream: what that wait completes.
+  // By the stream's owner, before a wait for the whole stream: the point that the wait completes.
   uint64_t point_of_wait() noexcept {
     if (unseen_ != 0) enqueued_one();
     return enqueued();

@@ -68,7 +68,7 @@ void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, ui
   bp_error error = fresh_error();
   const bp_status status = stream.api->copy_out(stream.device_handle, stream.handle, dst, src.plugin_buffer,
                                                 src.plugin_offset + src_offset, bytes, &error);
-  if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // throws why it failed
+  if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // throws the reason of the failure
   check_enqueue(stream, "copy_out", status, error);
 }
 
@@ -78,7 +78,7 @@ using namespace transfer;
 
 namespace {
 
-// A HOST buffer of another device as one end: `other`, whose bytes lie at `address`.
+// A HOST buffer of another device as one end of a copy: `other`, whose bytes lie at `address`.
 void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes) {
   constexpr const char* function = "bph_copy";
   const bool from_other = src.device != stream.device.get();
@@ -95,7 +95,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
   }
   if (own.kind == BP_MEMORY_HOST) both_host(function, bytes);
   char* const address = static_cast<char*>(other.map()) + (from_other ? src_offset : dst_offset);
-  if (own.kind == BP_MEMORY_SHARED) {  // which may be an import of the very same memory
+  if (own.kind == BP_MEMORY_SHARED) {  // it may be an import of the very same memory
     const char* const begin = static_cast<char*>(own.map()) + (from_other ? dst_offset : src_offset);
     if (begin < address + bytes && address < begin + bytes) overlap(function, bytes, src_offset, dst_offset);
   }
@@ -159,12 +159,12 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
 
 namespace {
 
-// Whether staging frees the source without a wait that the copy itself would need: behind pending work, and in two chunks.
+// Whether staging frees the source without the wait that the copy itself needs: behind pending work, and in two chunks.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
   return !stream.idle() && bytes <= 2 * chunk_bytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }
 
-// A copy_in behind which the source is free, by the plugin's slot.
+// A copy_in by the plugin's slot that returns once the source is free.
 void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
   std::shared_ptr<WaitMark> mark;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two streams: of one device by events, of two through HOST memory.
+// Copies between two streams: on one device by events, between two devices through HOST memory.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* function = "bph_copy_across";
 
-// An event of the plugin's for the length of a call. The plugin keeps what waits for it.
+// A plugin event for the length of a call. The plugin keeps the event while work waits for it.
 class OwnEvent {
  public:
   explicit OwnEvent(Device& device) : device_(device) {
@@ -68,7 +68,7 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   after.make_wait(src_stream);
 }
 
-// Pieces of `src` read to the host, each written on before the next but one is read.
+// Reads `src` to the host in pieces. Enqueues each piece on the target before it reads the next but one.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, chunk_bytes);
@@ -131,7 +131,7 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
     copy_in(dst_stream, dst, dst_offset, address, bytes, BPH_COPY_SOURCE_FREE);
   } else if (has_host_memory(*dst_stream.device)) {
     through_host_memory(dst_stream, dst, dst_offset, src_stream, src, src_offset, bytes);
-  } else {  // which takes pageable memory then
+  } else {  // the target takes pageable memory then
     std::vector<char> host(bytes);
     copy_out(src_stream, host.data(), src, src_offset, bytes, 0);
     copy_in(dst_stream, dst, dst_offset, host.data(), bytes, BPH_COPY_SOURCE_FREE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the copies share: checks, enqueues, and staging through HOST memory.
+// Parts that all copies share: checks, enqueues, and staging through HOST memory.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ void require_inside(const char* function, const char* which, const Buffer& buffe
 [[noreturn]] void overlap(const char* function, uint64_t bytes, uint64_t src_offset, uint64_t dst_offset);
 [[noreturn]] void both_host(const char* function, uint64_t bytes);
 
-// Counts the enqueue, and throws unless it was accepted. In the stream's turn, and so is each of the next.
+// Counts the enqueue, and throws unless it was accepted. Call these in the stream's turn.
 void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_error& error);
 void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
                   uint64_t bytes);
 void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes);
-// Waits for the stream if a part may have been submitted, which writes to `dst` until the stream has ended.
+// Waits for the stream if a part may have been submitted: that part writes to `dst` until the stream has ended.
 void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 
-// A HOST span that is filled or emptied by the host, and the event that tells when the device is done with it.
+// A HOST span that the host fills or empties, and the event after which the device is done with it.
 class Slot {
  public:
   explicit Slot(Stream& stream) : stream_(stream) {}
@@ -50,8 +50,8 @@ class Slot {
 };
 
 bool has_host_memory(const Device& device) noexcept;
-// Through HOST memory, which a device has that does not take pageable memory: `src` is free and `dst` filled at return. They take
-// the stream's turn themselves, and count.
+// Through HOST memory, which a device has if it does not take pageable memory. At return `src` is free and `dst` is
+// filled. They take the stream's turn themselves, and count the bytes.
 void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes);
 void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 void count_staged(Device& device, uint64_t bytes) noexcept;

@@ -11,7 +11,7 @@ namespace bp::transfer {
 
 namespace {
 
-// The whole in one piece; false if it is too long for an ordinary stream, or there is no memory for it.
+// Stages the whole in one piece; false if it is too long for an ordinary stream, or there is no memory for it.
 bool in_one_piece(Stream& stream, Slot& slot, uint64_t bytes) {
   if (bytes > chunk_bytes && !stream.shared()) return false;
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns of SHARED streams, and what is put off until they end.
+// Turns of SHARED streams, and the work that is deferred until they end.
 #include "turn.hpp"
 
 #include <memory>

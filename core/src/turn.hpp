@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose call a stream is in: nothing to do for an ordinary stream, which its caller hands from call to call; a lock for a SHARED
-// one, held round the plugin's calls; and a refusal inside the caller's own enqueue callback.
+// Whose call a stream is in. An ordinary stream needs nothing: its caller hands it from call to call. A SHARED one has
+// a lock, held around the plugin's calls. Inside the caller's own enqueue callback a call is refused.
 //
-// In a turn no callback of the host runs but the framework's allocator: log lines of this thread are kept, and releases of
-// imported memory put off, until the thread's last turn has ended (docs/decisions/0076-streams-that-threads-share.md).
+// In a turn the host's callbacks do not run, except the framework's allocator. Log lines of this thread and releases of
+// imported memory wait until the thread's last turn has ended (docs/decisions/0076-streams-that-threads-share.md).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class Stream;
 
 class Turn {
  public:
-  // `wait`: a stream that an enqueue callback failed is entered too.
+  // `wait`: also enters a stream that an enqueue callback failed.
   enum class Purpose : uint8_t { call, wait };
 
-  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and what the stream failed with.
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and the error that failed the stream.
   inline Turn(Stream& stream, const char* function, Purpose purpose = Purpose::call);
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -31,9 +31,9 @@ class Turn {
   static bool held() noexcept { return turns != 0; }
   // Keeps a log line for after the turn; false if there is no memory for it.
   static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
-  // Imported memory fell due in the turn: the allocator is asked again after it.
+  // A release of imported memory fell due in the turn: the allocator looks again after it.
   static void defer_releases() noexcept { releases_due = true; }
-  // Of the calling thread: what a SHARED stream's turn is known by.
+  // The calling thread's identity, by which a SHARED stream knows the owner of its turn.
   static const void* thread() noexcept { return &turns; }
 
  private:

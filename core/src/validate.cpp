@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rulebook's answers as errors of this library, and what only the host can check: where outputs lie.
+// The rulebook's refusals as errors of this library, and the check that only the host can make: where outputs lie.
 #include "validate.hpp"
 
 #include "error.hpp"
@@ -21,7 +21,7 @@ void obey(const OpRow& row, const Check& check) {
   }
 }
 
-// The host knows the address of element 0, and states all of its alignment.
+// The host knows the address of element 0, and states its full alignment.
 void check_alignment(const char* role, uint32_t index, const bp_tensor_desc& view) {
   if (view.dtype == 0 || (view.flags & BP_DESC_IMMEDIATE) != 0 || rules::element_count(view) == 0) return;
   const uint32_t needed = rules::natural_alignment(dtype_bytes(view.dtype));

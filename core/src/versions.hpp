@@ -16,7 +16,7 @@ struct SpokenMajor {
   uint32_t oldest;
 };
 
-// The newest major first: plugins are asked in this order.
+// The newest major first: plugins are queried in this order.
 inline constexpr SpokenMajor spoken_majors[] = {
     {BP_ABI_VERSION, BP_ABI_VERSION_OLDEST},
 #if BP_ABI_VERSION_MAJOR == 1
@@ -24,8 +24,8 @@ inline constexpr SpokenMajor spoken_majors[] = {
 #endif
 };
 
-// Whether a host that speaks `host` can use what was built for `built` and works with hosts from `oldest` on: the same major, not
-// built before the last break, and not for newer hosts only.
+// Whether a host that speaks `host` can use a plugin that was built for `built` and works with hosts from `oldest` on:
+// the same major, not built before the last break, and not for newer hosts only.
 constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t built) noexcept {
   return built >> 16 == host.newest >> 16 && oldest <= host.newest && oldest <= built && built >= host.oldest;
 }

@@ -59,7 +59,7 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
-// Calls with `value` in `held` bytes before a page that nobody may touch, of which the struct states `stated`.
+// Calls with `value` in `held` bytes before an inaccessible page; the struct states the size `stated`.
 bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
                     ptrdiff_t set_byte, ErrorRecord& error) {
   const GuardedBytes bytes(std::max<size_t>(held, 4));
@@ -134,7 +134,7 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// The same for bp.import, where a plugin has it; of pages that live as long as the case.
+// The same for bp.import, where a plugin has it, with pages that live as long as the case.
 Role import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
@@ -265,7 +265,7 @@ Trial attribute_trial(Context& context, const bph_op_info& op) {
 
 std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
 
-// A struct of the first `size` bytes is as good, or as bad, as the whole one with the rest zero.
+// A struct of the first `size` bytes gives the status of the whole one with the rest zero.
 void run_shorter(Context& context, const bph_op_info& op, size_t size) {
   const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
   const Trial trial = attribute_trial(context, op);
@@ -327,9 +327,9 @@ void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
   }
 }
 
-// ---- What changes nothing
+// ---- Additions that change nothing
 
-// An execution with and without what `spoil` adds to its descriptor.
+// An execution with and without the change of `spoil` to its descriptor.
 void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector<bp_tensor_desc>& inputs)) {
   Execution execution(context.device());
   std::vector<bp_tensor_desc> inputs = neg().inputs();
@@ -380,7 +380,7 @@ void add_input_size_cases(Catalogue& catalogue) {
     for (const Variant& variant : variants) add(catalogue, role, variant);
     for (const Variant& variant : set_tails) add(catalogue, role, variant);
   }
-  // What core sends is legal: a host of another version has another size, and that is all.
+  // What core sends is legal: for a host of another version only the size differs.
   for (const Role& role : execution_roles()) {
     for (const Variant& variant : variants) add(catalogue, role, variant);
   }

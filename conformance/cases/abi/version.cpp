@@ -68,7 +68,7 @@ void versions_are_stated(Context& context) {
                   "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
 }
 
-// Of a plugin's tables; of one that is newer than this suite at least what the suite knows.
+// Checks a plugin's tables; for a table newer than this suite, at least the part that the suite knows.
 template <class Table>
 void is_as_long_as_its_version(Context& context, const char* type, const Table& table) {
   const uint32_t version = context.plugin()->abi_version;
@@ -111,7 +111,7 @@ void add_version_cases(Catalogue& catalogue) {
     for (const Tail& tail : tails)
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
-  // Of a host of another major a plugin may read the first two fields: nothing lies behind them.
+  // A plugin may read only the first two fields of a host of another major: nothing lies behind them.
   for (const uint32_t major : {1u, 2u, 0xFFFFu})
     for (const uint32_t minor : {0u, 0xFFFFu})
       add(fmt::format("host_of_major_{}.minor_{}", major, minor), {"BP-VER-002"}, [=](Context& context) {

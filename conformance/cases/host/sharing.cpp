@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crosses threads, streams and open devices on the plugin: shared streams, HOST buffers, copies across, imports, addresses.
+// Sharing across threads, streams and open devices: shared streams, HOST buffers, copies across, imports, addresses.
 #include <algorithm>
 #include <cstring>
 
@@ -53,7 +53,7 @@ void source_is_free(Context& context, uint64_t bytes) {
   for (unsigned round = 0; round < 16; ++round) {
     const Bytes data = noise(context, bytes);
     Bytes source = data;
-    for (int i = 0; i < 4; ++i)  // something to stand behind
+    for (int i = 0; i < 4; ++i)  // pending work before the copy
       backplane::detail::call(bph_copy, side.stream.get(), copy.get(), uint64_t{0}, buffer.get(), uint64_t{0}, bytes,
                               uint32_t{0});
     put(side.stream, buffer, source, BPH_COPY_SOURCE_FREE);

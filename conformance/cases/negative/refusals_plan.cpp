@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create refuses. What core checks before it asks (too few operands, shapes that do not fit) is a
-// precondition and is not sent; what a newer host may send, or may ask about, is.
+// Refusals of plan_create. Core's own checks (too few operands, shapes that do not fit) are a precondition, so such
+// descriptors are not sent. Descriptors that a newer host may send or query are sent.
 #include <bit>
 #include <cstring>
 

@@ -16,7 +16,7 @@ inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, La
 // As `add`, twice: natively and decomposed.
 void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
-// The same without requirements of its own, of the type of `add_mixed`.
+// The same without requirements of its own, with the signature of `add_mixed`.
 inline void add_plain(Catalogue& catalogue, const Spec& spec, std::string_view more) {
   add_composite(catalogue, spec, more);
 }

@@ -64,7 +64,7 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view causal_names[] = {".all", ".causal", ".upper_left"};
 
-// Keys of equal scores and values that are terms of narrow sums.
+// Keys with equal scores, and values that are terms of narrow sums.
 Job make_narrow_attention(const Spec& spec, Random& random) {
   const Setup& s = setup_of(spec);
   const auto kind = static_cast<Narrow>(spec.parameters[4]);
@@ -82,8 +82,8 @@ Job make_narrow_attention(const Spec& spec, Random& random) {
   return job;
 }
 
-// Spec: parameters are the setup, causal, the mask, whether the logarithm of the sum is asked for, whether data are sharp
-// (in runs: the kind of narrow sum), and the setup's group.
+// Spec: parameters are the setup, causal, the mask, whether logsumexp is an output, whether data are sharp (in runs:
+// the kind of narrow sum), and the setup's group.
 Job make_attention(const Spec& spec, Random& random) {
   if (static_cast<Group>(spec.parameters[5]) == Group::narrow) return make_narrow_attention(spec, random);
   const Setup& s = setup_of(spec);
@@ -162,7 +162,7 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t setup = 0; setup < std::size(in_runs); ++setup) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // Its weights are rounded where they are divided first, which is more than a digit.
+      // A device that divides the weights first rounds them, by more than a digit.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(in_runs[setup].keys))) continue;
       Spec spec = described(setup);
       spec.parameters[4] = static_cast<int32_t>(kind);

@@ -55,7 +55,7 @@ constexpr Setup setups[] = {
      one,
      one,
      {3, 2, 0},
-     {2, 4, 0}},  // some windows see nothing else
+     {2, 4, 0}},  // some windows see only padding
     {"only_padding_apart", 3, 1, 1, 2, 2, {2, 3, 2}, {2, 2, 1}, {2, 1, 3}, {3, 1, 1}, {4, 0, 3}, {5, 3, 3}},
 };
 
@@ -92,7 +92,7 @@ enum Parameter { setup_parameter, data_parameter, variant_parameter, narrow_para
 // Spec: `shape` is the forward's result, for the name. The variant is the activation, and from 8 on there is no bias.
 constexpr int32_t without_bias = 8;
 
-// Channels in runs of one sign, whichever of channels and taps is added up first; each weight is the same.
+// Channels in runs of one sign, for sums over channels first or taps first; each weight is the same.
 oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
   oracle::Tensor x = make_tensor(dtype, shape);
   int64_t plane = 1;

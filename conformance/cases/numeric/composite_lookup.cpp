@@ -32,7 +32,7 @@ Job make_embedding(const Spec& spec, Random& random) {
   return job;
 }
 
-// Spec: `shape` is x's; parameters are the axis, k, smallest, the data, and whether values alone are asked for.
+// Spec: `shape` is x's; parameters are the axis, k, smallest, the data, and whether values are the only output.
 Job make_topk(const Spec& spec, Random& random) {
   std::vector<int64_t> shape = spec.shape.list();
   const auto axis = static_cast<size_t>(spec.parameters[0]);

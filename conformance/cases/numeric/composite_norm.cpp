@@ -25,7 +25,7 @@ constexpr auto usual_spreads = static_cast<int32_t>(Spread::zeros);
 
 struct Epsilon {
   float value;
-  std::string_view suffix;  // of the name
+  std::string_view suffix;  // of the case's name
 };
 constexpr Epsilon epsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
 
@@ -46,8 +46,8 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: how many optional ones are there; of
-// batch_norm's inputs a mask of those that are not.
+// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: the number of optional ones; for
+// batch_norm, inputs is a mask of the absent ones.
 enum Parameter {
   detail_parameter,
   spread_parameter,
@@ -124,7 +124,7 @@ Job make(const Spec& spec, Random& random) {
       job.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
   for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i) {
-    const bool running = spec.op == BP_OP_BATCH_NORM && i < 2;  // made of those that are given
+    const bool running = spec.op == BP_OP_BATCH_NORM && i < 2;  // new ones need running statistics as inputs
     job.call.outputs.push_back(running && (absent & no_running) != 0 ? oracle::Tensor{}
                                                                      : output(spec.dtype, shapes.statistic));
   }

@@ -115,7 +115,7 @@ enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole
 constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t block_extent = 8;
 
-// Weights that are 4, in the scaled steps of each column, times a quarter of the terms.
+// Each weight is 4, in the scaled steps of its column, times a quarter of the terms.
 Job make_narrow_matmul(const Spec& spec) {
   const int64_t depth = spec.parameters[0];
   const auto form = static_cast<Form>(spec.parameters[1]);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all outputs together have to keep whose products have operands rounded to 16 bits: the statistical bound that stays
-// sharp where the hard one has room for such a rounding of every product.
+// A statistical bound over all outputs whose products have operands rounded to 16 bits. It stays sharp where the hard
+// bound has room for such a rounding of every product.
 #pragma once
 
 #include "cases/numeric/spec.hpp"
 
 namespace bp::conformance::numeric {
 
-// The root mean square of errors over their deviations: honest rounding gives .4 to .6, and at most 1 on random data.
+// The root mean square of errors over their deviations: .4 to .6 with honest rounding, at most 1 on random data.
 struct Deviations {
   double root_mean_square = 0;
   int64_t count = 0;
@@ -16,10 +16,10 @@ Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor&
 
 inline constexpr std::string_view deviations_requirement = "BP-NUM-046";
 
-// For random data of zero mean alone: the root mean square of errors over deviations is at most 1. Rounding weights to nearest
-// is off by .85 of its part of the deviation where they spread evenly, by 1.15 where all lie just above powers of two; random
-// weights do not. Cutting off is off by 1.7 and more of that part, and half an ulp of the result beside it keeps the whole at
-// .85. Needs 1000 outputs.
+// Only for random data of zero mean: the root mean square of errors over deviations is at most 1. Rounding weights to
+// nearest is off by .85 of its part of the deviation where weights spread evenly, and by 1.15 where all lie just above
+// powers of two. Random weights do not. Cutting is off by 1.7 and more of that part; with half an ulp of the result
+// beside it the whole stays at .85. Needs 1000 outputs.
 std::string judge_deviations(const Job& job, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 

@@ -157,7 +157,7 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Near first: a plan for near views of this class is there when the far ones get theirs.
+// Near views first, so that a plan of this class for near views exists before the far ones get theirs.
 void reach_far(Context& context, const Reach& reach) {
   const Spec spec{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;

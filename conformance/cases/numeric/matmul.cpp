@@ -131,7 +131,7 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// Below the least normal number, never 0; and what lifts it to about 1. Few bits: sums stay exact.
+// Below the least normal number, never 0; and the factor that lifts it to about 1. Few bits, so that sums are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -228,7 +228,7 @@ Job make(const Spec& spec, Random& random) {
   for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
   if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
-  // All results of one row share its few spikes, so that their errors are no sample.
+  // All results of one row share its few spikes, so their errors are no sample.
   const bool many_rows = rows > 1 && cols > 1;
   if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) job.judge_whole = judge_statistics;
   return job;

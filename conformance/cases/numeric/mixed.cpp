@@ -10,7 +10,7 @@ namespace {
 
 using rules::is_half;
 
-// The letters of the operator's signature.
+// Whether the operator's signature has the letter.
 bool has_letter(uint32_t op, char letter) {
   if (rules::detail::kSignaturePlaces[op] == 0) return false;
   const rules::Signature& signature = rules::signature_of(op);
@@ -19,8 +19,8 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Numbers between those of the narrower of both dtypes, within half an ulp of what was there: who reads or writes the
-// narrower one is off. What is no finite number stays, and so do zeros.
+// Values between those of the narrower dtype, within half an ulp of the former ones: an operator that reads or writes
+// the narrower one is off. Zeros stay, and so do values that are not finite.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
@@ -39,7 +39,7 @@ oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& ran
   return to;
 }
 
-// The dtype of an operand with this letter; `plain` is the one that it has.
+// The dtype of an operand with this letter; `plain` is the dtype in the plain form.
 uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   const auto departs = [&](uint32_t bit) { return (mix.mixed & bit) != 0; };
   const bool wide_parameters = departs(rules::kMixedParameters);
@@ -113,7 +113,7 @@ std::string name_of(const Mix& mix) {
 
 namespace {
 
-// Indices that 32 bits do not hold: their low halves are legal ones.
+// Makes indices too large for 32 bits; their low halves are legal indices.
 void reach_further(oracle::Call& call) {
   oracle::Tensor& index = call.inputs[1];
   const bool embeds = call.op == BP_OP_EMBEDDING;

@@ -7,15 +7,15 @@ namespace bp::conformance::numeric {
 
 namespace {
 
-// Of one sign so many neighbours: blocks of up to this many do not cancel within.
+// The number of neighbours of one sign: blocks of up to this many do not cancel inside.
 constexpr int64_t run_length = 16;
 
 }  // namespace
 
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
-  // What is left over behind the last pair of runs is small.
+  // Terms behind the last pair of runs are small.
   if (k >= count / (2 * run_length) * (2 * run_length)) return static_cast<long double>((k * 7 + line) % 3 - 1);
-  // Every run has its mirror, in another order so that roundings do not cancel, and not quite as large.
+  // Every run has a mirror that is slightly smaller, in another order, so that roundings do not cancel.
   const bool mirror = k / run_length % 2 != 0;
   const int64_t place = k / (2 * run_length) * run_length + (mirror ? (k * 5 + 3) % run_length : k % run_length);
   const int64_t less = mirror && (place + line) % 3 == 0 ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permissions of `precision` as cases ask them: each alone, all known, and all 32 bits. Each case keeps the bound of what its
-// permissions allow products of its dtype, so a permission of another dtype allows nothing.
+// Permissions of `precision` as cases pass them: each alone, all known, and all 32 bits. Each case has the bound that
+// its permissions allow products of its dtype, so a permission of another dtype allows nothing.
 #pragma once
 
 #include <string_view>
@@ -23,7 +23,7 @@ inline constexpr Permission permissions[] = {
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
     {".allow_known", known_permissions},
-    {".allow_unknown", ~known_permissions},  // means nothing: as precise as without
+    {".allow_unknown", ~known_permissions},  // means nothing: as precise as without permissions
     {".allow_all", UINT32_MAX},
 };
 constexpr std::string_view suffix_of(uint32_t mask) {

@@ -120,7 +120,7 @@ class Adder {
   }
   bool mixed = false;  // cases of other dtypes than the plain ones
 
-  // From here on a sort is not asked for indices.
+  // From here on sort cases have no output for indices.
   void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, Data data, bool ties = false) {

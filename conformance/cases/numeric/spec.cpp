@@ -87,7 +87,7 @@ std::string_view extension_of(const Spec& spec) {
 }
 
 uint32_t profile_of(const Spec& spec) {
-  if (spec.mixed != 0) return BP_PROFILE_COMPOSITE;  // core takes what the plugin does not
+  if (spec.mixed != 0) return BP_PROFILE_COMPOSITE;  // core takes mixtures that the plugin does not
   const bool adds_floats =
       spec.op == BP_OP_SCATTER && oracle::is_float(spec.dtype) && spec.parameters[1] == BP_SCATTER_ADD;
   const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(spec.op)->profile;
@@ -179,7 +179,7 @@ class Run {
     if (mixed_of(job) != spec.mixed) context.suspect("operands are not mixed as the name says");
     if (spec.mode == Mode::device_scalars) job.flags |= BP_OP_FLAG_DEVICE_SCALARS;
     if (spec.mode == Mode::deterministic) job.flags |= BP_OP_FLAG_DETERMINISTIC;
-    if (spec.precision != BP_PRECISION_FULL) job.judge_whole = nullptr;  // statistics are of full precision
+    if (spec.precision != BP_PRECISION_FULL) job.judge_whole = nullptr;  // statistics apply to full precision only
     return job;
   }
 
@@ -289,7 +289,7 @@ void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string
 
 namespace {
 
-// A permission is no reason to refuse what is taken without it.
+// A permission is no reason to refuse a descriptor that is accepted without it.
 void require_refused_without(Context& context, const Spec& spec, const std::string& refusal) {
   Spec plain = spec;
   plain.precision = BP_PRECISION_FULL;

@@ -115,7 +115,7 @@ void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view mor
 
 // Makes, lays out, executes and judges.
 void run(Context& context, const Spec& spec);
-// What such a case holds as its `run`, so that `spec_of` finds the spec.
+// The `run` of such a case, from which `spec_of` gets the spec.
 struct RunSpec {
   Spec spec;
   void (*how)(Context& context, const Spec& spec) = run;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer_address: one number for each buffer, apart from every other's, and what bp.import takes back.
+// buffer_address: one address for each buffer, apart from every other's, which bp.import accepts again.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ void from_threads(Context& context) {
   });
 }
 
-// Numbers of the process lie in mapped pages of it, which nobody else can be given.
+// Addresses of the process lie in its mapped pages, which no other mapping can be given.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");
@@ -111,7 +111,7 @@ void are_of_the_process(Context& context, uint32_t kind) {
   }
 }
 
-// What buffer_address gives is what bp.import takes back.
+// bp.import accepts an address from buffer_address.
 void is_imported_again(Context& context) {
   need_slot(context);
   Device& device = context.device();

@@ -249,7 +249,7 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
-// The same bits from each plan of the descriptor, wherever operands and workspace lie, and whatever else runs.
+// The same bits from each plan of the descriptor, wherever operands and workspace lie, and whatever other work runs.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");

@@ -88,7 +88,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
-// What is not memory of a known type is refused, and nothing is given.
+// An import of no memory, or of an unknown type, is refused and gives no buffer.
 void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
   const bp_import_api& table = import_of(context);
   const Pages pages(1u << 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the host's own, and a buffer over it by bp.import.
+// The host's own memory, and a buffer over it by bp.import.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 namespace bp::conformance {
 
-// Pages of the host's: who frees them as if they were malloc's crashes.
+// The host's own pages: a plugin that frees them like malloc's memory crashes.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes, not buffers: the host writes and reads its own part of mapped memory while the device works on the part beside it.
+// Bytes, not buffers: the host writes and reads its part of mapped memory while the device works on the part beside it.
 #include <cstring>
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace bp::conformance {
 
 namespace {
 
-// Where the host's and the device's parts alternate, each `grain` bytes.
+// The host's and the device's parts alternate, each of `grain` bytes.
 struct Halves {
   uint64_t grain, count;
   uint64_t host(uint64_t i) const { return 2 * i * grain; }

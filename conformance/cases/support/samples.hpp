@@ -30,7 +30,7 @@ class Operands {
   const std::vector<bp_operand>& scalars() const { return scalar_operands_; }
   void set_scalar(size_t index, uint64_t bits) { scalar_operands_[index].immediate = bits; }
   const std::vector<Bytes>& input_bytes() const { return input_bytes_; }
-  // As many bytes as were there.
+  // As many bytes as the input had.
   void set_input(size_t index, Bytes bytes);
   const std::vector<Bytes>& first_outputs() const { return first_outputs_; }
   std::vector<Buffer>& inputs() { return inputs_; }

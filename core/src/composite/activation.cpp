@@ -17,7 +17,7 @@ Value half_gate(Builder& b, const Value& x, const Value& shape) {
   return b.mul(x, b.mul(b.add(shape, b.constant(1)), b.constant(0.5)));
 }
 
-// Half of erfc(|x| / root 2), to 2^-23 of itself wherever it is: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit
+// Half of erfc(|x| / root 2), within 2^-23 of its value: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit
 // (Numerical Recipes, erfcc). 1 + erf would cancel.
 Value half_tail(Builder& b, const Value& x) {
   constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
@@ -31,7 +31,7 @@ Value half_tail(Builder& b, const Value& x) {
 }
 
 Value gelu_erf(Builder& b, const Value& x) {
-  // The fit is no f64's.
+  // The fit is not accurate enough for f64.
   if (b.number() == BP_F64) return half_gate(b, x, b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2))));
   const Value tail = half_tail(b, x);
   const Value left = b.compare(BP_COMPARE_LT, x, b.constant(0));

@@ -38,7 +38,7 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// Keys up to the query, its number counted from the end of both or from their beginning.
+// Keys up to the query. The query's number counts from the end of both, or from their beginning.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);

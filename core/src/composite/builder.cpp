@@ -21,7 +21,7 @@ void set_attributes(Draft& draft, Attributes attributes) {
   std::memcpy(draft.attributes.data(), &attributes, sizeof(attributes));
 }
 
-// What the composite computes in, by the float that it is of.
+// The dtype that the composite computes in, from its float dtype.
 uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
   if (row.dtype_rule == BP_RULE_COMPOSITE) return backplane::rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
@@ -205,7 +205,7 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  // Permissions speak of the composite's dtype: where products are of another, they would be those of that one.
+  // Permissions apply to the composite's dtype: on products of another dtype they would allow a different loss.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;

@@ -56,7 +56,7 @@ void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// lowered.cpp: primitives, in forms that came later
+// lowered.cpp: later forms of primitives
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);

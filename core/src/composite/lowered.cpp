@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later forms of primitives by their earlier ones: an index of 64 bits is one of 32, cast; a product of f16 or bf16 with f32
-// has the former cast.
+// Runs later forms of primitives by their earlier ones: an i64 index is an i32 index, cast; a product of f16 or bf16
+// with f32 has the former cast.
 #include "composite/families.hpp"
 
 namespace bp::composite {

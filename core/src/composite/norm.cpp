@@ -76,8 +76,8 @@ void rms_norm(Builder& b) {
   finish(b, b.mul(x, rstd), groups, 1, 0);
 }
 
-// Inputs gamma, beta, running mean and variance; outputs the new running ones and the batch's mean and rstd. Without training
-// running ones stay, and the rstd is theirs. Training that gives no new ones needs none.
+// Inputs gamma, beta, running mean and variance; outputs the new running ones and the batch's mean and rstd. Without
+// training running ones stay, and rstd is made of them. Training that gives no new ones needs none.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());

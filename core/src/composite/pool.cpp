@@ -38,7 +38,7 @@ Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value&
   return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
 }
 
-// How many elements of the image each window has; of none 1, by which their sum of 0 is divided.
+// How many elements of the image each window has; 1 for a window of none, as the divisor of its sum of 0.
 Value counts_of(Builder& b, const Window& window) {
   const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
   b.fill(ones, 0);

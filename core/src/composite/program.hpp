@@ -32,8 +32,8 @@ class Program final : public Object {
   uint64_t workspace_bytes = 0;  // the most that a step needs
 };
 
-// Whether core has a program for it, which it runs where the plugin says UNSUPPORTED: a composite, or a primitive in a form that
-// came later than the primitive.
+// Whether core has a program for it, which core runs where the plugin returns UNSUPPORTED: a composite, or a later form
+// of a primitive.
 bool has_program(const OpRow& row, const bp_op_desc& desc);
 
 // The program of a checked descriptor with a plan for each of its steps; see PlanCache::make_planned. Throws UNSUPPORTED, naming composite, primitive and

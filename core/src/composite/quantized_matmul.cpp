@@ -27,8 +27,8 @@ Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// The columns start..start + extent of the weight, less their zero point, times their scale, and their minimum;
-// `parameter` [N,1,blocks] there.
+// The columns start..start + extent of the weight: less their zero point, times their scale, plus their minimum.
+// `parameter` is [N,1,blocks] there.
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
     const Value part = slice(whole, 1, start, blocks * block);
@@ -59,7 +59,7 @@ Value by_dequantising(Builder& b, const Problem& p) {
   const int64_t full = p.depth / p.block, rest = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
   if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
-  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;  // no permission speaks of it
+  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;  // no permission applies to it
   const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }

@@ -30,7 +30,7 @@ Table table_of(Builder& b, int64_t half, float base) {
     b.fill(slice(steps, last, i, 1), static_cast<int32_t>(static_cast<uint32_t>(whole)));
     b.fill(slice(rests, last, i, 1), static_cast<double>(std::ldexp((scaled - whole) * two_pi, -32)));
   }
-  // Of a position all but 2^32 turns counts, so that one of 64 bits may wrap before its product does.
+  // Only the position modulo 2^32 turns matters, so that an i64 position may wrap before its product does.
   const Value wrapped = b.cast(b.mul(b.cast(position, BP_I32), steps), b.number());
   const Value angle = b.add(b.mul(wrapped, b.constant(std::ldexp(static_cast<double>(two_pi), -32))),
                             b.mul(b.cast(position, b.number()), rests));

@@ -25,8 +25,8 @@ struct CheckedBuffer {
   uint64_t bytes = 0;
   uint64_t alignment = 1;  // of its start, as far as it is known
   void* mapped = nullptr;
-  uint64_t address = 0;   // as buffer_address gave it
-  bool imported = false;  // two imports may be of one memory
+  uint64_t address = 0;   // as buffer_address returned it
+  bool imported = false;  // two imports may name one memory
   Clock uses;
   uint32_t calls = 0;  // running, that use it
 };

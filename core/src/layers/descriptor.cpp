@@ -14,7 +14,7 @@ namespace {
 
 bool same_bytes(const bp_tensor_desc& a, const bp_tensor_desc& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-// Flags without hints, which an execution may have others of.
+// Flags without hints; an execution may have other hints.
 uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DESC_HINTS; }
 
 // What of a view its operator does not decide.

@@ -105,7 +105,7 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
   });
 }
 
-// Whether the bytes at `address` meet those of a living buffer whose address is known. The device's mutex is held.
+// Whether the bytes at `address` overlap a living buffer whose address is known. The device's mutex is held.
 bool meets_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
   bool met = false;
   device.buffers.for_each([&](const CheckedBuffer& other) {

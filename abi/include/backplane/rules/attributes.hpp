@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading an operator's attribute struct, of whatever size its writer knew.
+// Reads an operator's attribute struct, of whatever size its writer knew.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -39,9 +39,9 @@ inline void check_range(const AttributeField& field, const unsigned char* at) {
 
 }  // namespace detail
 
-// Copies the attributes of `op` to `out`, which has room for the operator's struct and 8 bytes at least: as this side knows
-// them, fields that `given` lacks being zero. Of `no` nothing stays but zeros. No byte behind the struct is read. Throws
-// Violation.
+// Copies the attributes of `op`, as this side knows them, to `out`. `out` has room for the operator's struct, and for
+// at least 8 bytes. Fields that `given` lacks are zero; the stem `no` gives zeros only. No byte behind the struct is
+// read. Throws Violation.
 inline void copy_attributes(const OpInfo& op, const void* given, unsigned char* out) {
   const AttributeLayout& layout = *op.attributes;
   const uint32_t known = std::max(layout.bytes, BP_ATTRIBUTES_MIN_SIZE);

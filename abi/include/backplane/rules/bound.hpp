@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor while it is held against the rules: the extents that its operands gave to names.
+// A composite's descriptor during its check against the rules: the extents that its operands gave to names.
 #pragma once
 
 #include <backplane/ops.h>
@@ -44,7 +44,7 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
-  // Shapes that disagree, and what else no later version makes legal: INVALID_ARGUMENT.
+  // Shapes that disagree, and other errors that no later version makes legal: INVALID_ARGUMENT.
   template <class... Parts>
   [[noreturn]] static void fail(const Parts&... parts) {
     invalid(parts...);

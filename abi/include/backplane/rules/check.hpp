@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything about an operator's descriptor that does not depend on a device: the one set of checks of the host, which asks
-// before a plugin sees a call, and of the author kit, at plan_create.
+// All checks of an operator's descriptor that do not depend on a device. The host makes them before a plugin gets a
+// call, the author kit at plan_create.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -61,7 +61,7 @@ inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& v
 
 }  // namespace detail
 
-// Flags, counts and views of a descriptor in canonical form. Reads no view beyond those that an operator has. Throws Violation.
+// Flags, counts and views of a descriptor in canonical form. Reads only views that the operator has. Throws Violation.
 inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   if ((desc.flags & ~uint64_t{BP_OP_FLAGS_ALL}) != 0) {
     unsupported("flags ", mask_text(desc.flags), " have bits that are unknown; known are ", mask_text(BP_OP_FLAGS_ALL));
@@ -84,13 +84,13 @@ inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   }
 }
 
-// Shapes that do not agree: what an execution of an any-size plan could still get wrong. Throws Violation.
+// Shapes that disagree: a fault that an execution of an any-size plan can still have. Throws Violation.
 inline void check_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   if (op.shape_rule == BP_SHAPE_COMPOSITE) return check_composite_shapes(desc, attributes);
   check_primitive_shapes(op, desc, attributes);
 }
 
-// A descriptor in canonical form (trim_operands), `attributes` as copy_attributes gives them. Throws Violation.
+// A descriptor in canonical form (trim_operands); `attributes` come from copy_attributes. Throws Violation.
 inline void check(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   check_operands(op, desc);
   if (op.dtype_rule == BP_RULE_COMPOSITE) {

@@ -41,12 +41,12 @@ inline void check_topk(const Bound& bound) {
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
 }
 
-// An index tells the place in its plane.
+// An index is the element's place in its plane.
 inline void check_max_pool(const Bound& bound) {
   check_pool(bound);
   int64_t plane = 1;
   for (const int64_t extent : bound.list('*').span()) {
-    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;  // and stays so, or becomes 0
+    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;  // stays so, or becomes 0
   }
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], plane);
 }

@@ -19,7 +19,7 @@ struct DtypeInfo {
   const char* name = "unknown";
   uint32_t bytes = 0;
   DtypeKind kind = DtypeKind::NONE;
-  bool core = false;  // demanded by CORE, else an extension
+  bool core = false;  // mandatory at CORE, else an extension
 };
 
 namespace detail {

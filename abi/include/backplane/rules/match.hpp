@@ -59,7 +59,7 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 }  // namespace detail
 
-// What t is for a composite with a signature; 0 where no operand has it.
+// The dtype t of a composite with a signature; 0 where no operand has it.
 constexpr uint32_t float_of(const bp_op_desc& desc) {
   const Signature& signature = signature_of(desc.op);
   uint32_t dtype = 0;

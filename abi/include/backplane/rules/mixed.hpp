@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a legal descriptor departs from an operator's plain form, in which all floats are one dtype (statistics of f16 and
-// bf16 apart, which are f32) and indices are i32. A kernel serves the plain form, and the departures that it names.
+// Departures of a legal descriptor from an operator's plain form. In that form all floats are one dtype (but statistics
+// of f16 and bf16 are f32) and indices are i32. A kernel serves the plain form, and the departures that it names.
 #pragma once
 
 #include <backplane/rules/match.hpp>
 
 namespace backplane::rules {
 
-// A mask.
+// A mask of departures.
 enum Mixed : uint32_t {
   kMixedParameters = 1u << 0,  // parameters are f32 where the data are f16 or bf16
   kMixedState = 1u << 1,       // state is f32 where parameters are f16 or bf16

@@ -51,7 +51,7 @@ inline void check_group_norm(const Bound& bound) {
   }
 }
 
-// Running statistics are needed where they are normalised with, and where new ones are made of them.
+// Running statistics are required where they normalise x, and where new ones are made of them.
 inline void check_batch_norm(const Bound& bound) {
   const bool training = bound.attributes<bp_batch_norm_attributes>().training != 0;
   for (uint32_t i = 3; i < 5; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of a view: what each execution of an any-size plan keeps of it (BP_PLAN_ANY_SIZE in ops.h).
+// The class of a view: the facts that each execution of an any-size plan keeps (BP_PLAN_ANY_SIZE in ops.h).
 #pragma once
 
 #include <backplane/ops.h>
@@ -31,8 +31,8 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   return true;
 }
 
-// Four bits of a dimension: the class of the extent (0, 1, more), twice shifted, and of the stride (0, 1, more, negative; of an
-// extent up to 1 it counts as 0).
+// Four bits of a dimension: the class of the extent (0, 1, more), shifted by two, and of the stride (0, 1, more,
+// negative; 0 for an extent up to 1).
 constexpr uint32_t dim_class(int64_t extent, int64_t stride) noexcept {
   if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
   return 2u << 2 | (stride < 0 ? 3u : stride > 1 ? 2u : static_cast<uint32_t>(stride));

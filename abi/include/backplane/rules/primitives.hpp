@@ -17,19 +17,19 @@ inline void require_dtype(const char* role, uint32_t index, const bp_tensor_desc
   unsupported(role, ' ', index, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
 }
 
-// A descriptor whose counts and views are legal, while its dtypes are held against the rule.
+// A descriptor during the check of its dtypes; its counts and views are legal.
 struct Dtypes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
   void input(uint32_t i, uint64_t set) const { require_dtype("input", i, desc.inputs[i], set); }
-  // An absent one may have any.
+  // An absent output may have any dtype.
   void output(uint32_t i, uint64_t set) const {
     if (i < desc.output_count && desc.outputs[i].dtype != 0) require_dtype("output", i, desc.outputs[i], set);
   }
 };
 
-// Of BP_RULE_SUM, for T = `t`.
+// Legal output dtypes of BP_RULE_SUM, for T = `t`.
 constexpr uint64_t sum_outputs(uint32_t t) {
   if (t == BP_BOOL) return kIndexes;
   const uint64_t wider = in_set(kHalves, t) ? BP_DTYPE_BIT(BP_F32) : in_set(BP_SET_INTS, t) ? kIndexes : 0;
@@ -43,12 +43,12 @@ inline void require_axis(uint32_t axis, const bp_tensor_desc& of) {
   if (axis >= of.rank) invalid("axis is ", axis, "; the rank is ", uint32_t{of.rank});
 }
 
-// A descriptor whose dtypes are right, while its shapes are.
+// A descriptor during the check of its shapes; its dtypes are legal.
 struct Shapes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
-  // Equal, or equal but along `axis`.
+  // Equal shapes, or equal except along `axis`.
   static void require_same(const char* role_a, uint32_t a_index, const bp_tensor_desc& a, const char* role_b,
                            uint32_t b_index, const bp_tensor_desc& b, int axis = -1) {
     bool same = a.rank == b.rank;
@@ -90,7 +90,7 @@ struct Shapes {
 
 }  // namespace detail
 
-// T of a primitive's dtype rule: the dtype that its set in ops.def speaks of. Counts are legal.
+// T of a primitive's dtype rule: the dtype to which its set in ops.def applies. Counts are legal.
 inline uint32_t dtype_of(const OpInfo& op, const bp_op_desc& desc) {
   if (op.dtype_rule == BP_RULE_SELECT) return desc.inputs[1].dtype;
   if (op.dtype_rule == BP_RULE_SCATTER || desc.input_count == 0) return desc.outputs[0].dtype;
@@ -151,7 +151,7 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
   }
 }
 
-// Shapes of the operands; dtypes are right, and `attributes` as copy_attributes gives them. Throws Violation.
+// Shapes of the operands; dtypes are legal, and `attributes` come from copy_attributes. Throws Violation.
 inline void check_primitive_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   const detail::Shapes of{op, desc};
   const bp_tensor_desc* in = desc.inputs;

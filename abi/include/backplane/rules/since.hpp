@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How old a plugin may be to be asked: the gate of the growth rules.
+// The ABI version that a descriptor needs: the gate of the growth rules.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -88,7 +88,7 @@ bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   return false;
 }
 
-inline bool is_set(const AttributeField& field, const unsigned char* at) {  // -0.0 is
+inline bool is_set(const AttributeField& field, const unsigned char* at) {  // -0.0 is set
   return std::any_of(at, at + field.bytes(), [](unsigned char byte) { return byte != 0; });
 }
 
@@ -138,9 +138,9 @@ inline bool concerns(const Growth& row, const OpInfo& op, const bp_op_desc& desc
 
 }  // namespace detail
 
-// The oldest ABI version in whose tables the descriptor was legal: the greatest `since` of its parts. Hints and permissions
-// do not count. The descriptor is checked and in canonical form, `attributes` are as copy_attributes gives them; null where
-// there are none. Runs where a plan is made, never on a warm call.
+// The oldest ABI version in whose tables the descriptor was legal: the greatest `since` of its parts. Hints and
+// permissions do not count. The descriptor is checked and in canonical form; `attributes` come from copy_attributes, or
+// are null where there are none. Runs where a plan is made, never on a warm call.
 inline uint32_t since_of(const OpInfo& op, const bp_op_desc& desc, const void* attributes,
                          std::span<const Growth> growth = kGrowth) {
   uint32_t since = op.since;

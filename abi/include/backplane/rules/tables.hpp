@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long each table is at each version: the slots' Since, as numbers. A table of an older version ends there, whatever its
-// struct_size says: behind it may lie private fields of a derived struct.
+// The length of each table at each version: the slots' Since, as numbers. A table of an older version ends there,
+// whatever its struct_size says: private fields of a derived struct may lie behind it.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -53,7 +53,7 @@ constexpr uint32_t table_bytes(uint32_t version) {
   return bytes_at(TableGrowth<Table>::sizes, version);
 }
 
-// What this side knows of a table that was built for `version`: later slots, and those that it is too short for, are null.
+// The part of a table built for `version` that this side knows: later slots, and slots beyond its size, are null.
 template <class Table>
 Table known_part(const Table& table, uint32_t version) noexcept {
   Table copy{};

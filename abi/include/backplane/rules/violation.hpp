@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rule says no.
+// How a rule refuses a descriptor.
 #pragma once
 
 #include <backplane/base.h>
@@ -10,7 +10,7 @@
 
 namespace backplane::rules {
 
-// A descriptor breaks a rule. The message begins behind the operator's name.
+// A descriptor breaks a rule. The message begins after the operator's name.
 class Violation : public std::exception {
  public:
   Violation(bp_status status, std::string message) : status_(status), message_(std::move(message)) {}
@@ -28,7 +28,7 @@ template <class... Parts>
   throw Violation(BP_INVALID_ARGUMENT, text(parts...));
 }
 
-// UNSUPPORTED: everything else that is not taken; a later version may.
+// UNSUPPORTED: everything else that is not accepted; a later version may accept it.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void unsupported(const Parts&... parts) {
   throw Violation(BP_UNSUPPORTED, text(parts...));

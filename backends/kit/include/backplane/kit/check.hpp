@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks an operator descriptor by the rulebook, and what of it chooses a kernel.
+// Checks an operator descriptor by the rulebook, and finds the facts that choose its kernel.
 #pragma once
 
 #include <backplane/kit/op_table.hpp>

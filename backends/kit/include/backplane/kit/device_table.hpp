@@ -232,7 +232,7 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // An interface of the device by name, or null. One whose devices do not all import has imports(), too.
+  // An interface of the device by name, or null. A class whose devices do not all import also has imports().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       if constexpr (requires(const Device& d) { d.imports(); }) {

@@ -20,7 +20,7 @@ struct Prepared {
 };
 
 // Makes a kernel ready for one descriptor, on the thread that creates the plan; or says why not (UNSUPPORTED). With
-// BP_OP_FLAG_SPECIALIZE, which core sets where a plan before had specializable, it must not be any_size.
+// BP_OP_FLAG_SPECIALIZE it must not be any_size; core sets that where an earlier plan had specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
 // A kernel and what it asks of its operands.
@@ -44,13 +44,13 @@ class Kernels {
   }
   void add(uint32_t op, uint32_t dtype, uint32_t second, Kernel run) { add(op, dtype, second, KernelSpec{.run = run}); }
 
-  // Null: the plugin does not have it in this form: `mixed` is what the descriptor departs from the plain form in.
+  // Null: the plugin lacks this form. `mixed` is the descriptor's departures from the plain form.
   const KernelSpec* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
     return found == table_.end() || (mixed & ~found->second.mixed) != 0 ? nullptr : &found->second;
   }
-  // Whether it has the operator on these dtypes, in the plain form at least.
+  // Whether it has the operator for these dtypes, at least in the plain form.
   bool knows(uint32_t op, KernelDtypes dtypes) const {
     return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }

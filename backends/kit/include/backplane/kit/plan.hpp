@@ -5,7 +5,7 @@
 #include <backplane/kit/kernels.hpp>
 #include <backplane/rules/plan_class.hpp>
 
-// Whether plan_execute checks what core has checked; one value for a whole plugin.
+// Whether plan_execute repeats core's checks; one value for a whole plugin.
 #ifndef BACKPLANE_KIT_CHECKED
 #ifdef NDEBUG
 #define BACKPLANE_KIT_CHECKED 0
@@ -55,7 +55,7 @@ inline bp_tensor_desc dense_like(bp_tensor_desc view) {
 
 namespace detail {
 
-// What of a view's class an execution keeps. Core gives a staged operand strides of its own.
+// The part of a view's class that an execution keeps. Core gives a staged operand strides of its own.
 inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
   const uint64_t classes = rules::view_class(view);
   return staged ? classes & ~(rules::kClassStrides) : classes;
@@ -99,7 +99,7 @@ inline std::string role_text(const Plan& plan, uint32_t place) {
                           planned.dense ? ": it is for packed operands" : "", kAdvice);
 }
 
-// Whether an operand of an execution is of the plan's class and lies where it says.
+// Whether an operand of an execution is of the plan's class and lies where its descriptor says.
 inline Status check_operand(const Plan& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
                             const Span& span) {
   const Operand& planned = plan.operands[place];
@@ -168,7 +168,7 @@ Status check_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand*
   return {};
 }
 
-// An execution against its plan: class, bounds, alignment, counts, scalars, workspace.
+// Checks an execution against its plan: class, bounds, alignment, counts, scalars, workspace.
 template <class SpanOf>
 Status check_execution(const Plan& plan, const bp_execution* given, const SpanOf& span_of) {
   bp_execution execution;
@@ -205,7 +205,7 @@ Status check_execution(const Plan& plan, const bp_execution* given, const SpanOf
                               shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
     }
   }
-  // An exact plan's shapes are those that were checked when it was made.
+  // The shapes of an exact plan were checked when it was made.
   if (plan.exact.empty()) {
     try {
       rules::check_shapes(op, desc, plan.attributes.bytes);
@@ -325,7 +325,7 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   return {};
 }
 
-// Fills `call` from an execution that is of the plan's class and whose operands lie where it says: the host has checked it.
+// Fills `call` from an execution of the plan's class whose operands lie where it says: the host has checked this.
 // `span_of(bp_buffer*)` gives a buffer's Span. Allocates only where `call` has served fewer operands before.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
@@ -351,7 +351,7 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// The same for any caller: what is not of the plan's class, or reaches out of its buffers, is INVALID_ARGUMENT, and `call` stays.
+// The same, checked: another class, or bytes outside a buffer, is INVALID_ARGUMENT; `call` is then unchanged.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);
@@ -359,8 +359,8 @@ Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanO
   return status;
 }
 
-// What plan_execute calls. Core has validated the execution, and the layer `validation` does for any plugin; a build without
-// NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
+// Call from plan_execute. Core has validated the execution; the layer `validation` does so for any plugin. A build
+// without NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
 template <class SpanOf>
 Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
 #if BACKPLANE_KIT_CHECKED

@@ -54,7 +54,7 @@ struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
   const char* version = "";  // the vendor's own
   uint32_t oldest_host =
-      BP_ABI_VERSION_OLDEST;  // raised only by a driver that needs something later; the manifest's min too
+      BP_ABI_VERSION_OLDEST;  // raise only for a driver that needs a later host; the manifest's min too
 };
 
 // A ready-made driver whose devices are HostDevices. Derive from it and add kernels in the constructor.
@@ -200,7 +200,7 @@ bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noe
       return invalid_argument("bp_plugin_query: bp_host is null or its struct_size is below ", BP_HOST_MIN_SIZE);
     };
     if (host == nullptr || !BP_HAS_FIELD(host->struct_size, bp_host, abi_version)) return too_short();
-    // First: behind these two fields the table of another major has another layout.
+    // First, because another major's table has another layout behind these two fields.
     Status status = check_host(host->abi_version, BP_ABI_VERSION_OLDEST);
     if (!status.ok()) return status;
     if (host->struct_size < BP_HOST_MIN_SIZE) return too_short();
