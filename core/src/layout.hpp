@@ -15,7 +15,7 @@ using backplane::rules::same_elements;
 using backplane::rules::view_class;
 
 // `view` once core has copied it to a temporary: dense, aligned as much as a view may state, no immediate, aliasing nothing.
-bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept;
+bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;
 
 enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed
 
