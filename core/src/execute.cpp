@@ -143,7 +143,7 @@ inline uint64_t word_at(const void* from) noexcept {
   } catch (const Error& error) {
     if (device.fallback_policy == BPH_FALLBACK_ERROR || error.status() != BP_UNSUPPORTED) throw;
   }
-  const Ref<PlanEntry> checked = PlanEntry::create(key);
+  const Ref<PlanEntry> checked = PlanEntry::create(device, key);
   check_bounds(*checked, call, operands);
   check_overlaps(*checked, operands);
   run_on_fallback(stream, row, call, *checked);

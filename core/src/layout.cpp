@@ -78,11 +78,11 @@ int64_t magnitude(int64_t value) { return value < 0 ? (value == INT64_MIN ? INT6
 
 }  // namespace
 
-bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept {
+bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept {
   bp_tensor_desc dense = view;
   dense.flags = static_cast<uint16_t>(view.flags & BP_DESC_HINTS);
   dense.alias = 0;
-  dense.alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
+  dense.alignment_log2 = alignment_log2;
   make_dense(dense);
   return dense;
 }

@@ -14,8 +14,8 @@ using backplane::rules::make_dense;
 using backplane::rules::same_elements;
 using backplane::rules::view_class;
 
-// `view` once core has copied it to a temporary: dense, fully aligned, no immediate, no alias.
-bp_tensor_desc staged_like(const bp_tensor_desc& view) noexcept;
+// `view` once core has copied it to a temporary of that alignment: dense, no immediate, no alias.
+bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;
 
 enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed
 

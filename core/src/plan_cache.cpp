@@ -89,7 +89,7 @@ Plan::~Plan() {
 PlanEntry::PlanEntry() = default;
 PlanEntry::~PlanEntry() = default;
 
-Ref<PlanEntry> PlanEntry::create(const Descriptor& key) {
+Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
   const OpRow& row = key.row;
   const DescriptorHead& head = key.head();
   const size_t operands = head.operands();
@@ -139,7 +139,7 @@ Ref<PlanEntry> PlanEntry::create(const Descriptor& key) {
     bp_tensor_desc* asked = views + operands;
     std::copy_n(views, operands, asked);
     for (uint32_t i = 0; i < head.inputs; ++i) {
-      if ((head.overlaid >> i & 1u) != 0) asked[i] = staged_like(views[i]);
+      if ((head.overlaid >> i & 1u) != 0) asked[i] = staged_like(views[i], device.full_alignment_log2);
     }
     desc.inputs = asked;
     desc.outputs = asked + head.inputs;
@@ -250,7 +250,7 @@ bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
 // Native if the plugin has it and the caller allows that, else decomposed where there is a program.
 Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
   const OpRow& row = key.row;
-  Ref<PlanEntry> entry = PlanEntry::create(key);
+  Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   if (!has_program(row, entry->desc)) {
     plan(*entry, specialize);
     return entry;
@@ -269,7 +269,7 @@ Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
 }
 
 Ref<PlanEntry> PlanCache::make_planned(const Descriptor& key, bool specialize) {
-  Ref<PlanEntry> entry = PlanEntry::create(key);
+  Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   plan(*entry, specialize);
   return entry;
 }
@@ -297,7 +297,7 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 
 // Queries the plugin.
 bph_support PlanCache::ask(const Descriptor& key) {
-  const Ref<PlanEntry> entry = PlanEntry::create(key);
+  const Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   const bool has_other_way = has_program(key.row, entry->desc);
   if (!has_other_way || may_be_native(key)) {
     try {

@@ -42,7 +42,7 @@ class Plan final : public Object {
 class PlanEntry final : public Object {
  public:
   // Validates, and computes the extents. Throws. The plan is set later. The attributes are as read_attributes gives them.
-  static Ref<PlanEntry> create(const Descriptor& key);
+  static Ref<PlanEntry> create(const Device& device, const Descriptor& key);
   ~PlanEntry() override;
 
   const DescriptorHead& head() const noexcept { return *static_cast<const DescriptorHead*>(block); }

@@ -12,9 +12,6 @@ namespace bp {
 
 namespace {
 
-// What the views of temporaries state, and plans count on, whatever the device's own alignment is.
-constexpr uint64_t full_alignment = uint64_t{1} << BP_MAX_ALIGNMENT_LOG2;
-
 // A temporary in stream order: given back while the work on it is still pending.
 class Temporary {
  public:
@@ -26,7 +23,7 @@ class Temporary {
   }
   bp_operand allocate(Stream& stream, uint64_t bytes) {
     if (bytes == 0) return {nullptr, 0, 0};
-    span_ = stream.device->allocator.allocate(BP_MEMORY_DEVICE, bytes, full_alignment, &stream);
+    span_ = stream.device->allocator.allocate(BP_MEMORY_DEVICE, bytes, stream.device->full_alignment(), &stream);
     allocator_ = &stream.device->allocator;
     return {span_.buffer, span_.offset, 0};
   }
@@ -123,7 +120,7 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
     views[i] = i < input_count ? original.inputs[i] : original.outputs[i - input_count];
     operands[i] = i < input_count ? inputs[i] : outputs[i - input_count];
     if (staged(i) == 0 || view.dtype == 0) continue;
-    views[i] = staged_like(view);
+    views[i] = staged_like(view, stream.device->full_alignment_log2);
     const uint64_t bytes = static_cast<uint64_t>(element_count(view)) * dtype_bytes(view.dtype);
     operands[i] = temporaries[i].allocate(stream, bytes);
     ++operands_staged;

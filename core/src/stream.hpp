@@ -84,9 +84,9 @@ class Stream final : public Object {
     return workspace;
   }
 
-  // Memory for a program's temporaries, aligned to what views may state, valid until the next program needs more.
+  // Memory for a program's temporaries, fully aligned, valid until the next program needs more.
   const Span& temporaries_of(uint64_t bytes) {
-    if (temporaries.bytes < bytes) grow(temporaries, bytes, bytes, uint64_t{1} << BP_MAX_ALIGNMENT_LOG2);
+    if (temporaries.bytes < bytes) grow(temporaries, bytes, bytes, device->full_alignment());
     return temporaries;
   }
 

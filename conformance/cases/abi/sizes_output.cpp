@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "cases/abi/parts.hpp"
+#include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/well.hpp"
@@ -19,6 +20,7 @@ struct Role {
   std::string name;
   size_t minimum, current;
   std::function<bp_status(Context&, void* bytes, bp_error* error)> call;
+  std::string_view extension = {};
 };
 
 // `size` bytes of garbage with struct_size: what the callee reads is the size only.
@@ -77,7 +79,8 @@ std::vector<Role> roles() {
                        context.not_claimed("the device does not offer memory of kind {}", kind);
                      }
                      return device->memory_info(device.get(), kind, static_cast<bp_memory_info*>(bytes), error);
-                   }});
+                   },
+                   kind_extension(kind)});
   for (const uint32_t op : {uint32_t{BP_OP_ADD}, uint32_t{BP_OP_REDUCE_SUM}, uint32_t{BP_OP_MATMUL}})
     for (const bool make : {true, false})
       all.push_back({fmt::format("plan_info_of_{}{}", op_info(op).name, make ? "" : "_question"), BP_PLAN_INFO_MIN_SIZE,
@@ -109,6 +112,7 @@ void add_output_size_cases(Catalogue& catalogue) {
                                                     {"longer_by_4096", role.current + 4096}};
     for (const auto& [name, size] : sizes)
       catalogue.push_back({.id = fmt::format("abi.output.{}.{}", role.name, name),
+                           .extension = role.extension,
                            .requirements = {"BP-SIZE-004", size < role.minimum ? "BP-SIZE-007" : "BP-SIZE-005"},
                            .run = [role, size = size](Context& context) { run(context, role, size); }});
   }

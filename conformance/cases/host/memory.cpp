@@ -116,10 +116,24 @@ void released_while_pending(Context& context) {
   }
 }
 
+// A device may refuse what is above its own alignment.
+void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
+  Device& device = context.device();
+  if (alignment <= device.info().alignment) return;
+  const bp_buffer_desc desc = {sizeof(desc), kind, 64, alignment};
+  bp_buffer* made = nullptr;
+  ErrorRecord error;
+  expect_status(device->buffer_create(device.get(), &desc, &made, &error), error, "buffer_create",
+                {BP_OK, BP_UNSUPPORTED});
+  if (made == nullptr) context.not_claimed("the device takes no alignment of {} bytes", alignment);
+  device->buffer_destroy(device.get(), made);
+}
+
 void aligned(Context& context, uint64_t alignment) {
   HostSide side(context);
   const uint32_t kind = context.device().offers(BP_MEMORY_SHARED) ? BP_MEMORY_SHARED : BP_MEMORY_HOST;
   need_kind(context, kind);
+  need_alignment(context, kind, alignment);
   for (int i = 0; i < 8; ++i) {
     const backplane::Buffer buffer = make(side, 100 + context.below(1000), kind, 0, alignment);
     const auto at = reinterpret_cast<uintptr_t>(buffer.map());
@@ -221,7 +235,7 @@ void add_host_memory_cases(Catalogue& catalogue) {
   for (const uint64_t alignment : {1u, 2u, 8u, 64u, 256u})
     add(
         fmt::format("aligned_to_{}", alignment), "BP-USE-005",
-        [alignment](Context& context) { aligned(context, alignment); }, "SHARED_MEMORY");
+        [alignment](Context& context) { aligned(context, alignment); }, "MAPPED_MEMORY");
   add("runs_out_and_goes_on", "BP-USE-005", runs_out_and_goes_on);
   add("nothing_stays", "BP-USE-005", nothing_stays);
   add("counts", "BP-USE-011", counts);

@@ -212,7 +212,11 @@ std::vector<Refusal> buffer_refusals() {
          const auto desc = with_tail(buffer_desc(64), 64, 63);
          return create_buffer(context, desc.get(), error);
        }});
-  all.push_back({"buffer_map", "device_memory", {BP_UNSUPPORTED}, "BP-BUF-009", [](Context& context, bp_error* error) {
+  all.push_back({"buffer_map",
+                 "device_memory",
+                 {BP_UNSUPPORTED},
+                 "BP-BUF-009",
+                 [](Context& context, bp_error* error) {
                    Device& device = context.device();
                    if (device->buffer_map == nullptr) {
                      context.require(!device.offers(BP_MEMORY_HOST) && !device.offers(BP_MEMORY_SHARED),
@@ -223,7 +227,9 @@ std::vector<Refusal> buffer_refusals() {
                    void* address = &device;
                    const bp_status status = device->buffer_map(device.get(), buffer.get(), &address, error);
                    return require_null(context, status, address, "buffer_map");
-                 }});
+                 },
+                 0,
+                 "MAPPED_MEMORY"});
   return all;
 }
 

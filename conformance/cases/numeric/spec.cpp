@@ -76,13 +76,14 @@ bool has_statistics(const Spec& spec) {
                                         (spec.op >= BP_OP_LAYER_NORM && spec.op <= BP_OP_BATCH_NORM));
 }
 
+// Of several things that a device may lack, the last: what is asked of a pair counts for neither dtype alone.
 std::string_view extension_of(const Spec& spec) {
-  for (const uint32_t dtype : {spec.dtype, spec.second, spec.other}) {
+  if (spec.mode == Mode::device_scalars) return "DEVICE_SCALARS";
+  if (spec.mode == Mode::deterministic) return "DETERMINISTIC";
+  for (const uint32_t dtype : {spec.other, spec.second, spec.dtype}) {
     if (dtype == BP_I64 && mandatory_i64(spec)) continue;
     if (dtype != 0 && !oracle::format_of(dtype).core) return oracle::format_of(dtype).name;
   }
-  if (spec.mode == Mode::device_scalars) return "DEVICE_SCALARS";
-  if (spec.mode == Mode::deterministic) return "DETERMINISTIC";
   return {};
 }
 

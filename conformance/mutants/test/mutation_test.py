@@ -156,7 +156,7 @@ def main():
     began = time.monotonic()
     suite = Suite(arguments)
     table = json.loads(subprocess.run([arguments.list], capture_output=True, text=True, check=True).stdout)
-    mutants = [each for each in table if each["kind"] != "HONEST" and (not arguments.mutant or each["name"] in arguments.mutant)]
+    mutants = [each for each in table if each["kind"] in repeats and (not arguments.mutant or each["name"] in arguments.mutant)]
     known = read_page(arguments.page)
     cases = suite.cases() if arguments.full else []
     if arguments.missing:

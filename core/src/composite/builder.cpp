@@ -57,7 +57,8 @@ Value repeated(const Value& operand, const Extents& shape) {
 
 }  // namespace
 
-Builder::Builder(const OpRow& row, const bp_op_desc& desc) : row_(row), desc_(desc), number_(number_of(row, desc)) {
+Builder::Builder(const OpRow& row, const bp_op_desc& desc, uint32_t full_alignment_log2)
+    : row_(row), desc_(desc), number_(number_of(row, desc)), full_alignment_log2_(full_alignment_log2) {
   for (uint32_t i = 0; i < desc.input_count; ++i) {
     inputs_.push_back(value_of(Location::Kind::input, i, desc.inputs[i]));
   }
@@ -112,7 +113,7 @@ Value Builder::temporary(uint32_t dtype, const Extents& shape) {
   }
   const Value made = value_of(Location::Kind::temporary, 0, dense_view(dtype, shape));
   storages_[made.storage].bytes = bytes;
-  storages_[made.storage].alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
+  storages_[made.storage].alignment_log2 = full_alignment_log2_;
   return made;
 }
 

@@ -51,13 +51,14 @@ struct Storage {
   uint64_t bits = 0;    // of a constant
   int64_t bytes = 0;    // of a temporary
   uint64_t offset = 0;  // of a temporary, once laid out
-  uint32_t alignment_log2 = BP_MAX_ALIGNMENT_LOG2;
+  uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };
 
 class Builder {
  public:
-  Builder(const OpRow& row, const bp_op_desc& desc);
+  // `full_alignment_log2`: of the memory that temporaries lie in.
+  Builder(const OpRow& row, const bp_op_desc& desc, uint32_t full_alignment_log2);
 
   const bp_op_desc& desc() const { return desc_; }
   template <class Attributes>
@@ -135,6 +136,7 @@ class Builder {
   const OpRow& row_;
   const bp_op_desc& desc_;
   uint32_t number_;
+  uint32_t full_alignment_log2_;
   std::vector<Value> inputs_, outputs_;
   std::vector<Storage> storages_;
   std::vector<Draft> drafts_;

@@ -116,7 +116,7 @@ bool has_program(const OpRow& row, const bp_op_desc& desc) {
 }
 
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
-  Builder builder(row, desc);
+  Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
   Ref<Program> program(adopt, new Program);
   program->temporary_bytes = builder.lay_out();
@@ -139,7 +139,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
 }
 
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc) {
-  Builder builder(row, desc);
+  Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
   const uint64_t bytes = builder.lay_out();
   std::set<std::string> asked;
@@ -147,7 +147,7 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
     const Descriptor key = key_of(draft, builder.operands_of(draft), desc);
     if (!asked.insert(bytes_of(key)).second) continue;
     try {
-      (void)plan_facts(device, *PlanEntry::create(key));
+      (void)plan_facts(device, *PlanEntry::create(device, key));
     } catch (const Error& error) {
       throw failed_step(error, device, row, draft);
     }

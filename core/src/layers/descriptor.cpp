@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: operator descriptors, and executions against their plan.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "layers/validation.hpp"
@@ -56,8 +57,8 @@ void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, c
 }
 
 // What an operand that core staged looks like.
-bool is_staged(const bp_tensor_desc& view) {
-  return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == BP_MAX_ALIGNMENT_LOG2 && is_dense(view);
+bool is_staged(const bp_tensor_desc& view, uint8_t full_alignment_log2) {
+  return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == full_alignment_log2 && is_dense(view);
 }
 
 // Whether both views have the same dtype, rank and shape, or for ANY_SIZE shapes of one class.
@@ -119,6 +120,8 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
         own.op, own.input_count, own.output_count, own.flags);
   }
   const bool any_size = (plan.info.flags & BP_PLAN_ANY_SIZE) != 0;
+  const auto full_alignment_log2 =
+      static_cast<uint8_t>(std::min(std::countr_zero(call.device().info.alignment), BP_MAX_ALIGNMENT_LOG2));
   const uint32_t stage_inputs = staged ? plan.info.stage_inputs : 0;
   const uint32_t stage_outputs = staged ? plan.info.stage_outputs : 0;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
@@ -129,10 +132,10 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
     if (view.dtype == 0 && expected.dtype == 0) continue;
     const char* role = is_input ? "input" : "output";
     if (((is_input ? stage_inputs : stage_outputs) >> index & 1u) != 0) {
-      if (!is_staged(view) || !same_shape(view, expected, any_size)) {
+      if (!is_staged(view, full_alignment_log2) || !same_shape(view, expected, any_size)) {
         call.refuse(rule::staged_operand,
                     "{} {} is staged by the plan and is not dense with alignment 2^{}, no flags and no alias; stage it",
-                    role, index, BP_MAX_ALIGNMENT_LOG2);
+                    role, index, full_alignment_log2);
       }
       continue;
     }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// No defects: honest devices that lack what the ABI leaves optional, one thing each, and one that lacks all of it.
+#include "mutation.hpp"
+
+namespace backplane::mutants {
+namespace {
+
+// What a device lacks, a mask.
+enum Lack : uint32_t {
+  kShared = 1u << 0,        // SHARED memory
+  kHostMemory = 1u << 1,    // HOST memory, and so HOST operands
+  kHostOperands = 1u << 2,  // HOST memory is there, and no operand
+  kPageable = 1u << 3,      // copy_in and copy_out
+  kAlignment = 1u << 4,     // alignments above the device's own
+  kTiming = 1u << 5,
+  kImport = 1u << 6,
+  kAddresses = 1u << 7,
+  kDeterministic = 1u << 8,
+  kDeviceScalars = 1u << 9,
+  kUnified = 1u << 10,
+  kLarge = 1u << 11,  // buffers of more than 256 MiB
+  kF16 = 1u << 12,
+  kBf16 = 1u << 13,  // INFER asks for one of the two
+  kF64 = 1u << 14,
+  kI8 = 1u << 15,
+  kSubnormals = 1u << 16,
+};
+// The slots for pageable memory stay: a device without HOST memory has them.
+constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
+
+constexpr uint64_t kLargest = uint64_t{256} << 20;
+
+// Of this process, which has one plugin.
+uint32_t lacks = 0;
+bool lack(uint32_t what) { return (lacks & what) != 0; }
+
+bool offers(uint32_t kind) {
+  return !(kind == BP_MEMORY_SHARED && lack(kShared)) && !(kind == BP_MEMORY_HOST && lack(kHostMemory));
+}
+
+bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  const bp_status status = honest_plugin().device_info(plugin, index, out, error);
+  if (status != BP_OK) return status;
+  for (const uint32_t kind : {BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
+    if (!offers(kind)) out->memory_kinds &= ~(uint64_t{1} << kind), out->dlpack_type[kind] = 0;
+  }
+  const auto withdraw = [&](uint32_t what, uint64_t capability) {
+    if (lack(what)) out->capabilities &= ~capability;
+  };
+  withdraw(kHostMemory | kHostOperands, BP_CAP_HOST_OPERANDS);
+  withdraw(kTiming, BP_CAP_TIMING);
+  withdraw(kAddresses, BP_CAP_PROCESS_ADDRESSES);
+  withdraw(kDeterministic, BP_CAP_DETERMINISTIC);
+  withdraw(kUnified, BP_CAP_UNIFIED_MEMORY);
+  if (lack(kSubnormals)) out->capabilities |= BP_CAP_FTZ_F32;
+  if (lack(kLarge)) out->max_buffer_bytes = kLargest;
+  return BP_OK;
+}
+
+bp_status import_as_host(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                         bp_error* error) {
+  const auto* honest =
+      static_cast<const bp_import_api*>(DeviceTable<HostDevice>::interface(nullptr, BP_INTERFACE_IMPORT, 1));
+  const bp_status status = honest->import_memory(device, desc, out_kind, out, error);
+  if (status == BP_OK && buffer_of(*out).kind == BP_MEMORY_SHARED) {
+    buffer_of(*out).kind = BP_MEMORY_HOST;
+    *out_kind = BP_MEMORY_HOST;
+  }
+  return status;
+}
+
+const void* get_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
+  static constexpr bp_import_api kAsHost{sizeof(bp_import_api), 0, import_as_host};
+  const void* table = honest_plugin().get_interface(plugin, device, name, version);
+  if (table == nullptr || device == nullptr || name == nullptr || std::string_view(name) != BP_INTERFACE_IMPORT) {
+    return table;
+  }
+  if (lack(kImport)) return nullptr;
+  return lack(kShared) ? &kAsHost : table;
+}
+
+bp_status memory_info(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  if (!offers(kind)) return report(error, BP_UNSUPPORTED, "memory_info: this device has no memory of that kind");
+  return kHonest.memory_info(device, kind, out, error);
+}
+
+bp_status buffer_create(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  const auto refuse = [&](bp_status status, const char* why) {
+    *out = nullptr;
+    return report(error, status, why);
+  };
+  if (desc == nullptr || out == nullptr || desc->struct_size < BP_BUFFER_DESC_MIN_SIZE || desc->bytes == 0) {
+    return kHonest.buffer_create(device, desc, out, error);
+  }
+  if (!offers(desc->kind)) return refuse(BP_UNSUPPORTED, "buffer_create: this device has no memory of that kind");
+  if (lack(kAlignment) && desc->alignment > HostMemory::kAlignment) {
+    return refuse(BP_UNSUPPORTED, "buffer_create: this device aligns buffers to 64 bytes");
+  }
+  if (lack(kLarge) && desc->bytes > kLargest) {
+    return refuse(BP_OUT_OF_MEMORY, "buffer_create: this device has buffers of 256 MiB at most");
+  }
+  return kHonest.buffer_create(device, desc, out, error);
+}
+
+bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_error* error) {
+  if ((flags & BP_EVENT_TIMING) == 0) return kHonest.event_create(device, flags, out, error);
+  *out = nullptr;
+  return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
+}
+
+// Why this device does not take a legal descriptor; null if it does.
+const char* refusal(const bp_op_desc& desc) {
+  if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
+  if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
+  uint64_t absent = 0;
+  if (lack(kF16)) absent |= BP_DTYPE_BIT(BP_F16);
+  if (lack(kBf16)) absent |= BP_DTYPE_BIT(BP_BF16);
+  if (lack(kF64)) absent |= BP_DTYPE_BIT(BP_F64);
+  if (lack(kI8)) absent |= BP_DTYPE_BIT(BP_I8);
+  const auto any = [&](const bp_tensor_desc* views, uint32_t count) {
+    return std::any_of(views, views + count,
+                       [&](const bp_tensor_desc& view) { return rules::in_set(absent, view.dtype); });
+  };
+  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is not there";
+  return nullptr;
+}
+
+bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
+  const bp_status status = kHonest.plan_create(device, desc, out, info, error);
+  if (status != BP_OK) return status;
+  const char* why = refusal(*desc);
+  if (why == nullptr) return BP_OK;
+  if (out != nullptr) kHonest.plan_destroy(device, std::exchange(*out, nullptr));
+  return report(error, BP_UNSUPPORTED, why, desc->op);
+}
+
+template <uint32_t kLacks>
+constexpr Mutation without() {
+  Mutation mutation;
+  mutation.plugin = [](bp_plugin& plugin) {
+    lacks = kLacks;
+    plugin.device_info = device_info;
+    plugin.get_interface = get_interface;
+  };
+  mutation.api = [](bp_device_api& api) {
+    constexpr auto kLack = [](uint32_t what) { return (kLacks & what) == what; };
+    api.memory_info = memory_info;
+    api.buffer_create = buffer_create;
+    api.plan_create = plan_create;
+    api.event_create = kLack(kTiming) ? event_create : api.event_create;
+    if (kLack(kTiming)) api.event_elapsed = nullptr;
+    if (kLack(kPageable)) api.copy_in = nullptr, api.copy_out = nullptr;
+    if (kLack(kHostMemory | kShared)) api.buffer_map = nullptr;
+    if (kLack(kAddresses)) api.buffer_address = nullptr;
+  };
+  if constexpr ((kLacks & kSubnormals) != 0) {
+    mutation.kernels = [](Kernels& kernels) { defect::flushes_as_declared.kernels(kernels); };
+  }
+  return mutation;
+}
+
+}  // namespace
+
+const Mutation defect::without_shared_memory = without<kShared>();
+const Mutation defect::without_host_memory = without<kHostMemory>();
+const Mutation defect::without_mapped_memory = without<kShared | kHostMemory | kUnified>();
+const Mutation defect::without_host_operands = without<kHostOperands>();
+const Mutation defect::without_pageable_copies = without<kPageable>();
+const Mutation defect::without_wider_alignment = without<kAlignment>();
+const Mutation defect::without_timing = without<kTiming>();
+const Mutation defect::without_import = without<kImport>();
+const Mutation defect::without_addresses = without<kAddresses>();
+const Mutation defect::without_determinism = without<kDeterministic>();
+const Mutation defect::without_device_scalars = without<kDeviceScalars>();
+const Mutation defect::without_unified_memory = without<kUnified>();
+const Mutation defect::without_large_buffers = without<kLarge>();
+const Mutation defect::without_f16 = without<kF16>();
+const Mutation defect::without_bf16 = without<kBf16>();
+const Mutation defect::without_f64 = without<kF64>();
+const Mutation defect::without_i8 = without<kI8>();
+const Mutation defect::without_options = without<kAll>();
+
+}  // namespace backplane::mutants

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Honest devices that lack what the ABI leaves optional are certified at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
+
+COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without a name all that
+the table calls LESSER are certified."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
+import certified  # noqa: E402
+import tap  # noqa: E402
+
+command, plugin, lister, *names = sys.argv[1:]
+table = json.loads(subprocess.run([lister], capture_output=True, text=True, check=True).stdout)
+lesser = [each["name"] for each in table if each["kind"] == "LESSER"]
+unknown = sorted(set(names) - set(lesser))
+if unknown:
+    sys.exit(f"no row of mutants.def calls these LESSER: {', '.join(unknown)}; it has {', '.join(lesser)}")
+for name in names or lesser:
+    certificate, said, _ = certified.certify(command, plugin, "--profile", "train", "--seed", "7", environment={"BACKPLANE_MUTANT": name})
+    if certificate is None:
+        sys.exit(said)
+    train = certificate["verdict"]["profiles"]["train"]
+    tap.check(f"{name} is certified at TRAIN", train["reached"], f"{certificate['verdict']['statement']}\n{json.dumps(train)}")
+tap.done()
