@@ -129,9 +129,10 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
   verb->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
 
-  verb = app.add_subcommand("info", "properties, memory and operators of a device");
-  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0")->required();
+  verb = app.add_subcommand("info", "properties, memory and operators of a device, or the operator table");
+  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0");
   verb->add_flag("--all", options.info.all, "every operator x dtype");
+  verb->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
   verb->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
 
   verb = app.add_subcommand("doctor", "every candidate: the rule it met or broke, and which side must change");

@@ -20,8 +20,10 @@ int list(Session& session, const ListOptions& options);
 struct InfoOptions {
   std::string device;
   bool all = false;
+  bool operators = false;  // the table, in place of a device
 };
 int info(Session& session, const InfoOptions& options);
+int info_operators(Session& session);
 
 struct DoctorOptions {};
 int doctor(Session& session, const DoctorOptions& options);

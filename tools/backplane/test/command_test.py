@@ -120,7 +120,22 @@ def general():
     refused("unknown verb", ["lst"], 2, "lst")
     refused("unknown option", ["--nonsense"], 2, "list", "--nonsense")
     refused("info without a device", ["DEVICE"], 2, "info")
+    refused("info of a device and of the table", ["--operators", "DEVICE"], 2, "info", "reference:0", "--operators")
     refused("bench without what", ["subcommand"], 2, "bench")
+
+
+def table():
+    """The operator table, which needs no plugin."""
+    says("info --operators", ["OPERATOR", "matmul", "norm_bwd", "U(4)"], "info", "--operators")
+    rows = {row["name"]: row for row in document("info --operators --json", "operators", "info", "--operators").get("operators", [])}
+    kinds = [row["kind"] for row in rows.values()]
+    tap.check("the table has every operator", kinds.count("primitive") == 43 and kinds.count("composite") == 28, kinds)
+    fields = {field["name"]: field for field in rows.get("cross_entropy", {}).get("attributes", {}).get("fields", [])}
+    ends = {name: (field["least"], field["greatest"]) for name, field in fields.items()}
+    tap.check("the table has attributes with their ranges", ends == {"reduction": (0, 2), "ignore_index": (-2**63, 2**63 - 1),
+              "label_smoothing": (0, 1)}, ends)
+    tap.check("the table has the patterns of a composite", rows.get("linear", {}).get("signature") ==
+              {"inputs": ["t*K", "hNK", "pN"], "outputs": ["t*N"]}, rows.get("linear"))
 
 
 def without_plugin():
@@ -372,7 +387,7 @@ def certificates():
 
 
 try:
-    for part in (general, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
+    for part in (general, table, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
                  new, new_on_a_full_disk):
         part()
 finally:
