@@ -98,8 +98,11 @@ struct CertifyOptions {
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
   bool junit = false, html = false;
+  std::vector<std::string> bound;  // an operator, and perhaps a dtype; none: a run
 };
 int certify(Session& session, const CertifyOptions& options);
+// `dtype` empty: every one.
+int certify_bound(Session& session, const std::string& name, const std::string& dtype);
 
 struct VerifyOptions {
   std::string certificate;         // path of its JSON

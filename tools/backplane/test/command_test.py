@@ -125,7 +125,7 @@ def general():
 
 
 def table():
-    """The operator table, which needs no plugin."""
+    """The operator table and bounds, which need no plugin."""
     says("info --operators", ["OPERATOR", "matmul", "norm_bwd", "U(4)"], "info", "--operators")
     rows = {row["name"]: row for row in document("info --operators --json", "operators", "info", "--operators").get("operators", [])}
     kinds = [row["kind"] for row in rows.values()]
@@ -136,6 +136,15 @@ def table():
               "label_smoothing": (0, 1)}, ends)
     tap.check("the table has the patterns of a composite", rows.get("linear", {}).get("signature") ==
               {"inputs": ["t*K", "hNK", "pN"], "outputs": ["t*N"]}, rows.get("linear"))
+    says("certify --bound", ["exp, class U(4)", "f32, f64", "≤ 4 ulp", "f16, bf16", "accuracy.md"], "certify", "--bound", "exp")
+    text = says("certify --bound of a dtype", ["≤ 1 ulp"], "certify", "--bound", "exp", "f16")
+    tap.check("certify --bound of a dtype has that alone", "4 ulp" not in text, text)
+    bounds = {name: document(f"certify --bound {name}", "bound", "certify", "--bound", name).get("bounds") for name in ("erf", "layer_norm")}
+    tap.check("a bound may have parts", [line["part"] for line in bounds["layer_norm"] or []] == ["", "mean, rstd"], bounds)
+    silent = [name for name in rows if len(run("certify", "--bound", name, rows[name]["dtypes"][-1]).stdout.splitlines()) < 3]
+    tap.check("every operator has a bound", rows and not silent, silent)
+    refused("certify --bound of no operator", ["'planted'", "info --operators"], 2, "certify", "--bound", "planted")
+    refused("certify --bound of a dtype that it has not", ["'i32'", "f16, bf16, f32, f64"], 2, "certify", "--bound", "exp", "i32")
 
 
 def without_plugin():
