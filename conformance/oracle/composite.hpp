@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the composites' oracles share. Bounds are those of operators.md's table, in units of what they are computed in:
+// What the composites' oracles share. Bounds are those of accuracy.md's table, in units of what they are computed in:
 // f64 for f64, else f32; half an ulp of the output comes on top.
 #pragma once
 

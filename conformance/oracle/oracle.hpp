@@ -36,7 +36,7 @@ struct Call {
   bool zero_mean = false;           // the data are, in random order: sums have a tighter bound
 };
 
-// How an element is judged (operators.md, "Accuracy classes").
+// How an element is judged (docs/spec/accuracy.md, "Classes").
 enum class Rule : uint8_t {
   bits,           // these bits; any NaN for a NaN of a computed result is `value`'s affair
   value,          // bit-exact, but any NaN payload equals any other

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of floats, and how far a conforming one may be off: classes S, D and X of operators.md.
+// Sums of floats, and how far a conforming one may be off: classes S and D of docs/spec/accuracy.md, and whole numbers.
 #pragma once
 
 #include <climits>

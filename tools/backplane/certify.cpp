@@ -115,6 +115,9 @@ void print_summary(Session& session, const Certificate& certificate) {
 }  // namespace
 
 int certify(Session& session, const CertifyOptions& options) {
+  if (!options.bound.empty()) {
+    return certify_bound(session, options.bound[0], options.bound.size() > 1 ? options.bound[1] : "");
+  }
   suite::CertifyOptions run;
   run.selection = {profile_named(options.profile), options.filters};
   if (options.list) {

@@ -40,6 +40,7 @@ constexpr const char* certify_examples = R"(Examples:
   backplane certify acme --profile train --seed 7
   backplane certify acme --filter numeric.add --filter 'runtime.event.*'
   backplane certify --list --profile core
+  backplane certify --bound softmax bf16
 Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 wrong usage.)";
 
 constexpr const char* verify_examples = R"(Examples:
@@ -89,6 +90,9 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
       ->check(CLI::Range(64u, 1u << 24));
   verb->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
   verb->add_flag("--list", certify_options.list, "show the cases and end");
+  verb->add_option("--bound", certify_options.bound, "show the bound of an operator, or of one dtype of it, and end")
+      ->type_name("OP [DTYPE]")
+      ->expected(1, 2);
   verb->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
   verb->add_flag("--only-failed", certify_options.only_failed, "the cases that failed in the last certificate");
   verb->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
@@ -129,9 +133,10 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_flag("--all", options.list.all, "also what is shadowed or broken, with the reason");
   verb->callback([&] { chosen = [&] { return list(options.session, options.list); }; });
 
-  verb = app.add_subcommand("info", "properties, memory and operators of a device");
-  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0")->required();
+  verb = app.add_subcommand("info", "properties, memory and operators of a device, or the operator table");
+  verb->add_option("DEVICE", options.info.device, "plugin:index, or plugin for index 0");
   verb->add_flag("--all", options.info.all, "every operator x dtype");
+  verb->add_flag("--operators", options.info.operators, "the table of the SDK's operators, without a device");
   verb->callback([&] { chosen = [&] { return info(options.session, options.info); }; });
 
   verb = app.add_subcommand("doctor", "every candidate: the rule it met or broke, and which side must change");

@@ -183,6 +183,11 @@ void print_json(Session& session, const Facts& facts) {
 }  // namespace
 
 int info(Session& session, const InfoOptions& options) {
+  if (options.operators == !options.device.empty()) {
+    fail_usage("info: {}; name a DEVICE, as in 'info reference:0', or give --operators",
+               options.operators ? "--operators is the table of no device" : "a DEVICE is missing");
+  }
+  if (options.operators) return info_operators(session);
   const Registry registry = open_registry(session, false);
   const Device device = open_named(registry, options.device);
   const Facts facts = gather(device);

@@ -20,8 +20,10 @@ int list(Session& session, const ListOptions& options);
 struct InfoOptions {
   std::string device;
   bool all = false;
+  bool operators = false;  // the table, in place of a device
 };
 int info(Session& session, const InfoOptions& options);
+int info_operators(Session& session);
 
 struct DoctorOptions {};
 int doctor(Session& session, const DoctorOptions& options);
@@ -96,8 +98,11 @@ struct CertifyOptions {
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
   bool junit = false, html = false;
+  std::vector<std::string> bound;  // an operator, and perhaps a dtype; none: a run
 };
 int certify(Session& session, const CertifyOptions& options);
+// `dtype` empty: every one.
+int certify_bound(Session& session, const std::string& name, const std::string& dtype);
 
 struct VerifyOptions {
   std::string certificate;         // path of its JSON

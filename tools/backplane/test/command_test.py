@@ -120,7 +120,31 @@ def general():
     refused("unknown verb", ["lst"], 2, "lst")
     refused("unknown option", ["--nonsense"], 2, "list", "--nonsense")
     refused("info without a device", ["DEVICE"], 2, "info")
+    refused("info of a device and of the table", ["--operators", "DEVICE"], 2, "info", "reference:0", "--operators")
     refused("bench without what", ["subcommand"], 2, "bench")
+
+
+def table():
+    """The operator table and bounds, which need no plugin."""
+    says("info --operators", ["OPERATOR", "matmul", "norm_bwd", "U(4)"], "info", "--operators")
+    rows = {row["name"]: row for row in document("info --operators --json", "operators", "info", "--operators").get("operators", [])}
+    kinds = [row["kind"] for row in rows.values()]
+    tap.check("the table has every operator", kinds.count("primitive") == 43 and kinds.count("composite") == 28, kinds)
+    fields = {field["name"]: field for field in rows.get("cross_entropy", {}).get("attributes", {}).get("fields", [])}
+    ends = {name: (field["least"], field["greatest"]) for name, field in fields.items()}
+    tap.check("the table has attributes with their ranges", ends == {"reduction": (0, 2), "ignore_index": (-2**63, 2**63 - 1),
+              "label_smoothing": (0, 1)}, ends)
+    tap.check("the table has the patterns of a composite", rows.get("linear", {}).get("signature") ==
+              {"inputs": ["t*K", "hNK", "pN"], "outputs": ["t*N"]}, rows.get("linear"))
+    says("certify --bound", ["exp, class U(4)", "f32, f64", "≤ 4 ulp", "f16, bf16", "accuracy.md"], "certify", "--bound", "exp")
+    text = says("certify --bound of a dtype", ["≤ 1 ulp"], "certify", "--bound", "exp", "f16")
+    tap.check("certify --bound of a dtype has that alone", "4 ulp" not in text, text)
+    bounds = {name: document(f"certify --bound {name}", "bound", "certify", "--bound", name).get("bounds") for name in ("erf", "layer_norm")}
+    tap.check("a bound may have parts", [line["part"] for line in bounds["layer_norm"] or []] == ["", "mean, rstd"], bounds)
+    silent = [name for name in rows if len(run("certify", "--bound", name, rows[name]["dtypes"][-1]).stdout.splitlines()) < 3]
+    tap.check("every operator has a bound", rows and not silent, silent)
+    refused("certify --bound of no operator", ["'planted'", "info --operators"], 2, "certify", "--bound", "planted")
+    refused("certify --bound of a dtype that it has not", ["'i32'", "f16, bf16, f32, f64"], 2, "certify", "--bound", "exp", "i32")
 
 
 def without_plugin():
@@ -372,7 +396,7 @@ def certificates():
 
 
 try:
-    for part in (general, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
+    for part in (general, table, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
                  new, new_on_a_full_disk):
         part()
 finally:

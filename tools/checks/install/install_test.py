@@ -8,6 +8,7 @@ vendor's: folders that build and certify a plugin."""
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,13 +78,22 @@ shutil.move(stage + prefix, sdk)
 
 for pattern in ("include/backplane/plugin.h", "include/backplane/ops.def", "include/backplane/backplane.h",
                 "include/backplane/backplane.hpp", "include/backplane/kit/plugin.hpp", "include/backplane/rules/composite.hpp",
-                "share/backplane/plugin.map",
+                "share/backplane/plugin.map", "share/backplane/schemas/operators.schema.json",
+                "share/doc/backplane/spec/operators.md", "share/doc/backplane/requirements.md",
                 "lib*/**/libbackplane.so", "lib*/**/pkgconfig/backplane.pc", "lib*/**/pkgconfig/backplane-plugin.pc",
                 "lib*/**/cmake/Backplane/BackplaneConfig.cmake", f"lib*/**/backplane/plugins/{plugin}.json",
                 f"lib*/**/backplane/plugins/libbackplane_{plugin}.so"):
     tap.check(f"installed: {pattern}", one(pattern), "not there")
 dynamic = subprocess.run(["objdump", "-p", one("lib*/**/libbackplane.so") or "none"], capture_output=True, text=True, check=False)
 tap.check("soname libbackplane.so.0.2", "libbackplane.so.0.2\n" in dynamic.stdout, dynamic.stdout + dynamic.stderr)
+
+bound = run("the installed command shows a bound", os.path.join(sdk, "bin", "backplane"), "certify", "--bound", "matmul", "f32") or ""
+named = re.findall(r"share/\S+\.md", bound)
+tap.check("the pages that explain it are installed", len(named) == 2 and all(one(name) for name in named), bound)
+docs = os.path.join(here, *[".."] * 3, "docs")
+guides = [os.path.relpath(path, docs) for path in glob.glob(docs + "/*.md") + glob.glob(docs + "/spec/*.md")]
+missing = [name for name in guides if not one(f"share/doc/backplane/{name}")]
+tap.check("every guide and the specification are installed", len(guides) > 10 and not missing, missing)
 
 output = run("the installed command lists the plugin", os.path.join(sdk, "bin", "backplane"), "list") or ""
 tap.check("the installed command finds the moved SDK's plugin", f"{plugin}:0" in output and os.path.realpath(sdk) in output, output)
