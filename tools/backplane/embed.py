@@ -5,13 +5,23 @@ import os
 import sys
 
 function, out, *files = sys.argv[1:]
+
+
+def array_of(name, content):
+    """-> the bytes as an array: a string literal has a length that compilers need not support."""
+    values = [f"'\\x{byte:02x}'" for byte in content + b"\0"]
+    lines = [", ".join(values[at:at + 16]) for at in range(0, len(values), 16)]
+    return f"constexpr char {name}[] = {{\n    " + ",\n    ".join(lines) + "};\n"
+
+
+contents = []
+for file in files:
+    with open(file, "rb") as source:
+        contents.append(source.read())
 with open(out, "w", encoding="utf-8") as target:
-    target.write('// Made by embed.py.\n#include "embedded_file.hpp"\n\nnamespace tool {\n\n'
-                 f"const std::vector<EmbeddedFile>& {function}() {{\n  static const std::vector<EmbeddedFile> files = {{\n")
-    for file in files:
-        with open(file, encoding="utf-8") as source:
-            text = source.read()
-        if ')embedded"' in text:
-            sys.exit(f"embed.py: {file} holds the delimiter )embedded\"")
-        target.write(f'      {{"{os.path.basename(file)}", R"embedded({text})embedded"}},\n')
+    target.write('// Made by embed.py.\n#include "embedded_file.hpp"\n\nnamespace tool {\n\nnamespace {\n\n')
+    target.writelines(array_of(f"text_{i}", content) for i, content in enumerate(contents))
+    target.write(f"\n}}  // namespace\n\nconst std::vector<EmbeddedFile>& {function}() {{\n"
+                 "  static const std::vector<EmbeddedFile> files = {\n")
+    target.writelines(f'      {{"{os.path.basename(file)}", {{text_{i}, {len(contents[i])}}}}},\n' for i, file in enumerate(files))
     target.write("  };\n  return files;\n}\n\n}  // namespace tool\n")
