@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// No defects: honest devices that lack what the ABI leaves optional, one thing each, and one that lacks all of it.
+// No defects: honest devices. Each lacks one feature that the ABI leaves optional; the last lacks them all.
 #include "mutation.hpp"
 
 namespace backplane::mutants {
 namespace {
 
-// What a device lacks, a mask.
+// Features that a device lacks, a mask.
 enum Lack : uint32_t {
   kShared = 1u << 0,        // SHARED memory
   kHostMemory = 1u << 1,    // HOST memory, and so HOST operands
@@ -108,7 +108,7 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
   return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
 }
 
-// Why this device does not take a legal descriptor; null if it does.
+// The reason to refuse a legal descriptor; null: none.
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
