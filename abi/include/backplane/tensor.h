@@ -17,8 +17,9 @@ enum {
 #define BP_DTYPE_BIT(dtype) ((uint64_t)((dtype) < BP_DTYPE_LIMIT) << ((dtype) & (BP_DTYPE_LIMIT - 1)))
 
 #define BP_MAX_RANK 8
-#define BP_MAX_OPERANDS 32      /* inputs, and outputs: the stage masks are 32 bits */
-#define BP_MAX_ALIGNMENT_LOG2 8 /* core states at most 256 bytes; "fully aligned": to that, or to the device's own if less */
+#define BP_MAX_OPERANDS 32 /* inputs, and outputs: the stage masks are 32 bits */
+/* Core states at most 256 bytes. "Fully aligned": to that, or to the device's own alignment if it is less. */
+#define BP_MAX_ALIGNMENT_LOG2 8
 /* Input only: rank 0 or all strides 0, and the operand carries the value; dtypes of at most 8 bytes. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2      /* reserved, input only: a layout that the plugin made; strides hold its identity */
