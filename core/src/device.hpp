@@ -6,9 +6,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,8 +52,7 @@ class Device final : public Object {
   const std::string name;  // "plugin:index"
   const bp_device_info info;
   // Of core's temporaries: what each device gives, which may refuse more than its own alignment.
-  const uint8_t full_alignment_log2 =
-      static_cast<uint8_t>(std::min(std::countr_zero(info.alignment), BP_MAX_ALIGNMENT_LOG2));
+  const uint8_t full_alignment_log2 = full_alignment_log2_of(info.alignment);
   uint64_t full_alignment() const noexcept { return uint64_t{1} << full_alignment_log2; }
   uint64_t public_handle = 0;
   uint32_t fallback_policy = BPH_FALLBACK_ERROR;

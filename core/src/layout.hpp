@@ -2,7 +2,10 @@
 // Arithmetic of views: the rulebook's, and overlap.
 #pragma once
 
+#include <algorithm>
 #include <backplane/rules/plan_class.hpp>
+#include <bit>
+#include <cstdint>
 
 namespace bp {
 
@@ -13,6 +16,11 @@ using backplane::rules::is_dense;
 using backplane::rules::make_dense;
 using backplane::rules::same_elements;
 using backplane::rules::view_class;
+
+// The alignment of core's temporaries on a device whose buffers have `alignment`: "fully aligned" in tensor.h.
+inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
+  return static_cast<uint8_t>(std::min(std::countr_zero(alignment), BP_MAX_ALIGNMENT_LOG2));
+}
 
 // `view` once core has copied it to a temporary of that alignment: dense, no immediate, no alias.
 bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: operator descriptors, and executions against their plan.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "layers/validation.hpp"
@@ -120,8 +119,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
         own.op, own.input_count, own.output_count, own.flags);
   }
   const bool any_size = (plan.info.flags & BP_PLAN_ANY_SIZE) != 0;
-  const auto full_alignment_log2 =
-      static_cast<uint8_t>(std::min(std::countr_zero(call.device().info.alignment), BP_MAX_ALIGNMENT_LOG2));
+  const uint8_t full_alignment_log2 = full_alignment_log2_of(call.device().info.alignment);
   const uint32_t stage_inputs = staged ? plan.info.stage_inputs : 0;
   const uint32_t stage_outputs = staged ? plan.info.stage_outputs : 0;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
