@@ -182,7 +182,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
   immediate.flags = BP_DESC_IMMEDIATE;
   immediate.strides[0] = 0;
   turned.strides[0] = 1, turned.strides[1] = 3;
-  plan.kernel.workspace_bytes = 16;
+  plan.workspace_bytes = 16;
   bind(4, {immediate, {}, empty, view({2})}, {{nullptr, 0, 42}, {at(1), 0, 0}, {nullptr, 0, 0}, {at(1), 4, 0}});
   EXPECT_EQ(*call.in(0).as<uint64_t>(), 42u);
   EXPECT_EQ(call.in(1).dtype, 0u);
@@ -193,7 +193,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
   EXPECT_EQ(call.workspace, address(32));
   EXPECT_EQ(call.workspace_bytes, 16u);
   EXPECT_TRUE(call.outputs.empty());
-  plan.kernel.workspace_bytes = 0;
+  plan.workspace_bytes = 0;
   bind(0, {turned}, {{at(2), 8, 0}});
   EXPECT_TRUE(call.inputs.empty());
   EXPECT_EQ(call.out().data, address(40));

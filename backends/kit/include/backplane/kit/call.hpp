@@ -16,7 +16,8 @@ struct View {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  uint64_t immediate = 0;  // storage of an immediate: `data` points here
+  uint64_t immediate = 0;  // the value of an immediate: `data` points here
+  bool is_immediate = false;
 
   template <class T>
   T* as() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C table of a device's slots over a C++ device class. The class has the types Buffer, Stream, Event and Plan and
-// the methods of HostDevice (host_device.hpp); copy_in and copy_out, address and import_memory may be left out.
+// the methods of HostDevice (host_device.hpp). copy_in and copy_out, address, workspace and import_memory may be left out.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -158,6 +158,18 @@ class DeviceTable {
         plan);
   }
 
+  static bp_status plan_workspace(bp_device* device, bp_plan* plan, const bp_op_desc* desc, uint64_t* out_bytes,
+                                  bp_error* error) {
+    return slot(
+        error, "plan_workspace",
+        [&] {
+          auto result = of(device).workspace(of(plan), desc);
+          if (result.ok()) *out_bytes = result.value();
+          return result.status();
+        },
+        device, plan, desc, out_bytes);
+  }
+
   static bp_status buffer_address(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
     if (out == nullptr) return report(error, BP_INVALID_ARGUMENT, "buffer_address: the place for the result is null");
     *out = 0;
@@ -176,6 +188,9 @@ class DeviceTable {
     d.copy_in(s, b, 0, p, 0);
     d.copy_out(s, p, b, 0, 0);
   };
+
+  static constexpr bool kSized =
+      requires(const Device& d, const Plan& p, const bp_op_desc* desc) { d.workspace(p, desc); };
 
   static constexpr bp_device_api make() {
     bp_device_api api{};
@@ -202,6 +217,7 @@ class DeviceTable {
     api.plan_create = plan_create;
     api.plan_destroy = plan_destroy;
     api.plan_execute = plan_execute;
+    if constexpr (kSized) api.plan_workspace = plan_workspace;
     if constexpr (kAddressed) api.buffer_address = buffer_address;
     return api;
   }

@@ -62,7 +62,7 @@ inline Status timed_out() { return {BP_TIMEOUT, {}}; }
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}
+  Result(T given) : value_(std::move(given)) {}
   Result(Status status) : status_(std::move(status)) {}
 
   bool ok() const { return status_.ok(); }

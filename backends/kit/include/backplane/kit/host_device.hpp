@@ -2,6 +2,7 @@
 // A ready-made device over host memory: give it kernels and it is whole.
 #pragma once
 
+#include <backplane/kit/device_checks.hpp>
 #include <backplane/kit/host_memory.hpp>
 #include <backplane/kit/host_stream.hpp>
 
@@ -27,9 +28,7 @@ class HostDevice {
   }
   void destroy(Buffer* buffer) { memory_.destroy(buffer); }
   Result<void*> map(const Buffer& buffer) const {
-    if (buffer.kind == BP_MEMORY_DEVICE) {
-      return unsupported("buffer_map: memory of kind DEVICE has no host address; copy, or use HOST or SHARED");
-    }
+    if (buffer.kind == BP_MEMORY_DEVICE) return no_host_address();
     return static_cast<void*>(buffer.span.address);
   }
 
@@ -40,7 +39,7 @@ class HostDevice {
   Status wait(Stream& stream, uint64_t timeout_ns) { return stream.wait(timeout_ns); }
 
   Result<Event*> create_event(uint32_t flags) {
-    if ((flags & ~BP_EVENT_TIMING) != 0) return unsupported("event_create: the flags ", flags, " hold an unknown bit");
+    if (Status status = check_event_flags(flags); !status.ok()) return status;
     return new Event((flags & BP_EVENT_TIMING) != 0);
   }
   void destroy(Event* event) { delete event; }
@@ -73,19 +72,17 @@ class HostDevice {
 
   Status copy(Stream& stream, Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
               uint64_t bytes) {
-    if (Status status = check_span("destination", dst, dst_offset, bytes); !status.ok()) return status;
-    if (Status status = check_span("source", src, src_offset, bytes); !status.ok()) return status;
-    if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) {
-      return invalid_argument("copy: from HOST to HOST is the host's own, by memcpy");
-    }
+    if (Status status = check_span("destination", dst.span.bytes, dst_offset, bytes); !status.ok()) return status;
+    if (Status status = check_span("source", src.span.bytes, src_offset, bytes); !status.ok()) return status;
+    if (Status status = check_kinds_of_copy(dst.kind, src.kind); !status.ok()) return status;
     return enqueue_copy(stream, dst.span.address + dst_offset, src.span.address + src_offset, bytes);
   }
   Status copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
-    if (Status status = check_span("destination", dst, dst_offset, bytes); !status.ok()) return status;
+    if (Status status = check_span("destination", dst.span.bytes, dst_offset, bytes); !status.ok()) return status;
     return enqueue_copy(stream, dst.span.address + dst_offset, src, bytes);
   }
   Status copy_out(Stream& stream, void* dst, const Buffer& src, uint64_t src_offset, uint64_t bytes) {
-    if (Status status = check_span("source", src, src_offset, bytes); !status.ok()) return status;
+    if (Status status = check_span("source", src.span.bytes, src_offset, bytes); !status.ok()) return status;
     return enqueue_copy(stream, dst, src.span.address + src_offset, bytes);
   }
 
@@ -118,17 +115,11 @@ class HostDevice {
   }
 
  private:
-  static Status check_span(const char* role, const Buffer& buffer, uint64_t offset, uint64_t bytes) {
-    if (offset <= buffer.span.bytes && bytes <= buffer.span.bytes - offset) return {};
-    return invalid_argument("copy: ", bytes, " bytes at ", offset, " reach past the ", role, ", which has ",
-                            buffer.span.bytes);
-  }
   static Status enqueue_copy(Stream& stream, void* dst, const void* src, uint64_t bytes) {
+    Status status = check_host_pointer(dst == nullptr ? dst : src, bytes);
     const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
-    if (bytes != 0 && (dst == nullptr || src == nullptr)) return invalid_argument("copy: the host pointer is null");
-    if (to < from + bytes && from < to + bytes) {
-      return invalid_argument("copy: source and destination overlap over ", bytes, " bytes");
-    }
+    if (status.ok()) status = check_no_overlap(to, from, bytes);
+    if (!status.ok()) return status;
     if (bytes == 0) return stream.timeline()->failed() ? stream.timeline()->failure() : Status{};
     return stream.enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
       task.dst = dst;

@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <backplane/kit/error.hpp>
+#include <backplane/kit/device_checks.hpp>
 #include <backplane/kit/plan.hpp>
-#include <bit>
 #include <memory>
 
 namespace backplane::kit {
@@ -22,6 +21,7 @@ class HostMemory {
  public:
   static constexpr uint64_t kAlignment = 64;
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
+  static constexpr uint64_t kKinds = (1u << BP_MEMORY_DEVICE) | (1u << BP_MEMORY_HOST) | (1u << BP_MEMORY_SHARED);
 
   explicit HostMemory(uint64_t limit_bytes) : limit_(limit_bytes) {}
 
@@ -30,7 +30,7 @@ class HostMemory {
   }
 
   Status info(uint32_t kind, bp_memory_info& out) const {
-    if (kind >= BP_MEMORY_KINDS) return unsupported("memory kind ", kind, " is not offered, 0 to 2 are");
+    if (Status status = check_kind(kKinds, kind); !status.ok()) return status;
     const uint64_t used = used_.load(std::memory_order_relaxed);
     out.total_bytes = limit_;
     out.free_bytes = limit_ - std::min(used, limit_);
@@ -38,15 +38,8 @@ class HostMemory {
   }
 
   Result<HostBuffer*> create(const bp_buffer_desc& desc) {
-    if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
-    if (desc.kind >= BP_MEMORY_KINDS) return unsupported("memory kind ", desc.kind, " is not offered, 0 to 2 are");
     const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
-    if (!std::has_single_bit(alignment)) {
-      return invalid_argument("buffer_create: the alignment ", alignment, " is not a power of two");
-    }
-    if (alignment > kMaxAlignment) {
-      return unsupported("buffer_create: the alignment ", alignment, " is above ", kMaxAlignment);
-    }
+    if (Status status = check_buffer(desc, alignment, kKinds, kMaxAlignment); !status.ok()) return status;
     auto buffer = std::make_unique<HostBuffer>();
     if (!take(desc.bytes)) {
       return out_of_memory("buffer_create: ", desc.bytes, " bytes asked, ", used_.load(), " of ", limit_,

@@ -1,228 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: made by looking a kernel up, and serving every size unless the kernel is prepared for one; bound to operands at each execution.
+// Plans of host kernels: made by looking a kernel up, and serving every size unless the kernel is prepared for one; bound to operands
+// at each execution.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
-#include <backplane/rules/plan_class.hpp>
-
-// Whether plan_execute repeats core's checks; one value for a whole plugin.
-#ifndef BACKPLANE_KIT_CHECKED
-#ifdef NDEBUG
-#define BACKPLANE_KIT_CHECKED 0
-#else
-#define BACKPLANE_KIT_CHECKED 1
-#endif
-#endif
+#include <backplane/kit/plan_form.hpp>
 
 namespace backplane::kit {
 
-// What a plan for any size counts on of an operand: what BP_PLAN_ANY_SIZE says that each execution keeps.
-struct Operand {
-  uint16_t dtype = 0;  // 0: absent
-  uint16_t flags = 0;
-  uint8_t rank = 0;
-  bool dense = false;    // packed row-major, by itself or staged
-  bool staged = false;   // by core: fully aligned too, and in strides of its own
-  uint64_t classes = 0;  // rules::view_class, of a staged one without strides
-};
-
-struct Plan {
-  const OpInfo* op = nullptr;
+struct Plan : PlanForm {
   KernelSpec kernel;
-  KernelDtypes dtypes;
-  uint64_t flags = 0;
-  uint32_t input_count = 0;
-  uint32_t output_count = 0;
-  uint32_t stage_inputs = 0;
-  uint32_t stage_outputs = 0;
-  Attributes attributes{};
   std::shared_ptr<const void> state;
-  std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
-  std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
 };
-
-// Where a buffer lies, as the kernels of the device see it.
-struct Span {
-  std::byte* address = nullptr;
-  uint64_t bytes = 0;
-};
-
-// `view` as core describes it once it is staged: packed.
-inline bp_tensor_desc dense_like(bp_tensor_desc view) {
-  rules::make_dense(view);
-  return view;
-}
 
 namespace detail {
-
-// The part of a view's class that an execution keeps. Core gives a staged operand strides of its own.
-inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
-  const uint64_t classes = rules::view_class(view);
-  return staged ? classes & ~(rules::kClassStrides) : classes;
-}
-
-inline Operand make_operand(const bp_tensor_desc& view, bool staged) {
-  Operand out;
-  if (view.dtype == 0) return out;
-  out.dtype = view.dtype;
-  out.rank = view.rank;
-  out.staged = staged;
-  out.flags = staged ? uint16_t{0} : static_cast<uint16_t>(view.flags & ~BP_DESC_HINTS);
-  out.dense = staged || ((view.flags & BP_DESC_IMMEDIATE) == 0 && rules::is_dense(view));
-  out.classes = kept_class(staged ? dense_like(view) : view, staged);
-  return out;
-}
-
-inline std::string role_text(const Plan& plan, uint32_t place) {
-  return place < plan.input_count ? text("input ", place) : text("output ", place - plan.input_count);
-}
-
-// An execution that is not of the plan's class.
-[[gnu::cold, gnu::noinline]] inline Status not_planned(const Plan& plan, uint32_t place, const bp_tensor_desc& view) {
-  const Operand& planned = plan.operands[place];
-  const std::string who = text(plan.op->name, ": ", role_text(plan, place));
-  constexpr const char* kAdvice = "; make a plan for this one";
-  if (view.dtype != planned.dtype) {
-    const auto name = [](uint32_t dtype) { return dtype == 0 ? "absent" : dtype_name(dtype); };
-    return invalid_argument(who, " is ", name(view.dtype), ", and of the plan ", name(planned.dtype), kAdvice);
-  }
-  if (view.rank != planned.rank) {
-    return invalid_argument(who, " has rank ", uint32_t{view.rank}, ", and of the plan ", uint32_t{planned.rank},
-                            kAdvice);
-  }
-  if ((view.flags & ~BP_DESC_HINTS) != planned.flags) {
-    return invalid_argument(who, " has the flags ", view.flags, ", and of the plan ", planned.flags,
-                            planned.staged ? "; what is staged is no immediate" : kAdvice);
-  }
-  return invalid_argument(who, " has shape ", shape_text(view), " and strides [",
-                          rules::list_text({view.strides, view.rank}), "], which are not of the plan's class",
-                          planned.dense ? ": it is for packed operands" : "", kAdvice);
-}
-
-// Whether an operand of an execution is of the plan's class and lies where its descriptor says.
-inline Status check_operand(const Plan& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
-                            const Span& span) {
-  const Operand& planned = plan.operands[place];
-  if (desc.dtype != planned.dtype) return not_planned(plan, place, desc);
-  if (desc.dtype == 0) return {};
-  if (desc.rank != planned.rank || (desc.flags & ~BP_DESC_HINTS) != planned.flags) {
-    return not_planned(plan, place, desc);
-  }
-  const bool negative = std::any_of(desc.shape, desc.shape + desc.rank, [](int64_t extent) { return extent < 0; });
-  if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
-  const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
-  rules::Extent extent{};
-  constexpr int64_t kFar = int64_t{1} << 61;  // still far below what 64 bits hold
-  if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
-      extent.lo < -kFar || extent.hi > kFar) {
-    return invalid_argument(plan.op->name, ": ", role_text(plan, place), " reaches further than memory does");
-  }
-  if (extent.hi == 0 || (desc.flags & BP_DESC_IMMEDIATE) != 0) return {};
-  const auto offset = static_cast<int64_t>(operand.offset);
-  const char* name = plan.op->name;
-  if (operand.buffer == nullptr) return invalid_argument(name, ": ", role_text(plan, place), " has no buffer");
-  if (operand.offset > span.bytes || offset + extent.lo < 0 || static_cast<uint64_t>(offset + extent.hi) > span.bytes) {
-    return invalid_argument(name, ": ", role_text(plan, place), " reaches bytes ", offset + extent.lo, " to ",
-                            offset + extent.hi, " of a buffer of ", span.bytes);
-  }
-  if (reinterpret_cast<uintptr_t>(span.address + offset) % rules::natural_alignment(static_cast<uint32_t>(size)) != 0) {
-    return invalid_argument(name, ": ", role_text(plan, place), " begins at byte ", offset,
-                            ", which is not aligned for ", dtype_name(desc.dtype));
-  }
-  return {};
-}
-
-// The same elements in the same places; a stride counts only where the extent is above 1.
-inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
-  if (a.rank != b.rank || a.dtype != b.dtype) return false;
-  for (uint32_t i = 0; i < a.rank; ++i) {
-    if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && a.strides[i] != b.strides[i])) return false;
-  }
-  return true;
-}
-
-template <class SpanOf>
-Status check_scalars(const Plan& plan, const bp_op_desc& desc, const bp_operand* scalars, const SpanOf& span_of) {
-  const OpInfo& op = *plan.op;
-  const uint64_t bytes = dtype_bytes(rules::scalar_dtype(op, desc));
-  const uint32_t count = std::min(desc.scalar_count, op.scalars_max);
-  if (count != 0 && scalars == nullptr) return invalid_argument(op.name, ": the array of scalars is null");
-  const bool on_device = (plan.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    if ((scalars[i].buffer != nullptr) != on_device) {
-      return invalid_argument(op.name, ": scalar ", i,
-                              on_device ? " has no buffer, though DEVICE_SCALARS asks for one"
-                                        : " lies in a buffer, which needs the flag DEVICE_SCALARS");
-    }
-    if (!on_device) continue;
-    const Span span = span_of(scalars[i].buffer);
-    if (span.bytes < bytes || scalars[i].offset > span.bytes - bytes) {
-      return invalid_argument(op.name, ": scalar ", i, " at byte ", scalars[i].offset, " reaches past its buffer of ",
-                              span.bytes);
-    }
-    if (reinterpret_cast<uintptr_t>(span.address + scalars[i].offset) % bytes != 0) {
-      return invalid_argument(op.name, ": scalar ", i, " begins at byte ", scalars[i].offset,
-                              ", which is not at its natural alignment of ", bytes);
-    }
-  }
-  return {};
-}
-
-// Checks an execution against its plan: class, bounds, alignment, counts, scalars, workspace.
-template <class SpanOf>
-Status check_execution(const Plan& plan, const bp_execution* given, const SpanOf& span_of) {
-  bp_execution execution;
-  bp_op_desc desc;
-  Status status = read_input(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
-  if (!status.ok()) return status;
-  status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
-  if (!status.ok()) return status;
-  const OpInfo& op = *plan.op;
-  const auto counts = [](const bp_tensor_desc* views, uint32_t count, uint32_t planned) {
-    return count == planned ||
-           (count > planned && count <= BP_MAX_OPERANDS && views != nullptr && rules::trimmed(views, count) <= planned);
-  };
-  if (desc.op != op.id || !counts(desc.inputs, desc.input_count, plan.input_count) ||
-      !counts(desc.outputs, desc.output_count, plan.output_count)) {
-    return invalid_argument(op.name, ": the execution's descriptor is not of the plan's class");
-  }
-  desc.input_count = plan.input_count;
-  desc.output_count = plan.output_count;
-  const uint32_t count = plan.input_count + plan.output_count;
-  if (desc.outputs == nullptr || execution.outputs == nullptr ||
-      (plan.input_count != 0 && (desc.inputs == nullptr || execution.inputs == nullptr))) {
-    return invalid_argument(op.name, ": the array of views or of operands is null");
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool input = i < plan.input_count;
-    const uint32_t index = input ? i : i - plan.input_count;
-    const bp_operand& operand = (input ? execution.inputs : execution.outputs)[index];
-    const bp_tensor_desc& view = (input ? desc.inputs : desc.outputs)[index];
-    status = check_operand(plan, i, view, operand, operand.buffer == nullptr ? Span{} : span_of(operand.buffer));
-    if (!status.ok()) return status;
-    if (!plan.exact.empty() && !same_layout(view, plan.exact[i])) {
-      return invalid_argument(op.name, ": ", role_text(plan, i), " is ", shape_text(view), ", and the plan is for ",
-                              shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
-    }
-  }
-  // The shapes of an exact plan were checked when it was made.
-  if (plan.exact.empty()) {
-    try {
-      rules::check_shapes(op, desc, plan.attributes.bytes);
-    } catch (const rules::Violation& violation) {
-      return {violation.status(), text(op.name, ": ", violation.what())};
-    }
-  }
-  if (status = check_scalars(plan, desc, execution.scalars, span_of); !status.ok()) return status;
-  if (plan.kernel.workspace_bytes == 0) return {};
-  const Span span = execution.workspace == nullptr ? Span{} : span_of(execution.workspace);
-  if (execution.workspace_bytes < plan.kernel.workspace_bytes || execution.workspace_offset > span.bytes ||
-      span.bytes - execution.workspace_offset < plan.kernel.workspace_bytes) {
-    return invalid_argument(op.name, ": the workspace has ", execution.workspace_bytes, " bytes, the plan needs ",
-                            plan.kernel.workspace_bytes);
-  }
-  return {};
-}
 
 template <class SpanOf>
 void bind_view(const bp_tensor_desc& desc, const bp_operand& operand, const SpanOf& span_of, View& view) {
@@ -235,9 +26,10 @@ void bind_view(const bp_tensor_desc& desc, const bp_operand& operand, const Span
     elements &= desc.shape[d] != 0;
   }
   view.data = nullptr;
+  view.is_immediate = (desc.flags & BP_DESC_IMMEDIATE) != 0;
   if (!elements) [[unlikely]]
     return;
-  if ((desc.flags & BP_DESC_IMMEDIATE) != 0) [[unlikely]] {
+  if (view.is_immediate) [[unlikely]] {
     view.immediate = operand.immediate;
     view.data = reinterpret_cast<std::byte*>(&view.immediate);
     return;
@@ -265,64 +57,22 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   const KernelSpec* spec = kernels.find(checked.desc.op, checked.dtypes, checked.mixed);
   if (spec == nullptr) return no_kernel(kernels, checked).with_op(checked.desc.op);
 
-  const bp_op_desc& desc = checked.desc;
   plan = Plan{};
-  plan.op = checked.op;
   plan.kernel = *spec;
-  plan.dtypes = checked.dtypes;
-  plan.flags = desc.flags;
-  plan.input_count = desc.input_count;
-  plan.output_count = desc.output_count;
   plan.state = spec->state;
-  std::memcpy(plan.attributes.bytes, checked.attributes.bytes, checked.op->attributes->bytes);
-  for (uint32_t i = 0; spec->dense && i < desc.input_count; ++i) {
-    if (desc.inputs[i].dtype == 0) continue;
-    if (!rules::is_dense(desc.inputs[i]) || (desc.inputs[i].flags & BP_DESC_IMMEDIATE)) plan.stage_inputs |= 1u << i;
-  }
-  for (uint32_t i = 0; i < desc.output_count; ++i) {
-    if (spec->dense && desc.outputs[i].dtype != 0 && !rules::is_dense(desc.outputs[i])) plan.stage_outputs |= 1u << i;
-    // Only elementwise kernels read an element no later than they write it.
-    const uint32_t alias = desc.outputs[i].alias;
-    if (alias != 0 && checked.op->shape_rule != BP_SHAPE_ELEMENTWISE) plan.stage_inputs |= 1u << (alias - 1);
-  }
-  info.flags = BP_PLAN_ANY_SIZE;
+  PlanNeeds needs = common_needs(checked, spec->dense);
+  needs.workspace_bytes = spec->workspace_bytes;
   if (spec->prepare != nullptr) {
     Prepared prepared;
-    prepared.stage_inputs = plan.stage_inputs;
-    prepared.stage_outputs = plan.stage_outputs;
+    prepared.stage_inputs = needs.stage_inputs;
+    prepared.stage_outputs = needs.stage_outputs;
     status = spec->prepare(checked, prepared);
     if (!status.ok()) return std::move(status).with_op(checked.desc.op);
     if (prepared.run != nullptr) plan.kernel.run = prepared.run;
-    plan.kernel.workspace_bytes = prepared.workspace_bytes;
-    plan.stage_inputs = prepared.stage_inputs;
-    plan.stage_outputs = prepared.stage_outputs;
     if (prepared.state != nullptr) plan.state = std::move(prepared.state);
-    if (prepared.any_size && prepared.specializable) info.flags |= BP_PLAN_SPECIALIZABLE;
-    if (!prepared.any_size) {
-      info.flags = 0;
-      plan.exact.assign(desc.inputs, desc.inputs + desc.input_count);
-      plan.exact.insert(plan.exact.end(), desc.outputs, desc.outputs + desc.output_count);
-      for (uint32_t i = 0; i < plan.exact.size(); ++i) {
-        const bool input = i < desc.input_count;
-        const uint32_t staged = input ? plan.stage_inputs >> i : plan.stage_outputs >> (i - desc.input_count);
-        if ((staged & 1u) != 0) plan.exact[i] = dense_like(plan.exact[i]);
-      }
-    }
+    needs = prepared;
   }
-  if ((desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 && (info.flags & BP_PLAN_ANY_SIZE) != 0) {
-    return unsupported(checked.op->name, ": no plan for one size is faster than the one for any size; use that")
-        .with_op(checked.desc.op);
-  }
-  for (uint32_t i = 0; i < desc.input_count; ++i) {
-    plan.operands[i] = detail::make_operand(desc.inputs[i], (plan.stage_inputs >> i & 1u) != 0);
-  }
-  for (uint32_t i = 0; i < desc.output_count; ++i) {
-    plan.operands[desc.input_count + i] = detail::make_operand(desc.outputs[i], (plan.stage_outputs >> i & 1u) != 0);
-  }
-  info.stage_inputs = plan.stage_inputs;
-  info.stage_outputs = plan.stage_outputs;
-  info.workspace_bytes = plan.kernel.workspace_bytes;
-  return {};
+  return make_form(checked, needs, plan, info);
 }
 
 // Fills `call` from an execution of the plan's class whose operands lie where it says: the host has checked this.
@@ -346,7 +96,7 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
   if (op.attributes->bytes != 0) std::memcpy(call.attribute_bytes.bytes, plan.attributes.bytes, op.attributes->bytes);
   detail::bind_scalars(op, desc.scalar_count, execution.scalars, span_of, call);
   call.workspace_bytes = execution.workspace_bytes;
-  call.workspace = execution.workspace == nullptr || plan.kernel.workspace_bytes == 0
+  call.workspace = execution.workspace == nullptr || plan.workspace_bytes == 0
                        ? nullptr
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }

@@ -75,7 +75,7 @@ class HostDriver {
     }
     info.alignment = HostMemory::kAlignment;
     info.max_buffer_bytes = memory_limit_;
-    info.memory_kinds = (1u << BP_MEMORY_DEVICE) | (1u << BP_MEMORY_HOST) | (1u << BP_MEMORY_SHARED);
+    info.memory_kinds = HostMemory::kKinds;
     info.capabilities =
         BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY | BP_CAP_PROCESS_ADDRESSES;
     return {};
@@ -87,10 +87,7 @@ class HostDriver {
   // For a driver whose Device derives from HostDevice.
   template <class Derived>
   Result<Derived*> open_device(std::string_view options) const {
-    if (!options.empty()) {
-      return unsupported(identity_.name, ": the device option ", options.substr(0, options.find_first_of("=;")),
-                         " is not known; there are no options");
-    }
+    if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     return new Derived(kernels_, memory_limit_);
   }
   Kernels& kernels() { return kernels_; }

@@ -2,6 +2,7 @@
 // How far a stream has come: a counter that threads wait on, and its first failure.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <backplane/kit/error.hpp>
 #include <chrono>
@@ -50,6 +51,13 @@ class Deadline {
   bool wait(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, const Done& done) const {
     if (!forever_) return signal.wait_until(lock, at_, done);
     signal.wait(lock, done);
+    return true;
+  }
+  // Sleeps for `pause`, or to the end if that is earlier. False: the end has passed.
+  bool sleep(std::chrono::nanoseconds pause) const {
+    const auto now = std::chrono::steady_clock::now();
+    if (!forever_ && now >= at_) return false;
+    std::this_thread::sleep_until(forever_ ? now + pause : std::min(now + pause, at_));
     return true;
   }
 

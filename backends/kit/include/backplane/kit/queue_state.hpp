@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a queue device's stream that its events keep, and streams that wait on them: how far it came, and its first failure.
+// What a native device must have is said in queue_device.hpp.
+#pragma once
+
+#include <backplane/kit/timeline.hpp>
+#include <memory>
+#include <vector>
+
+namespace backplane::kit {
+
+// Waits for a mark: OK, TIMEOUT, or the failure of work before it. Polls where the native device has no timed wait.
+template <class Native>
+Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t timeout_ns) {
+  if constexpr (requires { native.wait(mark, timeout_ns); }) {
+    return native.wait(mark, timeout_ns);
+  } else {
+    Status status = native.poll(mark);
+    const auto ended = [&] {
+      status = native.poll(mark);
+      return status.code() != BP_TIMEOUT;
+    };
+    const Deadline deadline(timeout_ns);
+    if (status.code() != BP_TIMEOUT || deadline.poll()) return status;
+    if (deadline.spins() && spin_until(ended)) return status;
+    constexpr std::chrono::nanoseconds kShortest = std::chrono::microseconds(20),
+                                       kLongest = std::chrono::milliseconds(1);
+    for (auto pause = kShortest; deadline.sleep(pause); pause = std::min(2 * pause, kLongest)) {
+      if (ended()) return status;
+    }
+    return status;
+  }
+}
+
+template <class Native>
+class QueueState {
+ public:
+  // A point in a stream: everything up to command `position`.
+  struct Record {
+    std::shared_ptr<QueueState> stream;  // null: never recorded, which counts as passed
+    typename Native::Mark mark{};
+    uint64_t position = 0;
+    bool failed = false;  // made on a failed stream, so without a mark: it stands for the failure
+    bool timed = false;
+  };
+
+  // `order` is the device's: it is held while a failure travels from stream to stream.
+  QueueState(Native& native, std::recursive_mutex& order) : native_(native), order_(order) {}
+
+  bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
+  Status failure() const {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  // Command `position`, or one before it, failed. Returns the stream's first failure, which may be an earlier one.
+  Status fail(const Status& cause, uint64_t position) {
+    note(cause, position);
+    return failure();
+  }
+
+  // Command `position` waits for `other`, a record that is no failure yet.
+  void depend(uint64_t position, Record other) {
+    std::lock_guard lock(order_);
+    uint64_t passed = 0;
+    for (const Wait& wait : waits_) {
+      if (native_.poll(wait.other.mark).code() == BP_TIMEOUT) break;
+      passed = wait.position;
+    }
+    if (passed != 0) inherit(passed);
+    waits_.push_back({position, std::move(other)});
+    waiting_.store(true, std::memory_order_release);
+  }
+
+  // Call where the device has passed `position`. A failed stream that was waited for up to there makes this one fail. Returns the
+  // failure of what lies up to `position`.
+  Status settle(uint64_t position) {
+    if (waiting_.load(std::memory_order_acquire)) {
+      std::lock_guard lock(order_);
+      inherit(position);
+    }
+    return failed_at_.load(std::memory_order_acquire) <= position ? failure() : Status{};
+  }
+
+  // Waits on the host for a record: OK, TIMEOUT, or the failure of its stream before it.
+  static Status await(const Record& record, uint64_t timeout_ns) {
+    if (record.stream == nullptr) return {};
+    QueueState& stream = *record.stream;
+    if (record.failed) return stream.failure();
+    const Status status = await_mark(stream.native_, record.mark, timeout_ns);
+    if (status.ok()) return stream.settle(record.position);
+    return status.code() == BP_TIMEOUT ? status : stream.fail(status, record.position);
+  }
+
+  // The failure of a stream that waits for one that failed with `cause`.
+  static Status of_other(const Status& cause) {
+    return {cause.code(), text("another stream, whose event this one waits on, failed: ", cause.message()),
+            cause.vendor_code()};
+  }
+
+ private:
+  struct Wait {
+    uint64_t position;
+    Record other;
+  };
+  static constexpr uint64_t kNever = UINT64_MAX;
+
+  void note(const Status& cause, uint64_t position) {
+    std::lock_guard lock(mutex_);
+    if (!failed()) {
+      failure_ = cause.code() == BP_DEVICE_LOST ? cause
+                                                : Status(BP_EXECUTION_FAILED,
+                                                         text("accepted work failed: ", cause.message(),
+                                                              "; destroy this stream and go on with a new one"),
+                                                         cause.vendor_code())
+                                                      .with_op(cause.op());
+    }
+    failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
+  }
+
+  // Under order_: takes over the failures of streams that were waited for up to `position`.
+  void inherit(uint64_t position) {
+    std::vector<Wait> due, later;
+    for (Wait& wait : waits_) (wait.position <= position ? due : later).push_back(std::move(wait));
+    waits_ = std::move(later);
+    // In order: a stream that is met here may have waited for an earlier position of this one.
+    for (const Wait& wait : due) {
+      const Status status = await(wait.other, 0);
+      if (!status.ok() && status.code() != BP_TIMEOUT) note(of_other(status), wait.position);
+    }
+    waiting_.store(!waits_.empty(), std::memory_order_release);
+  }
+
+  Native& native_;
+  std::recursive_mutex& order_;
+  std::atomic<uint64_t> failed_at_{kNever};
+  std::atomic<bool> waiting_{false};  // whether waits_ has any
+  std::vector<Wait> waits_;           // under order_, by position
+  mutable std::mutex mutex_;
+  Status failure_;
+};
+
+}  // namespace backplane::kit

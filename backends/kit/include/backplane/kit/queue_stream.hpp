@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events and plans of a queue device. What a native device must have is said in queue_device.hpp.
+#pragma once
+
+#include <backplane/kit/driver_guard.hpp>
+#include <backplane/kit/queue_call.hpp>
+#include <backplane/kit/queue_state.hpp>
+
+namespace backplane::kit {
+
+// A compiled operator for a class of descriptors.
+template <class Native>
+struct QueuePlan : PlanForm {
+  using Program = typename Native::Program;
+
+  std::shared_ptr<const Program> program;
+  mutable std::atomic<bool> launched{false};  // drivers may compile once more at the first launch
+  mutable std::atomic<uint64_t> held_by{0};   // the last interval of a stream that keeps the program
+};
+
+// A point in a stream; see device.h for what record and wait mean.
+template <class Native>
+class QueueEvent {
+ public:
+  using Record = typename QueueState<Native>::Record;
+
+  explicit QueueEvent(bool timed) : timed_(timed) {}
+
+  bool timed() const { return timed_; }
+  Record latest() const {
+    std::lock_guard lock(mutex_);
+    return record_;
+  }
+  void set(Record record) {
+    std::lock_guard lock(mutex_);
+    std::swap(record_, record);
+  }
+
+ private:
+  const bool timed_;
+  mutable std::mutex mutex_;
+  Record record_;
+};
+
+template <class Native>
+class QueueStream {
+ public:
+  using Mark = typename Native::Mark;
+  using Memory = typename Native::Memory;
+  using Plan = QueuePlan<Native>;
+  using Queue = typename Native::Queue;
+  using Record = typename QueueState<Native>::Record;
+  using State = QueueState<Native>;
+
+  QueueStream(Native& native, std::unique_ptr<Queue> queue, std::recursive_mutex& order)
+      : native_(native), queue_(std::move(queue)), state_(std::make_shared<State>(native, order)) {
+    kept_.reserve(kKept);
+    for (Interval& interval : intervals_) interval.programs.reserve(kKept);
+  }
+  // Waits for what was enqueued, unless the device is lost.
+  ~QueueStream() {
+    Status ignored = wait(BP_WAIT_FOREVER);
+    ignored = state_->settle(UINT64_MAX);  // ends what streams that wait for one another keep of each other
+  }
+  QueueStream(const QueueStream&) = delete;
+  QueueStream& operator=(const QueueStream&) = delete;
+
+  const std::shared_ptr<State>& state() const { return state_; }
+
+  // One command: `body(Native&, Queue&)` enqueues it whole or not at all. EXECUTION_FAILED says that a part is enqueued.
+  template <class Body>
+  Status enqueue(const Body& body) {
+    if (state_->failed()) return state_->failure();
+    const Status status = body(native_, *queue_);
+    if (status.ok()) {
+      ++position_;
+      return status;
+    }
+    const bool partly = status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
+    return partly ? state_->fail(status, ++position_) : status;
+  }
+
+  Status execute(const Plan& plan, const bp_execution* execution) {
+    if (state_->failed()) return state_->failure();
+    if (Status status = bind_queue_call(plan, execution, call_); !status.ok()) return status;
+    if (Status status = keep(plan); !status.ok()) return status;
+    return enqueue([&](Native& native, Queue& queue) {
+      if (plan.launched.load(std::memory_order_acquire)) return native.launch(queue, *plan.program, call_);
+      const DriverGuard guard;
+      Status status = native.launch(queue, *plan.program, call_);
+      plan.launched.store(true, std::memory_order_release);
+      return status;
+    });
+  }
+
+  // The point behind all commands so far, which are submitted. On a failed stream a record that stands for the failure.
+  Status record(bool timed, Record& out) {
+    if (state_->failed()) {
+      out = {state_, {}, position_, true, timed};
+      return state_->failure();
+    }
+    Status status = mark(timed);
+    if (status.ok()) out = {state_, mark_, position_, false, timed};
+    return status;
+  }
+
+  Status wait_for(const Record& record) {
+    if (state_->failed()) return state_->failure();
+    if (record.stream == nullptr || record.stream == state_) return {};
+    if (Status status = State::await(record, 0); status.code() != BP_TIMEOUT) {
+      if (status.ok()) return {};
+      return state_->fail(State::of_other(status), ++position_);
+    }
+    const Status status = enqueue([&](Native& native, Queue& queue) { return native.wait_for(queue, record.mark); });
+    if (status.ok()) state_->depend(position_, record);
+    return status;
+  }
+
+  // A failure is told only when no command touches memory any more.
+  Status wait(uint64_t timeout_ns) {
+    if (idle_at_ == position_) return state_->settle(UINT64_MAX);
+    if (Status status = mark(false); !status.ok()) return state_->fail(status, position_);
+    const Status status = await_mark(native_, mark_, timeout_ns);
+    if (status.code() == BP_TIMEOUT) return status;
+    idle_at_ = position_;
+    kept_.clear();
+    for (Interval& interval : intervals_) interval.programs.clear();
+    interval_ = next_interval();
+    return status.ok() ? state_->settle(UINT64_MAX) : state_->fail(status, position_);
+  }
+
+ private:
+  // Programs that were launched between two marks. They live until the second was passed: plans may end before.
+  struct Interval {
+    Mark mark{};
+    std::vector<std::shared_ptr<const typename Native::Program>> programs;
+  };
+  static constexpr std::size_t kKept = 64;      // programs of an interval
+  static constexpr std::size_t kIntervals = 8;  // that may be in flight
+
+  // No allocation: vectors of intervals keep their room.
+  Status keep(const Plan& plan) {
+    if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
+    if (kept_.size() == kKept) {
+      if (Status status = mark(false); !status.ok()) return status;
+    }
+    kept_.push_back(plan.program);
+    plan.held_by.store(interval_, std::memory_order_relaxed);
+    return {};
+  }
+
+  // Makes mark_ the point behind all commands so far. A poll that is repeated makes no further marks.
+  Status mark(bool timed) {
+    if (!timed && marked_at_ == position_) return {};
+    auto made = native_.mark(*queue_, timed);
+    if (!made.ok()) return made.status();
+    mark_ = std::move(made.value());
+    marked_at_ = position_;
+    close_interval();
+    return {};
+  }
+
+  void close_interval() {
+    if (kept_.empty()) return;
+    Interval& next = intervals_[closed_++ % kIntervals];
+    // Room: the oldest interval ends first. A failure is told by the next wait.
+    if (!next.programs.empty()) (void)await_mark(native_, next.mark, BP_WAIT_FOREVER);
+    next.programs.clear();
+    std::swap(next.programs, kept_);
+    next.mark = mark_;
+    interval_ = next_interval();
+  }
+  // No two intervals of a process have one number.
+  static uint64_t next_interval() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+  }
+
+  Native& native_;
+  std::unique_ptr<Queue> queue_;
+  std::shared_ptr<State> state_;
+  uint64_t position_ = 0;            // commands so far
+  uint64_t idle_at_ = 0;             // the device is known to have ended so many
+  uint64_t marked_at_ = UINT64_MAX;  // that mark_ is behind
+  Mark mark_{};
+  QueueCall<Memory> call_;
+  uint64_t interval_ = next_interval();
+  std::vector<std::shared_ptr<const typename Native::Program>> kept_;  // of the open interval
+  std::array<Interval, kIntervals> intervals_;
+  std::size_t closed_ = 0;
+};
+
+}  // namespace backplane::kit
