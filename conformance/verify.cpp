@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/causes.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
 #include "report/names.hpp"
@@ -161,6 +162,7 @@ Json Verifier::derive() const {
     if (theirs.starts_with("backplane certify ") && theirs.ends_with(ours.substr(ours.rfind(" --device "))))
       repro["repro"] = theirs;
   }
+  derived["causes"] = causes_of(derived["non_passes"]);
   return derived;
 }
 

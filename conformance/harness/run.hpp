@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "case.hpp"
@@ -21,7 +22,12 @@ struct Limits {
   uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that passes it leaks
   uint64_t output_bytes = 64u << 10;            // on standard output and error, per case
   int hangs_per_group = 3;  // after so many the rest of the group is not run: each costs a whole time limit
+  int alike_per_group =
+      8;  // likewise after so many failures with the same message: each costs a new process; 0: no limit
 };
+
+// In the message of a case that was given up for those before it: what follows is what they said.
+inline constexpr std::string_view given_up_mark = " before it, each with: ";
 
 struct Result {
   Outcome outcome = Outcome::not_run;

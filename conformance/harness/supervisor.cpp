@@ -253,27 +253,43 @@ void Supervisor::settle(uint32_t index, Result result) {
   if (options_.progress) options_.progress(index, results_[index]);
   if (!is_failure(results_[index].outcome)) return;
   if (options_.fail_fast) stopping_ = true;
-  if (results_[index].outcome == Outcome::hang) count_hang(index);
+  count_failure(index);
 }
 
-// Each hang costs a whole time limit: after a few the rest of the group is given up.
-void Supervisor::count_hang(uint32_t index) {
+// Each hang costs a whole time limit, and each failure a new process: after a few alike the rest of the group is given up.
+void Supervisor::count_failure(uint32_t index) {
+  const Result& result = results_[index];
+  const bool hung = result.outcome == Outcome::hang;
+  const int most = hung ? options_.limits.hangs_per_group : options_.limits.alike_per_group;
   const std::string group = group_of(catalogue_[selection_[index]].id);
-  if (++hangs_[group] < options_.limits.hangs_per_group) return;
+  const int count = ++failures_[{group, hung ? std::string() : result.message}];
+  if (most == 0 || count < most) return;
+  const bool fresh = given_up_
+                         .try_emplace(group, fmt::format("{} cases of {} {}{}{}", count, group,
+                                                         hung ? "hung" : "failed alike", given_up_mark, result.message))
+                         .second;
+  if (fresh) queue_ = without_given_up(queue_);
+}
+
+// The cases of given-up groups get their results.
+std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
-  for (const Work& part : queue_) {
+  for (const Work& part : parts) {
+    bool joined = false;
     for (uint32_t each = part.first; each < part.last; ++each) {
-      if (group_of(catalogue_[selection_[each]].id) == group) {
-        results_[each] = {Outcome::not_run, fmt::format("{} cases of {} hung before it", hangs_[group], group)};
+      const auto given_up = given_up_.find(group_of(catalogue_[selection_[each]].id));
+      if (given_up != given_up_.end()) {
+        results_[each] = {Outcome::not_run, given_up->second};
         if (options_.progress) options_.progress(each, results_[each]);
-      } else if (!kept.empty() && kept.back().last == each) {
+      } else if (joined) {
         kept.back().last = each + 1;
       } else {
         kept.push_back({each, each + 1});
       }
+      joined = given_up == given_up_.end();
     }
   }
-  queue_ = std::move(kept);
+  return kept;
 }
 
 void Supervisor::check_limits(Worker& worker) {
@@ -359,7 +375,10 @@ void Supervisor::end(Worker& worker) {
   close_fd(worker.work);
   close_fd(worker.report);
   close_fd(worker.output);
-  if (worker.has_rest && worker.rest.first < worker.rest.last) queue_.push_front(worker.rest);
+  if (worker.has_rest && worker.rest.first < worker.rest.last) {
+    const std::deque<Work> rest = without_given_up({worker.rest});
+    queue_.insert(queue_.begin(), rest.begin(), rest.end());
+  }
   worker.pid = 0;
 }
 

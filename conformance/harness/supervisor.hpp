@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "channel.hpp"
 #include "run_case.hpp"
@@ -54,7 +55,8 @@ class Supervisor {
   void take(Worker& worker, Message& message);
   void finish(Worker& worker, Message& message);
   void settle(uint32_t index, Result result);
-  void count_hang(uint32_t index);
+  void count_failure(uint32_t index);
+  std::deque<Work> without_given_up(const std::deque<Work>& parts);
   void check_limits(Worker& worker);
   void died(Worker& worker);
   void look_for_end(Worker& worker);
@@ -69,8 +71,9 @@ class Supervisor {
   std::vector<Result> results_;
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
-  std::map<std::string, int> hangs_;
-  std::set<pid_t> others_;  // children that were there before the run
+  std::map<std::pair<std::string, std::string>, int> failures_;  // by group and message; of a hang the group alone
+  std::map<std::string, std::string> given_up_;                  // groups, with the message of their cases
+  std::set<pid_t> others_;                                       // children that were there before the run
   int was_reaper_ = 0;
   bool stopping_ = false;
 };

@@ -12,6 +12,7 @@
 
 #include "channel.hpp"
 #include "run_case.hpp"
+#include "slot_watch.hpp"
 
 // Of a leak sanitizer, where the program has one: whether memory was leaked, told on standard error.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
@@ -53,6 +54,7 @@ Result run_case(Session& session, const Case& which) {
   Result result;
   begin_case();
   Context context(session, which);
+  const SlotWatch watch(before);
   try {
     which.run(context);
     result.outcome = Outcome::pass;
@@ -68,7 +70,9 @@ Result run_case(Session& session, const Case& which) {
   if (const std::string change = before.changed_since(); !change.empty()) {
     before.restore();
     if (!is_failure(result.outcome))
-      result = {Outcome::fail, "a slot did not leave the thread as it found it: " + change};
+      result = {Outcome::fail,
+                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
+                            watch.changer() == Slot::none ? "" : "; seen first after ", name_of(watch.changer()))};
   }
   return result;
 }

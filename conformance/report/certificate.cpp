@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "causes.hpp"
 #include "digest.hpp"
 #include "names.hpp"
 #include "suite_digest.h"
@@ -160,6 +161,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
   // Through text once: bytes that are no UTF-8, which a plugin may have written into a message, are replaced, and every
   // number is as a reader will find it.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
+  certificate["causes"] = causes_of(certificate["non_passes"]);
   certificate["digest"] = digest_of(certificate);
   return certificate;
 }

@@ -17,8 +17,7 @@ constexpr size_t first_of_group = 10;  // shown where the group is unfolded
 constexpr size_t most_per_group = 100;
 constexpr size_t most_failures = 600;
 constexpr size_t most_absences = 1500;
-constexpr size_t open_groups = 4;     // shown unfolded
-constexpr size_t most_reason = 4000;  // bytes of one
+constexpr size_t open_groups = 4;  // shown unfolded
 
 struct Group {
   std::string name{};
@@ -42,23 +41,15 @@ std::vector<Group> groups_of(const Json& non_passes, bool absent) {
   return groups;
 }
 
-std::string reason_of(const Json& each) {
-  const std::string& whole = each["reason"].get_ref<const std::string&>();
-  if (whole.size() <= most_reason) return text(each["reason"]);
-  size_t cut = most_reason;
-  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
-  return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
-}
-
 std::string failure(const Json& each) {
   return fmt::format(
       "<article><h4><span class=\"mark fail\"><b aria-hidden=\"true\">✕</b> {}</span> <code>{}</code></h4>"
       "<p class=\"reason t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
-      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason_of(each), text(each["repro"]));
+      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason(each), text(each["repro"]));
 }
 
 std::string absence(const Json& each) {
-  return fmt::format("<li><code>{}</code> <span class=\"t\">{}</span></li>\n", text(each["id"]), reason_of(each));
+  return fmt::format("<li><code>{}</code> <span class=\"t\">{}</span></li>\n", text(each["id"]), reason(each));
 }
 
 std::string outcomes_text(const Group& group) {

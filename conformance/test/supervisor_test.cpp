@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "harness/context.hpp"
+#include "harness/slot_watch.hpp"
 
 namespace bp::conformance {
 namespace {
@@ -108,8 +109,33 @@ TEST(Supervisor, HangsOfAGroupAreBounded) {
       std::count_if(results.begin(), results.end(), [](const Result& r) { return r.outcome == Outcome::hang; });
   EXPECT_LT(hung, 80) << "those that were handed out already may hang, too";
   EXPECT_EQ(results[150].outcome, Outcome::not_run);
-  EXPECT_THAT(results[150].message, HasSubstr("hung before it"));
+  EXPECT_THAT(results[150].message, HasSubstr("hung before it, each with: it did not end"));
   EXPECT_EQ(results[200].outcome, Outcome::pass);
+}
+
+TEST(Supervisor, EqualFailuresOfAGroupAreBounded) {
+  Catalogue catalogue;
+  for (int index = 0; index < 100; ++index)
+    catalogue.push_back(
+        named("group.alike.n" + std::to_string(index), [](Context& context) { context.fail("no luck"); }));
+  for (int index = 0; index < 40; ++index)
+    catalogue.push_back(named("group.apart.n" + std::to_string(index),
+                              [index](Context& context) { context.fail("no luck with {}", index); }));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  const auto failed = [](const std::vector<Result>& results, ptrdiff_t first, ptrdiff_t last) {
+    return std::count_if(results.begin() + first, results.begin() + last,
+                         [](const Result& result) { return result.outcome == Outcome::fail; });
+  };
+  std::vector<Result> results = run(catalogue, selection, options);
+  EXPECT_EQ(failed(results, 0, 100), options.limits.alike_per_group);
+  EXPECT_EQ(results[99].outcome, Outcome::not_run);
+  EXPECT_EQ(results[99].message, "8 cases of group.alike failed alike before it, each with: no luck");
+  EXPECT_EQ(failed(results, 100, 140), 40) << "what says different things is run";
+  options.limits.alike_per_group = 0;
+  results = run(catalogue, selection, options);
+  EXPECT_EQ(failed(results, 0, 140), 140);
 }
 
 TEST(Supervisor, AForkIsSeenAndEnds) {
@@ -198,6 +224,18 @@ TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
   EXPECT_OUTCOME(among_others([](Context&) { std::signal(SIGUSR1, SIG_IGN); }), fail, "handler");
   EXPECT_OUTCOME(among_others([](Context&) { setlocale(LC_ALL, "C.UTF-8"); }), fail, "locale");
   EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!chdir("/")); }), fail, "working directory");
+}
+
+TEST(Supervisor, TheSlotThatChangesTheThreadIsNamed) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   { const InSlot in(Slot::query); }
+                   {
+                     const InSlot in(Slot::plan_create);
+                     std::signal(SIGUSR1, SIG_IGN);
+                   }
+                   const InSlot in(Slot::plan_execute);
+                 }),
+                 fail, "has another handler now; seen first after plan_create");
 }
 
 TEST(Supervisor, FailFastStops) {

@@ -12,6 +12,7 @@
 
 #include "certify.hpp"
 #include "certify_progress.hpp"
+#include "certify_summary.hpp"
 #include "plugin_library.hpp"
 #include "report/certificate.hpp"
 #include "verbs.hpp"
@@ -72,44 +73,6 @@ std::vector<std::string> failed_of(const fs::path& path) {
   }
   if (ids.empty()) fail_usage("certify: nothing failed in {}", path.string());
   return ids;
-}
-
-void print_failures(Session& session, const Certificate& certificate, size_t most) {
-  size_t shown = 0, failures = 0;
-  for (const Certificate& each : certificate["non_passes"]) {
-    if (each["outcome"] == "not_claimed") continue;
-    if (++failures > most) continue;
-    ++shown;
-    session.print("\n{} {}\n  {}\n  {}\n",
-                  session.colour ? "\x1b[31m" + each["outcome"].get<std::string>() + "\x1b[0m"
-                                 : each["outcome"].get<std::string>(),
-                  each["id"].get<std::string>(), each["reason"].get<std::string>(), each["repro"].get<std::string>());
-  }
-  if (failures > shown) session.print("\n{} more failures are in the certificate.\n", failures - shown);
-}
-
-void print_summary(Session& session, const Certificate& certificate) {
-  const Certificate& verdict = certificate["verdict"];
-  print_failures(session, certificate, 20);
-  session.print("\n{}\n", verdict["statement"].get<std::string>());
-  std::string counts;
-  for (const auto& [name, count] : verdict["counts"].items()) {
-    if (count != 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count.get<uint64_t>(), name);
-  }
-  session.print("{} cases in {:.1f} s: {}; seed {}\n", certificate["run"]["cases"].get<uint64_t>(),
-                certificate["run"]["seconds"].get<double>(), counts, certificate["run"]["seed"].get<uint64_t>());
-  for (const auto& [name, state] : verdict["profiles"].items()) {
-    session.print("  {:<6} {}\n", name,
-                  state["reached"]
-                      ? "reached"
-                      : fmt::format("not reached: {} failed, {} of {} mandatory cases not claimed",
-                                    state["failures"].get<uint64_t>(), state["mandatory_not_claimed"].get<uint64_t>(),
-                                    state["mandatory"].get<uint64_t>()));
-  }
-  std::string extensions;
-  for (const auto& [name, tally] : verdict["extensions"].items())
-    extensions += fmt::format("{}{} {}", extensions.empty() ? "" : ", ", name, tally["state"].get<std::string>());
-  if (!extensions.empty()) session.print("  extensions: {}\n", extensions);
 }
 
 }  // namespace

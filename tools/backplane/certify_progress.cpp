@@ -9,13 +9,17 @@
 #include <cmath>
 #include <cstdio>
 
+#include "report/causes.hpp"
+#include "table.hpp"
+
 namespace tool {
 
 namespace {
 
 constexpr double bar_interval_s = 0.1;
 constexpr double line_interval_s = 5;
-constexpr size_t most_failures = 20;  // the rest is in the certificate
+constexpr size_t most_causes = 20;   // the rest is in the certificate
+constexpr size_t most_reason = 300;  // bytes
 
 size_t columns() {
   winsize size{};
@@ -41,10 +45,11 @@ CertifyProgress::CertifyProgress(bool shown) : shown_(shown), terminal_(isatty(S
 
 void CertifyProgress::show(const bp::conformance::Progress& now) {
   if (!shown_) return;
-  if (now.result != nullptr && bp::conformance::is_failure(now.result->outcome) && failures_printed_ < most_failures) {
-    ++failures_printed_;
-    fmt::print(stderr, "{}{}: {}\n", terminal_ ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
-               now.latest->id);
+  if (now.result != nullptr && bp::conformance::is_failure(now.result->outcome) &&
+      causes_printed_.size() < most_causes &&
+      causes_printed_.insert(bp::conformance::cause_of(now.result->message)).second) {
+    fmt::print(stderr, "{}{}: {}: {}\n", terminal_ ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
+               now.latest->id, printable(now.result->message.substr(0, most_reason)));
   }
   if (now.seconds - latest_ < (terminal_ ? bar_interval_s : line_interval_s)) return;
   latest_ = now.seconds;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "certify.hpp"
@@ -19,7 +20,7 @@ class CertifyProgress {
   bool shown_;
   bool terminal_;
   double latest_ = -10;
-  size_t failures_printed_ = 0;
+  std::set<std::string> causes_printed_{};
 };
 
 }  // namespace tool

@@ -68,6 +68,13 @@ def strict(schema):
 def check_json(kind, certificate, validator):
     fault = jsonschema.exceptions.best_match(validator.iter_errors(certificate))
     tap.check(f"{kind}: the JSON keeps to its schema", not fault, fault and f"{list(fault.absolute_path)}: {fault.message}")
+    failed = [case for case in certificate["non_passes"] if case["outcome"] != "not_claimed"]
+    causes = certificate["causes"]
+    tap.check(f"{kind}: every failure has one cause", sum(cause["count"] for cause in causes) == len(failed) and
+              all(cause["count"] == sum(cause["outcomes"].values()) == sum(cause["groups"].values()) for cause in causes), causes[:3])
+    tap.check(f"{kind}: causes come by their count, each with a case of its own",
+              [cause["count"] for cause in causes] == sorted((cause["count"] for cause in causes), reverse=True) and
+              {cause["first"] for cause in causes} <= {case["id"] for case in failed}, causes[:3])
     bad = {**certificate, "verdict": {**certificate["verdict"], "level": "best"}}
     tap.check(f"{kind}: the schema refuses a level that is none", list(validator.iter_errors(bad)))
     rest = {key: value for key, value in certificate.items() if key != "digest"}
@@ -116,6 +123,9 @@ def check_html(kind, text, certificate):
     tap.check(f"{kind}: the page names the ABI version", f"built for {certificate['plugin']['abi']['built_for']}" in words and
               (certificate["verdict"]["level"] == "none" or f"of ABI {abi}" in words), abi)
     tap.check(f"{kind}: the page says what was not asked", certificate["run"]["not_asked"] == 1 and "1 case of a later ABI not asked" in words)
+    causes = certificate["causes"]
+    tap.check(f"{kind}: the page tells each cause, or how many more", all(cause["repro"] in words and cause["remedy"] in words for cause in causes[:50]) and
+              (len(causes) <= 50 or f"{len(causes) - 50} more cause" in words or "more causes in the JSON" in words), causes[:2])
     cells = [attrs for tag, attrs in page.elements if tag == "td" and "title" in attrs]
     tap.check(f"{kind}: the matrix has every cell, each with its counts", len(cells) == len(certificate["matrix"]) and
               all(re.search(r"\d", cell["title"]) for cell in cells), f"{len(cells)} of {len(certificate['matrix'])}")

@@ -104,7 +104,7 @@ std::string part_of(const std::string& place) {
       {std::regex("/run/(seed|not_asked)"), "verdict"},
       {std::regex("/run/.*"), ""},
       {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
-      {std::regex("/(verdict|matrix|groups|non_passes)/.*"), "verdict"}};
+      {std::regex("/(verdict|matrix|groups|non_passes|causes)/.*"), "verdict"}};
   for (const auto& [pattern, part] : parts) {
     if (std::regex_match(place, pattern)) return part;
   }

@@ -153,4 +153,19 @@ repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
 
+# One reason for everything: it is told once, on the first screen, and costs no long run
+process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
+screen = "\n".join(process.stdout.splitlines()[:24])
+with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:
+    document = json.load(file)
+causes, failed = document["causes"], failures(document)
+tap.check("one cause is one cause", len(causes) == 1 and causes[0]["count"] == len(failed) > 500, json.dumps(causes)[:2000])
+tap.check("the first screen names cause, slot, requirement, remedy and page",
+          all(word in screen for word in (f"One cause explains all {len(failed)} failures", "has another handler now", "plan_create", "BP-THR-008",
+                                          "restore them", "docs/writing_a_backend.md#rules-that-bite", causes[0]["repro"])), process.stdout[:3000])
+tap.check("and the whole of it is one screen", len(process.stdout.splitlines()) <= 24, process.stdout)
+tap.check("what was told once is not told again while it runs", process.stderr.count("has another handler now") == 1, process.stderr)
+tap.check("a group stops after eight equal failures",
+          causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
+
 tap.done()
