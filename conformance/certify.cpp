@@ -46,6 +46,20 @@ std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue
   return results;
 }
 
+// Leaves out what a run that stopped at its first failure did not come to. -> how many cases that are.
+size_t leave_out_not_reached(std::vector<size_t>& selection, std::vector<Result>& results) {
+  size_t kept = 0;
+  for (size_t index = 0; index < results.size(); ++index) {
+    if (results[index].outcome == Outcome::not_run) continue;
+    selection[kept] = selection[index];
+    results[kept++] = std::move(results[index]);
+  }
+  const size_t left_out = results.size() - kept;
+  selection.resize(kept);
+  results.resize(kept);
+  return left_out;
+}
+
 }  // namespace
 
 nlohmann::json certify(const CertifyOptions& options) {
@@ -57,7 +71,7 @@ nlohmann::json certify(const CertifyOptions& options) {
   const Facts facts = ask_facts(options.target);
   Selection asked = options.selection;
   asked.abi_version = measured_version(facts.abi_version);
-  const std::vector<size_t> selection = select(catalogue, asked);
+  std::vector<size_t> selection = select(catalogue, asked);
   if (selection.empty())
     throw std::runtime_error(
         fmt::format("the plugin was built for ABI {}, and every case that matches the filters is of a later version",
@@ -105,6 +119,10 @@ nlohmann::json certify(const CertifyOptions& options) {
   } else {
     std::vector<Result> fresh = run(catalogue, cases, run_options);
     for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
+  }
+  if (options.fail_fast && facts.error.empty()) {
+    run_facts.not_reached = leave_out_not_reached(selection, results);
+    asked.cut = run_facts.not_reached != 0;
   }
   run_facts.seconds = seconds_since(start);
   const Verdict verdict = judge(catalogue, selection, results, asked, facts);

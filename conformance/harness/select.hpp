@@ -15,6 +15,7 @@ struct Selection {
   // Any of them: a case's id, the beginning of one up to a dot, or a pattern with * and ?. None: all.
   std::vector<std::string> filters{};
   uint32_t abi_version = BP_ABI_VERSION;  // the measured version: cases with a later `since` are not run
+  bool cut = false;                       // the run stopped before its end
 };
 
 // The ABI version by which a plugin is measured, and which its certificate names: the version that it was built for, as

@@ -135,6 +135,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
                  {"reason", result.message},
                  {"requirements", which.requirements}};
     if (is_failure(result.outcome)) json["repro"] = repro_line(run.target, run.seed, which.id, run.selection.profile);
+    if (result.outcome == Outcome::not_claimed && is_mandatory(which)) json["mandatory"] = profile_name(which.profile);
     non_passes.push_back(std::move(json));
   }
   Json certificate = {
@@ -150,6 +151,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"seed", run.seed},
         {"cases", selection.size()},
         {"not_asked", not_asked(catalogue, run.selection)},
+        {"not_reached", run.not_reached},
         {"jobs", run.jobs},
         {"started", run.started},
         {"seconds", run.seconds},

@@ -93,14 +93,14 @@ std::string html_of(const nlohmann::json& certificate) {
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'sha256-{}'\">\n"
-      "<title>{} {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}{}{}"
+      "<title>{} {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}{}{}{}"
       "<footer>{} is this page for programs. This page and it say the same.</footer>\n</main>\n"
       "<script>{}</script>\n</body>\n</html>\n",
       sha256_base64(page::script()), page::text(certificate["plugin"]["name"]),
       page::text(certificate["plugin"]["version"]), failures == 0 ? "certificate" : "failures", page::style(),
       page::head(certificate), page::profiles(certificate), page::causes(certificate), page::failures(certificate),
-      page::matrix(certificate), page::errors(certificate), page::groups(certificate), page::absences(certificate),
-      page::facts(certificate), "The JSON file beside it", page::script());
+      page::matrix(certificate), page::errors(certificate), page::groups(certificate), page::mandatory(certificate),
+      page::absences(certificate), page::facts(certificate), "The JSON file beside it", page::script());
 }
 
 }  // namespace bp::conformance

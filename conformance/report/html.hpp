@@ -21,7 +21,8 @@ std::string failures(const Json& certificate);
 std::string matrix(const Json& certificate);
 std::string errors(const Json& certificate);
 std::string groups(const Json& certificate);
-std::string absences(const Json& certificate);  // what is not claimed
+std::string mandatory(const Json& certificate);  // what is not claimed and must be
+std::string absences(const Json& certificate);   // what is not claimed
 
 // ---- what the parts share
 

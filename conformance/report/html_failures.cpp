@@ -93,6 +93,28 @@ std::string failures(const Json& certificate) {
       parts);
 }
 
+// All of them, in few elements: of a plugin without operators there are thousands.
+std::string mandatory(const Json& certificate) {
+  Json missing = Json::array();
+  for (const Json& each : certificate["non_passes"]) {
+    if (each.contains("mandatory")) missing.push_back(each);
+  }
+  if (missing.empty()) return "";
+  std::string parts;
+  for (const Group& group : groups_of(missing, true)) {
+    std::string ids;
+    for (const Json* each : group.cases) ids += (ids.empty() ? "" : " ") + text((*each)["id"]);
+    parts += fmt::format(
+        "<h3>{} <span class=\"small\">{}</span></h3>\n<p class=\"small t\">{}</p><p class=\"t\"><code>{}</code></p>\n",
+        text(Json(group.name)), number(group.cases.size()), reason(*group.cases.front()), ids);
+  }
+  return fmt::format(
+      "<section id=\"mandatory\"><h2>Mandatory and not claimed <span class=\"count\">{}</span></h2>\n"
+      "<p class=\"small\">Each of these cases keeps a profile from the plugin. The words are those of a group's first "
+      "case.</p>\n<details><summary>Show {}</summary>\n{}</details></section>\n",
+      number(missing.size()), plural(missing.size(), "case"), parts);
+}
+
 std::string absences(const Json& certificate) {
   const std::vector<Group> groups = groups_of(certificate["non_passes"], true);
   if (groups.empty()) return "";

@@ -106,8 +106,10 @@ int certify(Session& session, const CertifyOptions& options) {
   if (error)
     fail_usage("certify: the directory {} cannot be made: {}; choose another --output", options.output,
                error.message());
-  const fs::path stem = directory / fs::path(run.target.path).stem();
-  if (options.only_failed) run.selection.filters = failed_of(stem.string() + ".json");
+  const fs::path whole = directory / fs::path(run.target.path).stem();
+  // A repetition is a part: the certificate that it repeats stays beside it.
+  const fs::path stem = whole.string() + (options.only_failed ? ".only_failed" : "");
+  if (options.only_failed) run.selection.filters = failed_of(whole.string() + ".json");
   if (!options.in_process) run.journal = stem.string() + ".journal";
   CertifyProgress progress(!options.quiet);
   run.progress = [&](const suite::Progress& now) { progress.show(now); };

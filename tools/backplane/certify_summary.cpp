@@ -14,6 +14,7 @@ using Certificate = nlohmann::json;
 
 constexpr size_t most_causes = 8;
 constexpr size_t most_groups = 4;
+constexpr size_t most_missing = 5;   // groups
 constexpr size_t most_reason = 400;  // bytes
 
 std::string list(const Certificate& names) {
@@ -80,6 +81,27 @@ void print_causes(Session& session, const Certificate& causes) {
   if (causes.size() > shown) session.print("\n{} more causes are in the certificate.\n", causes.size() - shown);
 }
 
+// The groups of the mandatory cases that the plugin declined, each with its first case and what that said.
+void print_missing(Session& session, const Certificate& non_passes) {
+  std::vector<std::pair<std::string, std::vector<const Certificate*>>> groups;
+  size_t count = 0;
+  for (const Certificate& each : non_passes) {
+    if (!each.contains("mandatory")) continue;
+    ++count;
+    const std::string id = each["id"];
+    const std::string name = id.substr(0, id.find('.', id.find('.') + 1));
+    if (groups.empty() || groups.back().first != name) groups.push_back({name, {}});
+    groups.back().second.push_back(&each);
+  }
+  if (count == 0) return;
+  session.print("Mandatory and not claimed: {}; the certificate lists all\n", count);
+  for (size_t index = 0; index < std::min(groups.size(), most_missing); ++index) {
+    const Certificate& first = *groups[index].second.front();
+    session.print("  {:<4} {}: {}\n", groups[index].second.size(), first["id"].get<std::string>(), reason_of(first));
+  }
+  if (groups.size() > most_missing) session.print("  and {} more groups\n", groups.size() - most_missing);
+}
+
 }  // namespace
 
 void print_summary(Session& session, const Certificate& certificate) {
@@ -92,6 +114,8 @@ void print_summary(Session& session, const Certificate& certificate) {
   }
   session.print("{} cases in {:.1f} s: {}; seed {}\n", certificate["run"]["cases"].get<uint64_t>(),
                 certificate["run"]["seconds"].get<double>(), counts, certificate["run"]["seed"].get<uint64_t>());
+  if (const uint64_t left = certificate["run"]["not_reached"]; left != 0)
+    session.print("The run stopped at its first failure: {} more cases were not reached\n", left);
   for (const auto& [name, state] : verdict["profiles"].items()) {
     session.print("  {:<6} {}\n", name,
                   state["reached"]
@@ -100,6 +124,7 @@ void print_summary(Session& session, const Certificate& certificate) {
                                     state["failures"].get<uint64_t>(), state["mandatory_not_claimed"].get<uint64_t>(),
                                     state["mandatory"].get<uint64_t>()));
   }
+  print_missing(session, certificate["non_passes"]);
   std::string extensions;
   for (const auto& [name, tally] : verdict["extensions"].items())
     extensions += fmt::format("{}{} {}", extensions.empty() ? "" : ", ", name, tally["state"].get<std::string>());

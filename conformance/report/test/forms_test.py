@@ -75,6 +75,9 @@ def check_json(kind, certificate, validator):
     tap.check(f"{kind}: causes come by their count, each with a case of its own",
               [cause["count"] for cause in causes] == sorted((cause["count"] for cause in causes), reverse=True) and
               {cause["first"] for cause in causes} <= {case["id"] for case in failed}, causes[:3])
+    missing = sum("mandatory" in case for case in certificate["non_passes"])
+    tap.check(f"{kind}: the JSON marks every mandatory case that is not claimed",
+              missing == certificate["verdict"]["profiles"]["train"]["mandatory_not_claimed"], missing)
     bad = {**certificate, "verdict": {**certificate["verdict"], "level": "best"}}
     tap.check(f"{kind}: the schema refuses a level that is none", list(validator.iter_errors(bad)))
     rest = {key: value for key, value in certificate.items() if key != "digest"}
@@ -126,6 +129,10 @@ def check_html(kind, text, certificate):
     causes = certificate["causes"]
     tap.check(f"{kind}: the page tells each cause, or how many more", all(cause["repro"] in words and cause["remedy"] in words for cause in causes[:50]) and
               (len(causes) <= 50 or f"{len(causes) - 50} more cause" in words or "more causes in the JSON" in words), causes[:2])
+    missing = [case["id"] for case in certificate["non_passes"] if "mandatory" in case]
+    page_ids = set(words.split())
+    tap.check(f"{kind}: the page lists every mandatory case that is not claimed", bool(missing) == (kind == "failing") and page_ids.issuperset(missing),
+              [name for name in missing if name not in page_ids][:5])
     cells = [attrs for tag, attrs in page.elements if tag == "td" and "title" in attrs]
     tap.check(f"{kind}: the matrix has every cell, each with its counts", len(cells) == len(certificate["matrix"]) and
               all(re.search(r"\d", cell["title"]) for cell in cells), f"{len(cells)} of {len(certificate['matrix'])}")

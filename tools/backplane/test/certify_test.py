@@ -168,4 +168,34 @@ tap.check("what was told once is not told again while it runs", process.stderr.c
 tap.check("a group stops after eight equal failures",
           causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
 
+# What failed, once more: beside the certificate that lists it
+with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
+    before = file.read()
+again = run(mutant, "--only-failed", "--quiet", "--output", "one_cause", "--jobs", "2")
+with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
+    tap.check("--only-failed leaves the whole certificate as it was", file.read() == before, again.stderr)
+with open(work + "/one_cause/libbackplane_mutant.only_failed.json", encoding="utf-8") as file:
+    document = json.load(file)
+tap.check("and writes its own, of those cases alone", again.returncode == 0 and document["run"]["cases"] == len(failed) and not failures(document),
+          again.stdout + again.stderr)
+
+# The first failure ends the run, and what was not reached is no list
+stopped, process = certificate(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
+counts = stopped["verdict"]["counts"]
+tap.check("--fail-fast ends with one failure and lists what was run alone",
+          process.returncode == 1 and counts["fail"] == 1 and counts["not_run"] == 0 and len(failures(stopped)) == 1 and
+          stopped["run"]["cases"] == sum(counts.values()) and stopped["run"]["not_reached"] > 10_000 and not stopped["verdict"]["profiles"]["core"]["complete"],
+          json.dumps([stopped["run"], counts]))
+process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
+tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
+
+# A plugin that declines what CORE demands: which cases, in the terminal and in the JSON
+process = run(mutant, "--filter", "numeric.matmul", "--seed", "7", "--jobs", "2", "--output", "declined", BACKPLANE_MUTANT="permission_refused")
+with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:
+    document = json.load(file)
+missing = [each["id"] for each in document["non_passes"] if "mandatory" in each]
+tap.check("mandatory cases that are not claimed are told",
+          len(missing) == document["verdict"]["profiles"]["core"]["mandatory_not_claimed"] > 0 and missing[0] in process.stdout and
+          f"Mandatory and not claimed: {len(missing)}" in process.stdout, process.stdout[-2000:])
+
 tap.done()
