@@ -62,10 +62,16 @@ size_t leave_out_not_reached(std::vector<size_t>& selection, std::vector<Result>
 
 }  // namespace
 
+std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile) {
+  return fmt::format(
+      "no case of {} matches {}'{}'; `backplane certify --list` shows all of them", profile_name(profile),
+      filters.size() == 1 ? "" : fmt::format("{} of the filters, first ", filters.size()), filters.front());
+}
+
 nlohmann::json certify(const CertifyOptions& options) {
   const Catalogue catalogue = enumerate();
-  if (select(catalogue, options.selection).empty())
-    throw std::runtime_error("no case matches the filters; `backplane certify --list` shows all of them");
+  if (const std::vector<std::string> filters = without_match(catalogue, options.selection); !filters.empty())
+    throw std::runtime_error(no_match_text(filters, options.selection.profile));
   const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
   const Facts facts = ask_facts(options.target);
@@ -96,6 +102,12 @@ nlohmann::json certify(const CertifyOptions& options) {
   for (const size_t place : open) cases.push_back(selection[place]);
   RunOptions run_options{options.target, options.seed,      options.jobs,
                          options.limits, options.fail_fast, options.in_process};
+  run_options.slow = [&](const SlowCase& slow) {
+    progress.slow = &catalogue[cases[slow.index]];
+    progress.slow_seconds = static_cast<double>(slow.nanoseconds) * 1e-9;
+    progress.slot = slow.slot;
+    progress.slot_seconds = static_cast<double>(slow.slot_nanoseconds) * 1e-9;
+  };
   run_options.progress = [&](size_t index, const Result& result) {
     progress.seconds = seconds_since(start);
     progress.latest = nullptr;
@@ -113,6 +125,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
+    if (index == SIZE_MAX) progress.slow = nullptr;  // what is slow is told before each
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};

@@ -115,6 +115,11 @@ void Verifier::check_run() {
         "run",
         fmt::format("it is of a part of the profile, with {} filters: that certifies nothing; certify without --filter",
                     run["filters"].size()));
+  if (run["not_reached"] != 0)
+    return refuse(
+        "run", fmt::format("it stopped at its first failure, {} cases before its end: that certifies nothing; certify "
+                           "without --fail-fast",
+                           run["not_reached"].get<uint64_t>()));
   if (run["cases"] != selection_.size())
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));

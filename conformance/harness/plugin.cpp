@@ -177,10 +177,15 @@ bp_stream* Device::stream() {
   return stream_of(nullptr, mine);
 }
 
+namespace {
+bp_stream* create_stream(Device& device, int32_t priority);
+}
+
 bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
   if (on != nullptr) return on;
   mine = std::unique_lock(stream_mutex_);
-  if (stream_ == nullptr) stream_ = Stream(*this).release();
+  // Not counted among a case's streams: whichever case comes first creates it.
+  if (stream_ == nullptr) stream_ = create_stream(*this, 0);
   return stream_;
 }
 
@@ -208,7 +213,7 @@ namespace {
 
 void wait_for_all(const bp_device_api& slots, bp_device* device, bp_stream* stream) {
   ErrorRecord error;
-  const InSlot in(Slot::stream_wait);
+  const InSlot in(Slot::stream_wait, stream);
   expect_ok(slots.stream_wait(device, stream, BP_WAIT_FOREVER, &error), error, "stream_wait");
 }
 
@@ -220,7 +225,7 @@ void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64
   bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_in != nullptr) {
-    const InSlot in(Slot::copy_in);
+    const InSlot in(Slot::copy_in, way);
     expect_ok(slots_->copy_in(handle_, way, buffer, offset, bytes, count, &error), error, "copy_in");
   } else if (char* const address = mapped(buffer); address != nullptr) {
     wait_for_all(*slots_, handle_, way);
@@ -230,7 +235,10 @@ void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64
     const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
     std::memcpy(staging_address_, bytes, count);
-    expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
+    {
+      const InSlot in(Slot::copy, way);
+      expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
+    }
     wait_for_all(*slots_, handle_, way);
     return;
   }
@@ -243,7 +251,7 @@ void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t coun
   bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_out != nullptr) {
-    const InSlot in(Slot::copy_out);
+    const InSlot in(Slot::copy_out, way);
     expect_ok(slots_->copy_out(handle_, way, bytes, buffer, offset, count, &error), error, "copy_out");
     wait_for_all(*slots_, handle_, way);
   } else if (char* const address = mapped(buffer); address != nullptr) {
@@ -252,7 +260,10 @@ void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t coun
   } else {
     const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
-    expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
+    {
+      const InSlot in(Slot::copy, way);
+      expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
+    }
     wait_for_all(*slots_, handle_, way);
     std::memcpy(bytes, staging_address_, count);
   }
@@ -317,47 +328,51 @@ char* Buffer::map() {
   return static_cast<char*>(require_made(status, error, address, "buffer_map"));
 }
 
-Stream::Stream(Device& device, int32_t priority) : Owner(device, create_stream(device, priority)) {}
+Stream::Stream(Device& device, int32_t priority) : Owner(device, create_stream(device, priority)) {
+  count_stream(get());
+}
 
 void Stream::wait() {
   ErrorRecord error;
-  const InSlot in(Slot::stream_wait);
+  const InSlot in(Slot::stream_wait, get());
   expect_ok(device()->stream_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "stream_wait");
 }
 
 bp_status Stream::wait_for(uint64_t timeout_ns) {
   ErrorRecord error;
-  const InSlot in(Slot::stream_wait);
+  const InSlot in(Slot::stream_wait, get());
   return device()->stream_wait(device().get(), get(), timeout_ns, &error);
 }
 
 void Stream::record(bp_event* event) {
   ErrorRecord error;
+  const InSlot in(Slot::event_record, get(), event);
   expect_ok(device()->event_record(device().get(), event, get(), &error), error, "event_record");
 }
 
 void Stream::wait_event(bp_event* event) {
   ErrorRecord error;
+  const InSlot in(Slot::stream_wait_event, get(), event);
   expect_ok(device()->stream_wait_event(device().get(), get(), event, &error), error, "stream_wait_event");
 }
 
 void Stream::copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count) {
   ErrorRecord error;
-  const InSlot in(Slot::copy);
+  const InSlot in(Slot::copy, get());
   expect_ok(device()->copy(device().get(), get(), to, to_offset, from, from_offset, count, &error), error, "copy");
 }
 
-Event::Event(Device& device, uint32_t flags) : Owner(device, create_event(device, flags)) {}
+Event::Event(Device& device, uint32_t flags) : Owner(device, create_event(device, flags)) { count_event(get()); }
 
 void Event::wait() {
   ErrorRecord error;
-  const InSlot in(Slot::event_wait);
+  const InSlot in(Slot::event_wait, nullptr, get());
   expect_ok(device()->event_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "event_wait");
 }
 
 bp_status Event::wait_for(uint64_t timeout_ns) {
   ErrorRecord error;
-  const InSlot in(Slot::event_wait);
+  const InSlot in(Slot::event_wait, nullptr, get());
   return device()->event_wait(device().get(), get(), timeout_ns, &error);
 }
 
@@ -367,7 +382,7 @@ Plan::Plan(Device& device, const bp_op_desc& desc) : Owner(device, nullptr) {
 
 void Plan::execute(bp_stream* stream, const bp_execution& execution) {
   ErrorRecord error;
-  const InSlot in(Slot::plan_execute);
+  const InSlot in(Slot::plan_execute, stream);
   expect_ok(device()->plan_execute(device().get(), stream, get(), &execution, &error), error, "plan_execute");
 }
 

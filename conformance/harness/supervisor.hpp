@@ -42,9 +42,12 @@ class Supervisor {
     bool reaped = false;   // with `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;
-    uint64_t since = 0;     // the latest sign of life
-    uint64_t measured = 0;  // when its memory was
-    std::string tail{};     // of its output
+    uint64_t since = 0;                  // the latest sign of life
+    uint64_t measured = 0;               // when its memory was
+    SlotPage* page = nullptr;            // shared with it; null: the system gave none
+    uint64_t call = 0, call_since = 0;   // the latest on the page
+    uint64_t looked = 0, compiling = 0;  // when the page was read, and how long it said plan_create in this case
+    std::string tail{};                  // of its output
   };
 
   bool finished() const;
@@ -57,6 +60,8 @@ class Supervisor {
   void settle(uint32_t index, Result result);
   void count_failure(uint32_t index);
   std::deque<Work> without_given_up(const std::deque<Work>& parts);
+  void watch_slot(Worker& worker);
+  void tell_slow_case() const;
   void check_limits(Worker& worker);
   void died(Worker& worker);
   void look_for_end(Worker& worker);

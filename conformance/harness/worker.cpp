@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "reason.hpp"
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
@@ -60,6 +61,8 @@ Result run_case(Session& session, const Case& which) {
     result.outcome = Outcome::pass;
   } catch (const CaseEnd& end) {
     result = {end.outcome, end.message};
+    // Of a failure on another thread these would be the wrong steps.
+    if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
   } catch (const std::exception& exception) {
     result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
   } catch (...) {
@@ -72,7 +75,7 @@ Result run_case(Session& session, const Case& which) {
     if (!is_failure(result.outcome))
       result = {Outcome::fail,
                 fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
-                            watch.changer() == Slot::none ? "" : "; seen first after ", name_of(watch.changer()))};
+                            watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
   }
   return result;
 }
@@ -82,6 +85,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   // `meson test` has malloc fill what it gives; cases with buffers of gigabytes count on pages that nobody touched.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
+  tell_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
     if (!send(ends.report, message)) _exit(3);

@@ -7,7 +7,7 @@
 #include <regex>
 #include <vector>
 
-#include "harness/run.hpp"
+#include "harness/reason.hpp"
 
 namespace bp::conformance {
 
@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What follows one of these is about one case: what its process printed, its operands, and where it saw a change.
-constexpr std::string_view appendices[] = {"; its last output: ", "; input ", "; output ", "; seen first after "};
 constexpr size_t most_key = 400;  // bytes
 
 bool is_word(char c) {
@@ -64,12 +62,12 @@ std::string without_lists(const std::string& text) {
 std::string_view own_part(std::string_view reason) {
   if (const size_t at = reason.find(given_up_mark); at != std::string_view::npos)
     reason.remove_prefix(at + given_up_mark.size());
-  for (const std::string_view mark : appendices) reason = reason.substr(0, reason.find(mark));
-  return reason;
+  return shared_part(reason);
 }
 
 // As the tables of the ABI name them. "copy" and "close" are words, too: they count where they answered.
 std::string_view slot_in(std::string_view reason) {
+  reason = reason.substr(0, reason.find(steps_mark));  // these lead to the failure, and each has a slot
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
       "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",

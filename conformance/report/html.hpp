@@ -30,6 +30,7 @@ std::string absences(const Json& certificate);   // what is not claimed
 std::string reason(const Json& each);
 // Text of the certificate, safe in content and in attributes.
 std::string text(const Json& value);
+std::string list(const Json& names);   // text of each, with commas
 std::string number(uint64_t value);    // 12 345, with narrow spaces that do not break
 std::string share(double share);       // 0.61 of a bound
 std::string seconds(double value);     // 1.2 s

@@ -12,12 +12,6 @@ namespace {
 
 constexpr size_t most_causes = 50;
 
-std::string list(const Json& names) {
-  std::string result;
-  for (const Json& name : names) result += (result.empty() ? "" : ", ") + text(name);
-  return result;
-}
-
 std::string outcomes_text(const Json& outcomes) {
   std::string result;
   for (const auto& [name, count] : outcomes.items())

@@ -44,8 +44,9 @@ std::vector<Group> groups_of(const Json& non_passes, bool absent) {
 std::string failure(const Json& each) {
   return fmt::format(
       "<article><h4><span class=\"mark fail\"><b aria-hidden=\"true\">✕</b> {}</span> <code>{}</code></h4>"
-      "<p class=\"reason t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
-      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason(each), text(each["repro"]));
+      "<p class=\"reason t\">{}</p><p class=\"small t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
+      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason(each), list(each["requirements"]),
+      text(each["repro"]));
 }
 
 std::string absence(const Json& each) {

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <set>
 
-#include "harness/run.hpp"
+#include "harness/reason.hpp"
 
 namespace bp::conformance {
 namespace {

@@ -100,6 +100,8 @@ def check_junit(kind, text, certificate):
     tap.check(f"{kind}: JUnit has each failure, or says how many more", len(shown) == failed or any("more failures" in case.get("name") for case in shown))
     lines = [case.find("failure").text for case in shown if case.find("failure").get("type") != "cut"]
     tap.check(f"{kind}: each with the line that repeats it", all(line.startswith("backplane certify ") for line in lines), lines[:3])
+    rules = {case["repro"] + "\nrequirements: " + ", ".join(case["requirements"]) for case in certificate["non_passes"] if "repro" in case}
+    tap.check(f"{kind}: and with its requirements", rules.issuperset(lines), lines[:3])
     return tap.check(f"{kind}: JUnit stays small", len(text) < 6_000_000, len(text))
 
 
@@ -142,6 +144,8 @@ def check_html(kind, text, certificate):
     shown = [case for case in failed if case["repro"] in words]
     tap.check(f"{kind}: failures are shown, and how many more", bool(shown) == bool(failed) and
               (len(shown) == len(failed) or f"{len(failed):,}".replace(",", "\u202f") in words), f"{len(shown)} of {len(failed)}")
+    rules = {", ".join(case["requirements"]) for case in shown}
+    tap.check(f"{kind}: each with its requirements", rules.issubset(page.texts), sorted(rules - set(page.texts))[:5])
     tap.check(f"{kind}: the page stays usable", len(text) < 1_500_000 and len(page.elements) < 20_000, f"{len(text)} bytes, {len(page.elements)} elements")
 
 

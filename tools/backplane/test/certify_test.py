@@ -49,6 +49,9 @@ refused("a path that is not there", ["cannot be opened"], "./nothing.so")
 refused("a folder", ["no file"], reference + "/")
 refused("an unknown profile", ["'gold'", "core, infer or train"], library, "--profile", "gold")
 refused("a filter that matches nothing", ["--list"], library, "--filter", "nothing.like.this")
+refused("a filter that matches nothing beside one that matches", ["core", "'nothing.like.*'", "--list"], library,
+        "--filter", "abi", "--filter", "nothing.like.*")
+refused("a list of nothing", ["core", "'nothing.like.this'"], "--list", "--filter", "nothing.like.this")
 refused("two forms at once", ["exclude"], library, "--json", "--html")
 refused("a seed that is no number", ["seed"], library, "--seed", "x")
 refused("only what failed, of nothing", ["no certificate"], library, "--only-failed", "--output", work + "/empty")
@@ -163,8 +166,17 @@ tap.check("one cause is one cause", len(causes) == 1 and causes[0]["count"] == l
 tap.check("the first screen names cause, slot, requirement, remedy and page",
           all(word in screen for word in (f"One cause explains all {len(failed)} failures", "has another handler now", "plan_create", "BP-THR-008",
                                           "restore them", "docs/writing_a_backend.md#rules-that-bite", causes[0]["repro"])), process.stdout[:3000])
+for defect, words in (("locale_changed", ("the locale was", "plan_create", "BP-THR-001", "uselocale")),
+                      ("float_traps_enabled", ("floating-point control was", "plan_create", "BP-THR-001", "floating-point environment"))):
+    other = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_other_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT=defect)
+    first = "\n".join(other.stdout.splitlines()[:24])
+    tap.check(f"{defect}: the first screen names cause, slot, requirement, remedy and page",
+              "One cause explains all" in first and all(word in first for word in (*words, "docs/writing_a_backend.md#rules-that-bite")), other.stdout[:3000])
 tap.check("and the whole of it is one screen", len(process.stdout.splitlines()) <= 24, process.stdout)
 tap.check("what was told once is not told again while it runs", process.stderr.count("has another handler now") == 1, process.stderr)
+stopped = document["run"]["stopped_groups"]
+tap.check("the certificate and the terminal say which groups stopped", "numeric.add" in stopped and f"{len(stopped)} groups stopped" in process.stdout and
+          document["verdict"]["level"] == "none", f"{stopped} {process.stdout}")
 tap.check("a group stops after eight equal failures",
           causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
 
