@@ -44,7 +44,7 @@ std::string outcomes_text(const Certificate& outcomes) {
 
 // What a plugin said may be long, and must not drive the terminal.
 std::string reason_of(const Certificate& cause) {
-  const std::string reason = printable(cause["reason"].get<std::string>());
+  std::string reason = printable(cause["reason"].get<std::string>());
   if (reason.size() <= most_reason) return reason;
   return valid_utf8(reason.substr(0, most_reason)) + " … (cut; the certificate has it whole)";
 }

@@ -201,13 +201,14 @@ tap.check("--fail-fast ends with one failure and lists what was run alone",
 process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
 
-# A plugin that declines what CORE demands: which cases, in the terminal and in the JSON
-process = run(mutant, "--filter", "numeric.matmul", "--seed", "7", "--jobs", "2", "--output", "declined", BACKPLANE_MUTANT="permission_refused")
+# A plugin that declines what INFER demands: which cases, in the terminal and in the JSON
+process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filter", "numeric.add", "--seed", "7", "--jobs", "2", "--output", "declined",
+              BACKPLANE_MUTANT="without_sort")
 with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:
     document = json.load(file)
 missing = [each["id"] for each in document["non_passes"] if "mandatory" in each]
 tap.check("mandatory cases that are not claimed are told",
-          len(missing) == document["verdict"]["profiles"]["core"]["mandatory_not_claimed"] > 0 and missing[0] in process.stdout and
+          len(missing) == document["verdict"]["profiles"]["infer"]["mandatory_not_claimed"] > 0 and missing[0] in process.stdout and
           f"Mandatory and not claimed: {len(missing)}" in process.stdout, process.stdout[-2000:])
 
 tap.done()
