@@ -46,18 +46,38 @@ std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue
   return results;
 }
 
+// Leaves out what a run that stopped at its first failure did not come to. -> how many cases that are.
+size_t leave_out_not_reached(std::vector<size_t>& selection, std::vector<Result>& results) {
+  size_t kept = 0;
+  for (size_t index = 0; index < results.size(); ++index) {
+    if (results[index].outcome == Outcome::not_run) continue;
+    selection[kept] = selection[index];
+    results[kept++] = std::move(results[index]);
+  }
+  const size_t left_out = results.size() - kept;
+  selection.resize(kept);
+  results.resize(kept);
+  return left_out;
+}
+
 }  // namespace
+
+std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile) {
+  return fmt::format(
+      "no case of {} matches {}'{}'; `backplane certify --list` shows all of them", profile_name(profile),
+      filters.size() == 1 ? "" : fmt::format("{} of the filters, first ", filters.size()), filters.front());
+}
 
 nlohmann::json certify(const CertifyOptions& options) {
   const Catalogue catalogue = enumerate();
-  if (select(catalogue, options.selection).empty())
-    throw std::runtime_error("no case matches the filters; `backplane certify --list` shows all of them");
+  if (const std::vector<std::string> filters = without_match(catalogue, options.selection); !filters.empty())
+    throw std::runtime_error(no_match_text(filters, options.selection.profile));
   const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
   const Facts facts = ask_facts(options.target);
   Selection asked = options.selection;
   asked.abi_version = measured_version(facts.abi_version);
-  const std::vector<size_t> selection = select(catalogue, asked);
+  std::vector<size_t> selection = select(catalogue, asked);
   if (selection.empty())
     throw std::runtime_error(
         fmt::format("the plugin was built for ABI {}, and every case that matches the filters is of a later version",
@@ -82,6 +102,12 @@ nlohmann::json certify(const CertifyOptions& options) {
   for (const size_t place : open) cases.push_back(selection[place]);
   RunOptions run_options{options.target, options.seed,      options.jobs,
                          options.limits, options.fail_fast, options.in_process};
+  run_options.slow = [&](const SlowCase& slow) {
+    progress.slow = &catalogue[cases[slow.index]];
+    progress.slow_seconds = static_cast<double>(slow.nanoseconds) * 1e-9;
+    progress.slot = slow.slot;
+    progress.slot_seconds = static_cast<double>(slow.slot_nanoseconds) * 1e-9;
+  };
   run_options.progress = [&](size_t index, const Result& result) {
     progress.seconds = seconds_since(start);
     progress.latest = nullptr;
@@ -99,12 +125,17 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
+    if (index == SIZE_MAX) progress.slow = nullptr;  // what is slow is told before each
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};
   } else {
     std::vector<Result> fresh = run(catalogue, cases, run_options);
     for (size_t index = 0; index < open.size(); ++index) results[open[index]] = std::move(fresh[index]);
+  }
+  if (options.fail_fast && facts.error.empty()) {
+    run_facts.not_reached = leave_out_not_reached(selection, results);
+    asked.cut = run_facts.not_reached != 0;
   }
   run_facts.seconds = seconds_since(start);
   const Verdict verdict = judge(catalogue, selection, results, asked, facts);

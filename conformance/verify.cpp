@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/causes.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
 #include "report/names.hpp"
@@ -114,6 +115,11 @@ void Verifier::check_run() {
         "run",
         fmt::format("it is of a part of the profile, with {} filters: that certifies nothing; certify without --filter",
                     run["filters"].size()));
+  if (run["not_reached"] != 0)
+    return refuse(
+        "run", fmt::format("it stopped at its first failure, {} cases before its end: that certifies nothing; certify "
+                           "without --fail-fast",
+                           run["not_reached"].get<uint64_t>()));
   if (run["cases"] != selection_.size())
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));
@@ -161,6 +167,7 @@ Json Verifier::derive() const {
     if (theirs.starts_with("backplane certify ") && theirs.ends_with(ours.substr(ours.rfind(" --device "))))
       repro["repro"] = theirs;
   }
+  derived["causes"] = causes_of(derived["non_passes"]);
   return derived;
 }
 

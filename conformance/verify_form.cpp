@@ -127,6 +127,8 @@ std::string form_fault(const Json& certificate) {
                                                      {"/run/seed", Type::natural},
                                                      {"/run/cases", Type::natural},
                                                      {"/run/not_asked", Type::natural},
+                                                     {"/run/not_reached", Type::natural},
+                                                     {"/run/stopped_groups", Type::texts},
                                                      {"/run/jobs", Type::natural},
                                                      {"/run/started", Type::text},
                                                      {"/run/seconds", Type::number},

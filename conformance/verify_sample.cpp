@@ -56,6 +56,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<size_t> cases;
   for (const size_t place : places) cases.push_back(listed_.selection[place]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
+  run_options.limits.alike_per_group = 0;  // a sample has few cases of a group, and each is compared
   run_options.progress = [&](size_t index, const Result& result) {
     if (index == SIZE_MAX) return tell(nullptr, nullptr);
     tell(&listed_.catalogue[cases[index]], &result);

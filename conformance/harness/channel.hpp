@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "run.hpp"
+#include "slot_watch.hpp"
 
 namespace bp::conformance {
 
@@ -48,9 +49,10 @@ struct Work {
 
 // Descriptors of a worker.
 struct WorkerEnds {
-  int work;    // ranges come from it until it closes
-  int report;  // messages go into it
-  int output;  // file behind its standard output and error
+  int work;        // ranges come from it until it closes
+  int report;      // messages go into it
+  int output;      // file behind its standard output and error
+  SlotPage* page;  // shared with the supervisor; may be null
 };
 
 uint64_t file_bytes(int fd);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "slot_watch.hpp"
+
 namespace bp::conformance {
 
 namespace {
@@ -100,7 +102,11 @@ void LogHost::log(void* context, int32_t level, const char* message) {
 
 const void* LogHost::no_interface(void*, const char*, uint32_t) { return nullptr; }
 
-Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+Library::Library(const std::string& path) {
+  {
+    const InSlot in(Slot::library);
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   if (handle_ == nullptr) fail(fmt::format("the library cannot be opened: {}", dlerror()));
   query = reinterpret_cast<bp_plugin_query_fn>(dlsym(handle_, BP_PLUGIN_QUERY_SYMBOL));
   if (query == nullptr) {
@@ -115,6 +121,7 @@ Library::~Library() {
 
 Plugin::Plugin(const std::string& path) : library_(path) {
   ErrorRecord error;
+  const InSlot in(Slot::query);
   instance_ = require_made(library_.query(&host_.table, &instance_, &error), error, instance_, BP_PLUGIN_QUERY_SYMBOL);
   if (instance_->struct_size < BP_PLUGIN_MIN_SIZE || instance_->device_api == nullptr ||
       instance_->device_api->struct_size < BP_DEVICE_API_MIN_SIZE) {
@@ -125,7 +132,9 @@ Plugin::Plugin(const std::string& path) : library_(path) {
 }
 
 Plugin::~Plugin() {
-  if (instance_ != nullptr && !abandoned()) instance_->shutdown(instance_);
+  if (instance_ == nullptr || abandoned()) return;
+  const InSlot in(Slot::shutdown);
+  instance_->shutdown(instance_);
 }
 
 uint32_t Plugin::device_count() const {
@@ -146,12 +155,14 @@ bp_device_info Plugin::device_info(uint32_t index) const {
 Device::Device(Plugin& plugin, uint32_t index, const bp_device_api* slots)
     : plugin_(plugin), slots_(slots == nullptr ? &plugin.slots() : slots), info_(plugin.device_info(index)) {
   ErrorRecord error;
+  const InSlot in(Slot::device_open);
   handle_ =
       require_made(plugin->device_open(plugin.get(), index, nullptr, &handle_, &error), error, handle_, "device_open");
 }
 
 Device::~Device() {
   if (abandoned()) return;
+  const InSlot in(Slot::device_close);
   drop_objects();
   slots_->close(handle_);
 }
@@ -166,10 +177,15 @@ bp_stream* Device::stream() {
   return stream_of(nullptr, mine);
 }
 
+namespace {
+bp_stream* create_stream(Device& device, int32_t priority);
+}
+
 bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
   if (on != nullptr) return on;
   mine = std::unique_lock(stream_mutex_);
-  if (stream_ == nullptr) stream_ = Stream(*this).release();
+  // Not counted among a case's streams: whichever case comes first creates it.
+  if (stream_ == nullptr) stream_ = create_stream(*this, 0);
   return stream_;
 }
 
@@ -193,26 +209,40 @@ bp_buffer* Device::staging(uint64_t bytes) {
   return staging_ = grown.release();
 }
 
+namespace {
+
+void wait_for_all(const bp_device_api& slots, bp_device* device, bp_stream* stream) {
+  ErrorRecord error;
+  const InSlot in(Slot::stream_wait, stream);
+  expect_ok(slots.stream_wait(device, stream, BP_WAIT_FOREVER, &error), error, "stream_wait");
+}
+
+}  // namespace
+
 void Device::write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* on) {
   if (count == 0) return;
   std::unique_lock<std::mutex> mine;
   bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_in != nullptr) {
+    const InSlot in(Slot::copy_in, way);
     expect_ok(slots_->copy_in(handle_, way, buffer, offset, bytes, count, &error), error, "copy_in");
   } else if (char* const address = mapped(buffer); address != nullptr) {
-    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    wait_for_all(*slots_, handle_, way);
     std::memcpy(address + offset, bytes, count);
     return;
   } else {
     const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
     std::memcpy(staging_address_, bytes, count);
-    expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
-    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    {
+      const InSlot in(Slot::copy, way);
+      expect_ok(slots_->copy(handle_, way, buffer, offset, host, 0, count, &error), error, "copy");
+    }
+    wait_for_all(*slots_, handle_, way);
     return;
   }
-  expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+  wait_for_all(*slots_, handle_, way);
 }
 
 void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* on) {
@@ -221,16 +251,20 @@ void Device::read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t coun
   bp_stream* const way = stream_of(on, mine);
   ErrorRecord error;
   if (slots_->copy_out != nullptr) {
+    const InSlot in(Slot::copy_out, way);
     expect_ok(slots_->copy_out(handle_, way, bytes, buffer, offset, count, &error), error, "copy_out");
-    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    wait_for_all(*slots_, handle_, way);
   } else if (char* const address = mapped(buffer); address != nullptr) {
-    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    wait_for_all(*slots_, handle_, way);
     std::memcpy(bytes, address + offset, count);
   } else {
     const std::lock_guard lock(staging_mutex_);
     bp_buffer* const host = staging(count);
-    expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
-    expect_ok(slots_->stream_wait(handle_, way, BP_WAIT_FOREVER, &error), error, "stream_wait");
+    {
+      const InSlot in(Slot::copy, way);
+      expect_ok(slots_->copy(handle_, way, host, 0, buffer, offset, count, &error), error, "copy");
+    }
+    wait_for_all(*slots_, handle_, way);
     std::memcpy(bytes, staging_address_, count);
   }
 }
@@ -245,6 +279,7 @@ bp_buffer* create_buffer(Device& device, uint64_t bytes, uint32_t kind, uint64_t
   desc.alignment = alignment;
   ErrorRecord error;
   bp_buffer* buffer = nullptr;
+  const InSlot in(Slot::buffer_create);
   return require_made(device->buffer_create(device.get(), &desc, &buffer, &error), error, buffer, "buffer_create");
 }
 
@@ -254,12 +289,14 @@ bp_stream* create_stream(Device& device, int32_t priority) {
   desc.priority = priority;
   ErrorRecord error;
   bp_stream* stream = nullptr;
+  const InSlot in(Slot::stream_create);
   return require_made(device->stream_create(device.get(), &desc, &stream, &error), error, stream, "stream_create");
 }
 
 bp_event* create_event(Device& device, uint32_t flags) {
   ErrorRecord error;
   bp_event* event = nullptr;
+  const InSlot in(Slot::event_create);
   return require_made(device->event_create(device.get(), flags, &event, &error), error, event, "event_create");
 }
 
@@ -268,6 +305,7 @@ bp_plan* create_plan(Device& device, const bp_op_desc& desc, bp_plan_info& info)
   bp_plan* plan = nullptr;
   info = {};
   info.struct_size = sizeof(info);
+  const InSlot in(Slot::plan_create);
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, &error);
   if (status == BP_UNSUPPORTED) {
     expect_status(status, error, "plan_create", {BP_UNSUPPORTED});
@@ -290,42 +328,51 @@ char* Buffer::map() {
   return static_cast<char*>(require_made(status, error, address, "buffer_map"));
 }
 
-Stream::Stream(Device& device, int32_t priority) : Owner(device, create_stream(device, priority)) {}
+Stream::Stream(Device& device, int32_t priority) : Owner(device, create_stream(device, priority)) {
+  count_stream(get());
+}
 
 void Stream::wait() {
   ErrorRecord error;
+  const InSlot in(Slot::stream_wait, get());
   expect_ok(device()->stream_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "stream_wait");
 }
 
 bp_status Stream::wait_for(uint64_t timeout_ns) {
   ErrorRecord error;
+  const InSlot in(Slot::stream_wait, get());
   return device()->stream_wait(device().get(), get(), timeout_ns, &error);
 }
 
 void Stream::record(bp_event* event) {
   ErrorRecord error;
+  const InSlot in(Slot::event_record, get(), event);
   expect_ok(device()->event_record(device().get(), event, get(), &error), error, "event_record");
 }
 
 void Stream::wait_event(bp_event* event) {
   ErrorRecord error;
+  const InSlot in(Slot::stream_wait_event, get(), event);
   expect_ok(device()->stream_wait_event(device().get(), get(), event, &error), error, "stream_wait_event");
 }
 
 void Stream::copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count) {
   ErrorRecord error;
+  const InSlot in(Slot::copy, get());
   expect_ok(device()->copy(device().get(), get(), to, to_offset, from, from_offset, count, &error), error, "copy");
 }
 
-Event::Event(Device& device, uint32_t flags) : Owner(device, create_event(device, flags)) {}
+Event::Event(Device& device, uint32_t flags) : Owner(device, create_event(device, flags)) { count_event(get()); }
 
 void Event::wait() {
   ErrorRecord error;
+  const InSlot in(Slot::event_wait, nullptr, get());
   expect_ok(device()->event_wait(device().get(), get(), BP_WAIT_FOREVER, &error), error, "event_wait");
 }
 
 bp_status Event::wait_for(uint64_t timeout_ns) {
   ErrorRecord error;
+  const InSlot in(Slot::event_wait, nullptr, get());
   return device()->event_wait(device().get(), get(), timeout_ns, &error);
 }
 
@@ -335,6 +382,7 @@ Plan::Plan(Device& device, const bp_op_desc& desc) : Owner(device, nullptr) {
 
 void Plan::execute(bp_stream* stream, const bp_execution& execution) {
   ErrorRecord error;
+  const InSlot in(Slot::plan_execute, stream);
   expect_ok(device()->plan_execute(device().get(), stream, get(), &execution, &error), error, "plan_execute");
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "case.hpp"
@@ -17,10 +18,13 @@ struct Target {
 };
 
 struct Limits {
-  uint64_t case_ns = 30'000'000'000;            // a case that takes longer hangs
+  // A case that takes longer hangs. Time in plan_create counts a quarter: a compiler may work there.
+  uint64_t case_ns = 30'000'000'000;
   uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that passes it leaks
   uint64_t output_bytes = 64u << 10;            // on standard output and error, per case
   int hangs_per_group = 3;  // after so many the rest of the group is not run: each costs a whole time limit
+  // Likewise after so many failures with the same message, since each costs a new process; 0: no limit.
+  int alike_per_group = 8;
 };
 
 struct Result {
@@ -28,6 +32,14 @@ struct Result {
   std::string message{};
   uint64_t nanoseconds = 0;
   double error_share = -1;  // greatest error over its bound; negative where none is measured
+};
+
+// A case that has run for some seconds, and the slot that it is in.
+struct SlowCase {
+  size_t index = 0;
+  uint64_t nanoseconds = 0;
+  std::string_view slot{};        // empty: none that the harness watches
+  uint64_t slot_nanoseconds = 0;  // of this call
 };
 
 struct RunOptions {
@@ -39,6 +51,8 @@ struct RunOptions {
   bool in_process = false;  // no children, no limits: for a debugger
   // Called in this process for each finished case, and with no case (SIZE_MAX) about ten times a second.
   std::function<void(size_t index, const Result& result)> progress{};
+  // Called about ten times a second for the case that has run longest, if it is slow.
+  std::function<void(const SlowCase&)> slow{};
 };
 
 // The cases of `selection`, indices into `catalogue`; one result each, in the order of the selection.

@@ -4,15 +4,43 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace bp::conformance {
 
 namespace {
 
-bool matches(const std::string& id, const std::string& filter) {
-  if (filter.find_first_of("*?[") != std::string::npos) return fnmatch(filter.c_str(), id.c_str(), 0) == 0;
-  return id.starts_with(filter) && (id.size() == filter.size() || id[filter.size()] == '.');
-}
+// Filters by their form: a repetition of what failed may have a case's id in each of many thousands.
+class Filters {
+ public:
+  explicit Filters(const std::vector<std::string>& filters) {
+    for (const std::string& filter : filters) {
+      if (filter.find_first_of("*?[") != std::string::npos) {
+        patterns_.push_back(filter);
+      } else {
+        beginnings_.insert(filter);
+      }
+    }
+  }
+
+  // Tells `each` the filters that match; it ends the search with true.
+  template <typename Each>
+  bool any(const std::string& id, Each each) const {
+    for (size_t end = id.find('.');; end = id.find('.', end + 1)) {
+      const auto found = beginnings_.find(std::string_view(id).substr(0, end));
+      if (found != beginnings_.end() && each(*found)) return true;
+      if (end == std::string::npos) break;
+    }
+    return std::any_of(patterns_.begin(), patterns_.end(), [&](std::string_view pattern) {
+      return fnmatch(pattern.data(), id.c_str(), 0) == 0 && each(pattern);
+    });
+  }
+
+ private:
+  std::unordered_set<std::string_view> beginnings_{};
+  std::vector<std::string_view> patterns_{};  // of whole strings: a NUL ends each
+};
 
 constexpr std::string_view names[] = {"none", "core", "infer", "train"};
 
@@ -32,15 +60,32 @@ uint32_t profile_of(std::string_view name) {
 std::string_view profile_name(uint32_t profile) { return names[profile <= BP_PROFILE_TRAIN ? profile : 0]; }
 
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection) {
+  const Filters filters(selection.filters);
   std::vector<size_t> chosen;
   for (size_t index = 0; index < catalogue.size(); ++index) {
     const Case& each = catalogue[index];
     if (!within(each.profile, selection.profile) || each.since > selection.abi_version) continue;
-    if (selection.filters.empty() || std::any_of(selection.filters.begin(), selection.filters.end(),
-                                                 [&](const std::string& filter) { return matches(each.id, filter); }))
+    if (selection.filters.empty() || filters.any(each.id, [](std::string_view) { return true; }))
       chosen.push_back(index);
   }
   return chosen;
+}
+
+std::vector<std::string> without_match(const Catalogue& catalogue, const Selection& selection) {
+  const Filters filters(selection.filters);
+  std::unordered_set<std::string_view> matched;
+  for (const Case& each : catalogue) {
+    if (within(each.profile, selection.profile))
+      filters.any(each.id, [&](std::string_view filter) {
+        matched.insert(filter);
+        return false;
+      });
+  }
+  std::vector<std::string> rest;
+  for (const std::string& filter : selection.filters) {
+    if (!matched.contains(filter)) rest.push_back(filter);
+  }
+  return rest;
 }
 
 }  // namespace bp::conformance

@@ -15,6 +15,7 @@ struct Selection {
   // Any of them: a case's id, the beginning of one up to a dot, or a pattern with * and ?. None: all.
   std::vector<std::string> filters{};
   uint32_t abi_version = BP_ABI_VERSION;  // the measured version: cases with a later `since` are not run
+  bool cut = false;                       // the run stopped at its first failure, before the last case
 };
 
 // The ABI version by which a plugin is measured, and which its certificate names: the version that it was built for, as
@@ -34,5 +35,8 @@ bool within(uint32_t profile, uint32_t of);
 
 // Indices into the catalogue, ascending.
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection);
+
+// The filters that match no case of the profile, of whatever version.
+std::vector<std::string> without_match(const Catalogue& catalogue, const Selection& selection);
 
 }  // namespace bp::conformance

@@ -15,12 +15,17 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <new>
+
+#include "reason.hpp"
 
 namespace bp::conformance {
 
 namespace {
 
 constexpr uint64_t most_output = 64u << 20;  // in memory; a case that writes less is judged by its worker
+constexpr uint64_t second_ns = 1'000'000'000;
+constexpr uint64_t slow_ns = 3 * second_ns;  // a case that takes longer is told
 constexpr uint32_t most_work = 32;           // cases at once: few enough that the workers end together
 
 uint64_t now_ns() {
@@ -70,6 +75,12 @@ std::string describe_end(int status) {
   return fmt::format("the process exited with status {}", WEXITSTATUS(status));
 }
 
+// Null: the system has no memory for it, and the run goes on without.
+SlotPage* new_page() {
+  void* const memory = mmap(nullptr, sizeof(SlotPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : new (memory) SlotPage();
+}
+
 }  // namespace
 
 Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options)
@@ -116,9 +127,11 @@ std::vector<Result> Supervisor::run() {
     wait_for_news();
     for (Worker& worker : workers_) {
       look_for_end(worker);
+      watch_slot(worker);
       check_limits(worker);
     }
     std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
+    tell_slow_case();
     if (options_.progress) options_.progress(SIZE_MAX, {});
   }
   for (Result& result : results_) {
@@ -133,6 +146,7 @@ void Supervisor::start() {
   Pipe work_pipe, report_pipe;
   const int output = Pipe::high(memfd_create("output", MFD_CLOEXEC));
   fcntl(output, F_SETFL, O_APPEND);
+  SlotPage* const page = new_page();
   fflush(nullptr);
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
@@ -151,7 +165,7 @@ void Supervisor::start() {
       close(other.report);
       close(other.output);
     }
-    work(catalogue_, selection_, options_, {work_pipe.read, report_pipe.write, output});
+    work(catalogue_, selection_, options_, {work_pipe.read, report_pipe.write, output, page});
   }
   setpgid(pid, pid);
   close(work_pipe.read);
@@ -162,6 +176,7 @@ void Supervisor::start() {
   worker.work = work_pipe.write;
   worker.report = report_pipe.read;
   worker.output = output;
+  worker.page = page;
   worker.since = now_ns();
   give_work(worker);
 }
@@ -208,7 +223,8 @@ void Supervisor::take(Worker& worker, Message& message) {
     case Message::Kind::started:
       worker.running = true;
       worker.index = message.index;
-      worker.since = now_ns();
+      worker.since = worker.looked = worker.call_since = now_ns();
+      worker.compiling = 0;
       worker.foreign = false;
       return;
     case Message::Kind::finished:
@@ -220,6 +236,7 @@ void Supervisor::take(Worker& worker, Message& message) {
     case Message::Kind::closing:
       worker.closing = true;
       worker.since = now_ns();
+      worker.compiling = 0;
       return;
     case Message::Kind::facts:
       return;
@@ -238,6 +255,7 @@ void Supervisor::finish(Worker& worker, Message& message) {
   worker.last_index = worker.index;
   worker.any_finished = true;
   worker.since = now_ns();
+  worker.compiling = 0;
   const bool failed = is_failure(result.outcome);
   settle(worker.index, std::move(result));
   if (leaves) return;
@@ -253,34 +271,79 @@ void Supervisor::settle(uint32_t index, Result result) {
   if (options_.progress) options_.progress(index, results_[index]);
   if (!is_failure(results_[index].outcome)) return;
   if (options_.fail_fast) stopping_ = true;
-  if (results_[index].outcome == Outcome::hang) count_hang(index);
+  count_failure(index);
 }
 
-// Each hang costs a whole time limit: after a few the rest of the group is given up.
-void Supervisor::count_hang(uint32_t index) {
+// Each hang costs a whole time limit, and each failure a new process: after a few alike the rest of the group is given up.
+void Supervisor::count_failure(uint32_t index) {
+  const Result& result = results_[index];
+  const bool hung = result.outcome == Outcome::hang;
+  const int most = hung ? options_.limits.hangs_per_group : options_.limits.alike_per_group;
   const std::string group = group_of(catalogue_[selection_[index]].id);
-  if (++hangs_[group] < options_.limits.hangs_per_group) return;
+  const int count = ++failures_[{group, hung ? std::string() : std::string(shared_part(result.message))}];
+  if (most == 0 || count < most) return;
+  const bool fresh = given_up_
+                         .try_emplace(group, fmt::format("{} cases of {} {}{}{}", count, group,
+                                                         hung ? "hung" : "failed alike", given_up_mark, result.message))
+                         .second;
+  if (fresh) queue_ = without_given_up(queue_);
+}
+
+// The cases of given-up groups get their results.
+std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
-  for (const Work& part : queue_) {
+  for (const Work& part : parts) {
+    bool joined = false;
     for (uint32_t each = part.first; each < part.last; ++each) {
-      if (group_of(catalogue_[selection_[each]].id) == group) {
-        results_[each] = {Outcome::not_run, fmt::format("{} cases of {} hung before it", hangs_[group], group)};
+      const auto given_up = given_up_.find(group_of(catalogue_[selection_[each]].id));
+      if (given_up != given_up_.end()) {
+        results_[each] = {Outcome::not_run, given_up->second};
         if (options_.progress) options_.progress(each, results_[each]);
-      } else if (!kept.empty() && kept.back().last == each) {
+      } else if (joined) {
         kept.back().last = each + 1;
       } else {
         kept.push_back({each, each + 1});
       }
+      joined = given_up == given_up_.end();
     }
   }
-  queue_ = std::move(kept);
+  return kept;
+}
+
+void Supervisor::watch_slot(Worker& worker) {
+  if (worker.pid == 0 || worker.page == nullptr) return;
+  const uint64_t now = now_ns();
+  if (const uint64_t call = worker.page->call(); call != worker.call) {
+    worker.call = call;
+    worker.call_since = now;
+  } else if (SlotPage::slot_of(call) == Slot::plan_create) {
+    worker.compiling += now - worker.looked;
+  }
+  worker.looked = now;
+}
+
+void Supervisor::tell_slow_case() const {
+  if (!options_.slow) return;
+  const Worker* slowest = nullptr;
+  for (const Worker& worker : workers_) {
+    if (worker.running && (slowest == nullptr || worker.since < slowest->since)) slowest = &worker;
+  }
+  const uint64_t now = now_ns();
+  if (slowest == nullptr || now - slowest->since < slow_ns) return;
+  options_.slow(
+      {slowest->index, now - slowest->since, name_of(SlotPage::slot_of(slowest->call)), now - slowest->call_since});
 }
 
 void Supervisor::check_limits(Worker& worker) {
   if (worker.pid == 0) return;
-  const uint64_t age = now_ns() - worker.since;
-  if (age > options_.limits.case_ns) {
-    conclude(worker, Outcome::hang, fmt::format("it did not end within {} s", options_.limits.case_ns / 1'000'000'000));
+  const uint64_t now = now_ns(), age = now - worker.since;
+  if (age > options_.limits.case_ns + worker.compiling / 4 * 3) {
+    const std::string_view slot = worker.running ? name_of(SlotPage::slot_of(worker.call)) : std::string_view();
+    conclude(worker, Outcome::hang,
+             fmt::format("it did not end within {} s{}", age / second_ns,
+                         slot.empty() ? ""
+                                      : fmt::format(": {} has not returned for {} s", slot,
+                                                    (now - worker.call_since) / second_ns)));
     return end(worker);
   }
   if (now_ns() - worker.measured < 100'000'000) return;
@@ -334,7 +397,7 @@ void Supervisor::ended(Worker& worker, int status) {
 // The worker's case, or where none was running the last one, ended so.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
-    message += "; its last output: " + tail;
+    message += std::string(output_mark) + tail;
   if (worker.running) {
     worker.running = false;
     worker.rest.first = worker.index + 1;
@@ -359,7 +422,12 @@ void Supervisor::end(Worker& worker) {
   close_fd(worker.work);
   close_fd(worker.report);
   close_fd(worker.output);
-  if (worker.has_rest && worker.rest.first < worker.rest.last) queue_.push_front(worker.rest);
+  if (worker.has_rest && worker.rest.first < worker.rest.last) {
+    const std::deque<Work> rest = without_given_up({worker.rest});
+    queue_.insert(queue_.begin(), rest.begin(), rest.end());
+  }
+  if (worker.page != nullptr) munmap(worker.page, sizeof(SlotPage));
+  worker.page = nullptr;
   worker.pid = 0;
 }
 

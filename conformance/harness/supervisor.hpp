@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "channel.hpp"
 #include "run_case.hpp"
@@ -41,9 +42,12 @@ class Supervisor {
     bool reaped = false;   // with `status`
     int status = 0;
     uint32_t index = 0, last_index = 0;
-    uint64_t since = 0;     // the latest sign of life
-    uint64_t measured = 0;  // when its memory was
-    std::string tail{};     // of its output
+    uint64_t since = 0;                  // the latest sign of life
+    uint64_t measured = 0;               // when its memory was
+    SlotPage* page = nullptr;            // shared with it; null: the system gave none
+    uint64_t call = 0, call_since = 0;   // the latest on the page
+    uint64_t looked = 0, compiling = 0;  // when the page was read, and how long it said plan_create in this case
+    std::string tail{};                  // of its output
   };
 
   bool finished() const;
@@ -54,7 +58,10 @@ class Supervisor {
   void take(Worker& worker, Message& message);
   void finish(Worker& worker, Message& message);
   void settle(uint32_t index, Result result);
-  void count_hang(uint32_t index);
+  void count_failure(uint32_t index);
+  std::deque<Work> without_given_up(const std::deque<Work>& parts);
+  void watch_slot(Worker& worker);
+  void tell_slow_case() const;
   void check_limits(Worker& worker);
   void died(Worker& worker);
   void look_for_end(Worker& worker);
@@ -69,8 +76,9 @@ class Supervisor {
   std::vector<Result> results_;
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
-  std::map<std::string, int> hangs_;
-  std::set<pid_t> others_;  // children that were there before the run
+  std::map<std::pair<std::string, std::string>, int> failures_;  // by group and message; of a hang the group alone
+  std::map<std::string, std::string> given_up_;                  // groups, with the message of their cases
+  std::set<pid_t> others_;                                       // children that were there before the run
   int was_reaper_ = 0;
   bool stopping_ = false;
 };

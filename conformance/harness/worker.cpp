@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "reason.hpp"
 #include "run_case.hpp"
+#include "slot_watch.hpp"
 
 // Of a leak sanitizer, where the program has one: whether memory was leaked, told on standard error.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
@@ -53,11 +55,14 @@ Result run_case(Session& session, const Case& which) {
   Result result;
   begin_case();
   Context context(session, which);
+  const SlotWatch watch(before);
   try {
     which.run(context);
     result.outcome = Outcome::pass;
   } catch (const CaseEnd& end) {
     result = {end.outcome, end.message};
+    // Of a failure on another thread these would be the wrong steps.
+    if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
   } catch (const std::exception& exception) {
     result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
   } catch (...) {
@@ -68,7 +73,9 @@ Result run_case(Session& session, const Case& which) {
   if (const std::string change = before.changed_since(); !change.empty()) {
     before.restore();
     if (!is_failure(result.outcome))
-      result = {Outcome::fail, "a slot did not leave the thread as it found it: " + change};
+      result = {Outcome::fail,
+                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
+                            watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
   }
   return result;
 }
@@ -78,6 +85,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   // `meson test` has malloc fill what it gives; cases with buffers of gigabytes count on pages that nobody touched.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
+  tell_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
     if (!send(ends.report, message)) _exit(3);

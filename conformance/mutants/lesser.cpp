@@ -24,6 +24,7 @@ enum Lack : uint32_t {
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,
+  kSort = 1u << 17,  // not optional: INFER is not reached without it
 };
 // The slots for pageable memory stay: a device without HOST memory has them.
 constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
@@ -112,6 +113,7 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
+  if (lack(kSort) && desc.op == BP_OP_SORT) return "there is no sort";
   uint64_t absent = 0;
   if (lack(kF16)) absent |= BP_DTYPE_BIT(BP_F16);
   if (lack(kBf16)) absent |= BP_DTYPE_BIT(BP_BF16);
@@ -178,6 +180,7 @@ const Mutation defect::without_f16 = without<kF16>();
 const Mutation defect::without_bf16 = without<kBf16>();
 const Mutation defect::without_f64 = without<kF64>();
 const Mutation defect::without_i8 = without<kI8>();
+const Mutation defect::without_sort = without<kSort>();
 const Mutation defect::without_options = without<kAll>();
 
 }  // namespace backplane::mutants

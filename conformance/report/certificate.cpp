@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
+#include "causes.hpp"
 #include "digest.hpp"
+#include "harness/reason.hpp"
+#include "harness/supervisor.hpp"
 #include "names.hpp"
 #include "suite_digest.h"
 
@@ -94,6 +98,17 @@ size_t not_asked(const Catalogue& catalogue, Selection selection) {
   return select(catalogue, selection).size() - asked;
 }
 
+// Groups whose rest was not run, for what their first cases said.
+Json stopped_groups(const Json& non_passes) {
+  std::set<std::string> names;
+  for (const Json& each : non_passes) {
+    if (each["outcome"] == "not_run" &&
+        each["reason"].get_ref<const std::string&>().find(given_up_mark) != std::string::npos)
+      names.insert(group_of(each["id"].get_ref<const std::string&>()));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string_view suite_digest() { return BACKPLANE_SUITE_DIGEST; }
@@ -134,6 +149,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
                  {"reason", result.message},
                  {"requirements", which.requirements}};
     if (is_failure(result.outcome)) json["repro"] = repro_line(run.target, run.seed, which.id, run.selection.profile);
+    if (result.outcome == Outcome::not_claimed && is_mandatory(which)) json["mandatory"] = profile_name(which.profile);
     non_passes.push_back(std::move(json));
   }
   Json certificate = {
@@ -149,6 +165,7 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"seed", run.seed},
         {"cases", selection.size()},
         {"not_asked", not_asked(catalogue, run.selection)},
+        {"not_reached", run.not_reached},
         {"jobs", run.jobs},
         {"started", run.started},
         {"seconds", run.seconds},
@@ -160,6 +177,8 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
   // Through text once: bytes that are no UTF-8, which a plugin may have written into a message, are replaced, and every
   // number is as a reader will find it.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
+  certificate["run"]["stopped_groups"] = stopped_groups(certificate["non_passes"]);
+  certificate["causes"] = causes_of(certificate["non_passes"]);
   certificate["digest"] = digest_of(certificate);
   return certificate;
 }

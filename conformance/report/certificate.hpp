@@ -18,6 +18,7 @@ struct RunFacts {
   std::string started{};  // UTC, as 2026-01-31T12:00:00Z
   double seconds = 0;
   bool resumed = false;
+  size_t not_reached = 0;  // cases that a run left out when it stopped at its first failure
 };
 
 // SHA-256 of the suite's sources, of the build that is running.

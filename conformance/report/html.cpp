@@ -14,7 +14,17 @@ namespace bp::conformance {
 
 namespace page {
 
+constexpr size_t most_reason = 4000;  // bytes of one
+
 std::string text(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
+
+std::string reason(const Json& each) {
+  const std::string& whole = each["reason"].get_ref<const std::string&>();
+  if (whole.size() <= most_reason) return text(each["reason"]);
+  size_t cut = most_reason;
+  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
+  return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
+}
 
 std::string number(uint64_t value) {
   std::string digits = std::to_string(value);
@@ -83,14 +93,14 @@ std::string html_of(const nlohmann::json& certificate) {
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'sha256-{}'\">\n"
-      "<title>{} {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}{}"
+      "<title>{} {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}{}{}{}"
       "<footer>{} is this page for programs. This page and it say the same.</footer>\n</main>\n"
       "<script>{}</script>\n</body>\n</html>\n",
       sha256_base64(page::script()), page::text(certificate["plugin"]["name"]),
       page::text(certificate["plugin"]["version"]), failures == 0 ? "certificate" : "failures", page::style(),
-      page::head(certificate), page::profiles(certificate), page::failures(certificate), page::matrix(certificate),
-      page::errors(certificate), page::groups(certificate), page::absences(certificate), page::facts(certificate),
-      "The JSON file beside it", page::script());
+      page::head(certificate), page::profiles(certificate), page::causes(certificate), page::failures(certificate),
+      page::matrix(certificate), page::errors(certificate), page::groups(certificate), page::mandatory(certificate),
+      page::absences(certificate), page::facts(certificate), "The JSON file beside it", page::script());
 }
 
 }  // namespace bp::conformance

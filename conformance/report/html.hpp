@@ -16,16 +16,21 @@ std::string_view script();
 std::string head(const Json& certificate);      // verdict, supported fraction, counts
 std::string facts(const Json& certificate);     // plugin, device, suite, run
 std::string profiles(const Json& certificate);  // and extensions
+std::string causes(const Json& certificate);    // of what failed
 std::string failures(const Json& certificate);
 std::string matrix(const Json& certificate);
 std::string errors(const Json& certificate);
 std::string groups(const Json& certificate);
-std::string absences(const Json& certificate);  // what is not claimed
+std::string mandatory(const Json& certificate);  // what is not claimed and must be
+std::string absences(const Json& certificate);   // what is not claimed
 
 // ---- what the parts share
 
+// The reason of a case or a cause, cut where it is very long.
+std::string reason(const Json& each);
 // Text of the certificate, safe in content and in attributes.
 std::string text(const Json& value);
+std::string list(const Json& names);   // text of each, with commas
 std::string number(uint64_t value);    // 12 345, with narrow spaces that do not break
 std::string share(double share);       // 0.61 of a bound
 std::string seconds(double value);     // 1.2 s

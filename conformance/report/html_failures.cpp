@@ -17,8 +17,7 @@ constexpr size_t first_of_group = 10;  // shown where the group is unfolded
 constexpr size_t most_per_group = 100;
 constexpr size_t most_failures = 600;
 constexpr size_t most_absences = 1500;
-constexpr size_t open_groups = 4;     // shown unfolded
-constexpr size_t most_reason = 4000;  // bytes of one
+constexpr size_t open_groups = 4;  // shown unfolded
 
 struct Group {
   std::string name{};
@@ -42,23 +41,16 @@ std::vector<Group> groups_of(const Json& non_passes, bool absent) {
   return groups;
 }
 
-std::string reason_of(const Json& each) {
-  const std::string& whole = each["reason"].get_ref<const std::string&>();
-  if (whole.size() <= most_reason) return text(each["reason"]);
-  size_t cut = most_reason;
-  while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
-  return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
-}
-
 std::string failure(const Json& each) {
   return fmt::format(
       "<article><h4><span class=\"mark fail\"><b aria-hidden=\"true\">✕</b> {}</span> <code>{}</code></h4>"
-      "<p class=\"reason t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
-      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason_of(each), text(each["repro"]));
+      "<p class=\"reason t\">{}</p><p class=\"small t\">{}</p><div class=\"line\"><code>{}</code></div></article>\n",
+      words(each["outcome"].get_ref<const std::string&>()), text(each["id"]), reason(each), list(each["requirements"]),
+      text(each["repro"]));
 }
 
 std::string absence(const Json& each) {
-  return fmt::format("<li><code>{}</code> <span class=\"t\">{}</span></li>\n", text(each["id"]), reason_of(each));
+  return fmt::format("<li><code>{}</code> <span class=\"t\">{}</span></li>\n", text(each["id"]), reason(each));
 }
 
 std::string outcomes_text(const Group& group) {
@@ -100,6 +92,28 @@ std::string failures(const Json& certificate) {
       number(total),
       shown < total ? fmt::format(" {} of {} are shown; all are in the JSON.", number(shown), number(total)) : "",
       parts);
+}
+
+// All of them, in few elements: of a plugin without operators there are thousands.
+std::string mandatory(const Json& certificate) {
+  Json missing = Json::array();
+  for (const Json& each : certificate["non_passes"]) {
+    if (each.contains("mandatory")) missing.push_back(each);
+  }
+  if (missing.empty()) return "";
+  std::string parts;
+  for (const Group& group : groups_of(missing, true)) {
+    std::string ids;
+    for (const Json* each : group.cases) ids += (ids.empty() ? "" : " ") + text((*each)["id"]);
+    parts += fmt::format(
+        "<h3>{} <span class=\"small\">{}</span></h3>\n<p class=\"small t\">{}</p><p class=\"t\"><code>{}</code></p>\n",
+        text(Json(group.name)), number(group.cases.size()), reason(*group.cases.front()), ids);
+  }
+  return fmt::format(
+      "<section id=\"mandatory\"><h2>Mandatory and not claimed <span class=\"count\">{}</span></h2>\n"
+      "<p class=\"small\">Each of these cases keeps a profile from the plugin. The words are those of a group's first "
+      "case.</p>\n<details><summary>Show {}</summary>\n{}</details></section>\n",
+      number(missing.size()), plural(missing.size(), "case"), parts);
 }
 
 std::string absences(const Json& certificate) {

@@ -45,12 +45,6 @@ std::string row(std::string_view name, const std::string& value, bool mono = fal
                      value.empty() ? "none" : value);
 }
 
-std::string list(const Json& names) {
-  std::string result;
-  for (const Json& name : names) result += (result.empty() ? "" : ", ") + text(name);
-  return result;
-}
-
 std::string bytes(uint64_t count) {
   constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   const auto unit = count < 1024 ? size_t{0} : static_cast<size_t>(std::log2(static_cast<double>(count)) / 10);
@@ -59,6 +53,12 @@ std::string bytes(uint64_t count) {
 }
 
 }  // namespace
+
+std::string list(const Json& names) {
+  std::string result;
+  for (const Json& name : names) result += (result.empty() ? "" : ", ") + text(name);
+  return result;
+}
 
 std::string head(const Json& certificate) {
   const Json& verdict = certificate["verdict"];
@@ -118,10 +118,15 @@ std::string facts(const Json& certificate) {
   const std::string filters = list(run["filters"]);
   const std::string newer =
       run["not_asked"] == 0 ? "" : fmt::format("; {} of a later ABI not asked", plural(run["not_asked"], "case"));
+  const std::string left = run["not_reached"] == 0
+                               ? ""
+                               : fmt::format("; {} not reached: the run stopped at its first failure",
+                                             plural(run["not_reached"], "more case"));
+  const Json& stopped = run["stopped_groups"];
   return fmt::format(
       "<section id=\"facts\"><h2>What was measured, and with what</h2>\n<div class=\"facts t\">\n"
       "<dl><dt>Plugin</dt>{}{}{}{}{}</dl>\n<dl><dt>Device</dt>{}{}{}{}{}{}</dl>\n<dl><dt>Suite</dt>{}{}{}</dl>\n"
-      "<dl><dt>Run</dt>{}{}{}{}{}{}</dl>\n</div>\n"
+      "<dl><dt>Run</dt>{}{}{}{}{}{}{}</dl>\n</div>\n"
       "<p>Anyone can check this: the file of the certificate, the plugin's file, and</p>\n"
       "<div class=\"line\"><code>backplane verify CERTIFICATE.json {}</code></div>\n"
       "<p class=\"small\">Times are information. They are no part of the verdict, and certificates are never "
@@ -139,7 +144,8 @@ std::string facts(const Json& certificate) {
           fmt::format("{} B, {}", device["alignment"].get<uint64_t>(), bytes(device["max_buffer_bytes"]))),
       row("version", text(suite["version"])), row("digest", text(suite["digest"]), true),
       row("cases known", number(suite["cases"])), row("profile", upper(run["profile"].get<std::string>())),
-      row("cases", number(run["cases"]) + (filters.empty() ? "" : ", of " + filters) + newer),
+      row("cases", number(run["cases"]) + (filters.empty() ? "" : ", of " + filters) + newer + left),
+      stopped.empty() ? "" : row("groups that stopped after equal failures", list(stopped)),
       row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
       row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
       row("processes", number(run["jobs"])), text(plugin["file"]));

@@ -46,9 +46,12 @@ void add(Group& group, std::string_view name, const Json& each) {
   }
   if (++group.failed > most_failures) return;
   const std::string id = each["id"];
+  std::string requirements;
+  for (const Json& requirement : each["requirements"])
+    requirements += (requirements.empty() ? "&#10;requirements: " : ", ") + text_of(requirement);
   group.failures += case_of(name, id.size() > name.size() ? id.substr(name.size() + 1) : id,
                             fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", text_of(each["outcome"]),
-                                        text_of(each["reason"]), text_of(each["repro"])));
+                                        text_of(each["reason"]), text_of(each["repro"]) + requirements));
 }
 
 std::string summaries(const std::string& name, const Group& group, const Json& counts) {

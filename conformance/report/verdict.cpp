@@ -157,7 +157,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     asked_for += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
-    const bool mandatory = which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE;
+    const bool mandatory = is_mandatory(which);
     for (auto& [profile, state] : verdict.profiles) {
       if (!within(which.profile, profile)) continue;
       state.mandatory += mandatory ? 1 : 0;
@@ -168,7 +168,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
   verdict.supported_fraction =
       asked_for == 0 ? 0 : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(asked_for);
   for (auto& [profile, state] : verdict.profiles) {
-    state.complete = asked.filters.empty() && facts.error.empty();
+    state.complete = asked.filters.empty() && !asked.cut && facts.error.empty();
     state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;

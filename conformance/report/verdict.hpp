@@ -32,6 +32,9 @@ struct Tally {
   std::string_view state() const;
 };
 
+// A plugin may not decline it: it keeps the profile from whoever does.
+inline bool is_mandatory(const Case& which) { return which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE; }
+
 struct ProfileState {
   uint64_t mandatory = 0;  // cases that a plugin may not decline
   uint64_t absent = 0;     // of these, declined

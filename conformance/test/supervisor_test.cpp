@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "harness/context.hpp"
+#include "harness/slot_watch.hpp"
 
 namespace bp::conformance {
 namespace {
@@ -91,6 +92,97 @@ TEST(Supervisor, AHangEnds) {
                  hang, "within 1 s");
 }
 
+TEST(Supervisor, AHangNamesTheSlotThatDoesNotReturn) {
+  EXPECT_OUTCOME(among_others(
+                     [](Context&) {
+                       { const InSlot in(Slot::plan_create); }
+                       const InSlot in(Slot::stream_wait);
+                       pause();
+                     },
+                     1, 1'000'000'000),
+                 hang, "it did not end within 1 s: stream_wait has not returned for ");
+  EXPECT_OUTCOME(among_others(
+                     [](Context&) {
+                       { const InSlot in(Slot::stream_wait); }
+                       pause();
+                     },
+                     1, 1'000'000'000),
+                 hang, "it did not end within 1 s");
+}
+
+// A compiler may take three time limits more, and no longer.
+TEST(Supervisor, ACompilerIsNoHang) {
+  const auto compile = [](std::chrono::milliseconds time) {
+    return [time](Context&) {
+      const InSlot in(Slot::plan_create);
+      std::this_thread::sleep_for(time);
+    };
+  };
+  EXPECT_OUTCOME(among_others(compile(std::chrono::milliseconds(1500)), 1, 600'000'000), pass, "");
+  EXPECT_OUTCOME(among_others(compile(std::chrono::hours(1)), 1, 700'000'000), hang,
+                 "it did not end within 2 s: plan_create has not returned for ");
+  EXPECT_OUTCOME(among_others(
+                     [](Context&) {
+                       const InSlot in(Slot::stream_wait);
+                       std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                     },
+                     1, 600'000'000),
+                 hang, "stream_wait");
+}
+
+TEST(Supervisor, ASlowCaseIsToldWithItsSlotWhileItRuns) {
+  const Catalogue catalogue = {named("a.b.quick", nothing), named("a.b.slow", [](Context&) {
+                                 const InSlot in(Slot::plan_create);
+                                 std::this_thread::sleep_for(std::chrono::seconds(4));
+                               })};
+  RunOptions options;
+  std::vector<SlowCase> told;
+  options.slow = [&](const SlowCase& slow) { told.push_back(slow); };
+  const std::vector<Result> results = run(catalogue, {0, 1}, options);
+  EXPECT_EQ(name_of(results[1].outcome), "pass");
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told[0].index, 1u);
+  EXPECT_EQ(told[0].slot, "plan_create");
+  EXPECT_GE(told[0].nanoseconds, 3'000'000'000u);
+  EXPECT_GE(told[0].slot_nanoseconds, 2'000'000'000u);
+}
+
+TEST(Supervisor, ARuntimeFailureNamesItsSteps) {
+  const char own = 0, another = 0, other = 0, event = 0;
+  const auto body = [&](Context& context) {
+    count_stream(&own);
+    count_stream(&another);
+    count_event(&event);
+    for (int round = 0; round < 3; ++round) {
+      const InSlot copy(Slot::copy, &own);
+      const InSlot record(Slot::event_record, &own, &event);
+    }
+    { const InSlot in(Slot::plan_create); }
+    { const InSlot in(Slot::stream_wait, &other); }
+    context.fail("no luck");
+  };
+  const Catalogue catalogue = {named("runtime.a.b", body), named("numeric.a.b", body),
+                               named("runtime.a.thread", [&](Context& context) {
+                                 const InSlot in(Slot::copy, &own);
+                                 std::exception_ptr failure;
+                                 std::thread([&] {
+                                   try {
+                                     context.fail("elsewhere");
+                                   } catch (...) {
+                                     failure = std::current_exception();
+                                   }
+                                 }).join();
+                                 std::rethrow_exception(failure);
+                               })};
+  const std::vector<Result> results = run(catalogue, {0, 1, 2}, RunOptions());
+  EXPECT_EQ(
+      results[0].message,
+      "no luck; step 7: event_record of event 1 on stream 1, copy on stream 1, event_record of event 1 on stream 1, "
+      "copy on stream 1, event_record of event 1 on stream 1, stream_wait on a stream of the suite");
+  EXPECT_EQ(results[1].message, "no luck");
+  EXPECT_EQ(results[2].message, "elsewhere") << "the steps of this thread did not lead to it";
+}
+
 TEST(Supervisor, HangsOfAGroupAreBounded) {
   Catalogue catalogue;
   for (int index = 0; index < 200; ++index) {
@@ -108,8 +200,50 @@ TEST(Supervisor, HangsOfAGroupAreBounded) {
       std::count_if(results.begin(), results.end(), [](const Result& r) { return r.outcome == Outcome::hang; });
   EXPECT_LT(hung, 80) << "those that were handed out already may hang, too";
   EXPECT_EQ(results[150].outcome, Outcome::not_run);
-  EXPECT_THAT(results[150].message, HasSubstr("hung before it"));
+  EXPECT_THAT(results[150].message, HasSubstr("hung before it, each with: it did not end"));
   EXPECT_EQ(results[200].outcome, Outcome::pass);
+}
+
+TEST(Supervisor, EqualFailuresOfAGroupAreBounded) {
+  Catalogue catalogue;
+  for (int index = 0; index < 100; ++index)
+    catalogue.push_back(
+        named("group.alike.n" + std::to_string(index), [](Context& context) { context.fail("no luck"); }));
+  for (int index = 0; index < 40; ++index)
+    catalogue.push_back(named("group.apart.n" + std::to_string(index),
+                              [index](Context& context) { context.fail("no luck with {}", index); }));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  const auto failed = [](const std::vector<Result>& results, ptrdiff_t first, ptrdiff_t last) {
+    return std::count_if(results.begin() + first, results.begin() + last,
+                         [](const Result& result) { return result.outcome == Outcome::fail; });
+  };
+  std::vector<Result> results = run(catalogue, selection, options);
+  EXPECT_EQ(failed(results, 0, 100), options.limits.alike_per_group);
+  EXPECT_EQ(results[99].outcome, Outcome::not_run);
+  EXPECT_EQ(results[99].message, "8 cases of group.alike failed alike before it, each with: no luck");
+  EXPECT_EQ(failed(results, 100, 140), 40) << "what says different things is run";
+  options.limits.alike_per_group = 0;
+  results = run(catalogue, selection, options);
+  EXPECT_EQ(failed(results, 0, 140), 140);
+}
+
+TEST(Supervisor, WhatIsOfOneCaseAloneMakesNoFailureAnother) {
+  Catalogue catalogue;
+  for (int index = 0; index < 40; ++index)
+    catalogue.push_back(named("group.crashes.n" + std::to_string(index), [index](Context&) {
+      const std::string said = "address " + std::to_string(index);
+      static_cast<void>(!write(STDERR_FILENO, said.data(), said.size()));
+      raise(SIGKILL);
+    }));
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  const std::vector<Result> results = run(catalogue, selection, RunOptions());
+  EXPECT_EQ(std::count_if(results.begin(), results.end(),
+                          [](const Result& result) { return result.outcome == Outcome::crash; }),
+            8);
+  EXPECT_THAT(results[0].message, HasSubstr("address 0"));
 }
 
 TEST(Supervisor, AForkIsSeenAndEnds) {
@@ -198,6 +332,18 @@ TEST(Supervisor, WhatASlotChangesInTheThreadIsAFailureAndUndone) {
   EXPECT_OUTCOME(among_others([](Context&) { std::signal(SIGUSR1, SIG_IGN); }), fail, "handler");
   EXPECT_OUTCOME(among_others([](Context&) { setlocale(LC_ALL, "C.UTF-8"); }), fail, "locale");
   EXPECT_OUTCOME(among_others([](Context&) { static_cast<void>(!chdir("/")); }), fail, "working directory");
+}
+
+TEST(Supervisor, TheSlotThatChangesTheThreadIsNamed) {
+  EXPECT_OUTCOME(among_others([](Context&) {
+                   { const InSlot in(Slot::query); }
+                   {
+                     const InSlot in(Slot::plan_create);
+                     std::signal(SIGUSR1, SIG_IGN);
+                   }
+                   const InSlot in(Slot::plan_execute);
+                 }),
+                 fail, "has another handler now; seen first after plan_create");
 }
 
 TEST(Supervisor, FailFastStops) {

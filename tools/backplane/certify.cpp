@@ -12,9 +12,11 @@
 
 #include "certify.hpp"
 #include "certify_progress.hpp"
+#include "certify_summary.hpp"
 #include "plugin_library.hpp"
 #include "report/certificate.hpp"
 #include "verbs.hpp"
+#include "verify.hpp"
 
 namespace tool {
 namespace {
@@ -60,56 +62,21 @@ void write_file(const fs::path& path, const std::string& text) {
         fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
 }
 
-std::vector<std::string> failed_of(const fs::path& path) {
+// What failed in a certificate, again: with its profile and its data, unless others are asked for.
+void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::CertifyOptions& run) {
   std::ifstream file(path);
   const Certificate certificate = Certificate::parse(file, nullptr, false);
-  if (!certificate.is_object() || !certificate.contains("non_passes"))
+  if (!suite::form_fault(certificate).empty())
     fail_usage("certify: --only-failed repeats what failed in {}, which is no certificate; run without it first",
                path.string());
-  std::vector<std::string> ids;
+  if (!options.profile_given)
+    run.selection.profile = suite::profile_of(certificate["run"]["profile"].get<std::string>());
+  if (!options.seed) run.seed = certificate["run"]["seed"];
+  run.selection.filters.clear();
   for (const Certificate& each : certificate["non_passes"]) {
-    if (each.value("outcome", "") != "not_claimed") ids.push_back(each.value("id", ""));
+    if (each["outcome"] != "not_claimed") run.selection.filters.push_back(each["id"]);
   }
-  if (ids.empty()) fail_usage("certify: nothing failed in {}", path.string());
-  return ids;
-}
-
-void print_failures(Session& session, const Certificate& certificate, size_t most) {
-  size_t shown = 0, failures = 0;
-  for (const Certificate& each : certificate["non_passes"]) {
-    if (each["outcome"] == "not_claimed") continue;
-    if (++failures > most) continue;
-    ++shown;
-    session.print("\n{} {}\n  {}\n  {}\n",
-                  session.colour ? "\x1b[31m" + each["outcome"].get<std::string>() + "\x1b[0m"
-                                 : each["outcome"].get<std::string>(),
-                  each["id"].get<std::string>(), each["reason"].get<std::string>(), each["repro"].get<std::string>());
-  }
-  if (failures > shown) session.print("\n{} more failures are in the certificate.\n", failures - shown);
-}
-
-void print_summary(Session& session, const Certificate& certificate) {
-  const Certificate& verdict = certificate["verdict"];
-  print_failures(session, certificate, 20);
-  session.print("\n{}\n", verdict["statement"].get<std::string>());
-  std::string counts;
-  for (const auto& [name, count] : verdict["counts"].items()) {
-    if (count != 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count.get<uint64_t>(), name);
-  }
-  session.print("{} cases in {:.1f} s: {}; seed {}\n", certificate["run"]["cases"].get<uint64_t>(),
-                certificate["run"]["seconds"].get<double>(), counts, certificate["run"]["seed"].get<uint64_t>());
-  for (const auto& [name, state] : verdict["profiles"].items()) {
-    session.print("  {:<6} {}\n", name,
-                  state["reached"]
-                      ? "reached"
-                      : fmt::format("not reached: {} failed, {} of {} mandatory cases not claimed",
-                                    state["failures"].get<uint64_t>(), state["mandatory_not_claimed"].get<uint64_t>(),
-                                    state["mandatory"].get<uint64_t>()));
-  }
-  std::string extensions;
-  for (const auto& [name, tally] : verdict["extensions"].items())
-    extensions += fmt::format("{}{} {}", extensions.empty() ? "" : ", ", name, tally["state"].get<std::string>());
-  if (!extensions.empty()) session.print("  extensions: {}\n", extensions);
+  if (run.selection.filters.empty()) fail_usage("certify: nothing failed in {}", path.string());
 }
 
 }  // namespace
@@ -123,6 +90,8 @@ int certify(Session& session, const CertifyOptions& options) {
   if (options.list) {
     const suite::Catalogue catalogue = suite::enumerate();
     if (options.filters.empty() && !options.profile_given) run.selection.profile = BP_PROFILE_TRAIN;
+    const std::vector<std::string> unmatched = suite::without_match(catalogue, run.selection);
+    if (!unmatched.empty()) fail_usage("certify: {}", suite::no_match_text(unmatched, run.selection.profile));
     return list_cases(session, catalogue, suite::select(catalogue, run.selection));
   }
   if (options.plugin.empty()) fail_usage("certify: name a plugin, or the path of its library");
@@ -133,6 +102,7 @@ int certify(Session& session, const CertifyOptions& options) {
   run.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   run.limits.case_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
   run.limits.resident_bytes = options.memory_mib << 20;
+  run.limits.alike_per_group = options.equal_failures;
   run.fail_fast = options.fail_fast;
   run.in_process = options.in_process;
   run.resume = options.resume;
@@ -143,10 +113,12 @@ int certify(Session& session, const CertifyOptions& options) {
   if (error)
     fail_usage("certify: the directory {} cannot be made: {}; choose another --output", options.output,
                error.message());
-  const fs::path stem = directory / fs::path(run.target.path).stem();
-  if (options.only_failed) run.selection.filters = failed_of(stem.string() + ".json");
+  const fs::path whole = directory / fs::path(run.target.path).stem();
+  // A repetition is a part: the certificate that it repeats stays beside it.
+  const fs::path stem = whole.string() + (options.only_failed ? ".only_failed" : "");
+  if (options.only_failed) repeat_failed(whole.string() + ".json", options, run);
   if (!options.in_process) run.journal = stem.string() + ".journal";
-  CertifyProgress progress(!options.quiet);
+  CertifyProgress progress(options.quiet);
   run.progress = [&](const suite::Progress& now) { progress.show(now); };
   Certificate certificate;
   try {

@@ -9,13 +9,18 @@
 #include <cmath>
 #include <cstdio>
 
+#include "report/causes.hpp"
+#include "table.hpp"
+
 namespace tool {
 
 namespace {
 
 constexpr double bar_interval_s = 0.1;
 constexpr double line_interval_s = 5;
-constexpr size_t most_failures = 20;  // the rest is in the certificate
+constexpr double quiet_interval_s = 60;
+constexpr size_t most_causes = 20;   // the rest is in the certificate
+constexpr size_t most_reason = 300;  // bytes
 
 size_t columns() {
   winsize size{};
@@ -35,33 +40,62 @@ std::string bar_of(double share, size_t width) {
   return bar;
 }
 
+double interval_of(CertifyProgress::Manner manner) {
+  switch (manner) {
+    case CertifyProgress::Manner::bar:
+      return bar_interval_s;
+    case CertifyProgress::Manner::lines:
+      return line_interval_s;
+    case CertifyProgress::Manner::quiet:
+      return quiet_interval_s;
+  }
+  return line_interval_s;
+}
+
+// "; numeric.exp.f32.tail for 12 s, plan_create for 11 s of them"
+std::string slow_text(const bp::conformance::Progress& now) {
+  if (now.slow == nullptr) return "";
+  return fmt::format("; {} for {}{}", now.slow->id, time_text(now.slow_seconds),
+                     now.slot.empty() ? "" : fmt::format(", in {} for {}", now.slot, time_text(now.slot_seconds)));
+}
+
 }  // namespace
 
-CertifyProgress::CertifyProgress(bool shown) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0) {}
+// A quiet run of less than its interval says nothing.
+CertifyProgress::CertifyProgress(std::FILE* file, Manner manner)
+    : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -line_interval_s) {}
+
+CertifyProgress::CertifyProgress(bool quiet)
+    : CertifyProgress(stderr, quiet                        ? Manner::quiet
+                              : isatty(STDERR_FILENO) != 0 ? Manner::bar
+                                                           : Manner::lines) {}
 
 void CertifyProgress::show(const bp::conformance::Progress& now) {
-  if (!shown_) return;
-  if (now.result != nullptr && bp::conformance::is_failure(now.result->outcome) && failures_printed_ < most_failures) {
-    ++failures_printed_;
-    fmt::print(stderr, "{}{}: {}\n", terminal_ ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
-               now.latest->id);
+  const bool bar = manner_ == Manner::bar;
+  if (manner_ != Manner::quiet && now.result != nullptr && bp::conformance::is_failure(now.result->outcome) &&
+      causes_printed_.size() < most_causes &&
+      causes_printed_.insert(bp::conformance::cause_of(now.result->message)).second) {
+    fmt::print(file_, "{}{}: {}: {}\n", bar ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
+               now.latest->id, printable(now.result->message.substr(0, most_reason)));
   }
-  if (now.seconds - latest_ < (terminal_ ? bar_interval_s : line_interval_s)) return;
+  if (now.seconds - latest_ < interval_of(manner_)) return;
   latest_ = now.seconds;
   const double share = now.total == 0 ? 1 : static_cast<double>(now.done) / static_cast<double>(now.total);
-  const std::string counts = fmt::format("{} of {} cases, {} failed, {} not claimed, {} left", now.done, now.total,
-                                         now.failures, now.absent, time_text(now.seconds_left));
-  if (!terminal_) {
-    fmt::print(stderr, "{:3.0f} % {}\n", 100 * share, counts);
+  std::string counts = fmt::format("{} of {} cases, {} failed, {} not claimed, {} left", now.done, now.total,
+                                   now.failures, now.absent, time_text(now.seconds_left));
+  if (!bar) {
+    fmt::print(file_, "{:3.0f} % {}{}\n", 100 * share, counts, slow_text(now));
   } else {
     const size_t width = columns() > counts.size() + 12 ? std::min<size_t>(columns() - counts.size() - 8, 40) : 0;
-    fmt::print(stderr, "\r{} {:3.0f} % {}\x1b[K", bar_of(share, width), 100 * share, counts);
+    // What is slow takes the place of the bar, and what does not fit is cut: the line must stay one.
+    const std::string slow = slow_text(now).substr(0, columns() - std::min(columns(), counts.size() + 8));
+    fmt::print(file_, "\r{} {:3.0f} % {}{}\x1b[K", slow.empty() ? bar_of(share, width) : "", 100 * share, counts, slow);
   }
-  std::fflush(stderr);
+  std::fflush(file_);
 }
 
 void CertifyProgress::end() {
-  if (shown_ && terminal_) fmt::print(stderr, "\r\x1b[K");
+  if (manner_ == Manner::bar) fmt::print(file_, "\r\x1b[K");
 }
 
 }  // namespace tool

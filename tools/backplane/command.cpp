@@ -88,16 +88,21 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
   verb->add_option("--memory-limit", certify_options.memory_mib, "MiB that one process may hold")
       ->capture_default_str()
       ->check(CLI::Range(64u, 1u << 24));
+  verb->add_option("--equal-failures", certify_options.equal_failures,
+                   "with the same words, after which the rest of a group is not run; 0: run all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
   verb->add_option("--output,-o", certify_options.output, "directory of the certificates")->capture_default_str();
   verb->add_flag("--list", certify_options.list, "show the cases and end");
   verb->add_option("--bound", certify_options.bound, "show the bound of an operator, or of one dtype of it, and end")
       ->type_name("OP [DTYPE]")
       ->expected(1, 2);
   verb->add_flag("--resume", certify_options.resume, "go on where a run of the same seed was stopped");
-  verb->add_flag("--only-failed", certify_options.only_failed, "the cases that failed in the last certificate");
+  verb->add_flag("--only-failed", certify_options.only_failed,
+                 "what failed in the certificate, with its profile and seed; written beside it");
   verb->add_flag("--in-process", certify_options.in_process, "no child processes and no limits: for a debugger");
-  verb->add_flag("--fail-fast", certify_options.fail_fast, "stop at the first failure");
-  verb->add_flag("--quiet,-q", certify_options.quiet, "no progress on standard error");
+  verb->add_flag("--fail-fast", certify_options.fail_fast, "end at the first failure, with what ran until then");
+  verb->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
   verb->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
   verb->add_flag("--html", certify_options.html, "the HTML page on standard output");
   verb->footer(certify_examples);
@@ -122,7 +127,7 @@ void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  verb->add_flag("--quiet,-q", verify_options.quiet, "no progress on standard error");
+  verb->add_flag("--quiet,-q", verify_options.quiet, "of the progress a line a minute");
   verb->footer(verify_examples);
   verb->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
 }

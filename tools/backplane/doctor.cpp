@@ -37,7 +37,10 @@ std::string places(const Registry& registry) {
   try {
     registry.load("no_such_plugin");
   } catch (const backplane::Error& failure) {
-    return failure.what();
+    constexpr std::string_view mark = "; searched: ";
+    const std::string_view text = failure.what();
+    const size_t at = text.find(mark);
+    return std::string(at == std::string_view::npos ? text : text.substr(at + mark.size()));
   }
   return "";
 }

@@ -118,6 +118,14 @@ std::string full_table(const Facts& facts, bool colour) {
   return table.text(colour, 2);
 }
 
+// A driver that does not say how much there is has UINT64_MAX.
+Json known_bytes(uint64_t bytes) { return bytes == UINT64_MAX ? Json() : Json(bytes); }
+
+std::string memory_text(const bp_memory_info& memory) {
+  return fmt::format("{}, {}", memory.total_bytes == UINT64_MAX ? "size unknown" : bytes_text(memory.total_bytes),
+                     memory.free_bytes == UINT64_MAX ? "free unknown" : bytes_text(memory.free_bytes) + " free");
+}
+
 void print_text(Session& session, const Facts& facts, bool all) {
   const auto heading = [&](const char* text) { session.print("\n{}\n", styled(text, Style::strong, session.colour)); };
   session.print("{}\n", styled(facts.name, Style::strong, session.colour));
@@ -132,8 +140,7 @@ void print_text(Session& session, const Facts& facts, bool all) {
   table.add({"alignment", fmt::format("{} B", facts.device.alignment)});
   table.add({"largest buffer", bytes_text(facts.device.max_buffer_bytes)});
   for (const Memory& memory : facts.memory) {
-    table.add({fmt::format("{} memory", memory_kind_name(memory.kind)),
-               fmt::format("{}, {} free", bytes_text(memory.info.total_bytes), bytes_text(memory.info.free_bytes))});
+    table.add({fmt::format("{} memory", memory_kind_name(memory.kind)), memory_text(memory.info)});
   }
   session.out += table.text(session.colour, 2);
   if (all) {
@@ -154,8 +161,8 @@ void print_json(Session& session, const Facts& facts) {
   document["memory"] = Json::array();
   for (const Memory& memory : facts.memory) {
     document["memory"].push_back(Json::object({{"kind", memory_kind_name(memory.kind)},
-                                               {"total_bytes", memory.info.total_bytes},
-                                               {"free_bytes", memory.info.free_bytes}}));
+                                               {"total_bytes", known_bytes(memory.info.total_bytes)},
+                                               {"free_bytes", known_bytes(memory.info.free_bytes)}}));
   }
   document["operators"] = Json::array();
   for (const OpSupport& op : facts.operators) {

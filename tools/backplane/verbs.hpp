@@ -95,6 +95,7 @@ struct CertifyOptions {
   unsigned jobs = 0;             // 0: a processor each
   double timeout_s = 30;         // of a case
   uint64_t memory_mib = 4096;    // of a worker process
+  int equal_failures = 8;        // of a group, before the rest of it is not run; 0: no limit
   std::string output = "certificates";
   bool list = false, resume = false, only_failed = false, in_process = false, fail_fast = false, quiet = false;
   bool junit = false, html = false;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/slot_watch.hpp"
+
 namespace bp::conformance {
 
 const std::vector<bph_op_info>& primitives() {
@@ -185,6 +187,7 @@ bp_status Runner::try_enqueue(bp_stream* stream, std::initializer_list<At> input
   execution.workspace = workspace_.get();
   execution.workspace_bytes = plan_.info.workspace_bytes;
   Device& device = plan_.device();
+  const InSlot slot(Slot::plan_execute, stream);
   return device->plan_execute(device.get(), stream, plan_.get(), &execution, error);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "exact.hpp"
+#include "harness/slot_watch.hpp"
 
 namespace bp::conformance {
 
@@ -112,6 +113,7 @@ bp_status Operands::try_enqueue(bp_stream* stream, bp_plan* plan, const bp_op_de
   execution.workspace = workspace;
   execution.workspace_offset = workspace_offset;
   execution.workspace_bytes = workspace_bytes;
+  const InSlot slot(Slot::plan_execute, stream);
   return device_->plan_execute(device_.get(), stream, plan, &execution, error);
 }
 

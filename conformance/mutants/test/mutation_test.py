@@ -13,8 +13,7 @@ import sys
 import tempfile
 import time
 
-killed = ("fail", "crash", "hang", "leak")
-stopped = "the run stopped before it"  # by --fail-fast; for another reason a case that was not run is a verdict, too
+killed = ("fail", "crash", "hang", "leak", "not_run")
 row_pattern = re.compile(r"^\| \d+ \| `(?P<name>\w+)` \|.*\| `(?P<case>[^`]+)` \| (?P<outcome>\w+) \| "
                          r"(?P<kills>\d+) of (?P<runs>\d+) \| `(?P<unit>[^`]+)` \|$", flags=re.M)
 patience = 30  # seconds that a case may take; of one that hangs for ever, less
@@ -66,7 +65,7 @@ class Suite:
         try:
             document = json.loads(run.stdout)
             return [(each["id"], each["outcome"]) for each in document["non_passes"]
-                    if each["outcome"] in killed or each["outcome"] == "not_run" and each["reason"] != stopped]
+                    if each["outcome"] in killed]
         except (ValueError, KeyError):
             print(f"# {mutant or 'honest'}: {run.stdout[-500:]}{run.stderr[-500:]}", flush=True)
             return None

@@ -68,6 +68,16 @@ def strict(schema):
 def check_json(kind, certificate, validator):
     fault = jsonschema.exceptions.best_match(validator.iter_errors(certificate))
     tap.check(f"{kind}: the JSON keeps to its schema", not fault, fault and f"{list(fault.absolute_path)}: {fault.message}")
+    failed = [case for case in certificate["non_passes"] if case["outcome"] != "not_claimed"]
+    causes = certificate["causes"]
+    tap.check(f"{kind}: every failure has one cause", sum(cause["count"] for cause in causes) == len(failed) and
+              all(cause["count"] == sum(cause["outcomes"].values()) == sum(cause["groups"].values()) for cause in causes), causes[:3])
+    tap.check(f"{kind}: causes come by their count, each with a case of its own",
+              [cause["count"] for cause in causes] == sorted((cause["count"] for cause in causes), reverse=True) and
+              {cause["first"] for cause in causes} <= {case["id"] for case in failed}, causes[:3])
+    missing = sum("mandatory" in case for case in certificate["non_passes"])
+    tap.check(f"{kind}: the JSON marks every mandatory case that is not claimed",
+              missing == certificate["verdict"]["profiles"]["train"]["mandatory_not_claimed"], missing)
     bad = {**certificate, "verdict": {**certificate["verdict"], "level": "best"}}
     tap.check(f"{kind}: the schema refuses a level that is none", list(validator.iter_errors(bad)))
     rest = {key: value for key, value in certificate.items() if key != "digest"}
@@ -90,6 +100,8 @@ def check_junit(kind, text, certificate):
     tap.check(f"{kind}: JUnit has each failure, or says how many more", len(shown) == failed or any("more failures" in case.get("name") for case in shown))
     lines = [case.find("failure").text for case in shown if case.find("failure").get("type") != "cut"]
     tap.check(f"{kind}: each with the line that repeats it", all(line.startswith("backplane certify ") for line in lines), lines[:3])
+    rules = {case["repro"] + "\nrequirements: " + ", ".join(case["requirements"]) for case in certificate["non_passes"] if "repro" in case}
+    tap.check(f"{kind}: and with its requirements", rules.issuperset(lines), lines[:3])
     return tap.check(f"{kind}: JUnit stays small", len(text) < 6_000_000, len(text))
 
 
@@ -116,6 +128,13 @@ def check_html(kind, text, certificate):
     tap.check(f"{kind}: the page names the ABI version", f"built for {certificate['plugin']['abi']['built_for']}" in words and
               (certificate["verdict"]["level"] == "none" or f"of ABI {abi}" in words), abi)
     tap.check(f"{kind}: the page says what was not asked", certificate["run"]["not_asked"] == 1 and "1 case of a later ABI not asked" in words)
+    causes = certificate["causes"]
+    tap.check(f"{kind}: the page tells each cause, or how many more", all(cause["repro"] in words and cause["remedy"] in words for cause in causes[:50]) and
+              (len(causes) <= 50 or f"{len(causes) - 50} more cause" in words or "more causes in the JSON" in words), causes[:2])
+    missing = [case["id"] for case in certificate["non_passes"] if "mandatory" in case]
+    page_ids = set(words.split())
+    tap.check(f"{kind}: the page lists every mandatory case that is not claimed", bool(missing) == (kind == "failing") and page_ids.issuperset(missing),
+              [name for name in missing if name not in page_ids][:5])
     cells = [attrs for tag, attrs in page.elements if tag == "td" and "title" in attrs]
     tap.check(f"{kind}: the matrix has every cell, each with its counts", len(cells) == len(certificate["matrix"]) and
               all(re.search(r"\d", cell["title"]) for cell in cells), f"{len(cells)} of {len(certificate['matrix'])}")
@@ -125,6 +144,8 @@ def check_html(kind, text, certificate):
     shown = [case for case in failed if case["repro"] in words]
     tap.check(f"{kind}: failures are shown, and how many more", bool(shown) == bool(failed) and
               (len(shown) == len(failed) or f"{len(failed):,}".replace(",", "\u202f") in words), f"{len(shown)} of {len(failed)}")
+    rules = {", ".join(case["requirements"]) for case in shown}
+    tap.check(f"{kind}: each with its requirements", rules.issubset(page.texts), sorted(rules - set(page.texts))[:5])
     tap.check(f"{kind}: the page stays usable", len(text) < 1_500_000 and len(page.elements) < 20_000, f"{len(text)} bytes, {len(page.elements)} elements")
 
 

@@ -100,11 +100,11 @@ std::string part_of(const std::string& place) {
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
       {std::regex("/run/profile"), "form"},
-      {std::regex("/run/(cases|error)"), "run"},
-      {std::regex("/run/(seed|not_asked)"), "verdict"},
+      {std::regex("/run/(cases|error|not_reached)"), "run"},
+      {std::regex("/run/(seed|not_asked|stopped_groups).*"), "verdict"},
       {std::regex("/run/.*"), ""},
       {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
-      {std::regex("/(verdict|matrix|groups|non_passes)/.*"), "verdict"}};
+      {std::regex("/(verdict|matrix|groups|non_passes|causes)/.*"), "verdict"}};
   for (const auto& [pattern, part] : parts) {
     if (std::regex_match(place, pattern)) return part;
   }

@@ -49,6 +49,9 @@ refused("a path that is not there", ["cannot be opened"], "./nothing.so")
 refused("a folder", ["no file"], reference + "/")
 refused("an unknown profile", ["'gold'", "core, infer or train"], library, "--profile", "gold")
 refused("a filter that matches nothing", ["--list"], library, "--filter", "nothing.like.this")
+refused("a filter that matches nothing beside one that matches", ["core", "'nothing.like.*'", "--list"], library,
+        "--filter", "abi", "--filter", "nothing.like.*")
+refused("a list of nothing", ["core", "'nothing.like.this'"], "--list", "--filter", "nothing.like.this")
 refused("two forms at once", ["exclude"], library, "--json", "--html")
 refused("a seed that is no number", ["seed"], library, "--seed", "x")
 refused("only what failed, of nothing", ["no certificate"], library, "--only-failed", "--output", work + "/empty")
@@ -152,5 +155,60 @@ repro("silent_tf32", "numeric.matmul")
 repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
+
+# One reason for everything: it is told once, on the first screen, and costs no long run
+process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
+screen = "\n".join(process.stdout.splitlines()[:24])
+with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:
+    document = json.load(file)
+causes, failed = document["causes"], failures(document)
+tap.check("one cause is one cause", len(causes) == 1 and causes[0]["count"] == len(failed) > 500, json.dumps(causes)[:2000])
+tap.check("the first screen names cause, slot, requirement, remedy and page",
+          all(word in screen for word in (f"One cause explains all {len(failed)} failures", "has another handler now", "plan_create", "BP-THR-008",
+                                          "restore them", "docs/writing_a_backend.md#rules-that-bite", causes[0]["repro"])), process.stdout[:3000])
+for defect, words in (("locale_changed", ("the locale was", "plan_create", "BP-THR-001", "uselocale")),
+                      ("float_traps_enabled", ("floating-point control was", "plan_create", "BP-THR-001", "floating-point environment"))):
+    other = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_other_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT=defect)
+    first = "\n".join(other.stdout.splitlines()[:24])
+    tap.check(f"{defect}: the first screen names cause, slot, requirement, remedy and page",
+              "One cause explains all" in first and all(word in first for word in (*words, "docs/writing_a_backend.md#rules-that-bite")), other.stdout[:3000])
+tap.check("and the whole of it is one screen", len(process.stdout.splitlines()) <= 24, process.stdout)
+tap.check("what was told once is not told again while it runs", process.stderr.count("has another handler now") == 1, process.stderr)
+stopped = document["run"]["stopped_groups"]
+tap.check("the certificate and the terminal say which groups stopped", "numeric.add" in stopped and f"{len(stopped)} groups stopped" in process.stdout and
+          document["verdict"]["level"] == "none", f"{stopped} {process.stdout}")
+tap.check("a group stops after eight equal failures",
+          causes[0]["outcomes"]["fail"] < 150 and "8 cases of numeric.add failed alike before it" in json.dumps(failed), causes)
+
+# What failed, once more: beside the certificate that lists it
+with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
+    before = file.read()
+again = run(mutant, "--only-failed", "--quiet", "--output", "one_cause", "--jobs", "2")
+with open(work + "/one_cause/libbackplane_mutant.json", "rb") as file:
+    tap.check("--only-failed leaves the whole certificate as it was", file.read() == before, again.stderr)
+with open(work + "/one_cause/libbackplane_mutant.only_failed.json", encoding="utf-8") as file:
+    document = json.load(file)
+tap.check("and writes its own, of those cases alone", again.returncode == 0 and document["run"]["cases"] == len(failed) and not failures(document),
+          again.stdout + again.stderr)
+
+# The first failure ends the run, and what was not reached is no list
+stopped, process = certificate(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
+counts = stopped["verdict"]["counts"]
+tap.check("--fail-fast ends with one failure and lists what was run alone",
+          process.returncode == 1 and counts["fail"] == 1 and counts["not_run"] == 0 and len(failures(stopped)) == 1 and
+          stopped["run"]["cases"] == sum(counts.values()) and stopped["run"]["not_reached"] > 10_000 and not stopped["verdict"]["profiles"]["core"]["complete"],
+          json.dumps([stopped["run"], counts]))
+process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
+tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
+
+# A plugin that declines what INFER demands: which cases, in the terminal and in the JSON
+process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filter", "numeric.add", "--seed", "7", "--jobs", "2", "--output", "declined",
+              BACKPLANE_MUTANT="without_sort")
+with open(work + "/declined/libbackplane_mutant.json", encoding="utf-8") as file:
+    document = json.load(file)
+missing = [each["id"] for each in document["non_passes"] if "mandatory" in each]
+tap.check("mandatory cases that are not claimed are told",
+          len(missing) == document["verdict"]["profiles"]["infer"]["mandatory_not_claimed"] > 0 and missing[0] in process.stdout and
+          f"Mandatory and not claimed: {len(missing)}" in process.stdout, process.stdout[-2000:])
 
 tap.done()

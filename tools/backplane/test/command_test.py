@@ -196,6 +196,8 @@ def with_reference():
     refused("info of an index that is not there", ["reference:7", "reference:0"], 1, "info", "reference:7", **where)
     says("doctor", ["✓", "reference", "1 usable", "0 broken", "BACKPLANE_PLUGIN_PATH"], "doctor", **where)
     value = document("doctor --json", "doctor", "doctor", **where)
+    tap.check("doctor names the places that were searched, and nothing that nobody wrote",
+              value.get("places", "").startswith(reference) and "no_such_plugin" not in json.dumps(value), value.get("places"))
     tap.check("doctor --json: usable", value.get("usable") == 1 and value["candidates"][0]["devices"] == ["reference:0"], value)
 
 
@@ -301,6 +303,18 @@ def golden():
     tap.check("list --json is the golden document", text == expected, f"{text}\ninstead of\n{expected}")
 
 
+def memory_unknown():
+    """A driver that does not say how much memory there is has no EiB of it."""
+    folder = work + "/memory_unknown"
+    manifest(folder, "null", "libnull.so")
+    shutil.copy(null_library, folder + "/libnull.so")
+    text = says("info of a device that does not say how much memory it has", ["size unknown, free unknown"], "info", "null:0", path=folder)
+    tap.check("info claims no memory for it", "EiB free" not in text, text)
+    value = document("info --json of such a device", "info", "info", "null:0", path=folder)
+    tap.check("info --json has null for it", {each["total_bytes"] for each in value.get("memory", [])} == {None} ==
+              {each["free_bytes"] for each in value.get("memory", [])}, value.get("memory"))
+
+
 def bench():
     where = {"path": reference}
     arguments = ["bench", "dispatch", "--null-plugin", null_library, "--batches", "3", "--calls", "50"]
@@ -400,7 +414,7 @@ def certificates():
 
 
 try:
-    for part in (general, table, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, bench,
+    for part in (general, table, without_plugin, with_reference, operators_run, run_refuses, traced, with_bad_plugins, shadowing, golden, memory_unknown, bench,
                  new, new_on_a_full_disk):
         part()
 finally:

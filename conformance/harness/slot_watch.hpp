@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slot of the plugin that a case is in. It names the slot that changed the thread, the last steps of a case that failed,
+// and, to the supervisor, the slot that does not return.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "thread_state.hpp"
+
+namespace bp::conformance {
+
+// Calls that may be slow or change the thread. The numbers go through memory that a plugin could overwrite.
+enum class Slot : uint32_t {
+  none,
+  library,
+  query,
+  shutdown,
+  device_open,
+  device_close,
+  buffer_create,
+  copy,
+  copy_in,
+  copy_out,
+  stream_create,
+  stream_wait,
+  stream_wait_event,
+  event_create,
+  event_record,
+  event_wait,
+  plan_create,
+  plan_execute,
+};
+std::string_view name_of(Slot slot);  // as the ABI names it; empty for none and for a number of no slot
+
+// Where a worker says which call it is in, in memory that it shares with its supervisor.
+class SlotPage {
+ public:
+  Slot enter(Slot slot) noexcept;                                                   // -> the slot before
+  uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }  // another value for each call
+  static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
+
+ private:
+  std::atomic<uint64_t> call_{0};  // the slot in the low byte, a counter above it
+};
+
+// The page of the calling thread's slots; null: none.
+void tell_slots_to(SlotPage* page) noexcept;
+
+// Numbers an object for the steps of the case that made it.
+void count_stream(const void* stream) noexcept;
+void count_event(const void* event) noexcept;
+
+// While it lives, the thread of the case is in the slot.
+class InSlot {
+ public:
+  explicit InSlot(Slot slot, const void* stream = nullptr, const void* event = nullptr) noexcept;
+  InSlot(const InSlot&) = delete;
+  InSlot& operator=(const InSlot&) = delete;
+  ~InSlot();
+
+ private:
+  Slot slot_;
+  Slot outer_ = Slot::none;
+};
+
+// Watches one case, on the thread that runs it: the slots of other threads are not watched. It allocates nothing, since
+// cases count what a plugin allocates.
+class SlotWatch {
+ public:
+  explicit SlotWatch(const ThreadState& before);
+  SlotWatch(const SlotWatch&) = delete;
+  SlotWatch& operator=(const SlotWatch&) = delete;
+  ~SlotWatch();
+  Slot changer() const { return changer_; }  // after it the thread first differed from `before`
+  // "; step 7: copy on stream 1, event_record of event 1 on stream 1": the latest calls with a stream or an event. A number
+  // counts the objects that the case made. Empty: there were none.
+  std::string steps() const;
+
+ private:
+  friend class InSlot;
+  friend void count_stream(const void* stream) noexcept;
+  friend void count_event(const void* event) noexcept;
+  // The latest objects by their numbers.
+  struct Numbers {
+    void add(const void* object) { made[count++ % made.size()] = object; }
+    uint64_t of(const void* object) const;  // 0: the case did not make it
+    std::array<const void*, 64> made{};
+    uint64_t count = 0;
+  };
+  struct Step {
+    Slot slot = Slot::none;
+    bool on_stream = false, of_event = false;
+    uint64_t stream = 0, event = 0;
+  };
+  void look_after(Slot slot);
+  void note(Slot slot, const void* stream, const void* event);
+
+  const ThreadState& before_;
+  Slot changer_ = Slot::none;
+  int looks_ = 0;
+  Numbers streams_{}, events_{};
+  std::array<Step, 6> latest_{};
+  uint64_t count_ = 0;
+};
+
+}  // namespace bp::conformance

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says on standard output: the causes of what failed, then the verdict.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "session.hpp"
+
+namespace tool {
+
+void print_summary(Session& session, const nlohmann::json& certificate);
+
+}  // namespace tool
