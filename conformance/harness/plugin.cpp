@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "promises.hpp"
+
 namespace bp::conformance {
 
 namespace {
@@ -122,9 +124,12 @@ Plugin::Plugin(const std::string& path) : library_(path) {
     fail("the plugin's tables are smaller than the least of the ABI");
   }
   slots_ = backplane::rules::known_part(*instance_->device_api, instance_->abi_version);
+  own_plan_create_ = slots_.plan_create;
+  slots_.plan_create = Promises::watch(own_plan_create_);
 }
 
 Plugin::~Plugin() {
+  if (slots_.plan_create != own_plan_create_) Promises::unwatch(own_plan_create_);
   if (instance_ != nullptr && !abandoned()) instance_->shutdown(instance_);
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "promises.hpp"
 #include "run_case.hpp"
 
 // Of a leak sanitizer, where the program has one: whether memory was leaked, told on standard error.
@@ -52,6 +53,7 @@ Result run_case(Session& session, const Case& which) {
   const uint64_t start = now_ns();
   Result result;
   begin_case();
+  Promises::begin(which);
   Context context(session, which);
   try {
     which.run(context);
@@ -70,6 +72,9 @@ Result run_case(Session& session, const Case& which) {
     if (!is_failure(result.outcome))
       result = {Outcome::fail, "a slot did not leave the thread as it found it: " + change};
   }
+  if (is_failure(result.outcome)) return result;
+  if (session.device != nullptr) Promises::ask_one(session.device->get(), context.random()());
+  if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
   return result;
 }
 
