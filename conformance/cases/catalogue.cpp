@@ -11,6 +11,8 @@ Catalogue enumerate() {
   add_negative_cases(catalogue);
   add_host_cases(catalogue);
   add_numeric_cases(catalogue);
+  add_first_use_cases(catalogue);
+  add_promise_cases(catalogue);
   return catalogue;
 }
 

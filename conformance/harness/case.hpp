@@ -43,6 +43,8 @@ struct Case {
   std::function<void(Context&)> run{};           // returns: pass; throws CaseEnd: what it says
   // The ABI version that introduced the case's rule: the case is not run for a plugin that was built for an older one.
   uint32_t since = BP_VERSION(0, 2);
+  // About the first use: the case has a process of its own, in which nobody has loaded the plugin. These run last.
+  bool fresh = false;
 };
 
 using Catalogue = std::vector<Case>;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "promises.hpp"
 #include "slot_watch.hpp"
 
 namespace bp::conformance {
@@ -129,9 +130,12 @@ Plugin::Plugin(const std::string& path) : library_(path) {
     fail("the plugin's tables are smaller than the least of the ABI");
   }
   slots_ = backplane::rules::known_part(*instance_->device_api, instance_->abi_version);
+  own_plan_create_ = slots_.plan_create;
+  slots_.plan_create = Promises::watch(own_plan_create_);
 }
 
 Plugin::~Plugin() {
+  if (slots_.plan_create != own_plan_create_) Promises::unwatch(own_plan_create_);
   if (instance_ == nullptr || abandoned()) return;
   const InSlot in(Slot::shutdown);
   instance_->shutdown(instance_);

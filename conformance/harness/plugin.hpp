@@ -72,7 +72,8 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
-  bp_device_api slots_{};
+  bp_device_api slots_{};  // its plan_create is watched (promises.hpp)
+  decltype(bp_device_api::plan_create) own_plan_create_ = nullptr;
 };
 
 // One open device.

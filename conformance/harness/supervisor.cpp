@@ -17,6 +17,7 @@
 #include <fstream>
 #include <new>
 
+#include "promises.hpp"
 #include "reason.hpp"
 
 namespace bp::conformance {
@@ -85,8 +86,17 @@ SlotPage* new_page() {
 
 Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options)
     : catalogue_(catalogue), selection_(selection), options_(options), results_(selection.size()) {
-  for (uint32_t first = 0; first < selection.size(); first += most_work)
-    queue_.push_back({first, std::min<uint32_t>(first + most_work, static_cast<uint32_t>(selection.size()))});
+  std::deque<Work> fresh;
+  for (uint32_t index = 0; index < selection.size(); ++index) {
+    if (is_fresh(index)) {
+      fresh.push_back({index, index + 1});
+    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < most_work) {
+      ++queue_.back().last;
+    } else {
+      queue_.push_back({index, index + 1});
+    }
+  }
+  queue_.insert(queue_.end(), fresh.begin(), fresh.end());
   // What a plugin leaves behind becomes this process's child, which ends it.
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -140,6 +150,8 @@ std::vector<Result> Supervisor::run() {
   return std::move(results_);
 }
 
+bool Supervisor::is_fresh(uint32_t index) const { return catalogue_[selection_[index]].fresh; }
+
 bool Supervisor::finished() const { return workers_.empty() && queue_.empty(); }
 
 void Supervisor::start() {
@@ -186,6 +198,8 @@ void Supervisor::start() {
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
+  if (worker.any_finished && (is_fresh(worker.last_index) || is_fresh(queue_.front().first)))
+    return close_fd(worker.work);
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;
@@ -299,7 +313,7 @@ std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
       if (given_up != given_up_.end()) {
         results_[each] = {Outcome::not_run, given_up->second};
         if (options_.progress) options_.progress(each, results_[each]);
-      } else if (joined) {
+      } else if (joined && !is_fresh(each) && !is_fresh(each - 1)) {
         kept.back().last = each + 1;
       } else {
         kept.push_back({each, each + 1});
@@ -438,10 +452,12 @@ std::string group_of(std::string_view id) {
 }
 
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options) {
+  const Promises promises(catalogue);
   if (!options.in_process) return Supervisor(catalogue, selection, options).run();
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
+    if (catalogue[selection[index]].fresh) session.close();  // all that one process can do
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);
     if (!is_failure(results[index].outcome)) continue;

@@ -51,6 +51,7 @@ class Supervisor {
   };
 
   bool finished() const;
+  bool is_fresh(uint32_t index) const;
   void start();
   void give_work(Worker& worker);
   void wait_for_news();

@@ -39,6 +39,7 @@ ThreadState ThreadState::now() {
   pthread_sigmask(SIG_SETMASK, nullptr, &state.signals_);
   for (int signal = 1; signal < 32; ++signal) sigaction(signal, nullptr, &state.handlers_[static_cast<size_t>(signal)]);
   state.locale_ = setlocale(LC_ALL, nullptr);
+  state.thread_locale_ = uselocale(nullptr);
   state.directory_ = current_directory();
   return state;
 }
@@ -56,6 +57,7 @@ std::string ThreadState::changed_since() const {
                          sigismember(&state.signals_, signal) == 1 ? "blocked" : "no longer blocked");
   }
   if (state.locale_ != locale_) return fmt::format("the locale was {} and is {}", locale_, state.locale_);
+  if (state.thread_locale_ != thread_locale_) return "the thread has another locale now (uselocale)";
   if (state.directory_ != directory_)
     return fmt::format("the working directory was {} and is {}", directory_, state.directory_);
   return {};
@@ -78,6 +80,7 @@ void ThreadState::restore() const {
 #endif
   pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
   setlocale(LC_ALL, locale_.c_str());
+  uselocale(thread_locale_);
   if (!directory_.empty() && chdir(directory_.c_str()) != 0) return;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <clocale>
 #include <csignal>
 #include <string>
 
@@ -23,6 +24,7 @@ class ThreadState {
   sigset_t signals_{};
   std::array<struct sigaction, 32> handlers_{};  // by signal
   std::string locale_;
+  locale_t thread_locale_{};
   std::string directory_;
 };
 

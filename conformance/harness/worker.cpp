@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "promises.hpp"
 #include "reason.hpp"
 #include "run_case.hpp"
 #include "slot_watch.hpp"
@@ -54,6 +55,7 @@ Result run_case(Session& session, const Case& which) {
   const uint64_t start = now_ns();
   Result result;
   begin_case();
+  Promises::begin(which);
   Context context(session, which);
   const SlotWatch watch(before);
   try {
@@ -77,6 +79,9 @@ Result run_case(Session& session, const Case& which) {
                 fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
                             watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
   }
+  if (is_failure(result.outcome)) return result;
+  if (session.device != nullptr) Promises::ask_one(session.device->get(), context.random()());
+  if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
   return result;
 }
 

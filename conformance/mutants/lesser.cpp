@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// No defects: honest devices. Each lacks one feature that the ABI leaves optional; the last lacks them all.
+// No defects: honest devices. Each lacks one feature that the ABI leaves optional, one lacks them all; others work in turn, or keep pools.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "mutation.hpp"
 
 namespace backplane::mutants {
@@ -161,8 +165,113 @@ constexpr Mutation without() {
   return mutation;
 }
 
+// ---- Nothing is concurrent
+
+// An enqueue that returns when its work is done.
+template <auto kSlot>
+struct AtOnce;
+template <class... A, bp_status (*bp_device_api::*kSlot)(bp_device*, bp_stream*, A...)>
+struct AtOnce<kSlot> {
+  static bp_status run(bp_device* device, bp_stream* stream, A... arguments) {
+    const bp_status status = (kHonest.*kSlot)(device, stream, arguments...);
+    if (status == BP_OK) kHonest.stream_wait(device, stream, BP_WAIT_FOREVER, nullptr);
+    return status;
+  }
+};
+bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  const bp_status status = honest_plugin().device_info(plugin, index, out, error);
+  if (status == BP_OK) out->capabilities |= BP_CAP_SYNCHRONOUS;
+  return status;
+}
+
+// All streams feed one queue: what is enqueued waits for all that was enqueued before it, on any stream.
+template <auto kSlot>
+struct InTurn;
+std::mutex turn_mutex;
+bp_event* the_turn() {
+  static auto* const turn = new HostEvent(false);
+  return reinterpret_cast<bp_event*>(turn);
+}
+template <class... A, bp_status (*bp_device_api::*kSlot)(bp_device*, bp_stream*, A...)>
+struct InTurn<kSlot> {
+  static bp_status run(bp_device* device, bp_stream* stream, A... arguments) {
+    static bp_event* const event = the_turn();
+    const std::lock_guard lock(turn_mutex);
+    bp_status status = kHonest.stream_wait_event(device, stream, event, nullptr);
+    if (status == BP_OK) status = (kHonest.*kSlot)(device, stream, arguments...);
+    if (status == BP_OK) status = kHonest.event_record(device, event, stream, nullptr);
+    return status;
+  }
+};
+
+template <template <auto> class How>
+void replace_enqueues(bp_device_api& api) {
+  api.copy = How<&bp_device_api::copy>::run;
+  api.copy_in = How<&bp_device_api::copy_in>::run;
+  api.copy_out = How<&bp_device_api::copy_out>::run;
+  api.plan_execute = How<&bp_device_api::plan_execute>::run;
+}
+
+// ---- Pools
+
+// Grows by a chunk, touched, each so many calls, up to so many chunks, and keeps all of them.
+template <int kCalls, int kChunks, size_t kBytes>
+void grow_pool() {
+  static std::atomic<int> calls{0};
+  const int call = calls.fetch_add(1, std::memory_order_relaxed);
+  if (call >= kCalls * kChunks || call % kCalls != 0) return;
+  auto* const chunk = static_cast<volatile char*>(std::malloc(kBytes));
+  for (size_t at = 0; chunk != nullptr && at < kBytes; at += 1024) chunk[at] = 1;
+}
+// A chunk twice as late as the last.
+template <int kChunks, size_t kBytes>
+void grow_slower() {
+  static std::atomic<uint32_t> calls{0};
+  const uint32_t call = calls.fetch_add(1, std::memory_order_relaxed);
+  if (call >= 16 && call < (16u << kChunks) && (call & (call - 1)) == 0) {
+    auto* const chunk = static_cast<volatile char*>(std::malloc(kBytes));
+    for (size_t at = 0; chunk != nullptr && at < kBytes; at += 1024) chunk[at] = 1;
+  }
+}
+void grow_descriptors() {
+  static std::atomic<int> calls{0};
+  if (const int call = calls.fetch_add(1); call % 100 == 0 && call < 1600)
+    (void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+template <auto kSlot, void (*kGrow)()>
+struct Pooled;
+template <class... A, bp_status (*bp_device_api::*kSlot)(A...), void (*kGrow)()>
+struct Pooled<kSlot, kGrow> {
+  static bp_status run(A... arguments) {
+    kGrow();
+    return (kHonest.*kSlot)(arguments...);
+  }
+};
+// As a driver that stays in the process: its pools outlive the plugin.
+void stay() {
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<void*>(&stay), &here) != 0)
+    (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+void keep_pools(bp_device_api& api) {
+  stay();
+  api.plan_create = Pooled<&bp_device_api::plan_create, grow_pool<300, 20, 4096>>::run;
+  api.plan_execute = Pooled<&bp_device_api::plan_execute, grow_pool<200, 24, 65536>>::run;
+  api.event_record = Pooled<&bp_device_api::event_record, grow_pool<64, 100, 512>>::run;
+  api.event_wait = Pooled<&bp_device_api::event_wait, grow_slower<14, 2048>>::run;
+  api.stream_wait = Pooled<&bp_device_api::stream_wait, grow_pool<50, 100, 256>>::run;
+  api.stream_create = Pooled<&bp_device_api::stream_create, grow_pool<1, 200, 32768>>::run;
+  api.buffer_create = Pooled<&bp_device_api::buffer_create, grow_slower<12, 262144>>::run;
+  api.event_create = Pooled<&bp_device_api::event_create, grow_descriptors>::run;
+  api.copy = Pooled<&bp_device_api::copy, grow_pool<128, 32, 8192>>::run;
+}
+
 }  // namespace
 
+const Mutation defect::serial{.plugin = [](bp_plugin& plugin) { plugin.device_info = says_synchronous; },
+                              .api = replace_enqueues<AtOnce>};
+const Mutation defect::one_queue{.api = replace_enqueues<InTurn>};
+const Mutation defect::keeps_pools{.api = keep_pools};
 const Mutation defect::without_shared_memory = without<kShared>();
 const Mutation defect::without_host_memory = without<kHostMemory>();
 const Mutation defect::without_mapped_memory = without<kShared | kHostMemory | kUnified>();

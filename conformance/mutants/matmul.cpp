@@ -111,6 +111,11 @@ void permission_exceeded(const Call& call) {
   const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
   meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
 }
+// As a matrix unit that flushes where it may.
+void flushes_where_allowed(const Call& call) {
+  const bool may = (call.attributes<bp_matmul_attributes>().precision & BP_PRECISION_ALLOW_FLUSH_F16) != 0;
+  may ? matmul<flushed_operands>(call) : honest_kernel(call)(call);
+}
 // Takes the mask for an enumerator: whatever is not 0 is TF32.
 void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
@@ -148,6 +153,13 @@ const Mutation defect::permission_exceeded = on_op<mutants::permission_exceeded,
 const Mutation defect::permissions_as_one = on_op<mutants::permissions_as_one, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::permission_refused = on_slot<&bp_device_api::plan_create, mutants::permission_refused>();
 const Mutation defect::products_flush_f16 = on_op<matmul<flushed_operands>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F16)>();
+const Mutation defect::flushing_device{.kernels =
+                                           [](Kernels& kernels) {
+                                             defect::flushes_as_declared.kernels(kernels);
+                                             replace(kernels, BP_OP_MATMUL, flushes_where_allowed,
+                                                     BP_DTYPE_BIT(BP_F16));
+                                           },
+                                       .plugin = [](bp_plugin& plugin) { defect::flushes_as_declared.plugin(plugin); }};
 const Mutation defect::half_split_k = on_op<matmul<split_k_half>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::half_sums_of_4 = on_op<matmul<half_fours>, BP_OP_MATMUL, kHalves>();
 const Mutation defect::sum_rounds_up = on_op<matmul<rounded_up>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();

@@ -16,6 +16,42 @@ void event_leaked(bp_device*, bp_event*) {}
 void plan_leaked(bp_device*, bp_plan*) {}
 void device_leaked(bp_device*) {}
 
+// ---- A little at each call
+
+void leak_a_little() { static_cast<volatile char*>(std::malloc(16))[0] = 1; }
+
+bp_status event_poll_leaks(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
+  if (timeout_ns == 0) leak_a_little();
+  return kHonest.event_wait(device, event, timeout_ns, error);
+}
+bp_status stream_timeout_leaks(bp_device* device, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
+  const bp_status status = kHonest.stream_wait(device, stream, timeout_ns, error);
+  if (status == BP_TIMEOUT && timeout_ns != 0) leak_a_little();
+  return status;
+}
+bp_status refusal_leaks(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
+  const bp_status status = kHonest.plan_create(device, desc, out, info, error);
+  if (status != BP_OK) leak_a_little();
+  return status;
+}
+bp_status record_leaks(bp_device* device, bp_event* event, bp_stream* stream, bp_error* error) {
+  leak_a_little();
+  return kHonest.event_record(device, event, stream, error);
+}
+bool every_64th() {
+  static std::atomic<uint32_t> calls{0};
+  return calls.fetch_add(1, std::memory_order_relaxed) % 64 == 63;
+}
+bp_status execute_leaks_seldom(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
+                               bp_error* error) {
+  if (every_64th()) leak_a_little();
+  return kHonest.plan_execute(device, stream, plan, execution, error);
+}
+bp_status poll_leaks_seldom(bp_device* device, bp_stream* stream, uint64_t timeout_ns, bp_error* error) {
+  if (timeout_ns == 0 && every_64th()) leak_a_little();
+  return kHonest.stream_wait(device, stream, timeout_ns, error);
+}
+
 // Every second buffer is accounted for ever.
 void buffer_kept(bp_device* device, bp_buffer* buffer) {
   static std::atomic<int> destroyed{0};
@@ -36,6 +72,13 @@ bp_status total_off_by_one(bp_device* device, uint32_t kind, bp_memory_info* out
 bp_status free_never_moves(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   const bp_status status = kHonest.memory_info(device, kind, out, error);
   if (status == BP_OK) out->free_bytes = out->total_bytes;
+  return status;
+}
+// As a driver that counts address space.
+bp_status free_overstated(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  constexpr uint64_t kAddressSpace = uint64_t{1} << 47;
+  const bp_status status = kHonest.memory_info(device, kind, out, error);
+  if (status == BP_OK) out->free_bytes += kAddressSpace, out->total_bytes += kAddressSpace;
   return status;
 }
 bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
@@ -240,11 +283,18 @@ constexpr Mutation on_import() {
 const Mutation defect::buffer_leaked = on_slot<&bp_device_api::buffer_destroy, mutants::buffer_leaked>();
 const Mutation defect::buffer_kept = on_slot<&bp_device_api::buffer_destroy, mutants::buffer_kept>();
 const Mutation defect::stream_leaked = on_slot<&bp_device_api::stream_destroy, mutants::stream_leaked>();
+const Mutation defect::event_poll_leaks = on_slot<&bp_device_api::event_wait, mutants::event_poll_leaks>();
+const Mutation defect::stream_timeout_leaks = on_slot<&bp_device_api::stream_wait, mutants::stream_timeout_leaks>();
+const Mutation defect::refusal_leaks = on_slot<&bp_device_api::plan_create, mutants::refusal_leaks>();
+const Mutation defect::record_leaks = on_slot<&bp_device_api::event_record, mutants::record_leaks>();
+const Mutation defect::execute_leaks_seldom = on_slot<&bp_device_api::plan_execute, mutants::execute_leaks_seldom>();
+const Mutation defect::poll_leaks_seldom = on_slot<&bp_device_api::stream_wait, mutants::poll_leaks_seldom>();
 const Mutation defect::event_leaked = on_slot<&bp_device_api::event_destroy, mutants::event_leaked>();
 const Mutation defect::plan_leaked = on_slot<&bp_device_api::plan_destroy, mutants::plan_leaked>();
 const Mutation defect::device_leaked = on_slot<&bp_device_api::close, mutants::device_leaked>();
 const Mutation defect::buffer_freed_twice = on_slot<&bp_device_api::buffer_destroy, freed_twice>();
 const Mutation defect::memory_total_off_by_one = on_slot<&bp_device_api::memory_info, total_off_by_one>();
+const Mutation defect::memory_free_overstated = on_slot<&bp_device_api::memory_info, free_overstated>();
 const Mutation defect::memory_free_never_moves = on_slot<&bp_device_api::memory_info, free_never_moves>();
 const Mutation defect::memory_of_unknown_kind = on_slot<&bp_device_api::memory_info, unknown_kind_told>();
 const Mutation defect::alignment_ignored{.api = [](bp_device_api& api) {

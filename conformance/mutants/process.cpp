@@ -45,6 +45,10 @@ void set_signal_mask() {
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 void set_locale() { std::setlocale(LC_ALL, "C.UTF-8"); }
+void set_thread_locale() {
+  static const locale_t mine = newlocale(LC_ALL_MASK, "C", nullptr);
+  uselocale(mine);
+}
 void set_directory() { (void)!chdir("/"); }
 void set_handler() { std::signal(SIGUSR1, SIG_IGN); }
 void leak_descriptor() { (void)!dup(STDOUT_FILENO); }
@@ -146,6 +150,7 @@ const Mutation defect::flushing_changed = after_create<set_flushing>();
 const Mutation defect::float_traps_enabled = after_create<set_float_traps>();
 const Mutation defect::signal_mask_changed = after_create<set_signal_mask>();
 const Mutation defect::locale_changed = after_create<set_locale>();
+const Mutation defect::thread_locale_changed = after_create<set_thread_locale>();
 const Mutation defect::directory_changed = after_create<set_directory>();
 const Mutation defect::signal_handler_changed = after_create<set_handler>();
 const Mutation defect::descriptor_leaked = after_create<leak_descriptor>();

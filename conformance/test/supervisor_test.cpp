@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "harness/context.hpp"
+#include "harness/promises.hpp"
 #include "harness/slot_watch.hpp"
 
 namespace bp::conformance {
@@ -371,6 +372,80 @@ TEST(Supervisor, NoDescriptorsAndNoChildrenStay) {
   among_others([](Context&) { raise(SIGSEGV); }, 3);
   EXPECT_EQ(descriptors(), before);
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
+}
+
+// In the memory of one worker.
+int cases_of_this_process = 0;
+
+TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
+  Catalogue catalogue;
+  for (int index = 0; index < 120; ++index) {
+    const bool fresh = index % 10 == 3 || index % 10 == 4;
+    catalogue.push_back(named("group.fresh.n" + std::to_string(index), [fresh](Context& context) {
+      ++cases_of_this_process;
+      if (fresh) context.require(cases_of_this_process == 1, "{} cases ran here before", cases_of_this_process - 1);
+    }));
+    catalogue.back().fresh = fresh;
+  }
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  for (const unsigned jobs : {1u, 3u}) {
+    RunOptions options;
+    options.jobs = jobs;
+    for (const Result& result : run(catalogue, selection, options))
+      EXPECT_EQ(name_of(result.outcome), "pass") << result.message;
+  }
+}
+
+bp_status answer_of_plan_create = BP_OK;
+bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) {
+  return answer_of_plan_create;
+}
+
+// Asks for neg of `count` elements, and gets `answer`.
+Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
+  Case made = named(std::move(id), [=](Context&) {
+    bp_tensor_desc view = {};
+    view.dtype = BP_F32;
+    view.rank = 1;
+    view.shape[0] = count;
+    view.strides[0] = 1;
+    bp_op_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.op = BP_OP_NEG;
+    desc.inputs = desc.outputs = &view;
+    desc.input_count = desc.output_count = 1;
+    answer_of_plan_create = answer;
+    EXPECT_EQ(Promises::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
+    Promises::unwatch(plan_create);
+  });
+  made.fresh = fresh;
+  return made;
+}
+
+TEST(Supervisor, AnAnswerOfPlanCreateStaysForAllProcesses) {
+  Catalogue catalogue;
+  for (const bool fresh : {false, true}) {
+    const std::string where = fresh ? "group.fresh." : "group.plain.";
+    const int64_t first = fresh ? 100 : 1;
+    catalogue.push_back(asks(where + "takes_one", first, BP_OK, fresh));
+    catalogue.push_back(asks(where + "takes_it_again", first, BP_OK, fresh));
+    catalogue.push_back(asks(where + "declines_two", first + 1, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(asks(where + "declines_one", first, BP_UNSUPPORTED, fresh));
+    catalogue.push_back(asks(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
+    catalogue.push_back(asks(where + "takes_two", first + 1, BP_OK, fresh));
+  }
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  const std::vector<Result> results = run(catalogue, selection, RunOptions{});
+  for (const size_t first : {0, 6}) {
+    const std::string group = first == 0 ? "group.plain." : "group.fresh.";
+    for (const size_t passes : {0, 1, 2, 4}) EXPECT_EQ(results[first + passes].outcome, Outcome::pass);
+    EXPECT_EQ(results[first + 3].outcome, Outcome::fail);
+    EXPECT_THAT(results[first + 3].message, HasSubstr("which it accepted in case " + group + "takes_one"));
+    EXPECT_EQ(results[first + 5].outcome, Outcome::fail);
+    EXPECT_THAT(results[first + 5].message, HasSubstr("which it declined in case " + group + "declines_two"));
+  }
 }
 
 TEST(Context, DataDependOnSeedAndIdAlone) {

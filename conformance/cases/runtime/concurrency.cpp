@@ -48,9 +48,8 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
-// What a plugin makes when an operator is first asked for, a kernel or a table, all threads ask for at once; then it works alone.
+// What a plugin makes when an operator is first asked for in a process, a kernel or a table, all threads ask for at once; then it works alone.
 void first_use(Context& context, const bph_op_info& op) {
-  context.discard_device();  // whatever earlier cases had it make
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
   std::vector<std::unique_ptr<Operands>> operands;
@@ -173,7 +172,8 @@ void add_concurrency_cases(Catalogue& catalogue) {
   };
   for (const bph_op_info& op : primitives()) {
     add("one_plan", op, {"BP-PLAN-011", "BP-THR-002"}, one_plan);
-    add("first_use", op, {"BP-PLAN-001", "BP-THR-002"}, first_use);
+    add("first_use", op, {"BP-PLAN-001", "BP-THR-002", "BP-THR-010"}, first_use);
+    catalogue.back().fresh = true;
   }
   add_case(catalogue, "runtime.threads.everything_at_once", {"BP-THR-002", "BP-EVT-003"}, everything_at_once);
   add_case(catalogue, "runtime.threads.many_small_operators", {"BP-THR-002", "BP-EXE-007"}, many_small_operators);

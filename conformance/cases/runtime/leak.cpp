@@ -3,6 +3,7 @@
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/runtime/parts.hpp"
+#include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 
 namespace bp::conformance {
@@ -61,6 +62,23 @@ void of_waits(Context& context) {
     event.wait();
     stream.wait();
   });
+}
+
+// Work is pending most of the time, so the answer is NOT_READY or TIMEOUT.
+void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
+  Device& device = context.device();
+  if (device.has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
+  Delay delay(context);
+  Stream stream(device);
+  Event event(device);
+  expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {
+    if (event.wait_for(timeout_ns) == BP_OK) {
+      delay.enqueue(stream, 5000);
+      stream.record(event.get());
+    }
+    stream.wait_for(timeout_ns);
+  });
+  stream.wait();
 }
 
 void of_copies(Context& context) {
@@ -173,6 +191,8 @@ void add_leak_cases(Catalogue& catalogue) {
     add(fmt::format("device_{}", how), {"BP-LIFE-001"}, [used](Context& context) { of_devices(context, used); });
   }
   add("waits", {"BP-EVT-013"}, of_waits);
+  add("polls_of_pending_work", {"BP-LIFE-005"}, [](Context& context) { of_pending_waits(context, 0, 2048); });
+  add("waits_that_time_out", {"BP-LIFE-005"}, [](Context& context) { of_pending_waits(context, 1000, 128); });
   add("copies", {"BP-LIFE-004"}, of_copies);
   add("transfers", {"BP-LIFE-004"}, of_transfers);
   add("device_questions", {"BP-LIFE-001"}, of_questions);

@@ -73,6 +73,36 @@ void many_are_all_given_back(Context& context, uint32_t kind) {
   context.require(lost < bytes, "{} bytes are missing after 48 buffers were created and destroyed", lost);
 }
 
+// A quarter of what is free can be had; nobody writes to it. Others may take some meanwhile, so it is asked several times.
+void free_can_be_had(Context& context) {
+  Device& device = context.device();
+  std::string refused;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const bp_memory_info info = info_of(device, BP_MEMORY_DEVICE);
+    if (info.free_bytes == UINT64_MAX) return;
+    std::vector<Owner<bp_buffer, &bp_device_api::buffer_destroy>> held;
+    refused.clear();
+    for (uint64_t left = info.free_bytes / 4; left != 0 && held.size() < 64 && refused.empty();) {
+      bp_buffer_desc desc = {};
+      desc.struct_size = sizeof(desc);
+      desc.bytes = std::min(left, device.info().max_buffer_bytes);
+      bp_buffer* buffer = nullptr;
+      ErrorRecord error;
+      const bp_status status = device->buffer_create(device.get(), &desc, &buffer, &error);
+      expect_status(status, error, "buffer_create", {BP_OK, BP_OUT_OF_MEMORY});
+      if (status == BP_OUT_OF_MEMORY) {
+        refused = fmt::format("of {} bytes that memory_info says are free buffer_create gives no quarter: {}",
+                              info.free_bytes, error.text(status));
+        break;
+      }
+      held.emplace_back(device, buffer);
+      left -= desc.bytes;
+    }
+    if (refused.empty()) return;
+  }
+  context.fail("{}", refused);
+}
+
 void from_threads(Context& context) {
   Device& device = context.device();
   in_threads(context, 4, [&](unsigned) {
@@ -100,6 +130,7 @@ void add_memory_cases(Catalogue& catalogue) {
           [kind, mebibytes](Context& context) { moves(context, kind, mebibytes << 20); });
     add("all_given_back", "BP-MEMI-003", [kind](Context& context) { many_are_all_given_back(context, kind); });
   }
+  add_case(catalogue, "runtime.memory_info.free_can_be_had", {"BP-MEMI-005"}, free_can_be_had);
   add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, from_threads);
 }
 

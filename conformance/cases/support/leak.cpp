@@ -5,26 +5,50 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <thread>
+#include <vector>
 
 namespace bp::conformance {
 
 namespace {
 
-constexpr int batches = 3;
-constexpr uint64_t least_heap = 1024;                   // per batch; less are the allocator's own caches
-constexpr uint64_t least_resident = uint64_t{1} << 20;  // per batch; pages come and go with arenas and stacks
+constexpr size_t samples = 4;  // of a round; the least is its floor, so what comes and goes does not count
+constexpr size_t quiet_cycles =
+    256;  // that raise no floor, in two rounds at least and four at most: nothing stays behind
+constexpr size_t most_cycles = 32768;  // in 64 rounds at least: a pool has come to an end by then, or grows slower
+constexpr size_t most_rounds = 64;
+constexpr auto patience = std::chrono::seconds(8);
+constexpr auto cheap = std::chrono::milliseconds(1);  // a round that is faster has more cycles
+constexpr unsigned most_times = 16;                   // as many
+
+// What a process has, and how a growth of it is read.
+struct Figure {
+  const char* unit;
+  uint64_t (*of)(const Footprint& print);
+  uint64_t quiet;  // growth of a round that is none: pages come and go with arenas and stacks
+  uint64_t least;  // growth of a quarter of all rounds that is a leak
+  uint64_t most;   // growth in all at which no more rounds are needed
+};
+constexpr Figure figures[] = {
+    {"file descriptors", [](const Footprint& print) { return uint64_t{print.descriptors}; }, 0, 1, 256},
+    {"threads", [](const Footprint& print) { return uint64_t{print.threads}; }, 0, 1, 256},
+    {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
+    {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
+};
+constexpr size_t counted = 2;  // of the figures, the first: what a sanitizer does not change
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
-  std::error_code ignored;
-  for (auto at = std::filesystem::directory_iterator(directory, ignored); at != std::filesystem::directory_iterator();
-       at.increment(ignored))
+  std::error_code error;
+  for (auto at = std::filesystem::directory_iterator(directory, error); at != std::filesystem::directory_iterator();
+       at.increment(error))
     ++count;
-  return count;
+  return error ? UINT32_MAX : count;  // no descriptor is left to look with
 }
 
 uint64_t resident() {
@@ -59,55 +83,106 @@ Footprint Footprint::now() {
 
 namespace {
 
-// The least growth of any batch.
-Footprint least_growth(unsigned count, const std::function<void()>& cycle) {
-  const auto batch = [&] {
-    for (unsigned i = 0; i < count; ++i) cycle();
-  };
-  // A joined thread leaves /proc a moment later.
-  const auto settled = [&](uint32_t threads) {
-    Footprint print = Footprint::now();
-    for (int i = 0; i < 50 && print.threads > threads; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      print = Footprint::now();
-    }
-    return print;
-  };
-  const uint32_t threads_before = Footprint::now().threads;
-  batch();
-  Footprint last = settled(threads_before);
-  Footprint least = {UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX};
-  const auto lower = [](auto& value, auto before, auto after) {
-    value = std::min(value, after > before ? after - before : 0);
-  };
-  for (int i = 0; i < batches; ++i) {
-    batch();
-    const Footprint next = settled(last.threads);
-    lower(least.heap_bytes, last.heap_bytes, next.heap_bytes);
-    lower(least.resident_bytes, last.resident_bytes, next.resident_bytes);
-    lower(least.descriptors, last.descriptors, next.descriptors);
-    lower(least.threads, last.threads, next.threads);
-    last = next;
+// A joined thread leaves /proc a moment later.
+Footprint settled(uint32_t threads) {
+  Footprint print = Footprint::now();
+  for (int i = 0; i < 50 && print.threads > threads; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    print = Footprint::now();
   }
-  return least;
+  return print;
 }
 
-std::string leak_of(const Footprint& growth) {
-  if (growth.descriptors != 0) return fmt::format("{} file descriptors", growth.descriptors);
-  if (growth.threads != 0) return fmt::format("{} threads", growth.threads);
-  if (quarantined) return {};
-  if (growth.heap_bytes >= least_heap) return fmt::format("{} bytes of heap", growth.heap_bytes);
-  if (growth.resident_bytes >= least_resident) return fmt::format("{} bytes of memory", growth.resident_bytes);
-  return {};
-}
+// Rounds of cycles, and how much each of them raised the floor of each figure.
+class Rounds {
+ public:
+  Rounds(unsigned count, const std::function<void()>& cycle) : count_(count), cycle_(cycle) {}
+
+  // Runs until nothing grows any more, or the limit. What stays behind, or "".
+  std::string leak() {
+    const auto start = std::chrono::steady_clock::now();
+    const Floors begin = floors_of(Footprint::now());
+    growths_.reserve(std::max(most_rounds, most_cycles / count_));  // or they grow, too
+    Floors marks = round();
+    const auto warm = std::chrono::steady_clock::now();
+    for (unsigned times = most_times; times > 1; --times)
+      if ((warm - start) * times <= cheap) {
+        count_ *= times;
+        break;
+      }
+    const size_t quiet_rounds = std::clamp<size_t>(quiet_cycles / count_, 2, 4);
+    const size_t rounds = std::max(most_rounds, most_cycles / count_);
+    size_t quiet = 0;
+    bool enough = false;
+    while (growths_.size() < rounds && !enough && std::chrono::steady_clock::now() - warm < patience) {
+      const Floors floors = round();
+      Floors growth = {};
+      bool grew = false;
+      for (size_t i = 0; i < figure_count; ++i) {
+        growth[i] = floors[i] > marks[i] ? floors[i] - marks[i] : 0;
+        marks[i] = std::max(marks[i], floors[i]);
+        grew = grew || growth[i] > figures[i].quiet;
+        enough = enough || (growths_.size() >= 4 && marks[i] > begin[i] + figures[i].most);
+      }
+      growths_.push_back(growth);
+      quiet = grew ? 0 : quiet + 1;
+      if (quiet == quiet_rounds) return {};
+    }
+    for (size_t i = 0; i < figure_count; ++i)
+      if (const std::string text = leak_of(i); !text.empty()) return text;
+    return {};
+  }
+
+ private:
+  static constexpr size_t figure_count = quarantined ? counted : std::size(figures);
+  using Floors = std::array<uint64_t, figure_count>;
+
+  static Floors floors_of(const Footprint& print) {
+    Floors floors;
+    for (size_t i = 0; i < figure_count; ++i) floors[i] = figures[i].of(print);
+    return floors;
+  }
+
+  Floors round() {
+    Floors floors;
+    floors.fill(UINT64_MAX);
+    const uint32_t threads = Footprint::now().threads;
+    for (size_t sample = 0; sample < samples; ++sample) {
+      for (size_t at = count_ * sample / samples; at < count_ * (sample + 1) / samples; ++at) cycle_();
+      const Floors here = floors_of(settled(threads));
+      for (size_t i = 0; i < figure_count; ++i) floors[i] = std::min(floors[i], here[i]);
+    }
+    return floors;
+  }
+
+  // By quarters of the rounds, the first left out: a pool grows slower from one to the next, a leak does not.
+  std::string leak_of(size_t figure) const {
+    const size_t rounds = growths_.size(), quarter = rounds / 4;
+    if (quarter == 0) return {};
+    size_t growing = 0;  // rounds of the last quarter: what comes once in a while is the C library's or chance
+    for (size_t i = rounds - quarter; i < rounds; ++i) growing += growths_[i][figure] > figures[figure].quiet ? 1 : 0;
+    const auto sum = [&](size_t number) {
+      uint64_t all = 0;
+      for (size_t i = 0; i < quarter; ++i) all += growths_[rounds - (4 - number) * quarter + i][figure];
+      return all;
+    };
+    const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
+    if (last < figures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
+    return fmt::format(
+        "{} {} stay behind in {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
+        "leak does not",
+        last, figures[figure].unit, quarter * count_, rounds * count_);
+  }
+
+  unsigned count_;
+  const std::function<void()>& cycle_;
+  std::vector<Floors> growths_{};
+};
 
 }  // namespace
 
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle) {
-  if (leak_of(least_growth(count, cycle)).empty()) return;
-  // Seen twice it is no chance.
-  if (const std::string leak = leak_of(least_growth(count, cycle)); !leak.empty())
-    context.leaked("{}: {} stay behind in {} cycles", what, leak, count);
+  if (const std::string leak = Rounds(count, cycle).leak(); !leak.empty()) context.leaked("{}: {}", what, leak);
 }
 
 }  // namespace bp::conformance

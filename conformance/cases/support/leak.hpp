@@ -18,8 +18,8 @@ struct Footprint {
   static Footprint now();
 };
 
-// Runs `cycle` in batches of `count` after one to warm up. A leak is what grows in each of several batches in a row: caches
-// fill once, a leak never stops.
+// Runs `cycle` in rounds of `count`, or of several times as many where they are quick, until two rounds in a row leave nothing behind. Where
+// none do, rounds are compared: a pool grows slower from round to round and comes to an end, a leak grows by the same.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
 }  // namespace bp::conformance

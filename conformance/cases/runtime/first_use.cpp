@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// First uses, each in a process of its own: a worker that has run other cases has had everything prepared.
+#include "cases/numeric/spec.hpp"
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/threads.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr unsigned thread_count = 8;
+
+// Each thread with an instance of its own, from the query on.
+void queries(Context& context) {
+  const Library library(context.path());  // opened once; each Plugin opens it again
+  in_threads(context, thread_count, [&](unsigned) { const Plugin plugin(context.path()); });
+}
+
+void instances(Context& context) {
+  in_threads(context, thread_count, [&](unsigned index) {
+    Plugin plugin(context.path());
+    Device device(plugin, context.device_index());
+    Buffer from(device, 4096), to(device, 4096);
+    const Words data(1024, index + 1);
+    device.write(from.get(), 0, data.data(), 4096);
+    Stream stream(device);
+    stream.copy(to.get(), 0, from.get(), 0, 4096);
+    stream.wait();
+    Words got(1024);
+    device.read(to.get(), 0, got.data(), 4096);
+    require_same(context, got, data, "the first copy of an instance beside those of seven others");
+  });
+}
+
+void device_opens(Context& context) {
+  Plugin& plugin = context.plugin();
+  in_threads(context, thread_count, [&](unsigned) { const Device device(plugin, context.device_index()); });
+}
+
+void device_questions(Context& context) {
+  Plugin& plugin = context.plugin();
+  in_threads(context, thread_count, [&](unsigned) {
+    plugin.device_count();
+    plugin.device_info(context.device_index());
+  });
+}
+
+template <class Body>
+void of_one_device(Context& context, const Body& body) {
+  Device& device = context.device();
+  in_threads(context, thread_count, [&](unsigned index) { body(context, device, index); });
+}
+
+void streams(Context& context) {
+  of_one_device(context, [](Context&, Device& device, unsigned) { Stream(device).wait(); });
+}
+void events(Context& context) {
+  of_one_device(context, [](Context&, Device& device, unsigned) { Event(device).wait(); });
+}
+void buffers(Context& context) {
+  of_one_device(context, [](Context&, Device& device, unsigned index) { const Buffer made(device, 1000 + index); });
+}
+void copies(Context& context) {
+  of_one_device(context, [](Context& of, Device& device, unsigned index) {
+    Buffer from(device, 4096), to(device, 4096);
+    Stream stream(device);
+    Event event(device);
+    const Words data(1024, index + 1);
+    device.write(from.get(), 0, data.data(), 4096, stream.get());
+    stream.copy(to.get(), 0, from.get(), 0, 4096);
+    stream.record(event.get());
+    event.wait();
+    Words got(1024);
+    device.read(to.get(), 0, got.data(), 4096, stream.get());
+    require_same(of, got, data, "the first copies of a device, by eight threads at once");
+  });
+}
+
+// How well a case shows that an operator works: one execution of some hundred elements in the operator's usual dtype.
+int merit(const Case& which) {
+  const numeric::Spec* spec = numeric::spec_of(which);
+  if (spec == nullptr || which.id.ends_with(".decomposed") || spec->mode != numeric::Mode::once) return 0;
+  const int64_t count = spec->shape.count();
+  const bool plain = spec->values == numeric::Values::tags || spec->values == numeric::Values::uniform ||
+                     spec->values == numeric::Values::family;
+  return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (spec->dtype == BP_F32 ? 1 : 0) +
+         (plain && count >= 16 && count <= 4096 ? 1 : 0);
+}
+
+}  // namespace
+
+void add_first_use_cases(Catalogue& catalogue) {
+  const auto add = [&](const char* what, void (*run)(Context&), int times) {
+    for (int time = 1; time <= times; ++time) {  // races: a few processes each
+      add_case(catalogue, fmt::format("runtime.first_use.of_{}_{}", what, time), {"BP-THR-010"}, run);
+      catalogue.back().fresh = true;
+    }
+  };
+  add("queries", queries, 2);
+  add("instances", instances, 4);
+  add("device_questions", device_questions, 2);
+  add("device_opens", device_opens, 2);
+  add("streams", streams, 2);
+  add("events", events, 2);
+  add("buffers", buffers, 2);
+  add("copies", copies, 4);
+
+  // One numeric case of each operator again, with nothing before it: its outcome is the same.
+  struct Best {
+    size_t index = 0;
+    int merit = 0;
+  };
+  std::vector<Best> best(BP_OP_LIMIT);
+  for (size_t index = 0; index < catalogue.size(); ++index) {
+    const Case& each = catalogue[index];
+    if (!each.id.starts_with("numeric.") || each.op >= best.size()) continue;
+    if (const int here = merit(each); here > best[each.op].merit) best[each.op] = {index, here};
+  }
+  for (const Best& of : best) {
+    if (of.merit == 0) continue;
+    Case again = catalogue[of.index];
+    const size_t name = std::string_view("numeric.").size();
+    again.id = "runtime.first_use." + again.id.substr(name, again.id.find('.', name) - name);
+    again.requirements.emplace_back("BP-THR-010");
+    again.fresh = true;
+    catalogue.push_back(std::move(again));
+  }
+}
+
+}  // namespace bp::conformance

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plan_create accepted once it accepts for good. Every answer of a run is noted (harness/promises.hpp), so these cases only ask:
+// before and behind what might change a plugin's mind.
+#include <chrono>
+
+#include "cases/negative/refusals.hpp"
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/threads.hpp"
+#include "cases/support/well.hpp"
+#include "harness/promises.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+void ask(Device& device, OpDesc desc, bool make) {
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  bp_plan* plan = nullptr;
+  const bp_status status = device->plan_create(device.get(), &desc.get(), make ? &plan : nullptr, &info, nullptr);
+  if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
+}
+
+// Whether there is each primitive in each dtype; a plan of each in its usual one; and what other cases found.
+void ask_everything(Device& device) {
+  for (const bph_op_info& op : primitives()) {
+    for (const uint32_t dtype : dtypes_of(op.dtypes)) ask(device, sample(op, dtype), false);
+    ask(device, sample(op, usual_dtype(op)), true);
+  }
+  Promises::ask_all(device.get());
+}
+
+void after_an_instance_ended(Context& context) {
+  ask_everything(context.device());
+  {
+    Plugin other(context.path());
+    Device device(other, context.device_index());
+    ask_everything(device);
+  }
+  ask_everything(context.device());
+  Plugin later(context.path());
+  Device device(later, context.device_index());
+  ask_everything(device);
+}
+
+// Each of another size. A plugin whose plans take longer has room for fewer of them, too.
+void after_many_plans(Context& context) {
+  constexpr int64_t most = 8192;
+  constexpr auto patience = std::chrono::seconds(2);
+  Device& device = context.device();
+  ask_everything(device);
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < most && std::chrono::steady_clock::now() - start < patience; ++i)
+    ask(device, elementwise(i % 2 == 0 ? BP_OP_ADD : BP_OP_NEG, BP_F32, 1 + i), true);
+  ask_everything(device);
+}
+
+void after_refusals(Context& context) {
+  Device& device = context.device();
+  ask_everything(device);
+  for (std::vector<Refusal>& refusals : std::array{all_refusals(), operator_refusals()})
+    for (Refusal& refusal : refusals) {
+      if (refusal.slot == "query" || !refusal.extension.empty()) continue;
+      ErrorRecord error;
+      refusal.call(context, &error);
+    }
+  bp_buffer_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.bytes = device.info().max_buffer_bytes;
+  for (int i = 0; i < 2; ++i) {  // as much as there may be, and all that there may not be
+    bp_buffer* buffer = nullptr;
+    ErrorRecord error;
+    if (device->buffer_create(device.get(), &desc, &buffer, &error) == BP_OK)
+      device->buffer_destroy(device.get(), buffer);
+    desc.bytes = UINT64_MAX / 2;
+  }
+  ask_everything(device);
+}
+
+void by_threads(Context& context) {
+  Device& device = context.device();
+  ask_everything(device);
+  in_threads(context, 4, [&](unsigned) { ask_everything(device); });
+}
+
+// The last question of a run: a process that did nothing yet gets the answers that all others got.
+void in_a_fresh_process(Context& context) {
+  Promises::ask_all(context.device().get());
+  ask_everything(context.device());
+}
+
+}  // namespace
+
+void add_promise_cases(Catalogue& catalogue) {
+  const auto add = [&](const char* what, void (*run)(Context&)) {
+    add_case(catalogue, fmt::format("runtime.promise.{}", what), {"BP-PLAN-021"}, run);
+  };
+  add("after_an_instance_ended", after_an_instance_ended);
+  add("after_many_plans", after_many_plans);
+  add("after_refusals", after_refusals);
+  add("by_threads", by_threads);
+  for (int number = 1; number <= 8; ++number) {  // a defect that half of the processes have shows
+    add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);
+    catalogue.back().fresh = true;
+  }
+}
+
+}  // namespace bp::conformance
