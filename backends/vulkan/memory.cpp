@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <bit>
-
 namespace backplane::vulkan {
 
 namespace {
@@ -16,11 +14,7 @@ kit::Status not_taken() {
 }  // namespace
 
 kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
-  if (kit::Status status = device_.health(); !status.ok()) return status;
   const PhysicalDevice& physical = device_.physical();
-  if (kind >= BP_MEMORY_KINDS || device_.memory_type(kind) < 0) {
-    return kit::unsupported("vulkan: memory kind ", kind, " is not offered by ", physical.properties.deviceName);
-  }
   const VkMemoryType& type = physical.memory.memoryTypes[device_.memory_type(kind)];
   out.total_bytes = physical.memory.memoryHeaps[type.heapIndex].size;
   out.free_bytes =
@@ -29,29 +23,15 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  const PhysicalDevice& physical = device_.physical();
-  if (desc.bytes == 0) return kit::invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
-  if (desc.kind >= BP_MEMORY_KINDS || device_.memory_type(desc.kind) < 0) {
-    return kit::unsupported("buffer_create: memory kind ", desc.kind, " is not offered by ",
-                            physical.properties.deviceName);
-  }
-  const uint64_t alignment = desc.alignment == 0 ? kAlignment : desc.alignment;
-  if (!std::has_single_bit(alignment)) {
-    return kit::invalid_argument("buffer_create: the alignment ", alignment, " is not a power of two");
-  }
-  if (alignment > kMaxAlignment) {
-    return kit::unsupported("buffer_create: the alignment ", alignment, " is above ", kMaxAlignment);
-  }
-  if (kit::Status status = device_.health(); !status.ok()) return status;
   // Where the driver's memory begins elsewhere, more is taken and the first byte found inside.
-  auto made = create(desc, alignment > kAlignment ? alignment : 0);
-  if (made.ok() && made.value()->address % alignment != 0 && made.value()->allocated == desc.bytes) {
+  auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
+  if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
-    made = create(desc, alignment);
+    made = create(desc, desc.alignment);
   }
   if (!made.ok()) return made;
   Buffer& buffer = *made.value();
-  buffer.offset = -buffer.address & (alignment - 1);
+  buffer.offset = -buffer.address & (desc.alignment - 1);
   buffer.address += buffer.offset;
   if (kit::Status status = map(buffer); !status.ok()) {
     destroy(&buffer);
@@ -64,7 +44,6 @@ kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
   const PhysicalDevice& physical = device_.physical();
   const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
   auto buffer = std::make_unique<Buffer>();
-  buffer->bytes = desc.bytes;
   buffer->kind = desc.kind;
   buffer->heap = physical.memory.memoryTypes[type].heapIndex;
   const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
@@ -146,7 +125,6 @@ kit::Status Memory::map(Buffer& buffer) const {
 }
 
 kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
-  if (kit::Status status = device_.health(); !status.ok()) return status;
   // Whole pages are imported, those around what was asked for; a driver that wants more than pages must be given it.
   const uint64_t alignment = device_.physical().import_alignment;
   const auto first = reinterpret_cast<uint64_t>(address);
@@ -164,7 +142,6 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   if (kit::Status status = import_type(pages, type); !status.ok()) return status;
   auto buffer = std::make_unique<Buffer>();
   buffer->kind = BP_MEMORY_SHARED;
-  buffer->bytes = bytes;
   buffer->allocated = end - begin;
   buffer->heap = kNoHeap;
   if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {

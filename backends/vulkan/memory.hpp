@@ -2,8 +2,6 @@
 // Buffers: each a VkBuffer over memory of its own, with a device address. Core caches and divides them.
 #pragma once
 
-#include <backplane/kit/plan.hpp>
-
 #include "logical_device.hpp"
 
 namespace backplane::vulkan {
@@ -13,7 +11,6 @@ inline constexpr uint32_t kNoHeap = VK_MAX_MEMORY_HEAPS;
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  uint64_t bytes = 0;
   uint64_t offset = 0;   // in the VkBuffer, of byte 0
   uint64_t address = 0;  // for kernels, of byte 0; a multiple of the alignment that was asked for
   std::byte* mapped = nullptr;
@@ -22,8 +19,6 @@ struct Buffer {
   uint64_t allocated = 0;  // counted against the heap
 
   bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
-  // As the kit's binding of operands sees it.
-  kit::Span span() const { return {reinterpret_cast<std::byte*>(address), bytes}; }
 };
 
 class Memory {
@@ -33,7 +28,9 @@ class Memory {
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
 
+  // Of a kind that the device has, as are buffers.
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
+  // `alignment` is a power of two up to kMaxAlignment.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
   // A buffer of kind SHARED over memory of the host's, which stays the host's.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);

@@ -5,17 +5,17 @@
 
 namespace backplane::vulkan {
 
-int64_t element_bytes(const kit::View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
+int64_t element_bytes(const View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
 
-Nest Nest::of(std::initializer_list<const kit::View*> views) {
+Nest Nest::of(std::initializer_list<const View*> views) {
   Nest out;
-  const kit::View& first = **views.begin();
+  const View& first = **views.begin();
   out.rank = first.rank;
   std::copy_n(first.shape, first.rank, out.shape);
-  for (const kit::View* view : views) {
+  for (const View* view : views) {
     NestOperand& operand = out.operand[out.operands++];
     operand.view = view;
-    operand.address = reinterpret_cast<uint64_t>(view->data);
+    operand.address = address_of(*view);
     for (uint32_t i = 0; i < view->rank; ++i) operand.strides[i] = view->strides[i] * element_bytes(*view);
   }
   return out;
@@ -40,7 +40,7 @@ void Nest::drop(uint32_t axis) {
 
 bool Nest::by_four(uint32_t k) const {
   const NestOperand& from = operand[k];
-  if (is_immediate(*from.view)) return true;
+  if (from.view->is_immediate) return true;
   const int64_t bytes = element_bytes(*from.view), row = rank == 2 ? from.strides[0] : 0;
   const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
   return from.strides[rank - 1] == bytes && (from.address | static_cast<uint64_t>(row)) % alignment == 0;
@@ -53,7 +53,7 @@ bool Nest::turn(int64_t extent) {
     while (axis < rank && (operand[k].strides[axis] != bytes || shape[axis] < extent)) ++axis;
     return axis;
   };
-  if (operands != 2 || is_immediate(*operand[1].view)) return false;
+  if (operands != 2 || operand[1].view->is_immediate) return false;
   const uint32_t lines[2] = {line_of(1), line_of(0)};
   if (lines[0] == lines[1] || std::max(lines[0], lines[1]) == rank) return false;
   const auto to_end = [&](int64_t* of) {
@@ -94,7 +94,7 @@ void Nest::fill(Params& params, uint64_t params_address) const {
     to.address = from.address;
     // Packed kernels look at the first stride, of whatever rank.
     std::copy_n(from.strides, std::max(rank, 1u), to.strides);
-    if (from.view != nullptr && is_immediate(*from.view)) {
+    if (from.view != nullptr && from.view->is_immediate) {
       const auto bytes = static_cast<std::size_t>(element_bytes(*from.view));
       for (std::size_t i = 0; i < 4; ++i)
         std::memcpy(params.operand_values[k] + i * bytes, &from.view->immediate, bytes);
@@ -104,8 +104,8 @@ void Nest::fill(Params& params, uint64_t params_address) const {
   }
 }
 
-void add_access(Accesses& out, const kit::View& view, bool write) {
-  if (view.data == nullptr || is_immediate(view)) return;
+void add_access(Accesses& out, const View& view, bool write) {
+  if (view.place.memory == nullptr) return;
   const int64_t size = element_bytes(view);
   int64_t low = 0, high = size;
   for (uint32_t i = 0; i < view.rank; ++i) {
@@ -113,26 +113,26 @@ void add_access(Accesses& out, const kit::View& view, bool write) {
     const int64_t reach = (view.shape[i] - 1) * view.strides[i] * size;
     (reach < 0 ? low : high) += reach;
   }
-  const auto address = reinterpret_cast<uint64_t>(view.data);
+  const auto address = address_of(view);
   out.add({address + static_cast<uint64_t>(low), address + static_cast<uint64_t>(high), write});
 }
 
-void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call) {
-  for (uint32_t i = 0; i < call.op->scalars_max; ++i) {
-    params.scalar_values[i] = call.scalar_bits[i];
-    params.scalar_at[i] = call.scalar_at[i] != nullptr
-                              ? reinterpret_cast<uint64_t>(call.scalar_at[i])
-                              : params_address + offsetof(Params, scalar_values) + i * sizeof(uint64_t);
+void fill_scalars(Params& params, uint64_t params_address, const Call& call) {
+  for (uint32_t i = 0; i < call.scalars.size(); ++i) {
+    const auto& scalar = call.scalars[i];
+    params.scalar_values[i] = scalar.bits;
+    params.scalar_at[i] = scalar.on_device ? address_of(scalar.place)
+                                           : params_address + offsetof(Params, scalar_values) + i * sizeof(uint64_t);
   }
 }
 
-Accesses accesses_of(const kit::Call& call) {
+Accesses accesses_of(const Call& call) {
   Accesses out;
-  for (const kit::View& view : call.inputs) add_access(out, view, false);
-  for (const kit::View& view : call.outputs) add_access(out, view, true);
-  for (uint32_t i = 0; i < call.op->scalars_max; ++i) {
-    if (call.scalar_at[i] == nullptr) continue;
-    const auto address = reinterpret_cast<uint64_t>(call.scalar_at[i]);
+  for (const View& view : call.inputs) add_access(out, view, false);
+  for (const View& view : call.outputs) add_access(out, view, true);
+  for (const auto& scalar : call.scalars) {
+    if (!scalar.on_device) continue;
+    const uint64_t address = address_of(scalar.place);
     out.add({address, address + sizeof(uint64_t), false});
   }
   return out;

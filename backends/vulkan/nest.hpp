@@ -19,7 +19,7 @@ constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
 }
 
 struct NestOperand {
-  const kit::View* view = nullptr;  // null: a counter, whose "address" is what its strides add up to
+  const View* view = nullptr;  // null: a counter, whose "address" is what its strides add up to
   uint64_t address = 0;
   int64_t strides[BP_MAX_RANK] = {};  // bytes
 };
@@ -31,7 +31,7 @@ struct Nest {
   NestOperand operand[Params::kOperands];
 
   // Over the shape of the first view.
-  static Nest of(std::initializer_list<const kit::View*> views);
+  static Nest of(std::initializer_list<const View*> views);
   // An operand that counts along `axis`: 0, 1, 2, ... and is the same along the others.
   void add_counter(uint32_t axis);
 
@@ -76,18 +76,15 @@ struct Nest {
   }
 };
 
-inline bool is_immediate(const kit::View& view) {
-  return view.data == reinterpret_cast<const std::byte*>(&view.immediate);
-}
-int64_t element_bytes(const kit::View& view);
+int64_t element_bytes(const View& view);
 
 // Every byte that a view reaches; nothing for immediates and views without elements.
-void add_access(Accesses& out, const kit::View& view, bool write);
+void add_access(Accesses& out, const View& view, bool write);
 
 // Writes the addresses of the scalars of a call: of device memory, or of their values in the parameters.
-void fill_scalars(Params& params, uint64_t params_address, const kit::Call& call);
+void fill_scalars(Params& params, uint64_t params_address, const Call& call);
 
 // What a call reads and writes: all inputs, outputs, and scalars on the device.
-Accesses accesses_of(const kit::Call& call);
+Accesses accesses_of(const Call& call);
 
 }  // namespace backplane::vulkan

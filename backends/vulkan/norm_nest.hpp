@@ -21,7 +21,7 @@ struct Geometry {
   Dimension dimensions[kRowRank];
   void add(const Dimension& dimension) { dimensions[rank++] = dimension; }
 
-  static Geometry by_axes(const kit::View& x, uint32_t axes) {
+  static Geometry by_axes(const View& x, uint32_t axes) {
     Geometry out;
     int parameters = 0;
     for (uint32_t i = 0; i < x.rank; ++i) {
@@ -31,7 +31,7 @@ struct Geometry {
     }
     return out;
   }
-  static Geometry by_channels(const kit::View& x, int64_t groups) {
+  static Geometry by_channels(const View& x, int64_t groups) {
     const int64_t channels = x.shape[1] / groups;
     Geometry out;
     out.add({x.shape[0], 0, 0, -1});
@@ -40,7 +40,7 @@ struct Geometry {
     out.add_plane(x);
     return out;
   }
-  static Geometry by_batch(const kit::View& x) {
+  static Geometry by_batch(const View& x) {
     Geometry out;
     out.add({x.shape[0], 0, -1, -1});
     out.add({x.shape[1], 1, 0, 0});
@@ -49,7 +49,7 @@ struct Geometry {
   }
 
  private:
-  void add_plane(const kit::View& x) {
+  void add_plane(const View& x) {
     for (uint32_t i = 2; i < x.rank; ++i) add({x.shape[i], static_cast<int>(i), -1, -1});
   }
 };
@@ -69,7 +69,7 @@ class NormNest {
       }
     }
   }
-  void add(const kit::View* view, Role role) {
+  void add(const View* view, Role role) {
     RowNest::Operand& operand = nest_.add_repeated(view);
     if (operand.view == nullptr) return;
     for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
@@ -90,7 +90,7 @@ class NormNest {
   Dimension order_[kRowRank];
 };
 
-inline const kit::View* given(std::span<const kit::View> views, std::size_t i) {
+inline const View* given(std::span<const View> views, std::size_t i) {
   return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
 }
 

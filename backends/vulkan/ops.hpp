@@ -33,7 +33,7 @@ inline std::string move_name(uint32_t dtype, const char* family = "move") {
 // else the kernel is told.
 inline constexpr auto kNothingMore = [](Params&) {};
 template <class More = decltype(kNothingMore)>
-kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const kit::Call& call,
+kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const Nest& nest, const Call& call,
                                const More& more = kNothingMore, uint32_t per_group = kGroup,
                                int64_t most = Nest::kMostCount) {
   const Accesses accesses = accesses_of(call);
@@ -59,19 +59,19 @@ constexpr int64_t most_elements(int64_t steps, int64_t per_group = kGroup) {
   return std::max<int64_t>(kMostSteps / steps, 1) * kMostGroups * per_group;
 }
 
-void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_index(kit::Kernels& kernels);
-void add_lanes(kit::Kernels& kernels);
-void add_reduce(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_adamw(kit::Kernels& kernels);
-void add_pool(kit::Kernels& kernels);
-void add_quantize(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_attention(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_rope(kit::Kernels& kernels);
-void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_norm(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_norm_bwd(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_topk(kit::Kernels& kernels, const PhysicalDevice& device);
-void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device);
+void add_elementwise(Operators& operators, const PhysicalDevice& device);
+void add_index(Operators& operators);
+void add_lanes(Operators& operators);
+void add_reduce(Operators& operators, const PhysicalDevice& device);
+void add_adamw(Operators& operators);
+void add_pool(Operators& operators);
+void add_quantize(Operators& operators, const PhysicalDevice& device);
+void add_attention(Operators& operators, const PhysicalDevice& device);
+void add_rope(Operators& operators);
+void add_cross_entropy(Operators& operators, const PhysicalDevice& device);
+void add_norm(Operators& operators, const PhysicalDevice& device);
+void add_norm_bwd(Operators& operators, const PhysicalDevice& device);
+void add_topk(Operators& operators, const PhysicalDevice& device);
+void add_softmax(Operators& operators, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

@@ -12,18 +12,18 @@ class Adamw : public Operator {
  public:
   explicit Adamw(std::string shader) : shader_(std::move(shader)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan&, bool packed) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm&, bool packed) const override {
     return {{shader_, {packed ? 1u : 0u, 0, 0, 0}}};
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_adamw_attributes>();
     const auto rest = [](float value) { return static_cast<float>(1 - static_cast<double>(value)); };
     const float numbers[] = {attributes.beta1,       rest(attributes.beta1), attributes.beta2,
                              rest(attributes.beta2), attributes.epsilon,     attributes.weight_decay};
     Nest nest = Nest::of({&call.out(0), &call.out(1), &call.out(2), &call.in(0)});
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[0], nest, call, [&](Params& params) {
+    return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
       for (uint32_t i = 0; i < std::size(numbers); ++i) params.extra[i] = std::bit_cast<uint32_t>(numbers[i]);
     });
   }
@@ -34,11 +34,9 @@ class Adamw : public Operator {
 
 }  // namespace
 
-void add_adamw(kit::Kernels& kernels) {
-  for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_ADAMW, dtype,
-                kit::KernelSpec{.state = std::make_shared<const Adamw>(shader_name("adamw", dtype))});
-  });
+void add_adamw(Operators& operators) {
+  for_dtypes(kFloats,
+             [&](uint32_t dtype) { operators.add(BP_OP_ADAMW, dtype, entry_of<Adamw>(shader_name("adamw", dtype))); });
 }
 
 }  // namespace backplane::vulkan

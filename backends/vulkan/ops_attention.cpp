@@ -102,20 +102,14 @@ kit::Status check_shapes(Shape q, Shape k, Shape v) {
                           " whose parts, at most ", kMostSteps, ", have room in ", kRoom >> 20,
                           " MiB; divide the operands");
 }
-Shape shape_of(const kit::View& view) { return {view.shape, 4}; }
-
-kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  prepared.any_size = true;
-  const bp_tensor_desc* in = checked.desc.inputs;
-  return check_shapes({in[0].shape, 4}, {in[1].shape, 4}, {in[2].shape, 4});
-}
+Shape shape_of(const View& view) { return {view.shape, 4}; }
 
 // Whether last dimensions are packed, and every four elements of k's, v's and y's aligned for one load.
-bool by_four(const kit::Call& call) {
+bool by_four(const Call& call) {
   const int64_t bytes = element_bytes(call.out()), whole = 4 * bytes;
-  const auto fits = [&](const kit::View& view) {
-    if (view.shape[3] % 4 != 0 || view.strides[3] != 1 || is_immediate(view)) return false;
-    if (reinterpret_cast<uint64_t>(view.data) % static_cast<uint64_t>(whole) != 0) return false;
+  const auto fits = [&](const View& view) {
+    if (view.shape[3] % 4 != 0 || view.strides[3] != 1 || view.is_immediate) return false;
+    if (address_of(view) % static_cast<uint64_t>(whole) != 0) return false;
     return std::all_of(view.strides, view.strides + 3, [](int64_t stride) { return stride % 4 == 0; });
   };
   return fits(call.in(1)) && fits(call.in(2)) && fits(call.out());
@@ -125,7 +119,12 @@ class Attention : public Operator {
  public:
   Attention(uint32_t dtype, bool cpu, uint32_t lanes) : dtype_(dtype), cpu_(cpu), lanes_(lanes) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
+    const bp_tensor_desc* in = checked.desc.inputs;
+    return check_shapes({in[0].shape, 4}, {in[1].shape, 4}, {in[2].shape, 4});
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const std::string rows = shader_name("attention", dtype_), row = shader_name("attention_row", dtype_);
     std::vector<Kernel> out{{shader_name("attention_join", dtype_), {}}, {rows, {0, lanes_}}, {rows, {1, lanes_}}};
     const bool one_query = (plan.operands[0].classes >> 8 & 15) == 4;  // dimension 2 has one element
@@ -133,25 +132,25 @@ class Attention : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const Shape q = shape_of(call.in(0)), k = shape_of(call.in(1)), v = shape_of(call.in(2));
     if (q[0] == 0 || q[1] == 0 || q[2] == 0) return {};
     kit::Status status = check_shapes(q, k, v);
     const Division division = status.ok() ? divide(q, k, v, cpu_, lanes_) : Division{};
     // Columns of the values are independent.
     for (int64_t column = 0; status.ok() && (column == 0 || column < v[3]); column += kMostWidth)
-      status = enqueue_columns(stream, plan, call, division, column);
+      status = enqueue_columns(stream, program, call, division, column);
     return status;
   }
 
  private:
   // kMostWidth of them, or what is left, from `first_column` on.
-  kit::Status enqueue_columns(Stream& stream, const Plan& plan, const kit::Call& call, const Division& division,
+  kit::Status enqueue_columns(Stream& stream, const Program& program, const Call& call, const Division& division,
                               int64_t first_column) const {
     const int64_t columns = std::min(call.in(2).shape[3] - first_column, kMostWidth);
     const bool single = division.tile_rows == 1;
     const int64_t room = std::max<int64_t>(division.room_taken(lanes_), 1);
-    VkPipeline const pipeline = plan.pipelines[(single ? 3 : 1) + (by_four(call) ? 1 : 0)];
+    VkPipeline const pipeline = program.pipelines[(single ? 3 : 1) + (by_four(call) ? 1 : 0)];
     Accesses accesses = accesses_of(call);
     if (!division.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // Items of a dispatch: where there are parts, all of them have room; else each subgroup has.
@@ -183,15 +182,15 @@ class Attention : public Operator {
       if (!status.ok() || division.parts == 1) continue;
       const int64_t elements = items * division.tile_rows * std::max<int64_t>(columns, 1);
       status = stream.dispatch<Block>(
-          {plan.pipelines[0], {groups_for(static_cast<uint64_t>(elements)), 1, 1}, accesses}, fill);
+          {program.pipelines[0], {groups_for(static_cast<uint64_t>(elements)), 1, 1}, accesses}, fill);
     }
     return status;
   }
 
-  static Operand operand_of(const kit::View* view, uint64_t& immediate, uint64_t immediate_at) {
+  static Operand operand_of(const View* view, uint64_t& immediate, uint64_t immediate_at) {
     if (view == nullptr) return {};
-    Operand out{reinterpret_cast<uint64_t>(view->data), {}};
-    if (is_immediate(*view)) {
+    Operand out{address_of(*view), {}};
+    if (view->is_immediate) {
       immediate = view->immediate;
       out.address = immediate_at;
       return out;
@@ -201,8 +200,8 @@ class Attention : public Operator {
     return out;
   }
 
-  static void describe(const kit::Call& call, const Division& division, Block& block, uint64_t address) {
-    const kit::View &q = call.in(0), &k = call.in(1);
+  static void describe(const Call& call, const Division& division, Block& block, uint64_t address) {
+    const View &q = call.in(0), &k = call.in(1);
     block = {};
     block.queries = static_cast<uint32_t>(q.shape[2]), block.keys = static_cast<uint32_t>(k.shape[2]);
     block.depth = static_cast<uint32_t>(q.shape[3]);
@@ -217,7 +216,7 @@ class Attention : public Operator {
     if (call.inputs.size() > 3 && call.in(3).dtype != 0) block.mask_kind = call.in(3).dtype == BP_BOOL ? 1 : 2;
     Operand* const inputs[] = {&block.q, &block.k, &block.v, &block.mask};
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
-      const kit::View* view = call.in(i).dtype != 0 ? &call.in(i) : nullptr;
+      const View* view = call.in(i).dtype != 0 ? &call.in(i) : nullptr;
       *inputs[i] = operand_of(view, block.immediates[i], address + offsetof(Block, immediates) + i * sizeof(uint64_t));
     }
     uint64_t none = 0;
@@ -232,12 +231,10 @@ class Attention : public Operator {
 
 }  // namespace
 
-void add_attention(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_attention(Operators& operators, const PhysicalDevice& device) {
   if (!takes_lanes(device) || !device.shuffles) return;
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_ATTENTION, dtype,
-                kit::KernelSpec{.prepare = prepare,
-                                .state = std::make_shared<const Attention>(dtype, device.is_cpu(), device.lanes)});
+    operators.add(BP_OP_ATTENTION, dtype, entry_of<Attention>(dtype, device.is_cpu(), device.lanes));
   });
 }
 

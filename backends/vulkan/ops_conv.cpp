@@ -18,9 +18,7 @@ uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
   return d + spatial_rank >= kSpatial + 1 ? d + spatial_rank - kSpatial + 1 : 0;
 }
 
-uint32_t extent_of(const kit::View& view, uint32_t axis) {
-  return axis == 0 ? 1 : static_cast<uint32_t>(view.shape[axis]);
-}
+uint32_t extent_of(const View& view, uint32_t axis) { return axis == 0 ? 1 : static_cast<uint32_t>(view.shape[axis]); }
 int64_t stride_of(const Strides& strides, uint32_t axis) { return axis == 0 ? 0 : strides[axis]; }
 
 // A step along one of the windows' dimensions; where there is no second place to step to, it may be any number, and is 1.
@@ -43,14 +41,25 @@ class Convolution : public Product {
  public:
   using Product::Product;
 
+  // Kernels find a place of the image in 32 bits. Of greater padding core's decomposition says what it thinks.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    constexpr int64_t kMostPadding = int64_t{1} << 28;
+    const auto& attributes = checked.attributes.as<bp_conv_attributes>();
+    for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
+      if (attributes.pad_begin[i] < kMostPadding && attributes.pad_end[i] < kMostPadding) continue;
+      return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
+    }
+    return Product::prepare(checked, needs);
+  }
+
  protected:
-  uint32_t operation(const kit::Plan& plan) const override {
+  uint32_t operation(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
   // Columns are all places of `y`, k runs over channels, segments are the elements of the kernel.
-  static void describe_places(const kit::Call& call, ProductParams& params) {
+  static void describe_places(const Call& call, ProductParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
-    const kit::View &x = call.in(0), &w = call.in(1), &y = call.out();
+    const View &x = call.in(0), &w = call.in(1), &y = call.out();
     const Strides to(y), from(x), weight(w);
     params.column_shape[0] = params.columns = static_cast<uint32_t>(y.shape[0]);
     params.out_columns[0] = to[0];
@@ -77,7 +86,7 @@ class Conv : public Convolution {
   using Convolution::Convolution;
 
  private:
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const Strides w(call.in(1));
     describe_places(call, params);
@@ -125,7 +134,7 @@ class ConvTranspose : public Convolution {
   using Convolution::Convolution;
 
  private:
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const Strides w(call.in(1));
     describe_places(call, params);
@@ -168,9 +177,9 @@ class ConvWeight : public Convolution {
   using Convolution::Convolution;
 
  private:
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
-    const kit::View &x = call.in(0), &dy = call.in(1), &dw = call.out();
+    const View &x = call.in(0), &dy = call.in(1), &dw = call.out();
     const Strides to(dw), image(x), gradient(dy);
     params.rows = static_cast<uint32_t>(dw.shape[0]) / attributes.groups;
     params.out_row = to[0], params.a_row = gradient[1];
@@ -205,28 +214,15 @@ class ConvWeight : public Convolution {
   }
 };
 
-// Kernels find a place of the image in 32 bits. Of greater padding core's decomposition says what it thinks.
-kit::Status prepare(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  constexpr int64_t kMostPadding = int64_t{1} << 28;
-  const auto& attributes = checked.attributes.as<bp_conv_attributes>();
-  for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
-    if (attributes.pad_begin[i] < kMostPadding && attributes.pad_end[i] < kMostPadding) continue;
-    return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
-  }
-  return prepare_product(checked, prepared);
-}
-
 }  // namespace
 
-void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
+void add_conv(Operators& operators, const PhysicalDevice& device, Way way) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
-    const auto backward = std::make_shared<const ConvTranspose>(dtype, way, device, kTransposedWindow);
-    const auto forward = std::make_shared<const Conv>(dtype, way, device, kWindow);
-    const auto weight = std::make_shared<const ConvWeight>(dtype, way, device, kWindow);
-    kernels.add(BP_OP_CONV, dtype, dtype, {.prepare = prepare, .state = forward});
-    kernels.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, {.prepare = prepare, .state = backward});
-    kernels.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, {.prepare = prepare, .state = backward});
-    kernels.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype, {.prepare = prepare, .state = weight});
+    const OperatorEntry backward = entry_of<ConvTranspose>(dtype, way, device, kTransposedWindow);
+    operators.add(BP_OP_CONV, dtype, dtype, entry_of<Conv>(dtype, way, device, kWindow));
+    operators.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, backward);
+    operators.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, backward);
+    operators.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype, entry_of<ConvWeight>(dtype, way, device, kWindow));
   });
 }
 

@@ -22,7 +22,15 @@ class CrossEntropy : public Operator {
         shader_(ways.shader("cross_entropy", dtype)),
         held_shader_(ways.shader("cross_entropy_held", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  // Kernels compare 32 bits.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
+    const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
+    if (std::in_range<int32_t>(index)) return {};
+    return kit::unsupported("cross_entropy: ignore_index ", index,
+                            " is beyond the 32 bits of this plugin; it is decomposed");
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_cross_entropy_attributes>();
     const auto ignored = static_cast<uint32_t>(attributes.ignore_index);
     const uint32_t reduced = attributes.reduction == BP_REDUCTION_NONE ? 0 : 1;
@@ -33,11 +41,11 @@ class CrossEntropy : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_cross_entropy_attributes>();
-    const kit::View &logits = call.in(0), &target = call.in(1);
-    const kit::View* weight = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
-    const kit::View* gradient = call.outputs.size() > 1 && call.out(1).dtype != 0 ? &call.out(1) : nullptr;
+    const View &logits = call.in(0), &target = call.in(1);
+    const View* weight = call.inputs.size() > 2 && call.in(2).dtype != 0 ? &call.in(2) : nullptr;
+    const View* gradient = call.outputs.size() > 1 && call.out(1).dtype != 0 ? &call.out(1) : nullptr;
     const int64_t rows = logits.shape[0], classes = logits.shape[1];
     const bool reduced = attributes.reduction != BP_REDUCTION_NONE, mean = attributes.reduction == BP_REDUCTION_MEAN;
     const uint64_t sum = stream.scratch() + kPartialBytes, divisor = mean ? sum + sizeof(float) : 0;
@@ -70,8 +78,8 @@ class CrossEntropy : public Operator {
       targets.add_repeated(nullptr);
       targets.add_repeated(nullptr);
       kit::Status status =
-          launch_rows<kOperands>(stream, {plan.pipelines[1], plan.pipelines[1], RowPasses::kReduce, ways_.cpu}, targets,
-                                 accesses, count_classes);
+          launch_rows<kOperands>(stream, {program.pipelines[1], program.pipelines[1], RowPasses::kReduce, ways_.cpu},
+                                 targets, accesses, count_classes);
       if (!status.ok()) return status;
     }
 
@@ -93,14 +101,14 @@ class CrossEntropy : public Operator {
         part.operand[4].address = losses;
         part.operand[4].strides[0] = sizeof(float);
       }
-      const RowKernel kernel{.pipeline = plan.pipelines[0],
-                             .line_pipeline = plan.pipelines[0],
+      const RowKernel kernel{.pipeline = program.pipelines[0],
+                             .line_pipeline = program.pipelines[0],
                              .passes = RowPasses::kTwice,
                              .cpu = ways_.cpu,
-                             .four_pipeline = ways_.fours && plain ? plan.pipelines[3] : VK_NULL_HANDLE,
+                             .four_pipeline = ways_.fours && plain ? program.pipelines[3] : VK_NULL_HANDLE,
                              .fours = 0b11,
                              .held = held_,
-                             .held_pipelines = &plan.pipelines[3]};
+                             .held_pipelines = &program.pipelines[3]};
       kit::Status status = launch_rows<kOperands>(stream, kernel, part, accesses, [&](Block& block) {
         block.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
         block.numbers[1] = static_cast<float>(1 - smoothing);
@@ -114,7 +122,7 @@ class CrossEntropy : public Operator {
       for (int i = 0; i < 2; ++i) totals.add_repeated(nullptr);
       add_memory(totals, sum);
       add_memory(totals, divisor);
-      return launch_rows<kOperands>(stream, {plan.pipelines[2], plan.pipelines[2], RowPasses::kReduce, ways_.cpu},
+      return launch_rows<kOperands>(stream, {program.pipelines[2], program.pipelines[2], RowPasses::kReduce, ways_.cpu},
                                     totals, accesses, [&](Block& block) {
                                       block.numbers[0] = first == 0 ? 1.0f : 0.0f;
                                       block.numbers[1] = first + part.rows() == rows ? 1.0f : 0.0f;
@@ -129,22 +137,11 @@ class CrossEntropy : public Operator {
   const std::vector<HeldRow> held_ = ways_.held(1);
 };
 
-// Kernels compare 32 bits.
-kit::Status want_narrow_index(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  prepared.any_size = true;
-  const int64_t index = checked.attributes.as<bp_cross_entropy_attributes>().ignore_index;
-  if (std::in_range<int32_t>(index)) return {};
-  return kit::unsupported("cross_entropy: ignore_index ", index,
-                          " is beyond the 32 bits of this plugin; it is decomposed");
-}
-
 }  // namespace
 
-void add_cross_entropy(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_cross_entropy(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_CROSS_ENTROPY, dtype,
-                kit::KernelSpec{.prepare = want_narrow_index,
-                                .state = std::make_shared<const CrossEntropy>(dtype, RowWays::of(device))});
+    operators.add(BP_OP_CROSS_ENTROPY, dtype, entry_of<CrossEntropy>(dtype, RowWays::of(device)));
   });
 }
 

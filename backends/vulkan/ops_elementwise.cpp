@@ -7,7 +7,7 @@ namespace backplane::vulkan {
 namespace {
 
 // out, then the inputs, over the output's shape.
-Nest nest_of_call(const kit::Call& call) {
+Nest nest_of_call(const Call& call) {
   switch (call.inputs.size()) {
     case 0:
       return Nest::of({&call.out()});
@@ -48,7 +48,7 @@ class Elementwise : public Operator {
       : shader_(std::move(shader)), what_(what), part_(part) {}
 
   // First the one that takes any strides.
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool packed) const override {
     const uint32_t what = plan.op->id == BP_OP_COMPARE ? plan.attributes.as<bp_compare_attributes>().predicate : what_;
     const uint32_t variant =
         plan.op->id == BP_OP_GELU ? plan.attributes.as<bp_gelu_attributes>().approximation : uint32_t{0};
@@ -59,11 +59,11 @@ class Elementwise : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     Nest nest = nest_of_call(call);
     nest.merge();
-    const int repeated = plan.packed ? (line_by_four(nest) ? 0 : -1) : repeated_input(nest);
-    return launch_elementwise(stream, plan.pipelines[static_cast<uint32_t>(1 + repeated)], nest, call, kNothingMore,
+    const int repeated = program.packed ? (line_by_four(nest) ? 0 : -1) : repeated_input(nest);
+    return launch_elementwise(stream, program.pipelines[static_cast<uint32_t>(1 + repeated)], nest, call, kNothingMore,
                               repeated >= 0 ? part_ : kGroup);
   }
 
@@ -81,19 +81,19 @@ class Copy : public Elementwise {
       : Elementwise(move_name(dtype), 0, part_by_four(device)),
         transpose_(device.rows_as_cpu ? "" : move_name(dtype, "transpose")) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool packed) const override {
     std::vector<Kernel> out = Elementwise::kernels(plan, packed);
     if (!packed && !transpose_.empty()) out.push_back({transpose_, {}});
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     Nest nest = nest_of_call(call);
     nest.merge();
-    if (plan.packed || transpose_.empty() || !nest.turn(BACKPLANE_TRANSPOSED_TILE / 2))
-      return Elementwise::enqueue(stream, plan, call);
+    if (program.packed || transpose_.empty() || !nest.turn(BACKPLANE_TRANSPOSED_TILE / 2))
+      return Elementwise::enqueue(stream, program, call);
     constexpr uint32_t kTile = BACKPLANE_TRANSPOSED_TILE * BACKPLANE_TRANSPOSED_TILE;
-    return launch_elementwise(stream, plan.pipelines[kTransposed], nest, call, kNothingMore, kTile);
+    return launch_elementwise(stream, program.pipelines[kTransposed], nest, call, kNothingMore, kTile);
   }
 
  private:
@@ -104,12 +104,12 @@ class Copy : public Elementwise {
 class Iota : public Operator {
  public:
   explicit Iota(std::string shader) : shader_(std::move(shader)) {}
-  std::vector<Kernel> kernels(const kit::Plan&, bool) const override { return {{shader_, {}}}; }
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm&, bool) const override { return {{shader_, {}}}; }
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     Nest nest = Nest::of({&call.out()});
     nest.add_counter(call.attributes<bp_axis_attributes>().axis);
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[0], nest, call);
+    return launch_elementwise(stream, program.pipelines[0], nest, call);
   }
 
  private:
@@ -118,16 +118,16 @@ class Iota : public Operator {
 
 class Philox : public Operator {
  public:
-  std::vector<Kernel> kernels(const kit::Plan&, bool packed) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm&, bool packed) const override {
     return {{"philox", {packed ? 1u : 0u, 0, 0, 0}}};
   }
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     Nest nest = Nest::of({&call.out()});
     nest.merge();
     const Accesses accesses = accesses_of(call);
     return nest.for_parts([&](const Nest& part, int64_t first) {
       const Stream::Dispatch dispatch{
-          plan.pipelines[0], {groups_for(static_cast<uint64_t>(part.count()) / 4 + 2), 1, 1}, accesses};
+          program.pipelines[0], {groups_for(static_cast<uint64_t>(part.count()) / 4 + 2), 1, 1}, accesses};
       return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
         part.fill(params, address);
         fill_scalars(params, address, call);
@@ -143,36 +143,32 @@ constexpr uint32_t kUnaryFloat[] = {BP_OP_NEG,   BP_OP_ABS, BP_OP_FLOOR, BP_OP_R
 constexpr uint32_t kBinary[] = {BP_OP_ADD, BP_OP_SUB, BP_OP_MUL, BP_OP_DIV, BP_OP_REM, BP_OP_MAX, BP_OP_MIN,
                                 BP_OP_AND, BP_OP_OR,  BP_OP_XOR, BP_OP_SHL, BP_OP_SHR, BP_OP_POW};
 
-template <class Op, class... Arguments>
-kit::KernelSpec spec_of(Arguments&&... arguments) {
-  return {.state = std::make_shared<const Op>(std::forward<Arguments>(arguments)...)};
-}
-
 }  // namespace
 
-void add_elementwise(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_elementwise(Operators& operators, const PhysicalDevice& device) {
   const uint32_t part = part_by_four(device);
   const auto add = [&](uint32_t op, uint32_t dtype, const char* family, uint32_t what) {
     if (kit::in_set(kit::find_op(op)->dtypes, dtype))
-      kernels.add(op, dtype, spec_of<Elementwise>(shader_name(family, dtype), what, part));
+      operators.add(op, dtype, entry_of<Elementwise>(shader_name(family, dtype), what, part));
   };
   for_dtypes(kComputed, [&](uint32_t dtype) {
     for (const uint32_t op : kUnaryFloat) add(op, dtype, "unary", op);
     add(BP_OP_BITNOT, dtype, "unary", BP_OP_BITNOT);
     for (const uint32_t op : kBinary) add(op, dtype, "binary", op);
     add(BP_OP_COMPARE, dtype, "compare", 0);
-    if (kit::in_set(BP_SET_NUMERIC, dtype)) kernels.add(BP_OP_IOTA, dtype, spec_of<Iota>(shader_name("iota", dtype)));
+    if (kit::in_set(BP_SET_NUMERIC, dtype))
+      operators.add(BP_OP_IOTA, dtype, entry_of<Iota>(shader_name("iota", dtype)));
   });
   for_dtypes(BP_SET_ALL, [&](uint32_t dtype) {
     const std::string move = move_name(dtype);
-    kernels.add(BP_OP_COPY, dtype, spec_of<Copy>(dtype, device));
-    kernels.add(BP_OP_FILL, dtype, spec_of<Elementwise>(move, 1u, part));
-    kernels.add(BP_OP_SELECT, dtype, spec_of<Elementwise>(move, 2u, part));
+    operators.add(BP_OP_COPY, dtype, entry_of<Copy>(dtype, device));
+    operators.add(BP_OP_FILL, dtype, entry_of<Elementwise>(move, 1u, part));
+    operators.add(BP_OP_SELECT, dtype, entry_of<Elementwise>(move, 2u, part));
     for_dtypes(BP_SET_ALL, [&](uint32_t to) {
-      kernels.add(BP_OP_CAST, dtype, to, spec_of<Elementwise>(shader_name("cast", dtype), to, part));
+      operators.add(BP_OP_CAST, dtype, to, entry_of<Elementwise>(shader_name("cast", dtype), to, part));
     });
   });
-  kernels.add(BP_OP_PHILOX, BP_U32, spec_of<Philox>());
+  operators.add(BP_OP_PHILOX, BP_U32, entry_of<Philox>());
 }
 
 }  // namespace backplane::vulkan

@@ -13,17 +13,17 @@ constexpr int64_t kCarryBytes = 16;              // of a lane's running sum betw
 class Cumsum : public Operator {
  public:
   explicit Cumsum(std::string shader) : shader_(std::move(shader)) {}
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const uint32_t exclusive = plan.attributes.as<bp_cumsum_attributes>().exclusive;
     return {{shader_, {0, exclusive, 0, 0}}, {shader_, {0, exclusive, 0, 1}}};
   }
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_cumsum_attributes>();
     const uint32_t axis = attributes.axis;
     Nest nest = Nest::of({&call.out(), &call.in(0)});
     if (nest.count() == 0) return {};
     const int64_t extent = call.out().shape[axis];
-    int64_t along[2] = {nest.operand[0].strides[axis], is_immediate(call.in(0)) ? 0 : nest.operand[1].strides[axis]};
+    int64_t along[2] = {nest.operand[0].strides[axis], call.in(0).is_immediate ? 0 : nest.operand[1].strides[axis]};
     for (uint32_t k = 0; attributes.reverse != 0 && k < 2; ++k) {
       nest.operand[k].address += static_cast<uint64_t>((extent - 1) * along[k]);
       along[k] = -along[k];
@@ -42,7 +42,7 @@ class Cumsum : public Operator {
           const auto groups = groups_for(static_cast<uint64_t>(lanes.count()), per_group);
           kit::Status status;
           for (int64_t first = 0; status.ok() && first < extent; first += kMostScanned) {
-            status = stream.dispatch({plan.pipelines[shared ? 1 : 0], {groups, 1, 1}, accesses},
+            status = stream.dispatch({program.pipelines[shared ? 1 : 0], {groups, 1, 1}, accesses},
                                      [&](Params& params, uint64_t address) {
                                        lanes.fill(params, address);
                                        params.extra[0] = std::min(kMostScanned, extent - first);
@@ -68,14 +68,27 @@ constexpr int64_t kCounted = 512;
 class Sort : public Operator {
  public:
   explicit Sort(std::string shader) : shader_(std::move(shader)) {}
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  // A sort that gives no indices keeps them in its workspace, whose size is that of the operands.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    const bp_op_desc& desc = checked.desc;
+    needs.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
+    if (needs.any_size) return {};
+    uint64_t bytes = sizeof(int32_t);
+    for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
+        return kit::unsupported("sort: the indices of this input are more than memory holds; divide it");
+    }
+    needs.workspace_bytes = bytes;
+    return {};
+  }
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const uint32_t descending = plan.attributes.as<bp_sort_attributes>().descending;
     return {{shader_, {0, descending, 0, 0}}, {shader_, {0, descending, 0, 1}}, {shader_, {0, descending, 0, 2}}};
   }
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const uint32_t axis = call.attributes<bp_sort_attributes>().axis;
     const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-    const kit::View own = indexed ? kit::View{} : packed_indices(call);
+    const View own = indexed ? View{} : packed_indices(call);
     Nest nest = Nest::of({&call.out(0), indexed ? &call.out(1) : &own, &call.in(0)});
     if (nest.count() == 0) return {};
     Accesses accesses = accesses_of(call);
@@ -86,14 +99,14 @@ class Sort : public Operator {
       along[k] = nest.operand[k].strides[axis];
       nest.operand[k].strides[axis] = 0;
     }
-    if (is_immediate(call.in(0))) along[2] = 0;
+    if (call.in(0).is_immediate) along[2] = 0;
     nest.add_counter(axis);
     const auto run = [&](uint32_t mode, Nest over, int64_t distance, bool mirrored) {
       over.merge();
       return over.for_parts(
           [&](const Nest& part, int64_t) {
             const auto groups = groups_for(static_cast<uint64_t>(part.count()));
-            return stream.dispatch({plan.pipelines[mode], {groups, 1, 1}, accesses},
+            return stream.dispatch({program.pipelines[mode], {groups, 1, 1}, accesses},
                                    [&](Params& params, uint64_t address) {
                                      part.fill(params, address);
                                      params.extra[0] = extent;
@@ -123,10 +136,11 @@ class Sort : public Operator {
 
  private:
   // The indices where nobody asked for them: what keeps equal values in order.
-  static kit::View packed_indices(const kit::Call& call) {
-    kit::View out = call.out(0);
+  static View packed_indices(const Call& call) {
+    View out = call.out(0);
     out.dtype = BP_I32;
-    out.data = call.workspace;
+    out.place = call.workspace;
+    out.is_immediate = false;
     int64_t stride = 1;
     for (uint32_t i = out.rank; i-- > 0; stride *= out.shape[i]) out.strides[i] = stride;
     return out;
@@ -135,29 +149,12 @@ class Sort : public Operator {
   const std::string shader_;
 };
 
-// A sort that gives no indices keeps them in its workspace, whose size is that of the operands.
-kit::Status keep_indices(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  const bp_op_desc& desc = checked.desc;
-  prepared.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
-  if (prepared.any_size) return {};
-  uint64_t bytes = sizeof(int32_t);
-  for (uint32_t i = 0; i < desc.inputs[0].rank; ++i) {
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(desc.inputs[0].shape[i]), &bytes))
-      return kit::unsupported("sort: the indices of this input are more than memory holds; divide it");
-  }
-  prepared.workspace_bytes = bytes;
-  return {};
-}
-
 }  // namespace
 
-void add_lanes(kit::Kernels& kernels) {
+void add_lanes(Operators& operators) {
   for_dtypes(kComputed & BP_SET_NUMERIC, [&](uint32_t dtype) {
-    kernels.add(BP_OP_CUMSUM, dtype,
-                kit::KernelSpec{.state = std::make_shared<const Cumsum>(shader_name("scan", dtype))});
-    kernels.add(
-        BP_OP_SORT, dtype,
-        kit::KernelSpec{.prepare = keep_indices, .state = std::make_shared<const Sort>(shader_name("sort", dtype))});
+    operators.add(BP_OP_CUMSUM, dtype, entry_of<Cumsum>(shader_name("scan", dtype)));
+    operators.add(BP_OP_SORT, dtype, entry_of<Sort>(shader_name("sort", dtype)));
   });
 }
 

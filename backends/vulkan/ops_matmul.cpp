@@ -12,8 +12,8 @@ class Matmul : public Product {
   using Product::Product;
 
  private:
-  void describe(const kit::Call& call, ProductParams& params) const override {
-    const kit::View& out = call.out();
+  void describe(const Call& call, ProductParams& params) const override {
+    const View& out = call.out();
     const Strides to(out), a(call.in(0)), b(call.in(1));
     describe_batch(out, to, a, params);
     params.depth = static_cast<uint32_t>(call.in(0).shape[out.rank - 1]);
@@ -28,10 +28,10 @@ class Linear : public Product {
   using Product::Product;
 
  private:
-  uint32_t operation(const kit::Plan& plan) const override {
+  uint32_t operation(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_linear_attributes>().activation;
   }
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     const Strides to(call.out()), x(call.in(0)), w(call.in(1));
     describe_batch(call.out(), to, x, params);
     params.depth = static_cast<uint32_t>(call.in(1).shape[1]);
@@ -46,37 +46,33 @@ class Linear : public Product {
 
 }  // namespace
 
-void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
-  for_dtypes(BP_SET_MATMUL & kComputed, [&](uint32_t dtype) {
-    kernels.add(BP_OP_MATMUL, dtype,
-                {.prepare = prepare_product, .state = std::make_shared<const Matmul>(dtype, way, device)});
-  });
-  for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
-    kernels.add(BP_OP_LINEAR, dtype, dtype,
-                {.prepare = prepare_product, .state = std::make_shared<const Linear>(dtype, way, device)});
-  });
+void add_matmul(Operators& operators, const PhysicalDevice& device, Way way) {
+  for_dtypes(BP_SET_MATMUL & kComputed,
+             [&](uint32_t dtype) { operators.add(BP_OP_MATMUL, dtype, entry_of<Matmul>(dtype, way, device)); });
+  for_dtypes(BP_SET_FLOATS & kComputed,
+             [&](uint32_t dtype) { operators.add(BP_OP_LINEAR, dtype, dtype, entry_of<Linear>(dtype, way, device)); });
 }
 
-kit::Status add_operators(kit::Kernels& kernels, const PhysicalDevice& device) {
-  add_elementwise(kernels, device);
-  add_index(kernels);
-  add_lanes(kernels);
-  add_reduce(kernels, device);
-  add_adamw(kernels);
-  add_pool(kernels);
-  add_quantize(kernels, device);
-  add_attention(kernels, device);
-  add_rope(kernels);
-  add_cross_entropy(kernels, device);
-  add_norm(kernels, device);
-  add_norm_bwd(kernels, device);
-  add_softmax(kernels, device);
-  add_topk(kernels, device);
+kit::Status add_operators(Operators& operators, const PhysicalDevice& device) {
+  add_elementwise(operators, device);
+  add_index(operators);
+  add_lanes(operators);
+  add_reduce(operators, device);
+  add_adamw(operators);
+  add_pool(operators);
+  add_quantize(operators, device);
+  add_attention(operators, device);
+  add_rope(operators);
+  add_cross_entropy(operators, device);
+  add_norm(operators, device);
+  add_norm_bwd(operators, device);
+  add_softmax(operators, device);
+  add_topk(operators, device);
   auto way = way_of(device);
   if (!way.ok()) return way.status();
-  add_matmul(kernels, device, way.value());
-  add_conv(kernels, device, way.value());
-  add_quantized_matmul(kernels, device, way.value());
+  add_matmul(operators, device, way.value());
+  add_conv(operators, device, way.value());
+  add_quantized_matmul(operators, device, way.value());
   return {};
 }
 

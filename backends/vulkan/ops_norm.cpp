@@ -13,7 +13,7 @@ class Norm : public Operator {
   Norm(uint32_t dtype, const RowWays& ways)
       : ways_(ways), shader_(ways.shader("norm", dtype)), held_shader_(ways.shader("norm_held", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const uint32_t op = plan.op->id;
     const uint32_t training = op == BP_OP_BATCH_NORM ? plan.attributes.as<bp_batch_norm_attributes>().training : 0;
     std::vector<Kernel> out{{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
@@ -26,9 +26,9 @@ class Norm : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const uint32_t op = call.op->id;
-    const kit::View& x = call.in(0);
+    const View& x = call.in(0);
     float epsilon = 0, momentum = 0;
     Geometry geometry;
     bool sees_all = true;  // of the row, before it normalises
@@ -64,14 +64,14 @@ class Norm : public Operator {
     const auto length = static_cast<float>(rows.length());
     // By four, what is given must be what the kernel was made for.
     const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
-    const RowKernel kernel{.pipeline = plan.pipelines[0],
-                           .line_pipeline = plan.pipelines[1],
+    const RowKernel kernel{.pipeline = program.pipelines[0],
+                           .line_pipeline = program.pipelines[1],
                            .passes = sees_all ? RowPasses::kTwice : RowPasses::kOnce,
                            .cpu = ways_.cpu,
-                           .four_pipeline = ways_.fours && !beta_alone ? plan.pipelines[2] : VK_NULL_HANDLE,
+                           .four_pipeline = ways_.fours && !beta_alone ? program.pipelines[2] : VK_NULL_HANDLE,
                            .fours = 0b1111,
                            .held = held_,
-                           .held_pipelines = &plan.pipelines[2],
+                           .held_pipelines = &program.pipelines[2],
                            .held_lines = lines(op)};
     return launch_rows<kNormOperands>(stream, kernel, rows, accesses_of(call), [&](RowBlock<kNormOperands>& block) {
       block.numbers[0] = epsilon;
@@ -91,11 +91,11 @@ class Norm : public Operator {
 
 }  // namespace
 
-void add_norm(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_norm(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec forward{.state = std::make_shared<const Norm>(dtype, RowWays::of(device))};
+    const OperatorEntry forward = entry_of<Norm>(dtype, RowWays::of(device));
     for (const uint32_t op : {BP_OP_LAYER_NORM, BP_OP_RMS_NORM, BP_OP_GROUP_NORM, BP_OP_BATCH_NORM})
-      kernels.add(op, dtype, forward);
+      operators.add(op, dtype, forward);
   });
 }
 

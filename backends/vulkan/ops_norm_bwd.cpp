@@ -8,17 +8,17 @@ namespace {
 
 constexpr uint32_t kGradientOperands = 7;
 
-Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const kit::View& x) {
+Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
   return attributes.norm == BP_NORM_GROUP   ? Geometry::by_channels(x, attributes.groups)
          : attributes.norm == BP_NORM_BATCH ? Geometry::by_batch(x)
                                             : Geometry::by_axes(x, attributes.axes);
 }
 
 // Mean or rstd of each row, packed f32.
-kit::View statistic_of(const Geometry& geometry, std::byte* data) {
-  kit::View out;
+View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
+  View out;
   out.dtype = BP_F32;
-  out.data = data;
+  out.place = place;
   std::ranges::fill(out.shape, 1);
   for (uint32_t i = 0; i < geometry.rank; ++i) {
     const Dimension& dimension = geometry.dimensions[i];
@@ -40,7 +40,25 @@ class NormBackward : public Operator {
   NormBackward(uint32_t dtype, const RowWays& ways)
       : ways_(ways), shader_(ways.shader("norm_bwd", dtype)), held_shader_(ways.shader("norm_bwd_held", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  // Statistics that are not given are kept for all rows, so that dgamma and dbeta, which need them all, find them.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    const bp_op_desc& desc = checked.desc;
+    const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
+    const auto present = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
+    needs.any_size = has_statistics(attributes, present(3), present(4));
+    if (needs.any_size) return {};
+    if (present(3) || present(4))
+      return kit::unsupported(
+          "norm_bwd: this plugin wants both mean and rstd of the forward, or neither; it is decomposed");
+    View x;
+    x.rank = desc.inputs[1].rank;
+    std::copy_n(desc.inputs[1].shape, x.rank, x.shape);
+    const int64_t rows = statistic_of(geometry_of(attributes, x), {}).elements();
+    needs.workspace_bytes = 2 * sizeof(float) * static_cast<uint64_t>(rows);
+    return {};
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_norm_bwd_attributes>();
     const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
     const uint32_t norm = attributes.norm, own = has_statistics(attributes, has(3), has(4)) ? 0 : 1;
@@ -57,20 +75,21 @@ class NormBackward : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_norm_bwd_attributes>();
-    const kit::View& x = call.in(1);
+    const View& x = call.in(1);
     const Geometry geometry = geometry_of(attributes, x);
-    const kit::View *mean = given(call.inputs, 3), *rstd = given(call.inputs, 4);
+    const View *mean = given(call.inputs, 3), *rstd = given(call.inputs, 4);
     Accesses accesses = accesses_of(call);
     const bool own = !has_statistics(attributes, mean != nullptr, rstd != nullptr);
-    kit::View own_mean, own_rstd;
+    View own_mean, own_rstd;
     if (own) {
-      auto* const workspace = static_cast<std::byte*>(call.workspace);
-      const auto address = reinterpret_cast<uint64_t>(workspace);
-      own_mean = statistic_of(geometry, workspace);
+      kit::Place<Buffer*> place = call.workspace;
+      const uint64_t address = address_of(place);
+      own_mean = statistic_of(geometry, place);
       const int64_t bytes = own_mean.elements() * int64_t{sizeof(float)};
-      own_rstd = statistic_of(geometry, workspace + bytes);
+      place.offset += static_cast<uint64_t>(bytes);
+      own_rstd = statistic_of(geometry, place);
       if (attributes.norm != BP_NORM_RMS) mean = &own_mean;
       rstd = &own_rstd;
       accesses.add({address, address + static_cast<uint64_t>(2 * bytes), true});
@@ -92,9 +111,9 @@ class NormBackward : public Operator {
       block.numbers[0] = attributes.epsilon;
       block.numbers[2] = length;
     };
-    const VkPipeline* const more = &plan.pipelines[own ? 6 : 4];
-    const RowKernel kernel{.pipeline = plan.pipelines[0],
-                           .line_pipeline = plan.pipelines[1],
+    const VkPipeline* const more = &program.pipelines[own ? 6 : 4];
+    const RowKernel kernel{.pipeline = program.pipelines[0],
+                           .line_pipeline = program.pipelines[1],
                            .passes = RowPasses::kTwice,
                            .cpu = ways_.cpu,
                            .four_pipeline = ways_.fours ? *more : VK_NULL_HANDLE,
@@ -106,8 +125,8 @@ class NormBackward : public Operator {
     // Who sees rows whole makes their statistics on the way.
     if (own && rows.rows() != 0 && RowDeal::of(rows, kernel).division.joined != 1) {
       status = launch_rows<kGradientOperands>(stream,
-                                              {.pipeline = plan.pipelines[4],
-                                               .line_pipeline = plan.pipelines[5],
+                                              {.pipeline = program.pipelines[4],
+                                               .line_pipeline = program.pipelines[5],
                                                .passes = RowPasses::kReduce,
                                                .cpu = ways_.cpu},
                                               rows, accesses, tell);
@@ -119,8 +138,8 @@ class NormBackward : public Operator {
     parameters.add(&x, &Dimension::axis);
     add_inputs(parameters);
     parameters.add(given(call.outputs, 2), &Dimension::parameter);
-    const RowKernel sums{.pipeline = plan.pipelines[2],
-                         .line_pipeline = plan.pipelines[3],
+    const RowKernel sums{.pipeline = program.pipelines[2],
+                         .line_pipeline = program.pipelines[3],
                          .passes = RowPasses::kReduce,
                          .cpu = ways_.cpu};
     return launch_rows<kGradientOperands>(stream, sums, parameters.merged(), accesses,
@@ -136,31 +155,11 @@ class NormBackward : public Operator {
   const std::vector<HeldRow> held_ = ways_.held(2);
 };
 
-// Statistics that are not given are kept for all rows, so that dgamma and dbeta, which need them all, find them.
-kit::Status keep_statistics(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  const bp_op_desc& desc = checked.desc;
-  const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
-  const auto present = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
-  prepared.any_size = has_statistics(attributes, present(3), present(4));
-  if (prepared.any_size) return {};
-  if (present(3) || present(4))
-    return kit::unsupported(
-        "norm_bwd: this plugin wants both mean and rstd of the forward, or neither; it is decomposed");
-  kit::View x;
-  x.rank = desc.inputs[1].rank;
-  std::copy_n(desc.inputs[1].shape, x.rank, x.shape);
-  const int64_t rows = statistic_of(geometry_of(attributes, x), nullptr).elements();
-  prepared.workspace_bytes = 2 * sizeof(float) * static_cast<uint64_t>(rows);
-  return {};
-}
-
 }  // namespace
 
-void add_norm_bwd(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_norm_bwd(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_NORM_BWD, dtype,
-                kit::KernelSpec{.prepare = keep_statistics,
-                                .state = std::make_shared<const NormBackward>(dtype, RowWays::of(device))});
+    operators.add(BP_OP_NORM_BWD, dtype, entry_of<NormBackward>(dtype, RowWays::of(device)));
   });
 }
 

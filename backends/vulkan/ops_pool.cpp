@@ -18,32 +18,48 @@ class Pool : public Operator {
  public:
   explicit Pool(std::string shader) : shader_(std::move(shader)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  // A thread goes through a window alone, with coordinates of 31 bits.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
+    const auto& attributes = checked.attributes.as<bp_pool_attributes>();
+    for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
+      if (attributes.pad_begin[i] >= kMostExtent || attributes.pad_end[i] >= kMostExtent) {
+        return kit::unsupported(checked.op->name, ": padding of ", kMostExtent,
+                                " and more is not implemented by this plugin; it is decomposed");
+      }
+    }
+    if (taps_of(attributes) > kMostSteps / 4) {
+      return kit::unsupported(checked.op->name, ": windows of more than ", kMostSteps / 4,
+                              " elements are not implemented by this plugin; they are decomposed");
+    }
+    return {};
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     return {{shader_, {0, plan.op->id, plan.attributes.as<bp_pool_attributes>().count_padding, 0}}};
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_pool_attributes>();
-    const kit::View &x = call.in(0), &y = call.out();
+    const View &x = call.in(0), &y = call.out();
     const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // of three, which are 1
     for (uint32_t i = 2; i < x.rank; ++i) {
       if (x.shape[i] >= kMostExtent) {
-        return kit::unsupported(plan.base.op->name, ": an image of ", x.shape[i],
-                                " along one dimension is beyond this ", "plugin's ", kMostExtent, "; divide it");
+        return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension is beyond this ",
+                                "plugin's ", kMostExtent, "; divide it");
       }
     }
     Nest nest = Nest::of({&y});
     NestOperand& index = nest.operand[nest.operands++];
     if (indexed) {
-      const kit::View& view = call.out(1);
+      const View& view = call.out(1);
       index.view = &view;
-      index.address = reinterpret_cast<uint64_t>(view.data);
+      index.address = address_of(view);
       for (uint32_t i = 0; i < view.rank; ++i) index.strides[i] = view.strides[i] * element_bytes(view);
     }
     NestOperand& plane = nest.operand[nest.operands++];
     plane.view = &x;
-    plane.address = reinterpret_cast<uint64_t>(x.data);
+    plane.address = address_of(x);
     for (uint32_t i = 0; i < 2; ++i) plane.strides[i] = x.strides[i] * element_bytes(x);
     NestOperand& counter = nest.operand[nest.operands++];
     int64_t places = 1;
@@ -61,13 +77,13 @@ class Pool : public Operator {
       put(2, d, there ? attributes.stride[i] : 1);
       put(3, d, there ? attributes.dilation[i] : 1);
       put(4, d, there ? attributes.pad_begin[i] : 0);
-      put(5, d, there && !is_immediate(x) ? x.strides[2 + i] * element_bytes(x) : 0);
+      put(5, d, there && !x.is_immediate ? x.strides[2 + i] * element_bytes(x) : 0);
     }
     numbers[18] = spatial > 1 ? y.shape[y.rank - 2] : 1;
     numbers[19] = y.shape[y.rank - 1];
     nest.merge();
     return launch_elementwise(
-        stream, plan.pipelines[0], nest, call,
+        stream, program.pipelines[0], nest, call,
         [&](Params& params) { std::copy(std::begin(numbers), std::end(numbers), params.extra); }, kGroup,
         most_elements(4 * taps_of(attributes)));
   }
@@ -76,32 +92,13 @@ class Pool : public Operator {
   const std::string shader_;
 };
 
-// A thread goes through a window alone, with coordinates of 31 bits.
-kit::Status small_windows(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  prepared.any_size = true;
-  const auto& attributes = checked.attributes.as<bp_pool_attributes>();
-  const int64_t taps = taps_of(attributes);
-  for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
-    if (attributes.pad_begin[i] >= kMostExtent || attributes.pad_end[i] >= kMostExtent) {
-      return kit::unsupported(checked.op->name, ": padding of ", kMostExtent,
-                              " and more is not implemented by this plugin; it is decomposed");
-    }
-  }
-  if (taps > kMostSteps / 4) {
-    return kit::unsupported(checked.op->name, ": windows of more than ", kMostSteps / 4,
-                            " elements are not implemented by this plugin; they are decomposed");
-  }
-  return {};
-}
-
 }  // namespace
 
-void add_pool(kit::Kernels& kernels) {
+void add_pool(Operators& operators) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{.prepare = small_windows,
-                               .state = std::make_shared<const Pool>(shader_name("pool", dtype))};
-    kernels.add(BP_OP_MAX_POOL, dtype, spec);
-    kernels.add(BP_OP_AVG_POOL, dtype, spec);
+    const OperatorEntry pool = entry_of<Pool>(shader_name("pool", dtype));
+    operators.add(BP_OP_MAX_POOL, dtype, pool);
+    operators.add(BP_OP_AVG_POOL, dtype, pool);
   });
 }
 

@@ -15,7 +15,7 @@ class QuantizedMatmul : public Product {
  protected:
   enum Input : uint32_t { kRows, kWeights, kScale, kZero, kRowScale, kRowZero, kBias };
 
-  uint32_t packed(const kit::Plan& plan) const override {
+  uint32_t packed(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_quantized_matmul_attributes>().weight_bits;
   }
   uint64_t* address_of_input(ProductParams& params, uint32_t input) const override {
@@ -23,11 +23,11 @@ class QuantizedMatmul : public Product {
                                    &params.a_scale,   &params.a_zero,    &params.bias.address};
     return addresses[input];
   }
-  static bool given(const kit::Call& call, uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; }
+  static bool given(const Call& call, uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; }
 
   // All but how k is divided in segments.
-  static void describe_operands(const kit::Call& call, ProductParams& params) {
-    const kit::View &a = call.in(kRows), &weights = call.in(kWeights);
+  static void describe_operands(const Call& call, ProductParams& params) {
+    const View &a = call.in(kRows), &weights = call.in(kWeights);
     const Strides w(weights);
     describe_batch(call.out(), Strides(call.out()), Strides(a), params);
     params.depth = params.all_depth = static_cast<uint32_t>(a.shape[a.rank - 1]);
@@ -47,7 +47,7 @@ class QuantizedMatmul : public Product {
 
  private:
   // One value for all, one a column, or one a block of a column.
-  static void per_column(const kit::View& view, uint32_t columns, int64_t& column, int64_t& block) {
+  static void per_column(const View& view, uint32_t columns, int64_t& column, int64_t& block) {
     const Strides strides(view);
     const bool single = view.elements() == 1 && !(view.rank > 0 && view.shape[0] == columns);
     if (single) return;
@@ -63,7 +63,7 @@ class FloatRows : public QuantizedMatmul {
                         {.quantized = true}) {}
 
  private:
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     describe_operands(call, params);
     const int64_t depth = params.all_depth, asked = call.attributes<bp_quantized_matmul_attributes>().block;
     const int64_t block = asked == 0 ? depth : std::min<int64_t>(asked, depth);
@@ -79,41 +79,38 @@ class IntegerRows : public QuantizedMatmul {
   IntegerRows(uint32_t dtype, Way way, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, way, device, {.quantized = true}) {}
 
+  // The sums of a block's integers would be floats, and the product none of integers.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
+      return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");
+    return Product::prepare(checked, needs);
+  }
+
  private:
-  uint32_t operation(const kit::Plan& plan) const override {  // shaders/product.glsl's ZERO_OF_A and ZERO_OF_B
+  uint32_t operation(const kit::PlanForm& plan) const override {  // shaders/product.glsl's ZERO_OF_A and ZERO_OF_B
     const auto planned = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
     return (planned(kRowZero) ? 1u : 0u) | (planned(kZero) ? 2u : 0u);
   }
-  void describe(const kit::Call& call, ProductParams& params) const override {
+  void describe(const Call& call, ProductParams& params) const override {
     describe_operands(call, params);
     per_row(call.in(kRowScale), params.a_scale_row);
     if (given(call, kRowZero)) per_row(call.in(kRowZero), params.a_zero_row);
     join_rows(params);
   }
-  static void per_row(const kit::View& view, int64_t& row) {
+  static void per_row(const View& view, int64_t& row) {
     if (view.rank > 0 && view.elements() > 1) row = Strides(view)[0];
   }
 };
 
-// The sums of a block's integers would be floats, and the product none of integers.
-kit::Status prepare_integer_rows(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
-    return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");
-  return prepare_product(checked, prepared);
-}
-
 }  // namespace
 
-void add_quantized_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way) {
+void add_quantized_matmul(Operators& operators, const PhysicalDevice& device, Way way) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_QUANTIZED_MATMUL, dtype, dtype,
-                {.prepare = prepare_product, .state = std::make_shared<const FloatRows>(dtype, way, device)});
+    operators.add(BP_OP_QUANTIZED_MATMUL, dtype, dtype, entry_of<FloatRows>(dtype, way, device));
   });
   for (const uint32_t rows : {BP_I8, BP_U8}) {
-    const auto state = std::make_shared<const IntegerRows>(rows, way, device);
-    for_dtypes(kFloats, [&](uint32_t dtype) {
-      kernels.add(BP_OP_QUANTIZED_MATMUL, rows, dtype, {.prepare = prepare_integer_rows, .state = state});
-    });
+    const OperatorEntry entry = entry_of<IntegerRows>(rows, way, device);
+    for_dtypes(kFloats, [&](uint32_t dtype) { operators.add(BP_OP_QUANTIZED_MATMUL, rows, dtype, entry); });
   }
 }
 

@@ -32,23 +32,23 @@ class Rope : public Operator {
  public:
   Rope(std::string shader, std::string move) : shader_(std::move(shader)), move_(std::move(move)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan&, bool) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm&, bool) const override {
     return {{shader_, {0, 0, 0, 0}}, {move_, {0, 0, 0, 0}}};
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const auto& attributes = call.attributes<bp_rope_attributes>();
-    const kit::View &y = call.out(), &x = call.in(0), &position = call.in(1);
+    const View &y = call.out(), &x = call.in(0), &position = call.in(1);
     const uint32_t last = x.rank - 1;
     const int64_t depth = x.shape[last], rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
     const int64_t half = rotated / 2;
     const std::shared_ptr<const Table> table = table_of(half, attributes.base);
     Nest nest = Nest::of({&y, &x});
-    nest.operand[2] = {&position, reinterpret_cast<uint64_t>(position.data), {}};
+    nest.operand[2] = {&position, address_of(position), {}};
     for (uint32_t i = 0; i < position.rank; ++i)
       nest.operand[2].strides[i] = position.strides[i] * element_bytes(position);
     nest.operands = 3;
-    if (kit::Status status = copy_rest(stream, plan, call, nest, rotated); !status.ok()) return status;
+    if (kit::Status status = copy_rest(stream, program, call, nest, rotated); !status.ok()) return status;
     const bool pairs = attributes.interleaved != 0;
     int64_t seconds[2];
     for (uint32_t k = 0; k < 2; ++k) {
@@ -68,7 +68,7 @@ class Rope : public Operator {
       kit::Status status = slice.for_parts([&](const Nest& part, int64_t) {
         const auto groups = groups_for(static_cast<uint64_t>(part.count()));
         return stream.dispatch<RopeParams>(
-            {plan.pipelines[0], {groups, 1, 1}, accesses}, [&](RopeParams& params, uint64_t address) {
+            {program.pipelines[0], {groups, 1, 1}, accesses}, [&](RopeParams& params, uint64_t address) {
               part.fill(params.base, address);
               params.base.extra[0] = seconds[0];
               params.base.extra[1] = seconds[1];
@@ -84,14 +84,14 @@ class Rope : public Operator {
 
  private:
   // What is not rotated.
-  static kit::Status copy_rest(Stream& stream, const Plan& plan, const kit::Call& call, Nest nest, int64_t rotated) {
+  static kit::Status copy_rest(Stream& stream, const Program& program, const Call& call, Nest nest, int64_t rotated) {
     const uint32_t last = nest.rank - 1;
     nest.operands = 2;
     nest.shape[last] -= rotated;
     for (uint32_t k = 0; k < 2; ++k)
       nest.operand[k].address += static_cast<uint64_t>(rotated * nest.operand[k].strides[last]);
     nest.merge();
-    return launch_elementwise(stream, plan.pipelines[1], nest, call);
+    return launch_elementwise(stream, program.pipelines[1], nest, call);
   }
 
   // The latest are kept: the layers of a model ask for few.
@@ -128,10 +128,9 @@ class Rope : public Operator {
 
 }  // namespace
 
-void add_rope(kit::Kernels& kernels) {
+void add_rope(Operators& operators) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    kernels.add(BP_OP_ROPE, dtype,
-                kit::KernelSpec{.state = std::make_shared<const Rope>(shader_name("rope", dtype), move_name(dtype))});
+    operators.add(BP_OP_ROPE, dtype, entry_of<Rope>(shader_name("rope", dtype), move_name(dtype)));
   });
 }
 

@@ -11,7 +11,7 @@ class Softmax : public Operator {
   Softmax(uint32_t dtype, const RowWays& ways)
       : ways_(ways), shader_(ways.shader("softmax", dtype)), held_shader_(ways.shader("softmax_held", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t logarithm = backward ? plan.attributes.as<bp_softmax_bwd_attributes>().log : 0;
     std::vector<Kernel> out{{shader_, {1, plan.op->id, logarithm, 0}}};
@@ -20,24 +20,24 @@ class Softmax : public Operator {
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const bool backward = call.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t axis =
         backward ? call.attributes<bp_softmax_bwd_attributes>().axis : call.attributes<bp_axis_attributes>().axis;
-    if (call.out().data == nullptr) return {};
+    if (call.out().elements() == 0) return {};
     RowNest nest = RowNest::by_axes(call.out(), 1u << axis);
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    const RowKernel kernel{.pipeline = plan.pipelines[0],
-                           .line_pipeline = plan.pipelines[0],
+    const RowKernel kernel{.pipeline = program.pipelines[0],
+                           .line_pipeline = program.pipelines[0],
                            .passes = RowPasses::kTwice,
                            .cpu = ways_.cpu,
-                           .four_pipeline = ways_.fours ? plan.pipelines[1] : VK_NULL_HANDLE,
+                           .four_pipeline = ways_.fours ? program.pipelines[1] : VK_NULL_HANDLE,
                            .fours = 0b111,
                            .held = held(backward),
-                           .held_pipelines = &plan.pipelines[1]};
+                           .held_pipelines = &program.pipelines[1]};
     return launch_rows<3>(stream, kernel, nest, accesses_of(call), [](RowBlock<3>&) {});
   }
 
@@ -51,10 +51,10 @@ class Softmax : public Operator {
 
 }  // namespace
 
-void add_softmax(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_softmax(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const kit::KernelSpec spec{.state = std::make_shared<const Softmax>(dtype, RowWays::of(device))};
-    for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) kernels.add(op, dtype, spec);
+    const OperatorEntry softmax = entry_of<Softmax>(dtype, RowWays::of(device));
+    for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) operators.add(op, dtype, softmax);
   });
 }
 

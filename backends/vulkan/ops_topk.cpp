@@ -18,23 +18,32 @@ class TopK : public Operator {
  public:
   TopK(uint32_t dtype, uint32_t width) : shader_(shader_name("topk", dtype)), width_(width) {}
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool) const override {
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    needs.any_size = false;
+    const uint32_t axis = checked.attributes.as<bp_topk_attributes>().axis;
+    const int64_t count = checked.desc.outputs[0].shape[axis], extent = checked.desc.inputs[0].shape[axis];
+    if (count <= BACKPLANE_TOPK && extent <= kMostExtent) return {};
+    return kit::unsupported("topk: this plugin selects up to ", BACKPLANE_TOPK, " of up to ", kMostExtent,
+                            " elements, not ", count, " of ", extent, "; it is decomposed");
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
     const uint32_t smallest = plan.attributes.as<bp_topk_attributes>().smallest;
     std::vector<Kernel> out{{shader_, {0, smallest, 0, 0, kGroup}}};
     if (width_ != kGroup) out.push_back({shader_, {0, smallest, 0, 0, width_}});
     return out;
   }
 
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override {
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
     const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
     const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-    const kit::View &values = call.out(0), &x = call.in(0);
+    const View &values = call.out(0), &x = call.in(0);
     // Where no indices are wanted, values stand in for them, and nothing is written there.
     Nest nest = Nest::of({&values, indexed ? &call.out(1) : &values, &x});
     if (nest.count() == 0) return {};
     int64_t along[3];
     for (uint32_t k = 0; k < 3; ++k) along[k] = nest.operand[k].strides[axis];
-    if (is_immediate(x)) along[2] = 0;
+    if (x.is_immediate) along[2] = 0;
     nest.drop(axis);
     nest.merge();
     const int64_t extent = x.shape[axis], count = values.shape[axis];
@@ -42,7 +51,7 @@ class TopK : public Operator {
     const int64_t width = wide ? width_ : kGroup;
     const int64_t steps = kMostPasses * (extent / width + 1) + count * (count / width + 1);
     return launch_elementwise(
-        stream, plan.pipelines[wide ? 1 : 0], nest, call,
+        stream, program.pipelines[wide ? 1 : 0], nest, call,
         [&](Params& params) {
           params.extra[0] = extent;
           params.extra[1] = count;
@@ -59,24 +68,14 @@ class TopK : public Operator {
   const uint32_t width_;
 };
 
-kit::Status want_few(const kit::CheckedDesc& checked, kit::Prepared&) {
-  const uint32_t axis = checked.attributes.as<bp_topk_attributes>().axis;
-  const int64_t count = checked.desc.outputs[0].shape[axis], extent = checked.desc.inputs[0].shape[axis];
-  if (count <= BACKPLANE_TOPK && extent <= kMostExtent) return {};
-  return kit::unsupported("topk: this plugin selects up to ", BACKPLANE_TOPK, " of up to ", kMostExtent,
-                          " elements, not ", count, " of ", extent, "; it is decomposed");
-}
-
 }  // namespace
 
-void add_topk(kit::Kernels& kernels, const PhysicalDevice& device) {
+void add_topk(Operators& operators, const PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = device.properties.limits;
   const uint32_t most = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   const uint32_t width = device.rows_as_cpu ? kGroup : std::min(std::bit_floor(most), 1024u);
-  for_dtypes(kComputed & BP_SET_NUMERIC, [&](uint32_t dtype) {
-    kernels.add(BP_OP_TOPK, dtype,
-                kit::KernelSpec{.prepare = want_few, .state = std::make_shared<const TopK>(dtype, width)});
-  });
+  for_dtypes(kComputed & BP_SET_NUMERIC,
+             [&](uint32_t dtype) { operators.add(BP_OP_TOPK, dtype, entry_of<TopK>(dtype, width)); });
 }
 
 }  // namespace backplane::vulkan

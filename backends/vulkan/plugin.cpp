@@ -5,6 +5,7 @@
 namespace backplane::vulkan {
 
 kit::Result<std::shared_ptr<const Instance>> Driver::instance() {
+  const kit::DriverGuard guard;
   auto found = Instance::shared();
   if (found.ok() && !found.value()->refused().empty() && !told_.exchange(true))
     host_.log(BP_LOG_INFO, "vulkan: not offered" + found.value()->refused());
@@ -24,14 +25,12 @@ kit::Status Driver::device_info(uint32_t index, bp_device_info& info) {
 }
 
 kit::Result<Device*> Driver::open(uint32_t index, std::string_view options) {
-  if (!options.empty()) {
-    return kit::unsupported("vulkan: the device option ", options.substr(0, options.find_first_of("=;")),
-                            " is not known; there are no options");
-  }
+  if (kit::Status status = kit::check_no_options(identity_.name, options); !status.ok()) return status;
   auto found = instance();
   if (!found.ok()) return found.status();
-  return Device::open(found.value(), index,
-                      [host = host_](int32_t level, const std::string& line) { host.log(level, line); });
+  const kit::DriverGuard guard;
+  return open_device(found.value(), index,
+                     [host = host_](int32_t level, const std::string& line) { host.log(level, line); });
 }
 
 }  // namespace backplane::vulkan

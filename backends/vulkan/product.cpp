@@ -31,7 +31,7 @@ Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Acces
 }
 
 // Whether all of the plan's outputs are one row.
-bool is_single_row(const kit::Plan& plan) {
+bool is_single_row(const kit::PlanForm& plan) {
   constexpr uint32_t kOne = 1 << 2;  // rules::dim_class
   const kit::Operand& out = plan.operands[plan.input_count];
   for (uint32_t d = 0; d + 1 < out.rank; ++d) {
@@ -68,7 +68,9 @@ std::string Product::shader(const char* way) const {
   return shader_name(kit::text("product", columns_.quantized ? "_quantized" : "", way).c_str(), dtype_);
 }
 
-std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
+kit::Status Product::prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const { return check_counts(checked); }
+
+std::vector<Kernel> Product::kernels(const kit::PlanForm& plan, bool) const {
   const uint32_t first = packed(plan), last = operation(plan), out = plan.dtypes.second;
   const bool scaled = columns_.quantized && is_byte();  // at the end of sums
   const Kernel sum_of_parts{scaled ? shader("_sum") : shader_name("product_sum", dtype_), {columns_.window, last, out}};
@@ -92,7 +94,7 @@ std::vector<Kernel> Product::kernels(const kit::Plan& plan, bool) const {
   return kernels;
 }
 
-kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const {
+kit::Status Product::enqueue(Stream& stream, const Program& program, const Call& call) const {
   if (call.out().elements() == 0) return {};
   if (kit::Status status = check_counts(call); !status.ok()) return status;
   ProductParams params{};
@@ -101,13 +103,13 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   params.all_rows = params.rows;
   // Sums of nothing: operands without elements have no address either.
   if (call.in(0).elements() == 0 || call.in(1).elements() == 0) params.depth = params.segments = 0;
-  params.to.address = reinterpret_cast<uint64_t>(call.out().data);
+  params.to.address = address_of(call.out());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
     uint64_t* const address = address_of_input(params, i);
-    if (address != nullptr && call.in(i).dtype != 0) *address = reinterpret_cast<uint64_t>(call.in(i).data);
+    if (address != nullptr && call.in(i).dtype != 0) *address = address_of(call.in(i));
   }
 
-  const int64_t wanted = enough_groups() / groups_of(plan, params);
+  const int64_t wanted = enough_groups() / groups_of(program, params);
   const int64_t parts =
       divide_depth(params, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(kRoomForSums / params.sums(), 1)));
   const Extent extent = extent_in_time(params, parts, most_operations_);
@@ -115,7 +117,7 @@ kit::Status Product::enqueue(Stream& stream, const Plan& plan, const kit::Call& 
   for (int64_t matrix = 0; matrix < params.matrices; matrix += extent.matrices) {
     for (int64_t row = 0; row < params.rows; row += extent.rows) {
       for (int64_t column = 0; status.ok() && column < params.columns; column += extent.columns)
-        status = enqueue_part(stream, plan, call, part_of(params, extent, matrix, row, column), parts);
+        status = enqueue_part(stream, program, call, part_of(params, extent, matrix, row, column), parts);
     }
   }
   return status;
@@ -138,12 +140,12 @@ bool Product::lies_side_by_side(const ProductParams& params) const {
 
 int64_t Product::enough_groups() const { return is_cpu_ ? kEnoughGroupsOfCpu : kEnoughGroups; }
 
-Product::Tiling Product::tiling_of(const Plan& plan, const ProductParams& params) const {
+Product::Tiling Product::tiling_of(const Program& program, const ProductParams& params) const {
   if (way_ == Way::kSubgroup)
     return {lies_side_by_side(params) ? kSideBySide : kProduct, BACKPLANE_SUMS_M, kLaneColumns};
   if (params.rows <= BACKPLANE_SUMS_M && goes_along() && runs_along(params)) {
     // The rows' number, made a power of two. One row goes as two, but where the plan has nothing else.
-    const bool single = plan.pipelines[kAlong] != VK_NULL_HANDLE;
+    const bool single = program.pipelines[kAlong] != VK_NULL_HANDLE;
     const uint32_t index = single ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
     return {kAlong + index, kAlongRows[index], BACKPLANE_ALONG_TILE_N};
   }
@@ -156,15 +158,15 @@ Product::Tiling Product::tiling_of(const Plan& plan, const ProductParams& params
   return {kProduct, BACKPLANE_MATRIX_TILE, BACKPLANE_MATRIX_TILE};
 }
 
-int64_t Product::groups_of(const Plan& plan, const ProductParams& params) const {
-  const Tiling tiling = tiling_of(plan, params);
+int64_t Product::groups_of(const Program& program, const ProductParams& params) const {
+  const Tiling tiling = tiling_of(program, params);
   const int64_t tiles = ceil_div(params.rows, tiling.rows) * ceil_div(params.columns, tiling.columns);
   return ceil_div(tiles * params.matrices, way_ == Way::kSubgroup ? kSubgroupsOfGroup : 1);
 }
 
-kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
+kit::Status Product::enqueue_part(Stream& stream, const Program& program, const Call& call, ProductParams params,
                                   int64_t parts) const {
-  VkPipeline const pipeline = plan.pipelines[tiling_of(plan, params).pipeline];
+  VkPipeline const pipeline = program.pipelines[tiling_of(program, params).pipeline];
   const int64_t sums = params.sums();
   const double operations = operations_of_sum(params) * static_cast<double>(sums) / static_cast<double>(parts);
   const auto in_time = static_cast<int64_t>(std::min<double>(most_operations_ / std::max(operations, 1.0), kMostSteps));
@@ -173,34 +175,35 @@ kit::Status Product::enqueue_part(Stream& stream, const Plan& plan, const kit::C
     block = params;
     for (uint32_t i = 0; i < call.inputs.size(); ++i) {
       uint64_t* const of_input = address_of_input(block, i);
-      if (of_input == nullptr || !is_immediate(call.in(i))) continue;
+      if (of_input == nullptr || !call.in(i).is_immediate) continue;
       block.immediates[i] = call.in(i).immediate;
       *of_input = address + offsetof(ProductParams, immediates) + i * sizeof(uint64_t);
     }
   };
   if (parts == 1) {
     params.parts = 1;
-    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(plan, params), accesses_of(call), operations), fill);
+    return stream.dispatch<ProductParams>(grid(pipeline, groups_of(program, params), accesses_of(call), operations),
+                                          fill);
   }
   params.partial = stream.scratch();
   const Access scratch{params.partial, params.partial + static_cast<uint64_t>(sums * slots) * sizeof(float), true};
   const uint32_t flags = params.flags;
   Accesses reads_to_scratch{scratch};
-  for (const kit::View& view : call.inputs) add_access(reads_to_scratch, view, false);
+  for (const View& view : call.inputs) add_access(reads_to_scratch, view, false);
   kit::Status status;
   for (int64_t first = 0; status.ok() && first < parts; first += slots) {
     params.first_part = static_cast<uint32_t>(first);
     params.parts = static_cast<uint32_t>(std::min(slots, parts - first));
     params.flags = flags | ProductParams::kPartial | (first == 0 ? 0 : ProductParams::kContinue);
     status = stream.dispatch<ProductParams>(
-        grid(pipeline, groups_of(plan, params) * params.parts, reads_to_scratch, operations * params.parts), fill);
+        grid(pipeline, groups_of(program, params) * params.parts, reads_to_scratch, operations * params.parts), fill);
   }
   if (!status.ok()) return status;
   params.parts = static_cast<uint32_t>(slots), params.flags = flags;
   Accesses accesses = accesses_of(call);
   accesses.add({scratch.begin, scratch.end, false});
   return stream.dispatch<ProductParams>(
-      {plan.pipelines[kSumOfParts], {groups_for(static_cast<uint64_t>(sums)), 1, 1}, accesses}, fill);
+      {program.pipelines[kSumOfParts], {groups_for(static_cast<uint64_t>(sums)), 1, 1}, accesses}, fill);
 }
 
 }  // namespace backplane::vulkan

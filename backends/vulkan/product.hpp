@@ -8,9 +8,9 @@
 
 namespace backplane::vulkan {
 
-void add_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
-void add_conv(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
-void add_quantized_matmul(kit::Kernels& kernels, const PhysicalDevice& device, Way way);
+void add_matmul(Operators& operators, const PhysicalDevice& device, Way way);
+void add_conv(Operators& operators, const PhysicalDevice& device, Way way);
+void add_quantized_matmul(Operators& operators, const PhysicalDevice& device, Way way);
 
 // What b is: shaders/product.glsl's WINDOW, or quantized weights.
 struct Columns {
@@ -24,21 +24,22 @@ class Product : public Operator {
   // `dtype` is a's. Where `way` has nothing for it, it is the next best.
   Product(uint32_t dtype, Way way, const PhysicalDevice& device, Columns columns = {});
 
-  std::vector<Kernel> kernels(const kit::Plan& plan, bool packed) const override;
-  kit::Status enqueue(Stream& stream, const Plan& plan, const kit::Call& call) const override;
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override;
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool packed) const override;
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
 
  protected:
   // Sizes, strides and flags; addresses, parts and immediates are written by the caller.
-  virtual void describe(const kit::Call& call, ProductParams& params) const = 0;
+  virtual void describe(const Call& call, ProductParams& params) const = 0;
   // Where the address of an input lies; null: it has no place.
   virtual uint64_t* address_of_input(ProductParams& params, uint32_t input) const;
   // The shader's first constants, PACKED and OP.
-  virtual uint32_t packed(const kit::Plan&) const { return columns_.window; }
-  virtual uint32_t operation(const kit::Plan&) const { return BP_ACTIVATION_NONE; }
+  virtual uint32_t packed(const kit::PlanForm&) const { return columns_.window; }
+  virtual uint32_t operation(const kit::PlanForm&) const { return BP_ACTIVATION_NONE; }
 
  private:
   // Of the sums that a dispatch makes, which fit the scratch memory where there are parts; they are added up behind it.
-  kit::Status enqueue_part(Stream& stream, const Plan& plan, const kit::Call& call, ProductParams params,
+  kit::Status enqueue_part(Stream& stream, const Program& program, const Call& call, ProductParams params,
                            int64_t parts) const;
   // A kernel, and the sums of a workgroup of it.
   struct Tiling {
@@ -50,8 +51,8 @@ class Product : public Operator {
   bool runs_along(const ProductParams& params) const;  // b
   bool lies_side_by_side(const ProductParams& params) const;  // b, in fours of columns that can be read at once
   int64_t enough_groups() const;                              // to busy the device
-  Tiling tiling_of(const Plan& plan, const ProductParams& params) const;
-  int64_t groups_of(const Plan& plan, const ProductParams& params) const;  // workgroups, of one part
+  Tiling tiling_of(const Program& program, const ProductParams& params) const;
+  int64_t groups_of(const Program& program, const ProductParams& params) const;  // workgroups, of one part
 
   bool is_byte() const { return dtype_ == BP_I8 || dtype_ == BP_U8; }
 

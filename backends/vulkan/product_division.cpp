@@ -110,11 +110,6 @@ kit::Status check_counts(const kit::CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   return check<bp_tensor_desc>(*checked.op, {desc.inputs, desc.input_count}, desc.outputs[0]);
 }
-kit::Status check_counts(const kit::Call& call) { return check<kit::View>(*call.op, call.inputs, call.out()); }
-
-kit::Status prepare_product(const kit::CheckedDesc& checked, kit::Prepared& prepared) {
-  prepared.any_size = true;
-  return check_counts(checked);
-}
+kit::Status check_counts(const Call& call) { return check<View>(*call.op, call.inputs, call.out()); }
 
 }  // namespace backplane::vulkan

@@ -32,9 +32,6 @@ ProductParams part_of(const ProductParams& params, const Extent& extent, int64_t
 // UNSUPPORTED where there are more matrices, rows, columns or terms of a sum than kernels count, which do so in 32 bits. A plan is
 // not made for such a descriptor; one for any size, made for another, refuses it when it is executed.
 kit::Status check_counts(const kit::CheckedDesc& checked);
-kit::Status check_counts(const kit::Call& call);
-
-// The same, for kernels of any size; KernelSpec::prepare.
-kit::Status prepare_product(const kit::CheckedDesc& checked, kit::Prepared& prepared);
+kit::Status check_counts(const Call& call);
 
 }  // namespace backplane::vulkan

@@ -3,8 +3,8 @@
 
 namespace backplane::vulkan {
 
-Strides::Strides(const kit::View& view) {
-  for (uint32_t i = 0; i < view.rank && !is_immediate(view); ++i) bytes[i] = view.strides[i] * element_bytes(view);
+Strides::Strides(const View& view) {
+  for (uint32_t i = 0; i < view.rank && !view.is_immediate; ++i) bytes[i] = view.strides[i] * element_bytes(view);
 }
 
 void join_rows(ProductParams& params) {
@@ -24,7 +24,7 @@ void join_rows(ProductParams& params) {
   }
 }
 
-void describe_batch(const kit::View& out, const Strides& to, const Strides& a, ProductParams& params) {
+void describe_batch(const View& out, const Strides& to, const Strides& a, ProductParams& params) {
   params.rows = out.rank > 1 ? static_cast<uint32_t>(out.shape[out.rank - 2]) : 1;
   params.columns = static_cast<uint32_t>(out.shape[out.rank - 1]);
   params.out_row = out.rank > 1 ? to[out.rank - 2] : 0;

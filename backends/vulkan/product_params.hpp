@@ -47,13 +47,13 @@ static_assert(sizeof(ProductParams) == 920);
 
 // Strides of a view in bytes; those of an immediate are 0.
 struct Strides {
-  explicit Strides(const kit::View& view);
+  explicit Strides(const View& view);
   int64_t operator[](uint32_t axis) const { return bytes[axis]; }
   int64_t bytes[BP_MAX_RANK] = {};
 };
 
 // Rows, columns and the batch of `out`: its dimensions before the last two, or before the last where it is a row.
-void describe_batch(const kit::View& out, const Strides& to, const Strides& a, ProductParams& params);
+void describe_batch(const View& out, const Strides& to, const Strides& a, ProductParams& params);
 // The last dimension of the batch joins the rows where b is the same for all of it, and rows go on at one stride.
 void join_rows(ProductParams& params);
 

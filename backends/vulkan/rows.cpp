@@ -5,7 +5,7 @@
 
 namespace backplane::vulkan {
 
-RowNest RowNest::by_axes(const kit::View& x, uint32_t axes) {
+RowNest RowNest::by_axes(const View& x, uint32_t axes) {
   RowNest out;
   for (const bool inner : {false, true}) {
     for (uint32_t i = 0; i < x.rank; ++i) {
@@ -22,15 +22,15 @@ void RowNest::add_dimension(int64_t extent, bool inner) {
   ++(inner ? inner_rank : outer_rank);
 }
 
-RowNest::Operand& RowNest::add_repeated(const kit::View* view) {
+RowNest::Operand& RowNest::add_repeated(const View* view) {
   Operand& out = operand[operands++];
   if (view == nullptr || view->dtype == 0) return out;
   out.view = view;
-  out.address = reinterpret_cast<uint64_t>(view->data);
+  out.address = address_of(*view);
   return out;
 }
 
-void RowNest::add(const kit::View* view) {
+void RowNest::add(const View* view) {
   Operand& out = add_repeated(view);
   if (out.view == nullptr) return;
   for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) {
@@ -246,8 +246,10 @@ bool rows_lie_by_four(const RowNest& nest, uint32_t operands) {
   if (nest.inner_rank != 1 || nest.length() % 4 != 0) return false;
   for (uint32_t k = 0; k < nest.operands; ++k) {
     const RowNest::Operand& operand = nest.operand[k];
-    if ((operands >> k & 1u) == 0 || operand.address == 0) continue;
-    if (operand.view == nullptr || is_immediate(*operand.view)) return false;
+    if ((operands >> k & 1u) == 0) continue;
+    if (operand.view != nullptr && operand.view->is_immediate) return false;
+    if (operand.address == 0) continue;
+    if (operand.view == nullptr) return false;
     const int64_t bytes = element_bytes(*operand.view);
     uint64_t places = operand.address;
     for (uint32_t d = 0; d < nest.outer_rank; ++d) places |= static_cast<uint64_t>(operand.strides[d]);

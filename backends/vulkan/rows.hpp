@@ -37,7 +37,7 @@ struct RowBlock {
 // Dimensions, outer ones first: one row for each element of the outer ones, of the elements of the inner ones.
 struct RowNest {
   struct Operand {
-    const kit::View* view = nullptr;
+    const View* view = nullptr;
     uint64_t address = 0;
     int64_t strides[kRowRank] = {};  // bytes
   };
@@ -49,14 +49,14 @@ struct RowNest {
   Operand operand[kMostOperands];
 
   // The dimensions of `x` but those of the mask `axes`, then these.
-  static RowNest by_axes(const kit::View& x, uint32_t axes);
+  static RowNest by_axes(const View& x, uint32_t axes);
   // A further dimension, behind those there are; `inner` ones come last. Operands have no stride there yet.
   void add_dimension(int64_t extent, bool inner);
 
   // An operand with the dimensions of by_axes, in the order of x's. Those of extent 1 repeat. Null, or without dtype: absent.
-  void add(const kit::View* view);
+  void add(const View* view);
   // One that repeats along all dimensions, until strides are set.
-  Operand& add_repeated(const kit::View* view);
+  Operand& add_repeated(const View* view);
 
   int64_t rows() const { return count(0, outer_rank); }
   int64_t length() const { return count(outer_rank, outer_rank + inner_rank); }
@@ -87,7 +87,7 @@ struct RowNest {
       RowOperand& to = block.operands[k];
       to.address = from.address;
       std::copy_n(from.strides, kRowRank, to.strides);
-      if (from.view == nullptr || !is_immediate(*from.view)) continue;
+      if (from.view == nullptr || !from.view->is_immediate) continue;
       block.values[k] = from.view->immediate;
       to.address = address + offsetof(Block, values) + k * sizeof(uint64_t);
       std::fill_n(to.strides, kRowRank, 0);

@@ -3,13 +3,17 @@
 
 namespace backplane::vulkan {
 
-kit::Result<Stream*> Stream::create(LogicalDevice& device, Memory& memory) {
-  if (kit::Status status = device.health(); !status.ok()) return status;
+kit::Status work_is_lost(const kit::Status& cause) {
+  return cause.code() == BP_DEVICE_LOST ? cause
+                                        : kit::Status{BP_EXECUTION_FAILED, cause.message(), cause.vendor_code()};
+}
+
+kit::Result<std::unique_ptr<Stream>> Stream::create(LogicalDevice& device, Memory& memory) {
   auto timeline = Timeline::create(device);
   if (!timeline.ok()) return timeline.status();
   std::unique_ptr<Stream> stream(new Stream(device, memory, std::move(timeline.value())));
   if (kit::Status status = stream->start(); !status.ok()) return status;
-  return stream.release();
+  return stream;
 }
 
 // All memory of a stream that does not depend on what it waits for: what is enqueued later takes only command pools, as batches
@@ -25,36 +29,21 @@ kit::Status Stream::start() {
   values_.reserve(kWaits);
   stages_.reserve(kWaits);
   const uint32_t kind = device_.memory_type(BP_MEMORY_SHARED) < 0 ? BP_MEMORY_HOST : BP_MEMORY_SHARED;
-  auto params = memory_.create({sizeof(bp_buffer_desc), kind, uint64_t{kBatches} * kParamsBytes, 0});
+  auto params = memory_.create({sizeof(bp_buffer_desc), kind, uint64_t{kBatches} * kParamsBytes, Memory::kAlignment});
   if (!params.ok()) return params.status();
   params_ = params.value();
-  auto scratch = memory_.create({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kScratchBytes, 0});
+  auto scratch = memory_.create({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, kScratchBytes, Memory::kAlignment});
   if (scratch.ok()) scratch_ = scratch.value();
   return scratch.status();
 }
 
 Stream::~Stream() {
-  // What was recorded and never submitted is dropped: device.h has streams idle when they are destroyed.
   timeline_->drain(submitted_);
   for (Batch& batch : batches_) {
     for (const Commands& each : batch.of) device_.api().vkDestroyCommandPool(device_.handle(), each.pool, nullptr);
   }
   if (params_ != nullptr) memory_.destroy(params_);
   if (scratch_ != nullptr) memory_.destroy(scratch_);
-}
-
-kit::Status Stream::failure() const { return timeline_->failed() ? timeline_->failure() : device_.health(); }
-
-kit::Status Stream::fail(const kit::Status& cause) {
-  if (cause.code() == BP_DEVICE_LOST) {
-    timeline_->fail(cause);
-  } else {
-    timeline_->fail({BP_EXECUTION_FAILED,
-                     kit::text("vulkan: accepted work could not be carried on: ", cause.message(),
-                               "; destroy this stream and go on with a new one"),
-                     cause.vendor_code()});
-  }
-  return timeline_->failure();
 }
 
 kit::Status Stream::make(Commands& commands, Lane lane) {
@@ -98,7 +87,6 @@ kit::Status Stream::begin(Batch& batch, Lane lane) {
 }
 
 kit::Status Stream::open_batch(Lane lane) {
-  if (kit::Status status = failure(); !status.ok()) return status;
   if (open_ != nullptr && open_->lane == lane) return {};
   if (kit::Status status = flush(); !status.ok()) return status;
   auto batch = idle_batch();
@@ -158,7 +146,9 @@ kit::Status Stream::flush() {
   Batch& batch = *open_;
   open_ = nullptr;
   kit::Status status = submit(batch);
-  return status.ok() ? status : fail(status);
+  if (status.ok()) return status;
+  timeline_->drain(submitted_);  // no failure is told while work runs
+  return work_is_lost(status);
 }
 
 kit::Status Stream::submit(Batch& batch) {
@@ -193,23 +183,16 @@ kit::Status Stream::submit(Batch& batch) {
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &signal;
   status = device_.submit(queues_[batch.lane], info);
-  if (status.ok()) submitted_ = batch.value;
+  if (status.ok()) {
+    submitted_ = batch.value;
+  } else {
+    batch.value = submitted_;  // nothing will signal it
+  }
   return status;
 }
 
-kit::Status Stream::wait(uint64_t timeout_ns) {
-  if (kit::Status status = flush(); !status.ok()) return status;
-  if (!waits_.empty() && !timeline_->failed()) {  // what is waited for is part of the stream, though nothing follows it
-    if (kit::Status status = open_batch(); !status.ok()) return status;
-    if (kit::Status status = flush(); !status.ok()) return status;
-  }
-  kit::Status status = timeline_->wait(submitted_, timeout_ns);
-  if (!status.ok()) return status;
-  return failure();
-}
-
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
-  if (kit::Status status = failure(); !status.ok()) return status;
+  // What is waited for is part of the stream, though nothing follows it.
   if (stamp != nullptr || !waits_.empty()) {
     if (kit::Status status = open_batch(); !status.ok()) return status;
     if (stamp != nullptr) {
@@ -223,13 +206,6 @@ kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
 }
 
 kit::Status Stream::wait_for(const Point& point) {
-  if (kit::Status status = failure(); !status.ok()) return status;
-  if (point.timeline == nullptr || point.timeline == timeline_) return {};
-  if (point.value == Timeline::kNever) {
-    timeline_->fail({BP_EXECUTION_FAILED, "vulkan: another stream, whose event this one waits on, failed: " +
-                                              point.timeline->failure().message()});
-    return {};
-  }
   // A point that is passed is waited for like any other: only that makes what another queue wrote visible in this one.
   std::vector<Point>* waits = &waits_;
   if (open_ != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An in-order stream: commands are recorded into batches, and a batch is submitted when it is waited on, full, or when the
-// device has nothing else of this stream.
+// What a stream of the kit enqueues to: commands are recorded into batches, and a batch is submitted when it is marked, full, or when
+// the device has nothing else of this stream.
 #pragma once
 
 #include <array>
@@ -26,30 +26,22 @@ class Stamp {
   VkQueryPool pool_;
 };
 
+// The failure of a call that takes accepted work along: it ends the kit's stream.
+kit::Status work_is_lost(const kit::Status& cause);
+
 class Stream {
  public:
-  static kit::Result<Stream*> create(LogicalDevice& device, Memory& memory);
+  static kit::Result<std::unique_ptr<Stream>> create(LogicalDevice& device, Memory& memory);
   ~Stream();  // waits for what was submitted
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Submits, and waits until all has ended.
-  kit::Status wait(uint64_t timeout_ns);
   // Submits; the point behind all work so far. With a `stamp`, its time is taken there.
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
   // Later work starts after `point`.
   kit::Status wait_for(const Point& point);
-  // The failure that every later call is answered with; OK while there is none.
-  kit::Status failure() const;
-  // Commands enqueued so far: who enqueues several, and cannot go on after the first, fails the stream.
+  // Commands enqueued so far.
   uint64_t enqueued() const { return enqueued_; }
-  kit::Status fail(const kit::Status& cause);
-  // A point that stands for the stream's failure.
-  Point never() const { return {timeline_, Timeline::kNever}; }
-
-  // Where an execution is bound.
-  kit::Call& call() { return call_; }
-
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
 
   // One kernel. `fill(Block&, uint64_t address)` writes what the shader reads at `address`, which it is pushed: Params, or a
@@ -140,8 +132,7 @@ class Stream {
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // of the next batch
   Hazards hazards_;
-  // Kept, so that no call allocates: where an execution is bound, and what a submission lists.
-  kit::Call call_;
+  // Kept, so that no call allocates: what a submission lists.
   std::vector<VkSemaphore> semaphores_;
   std::vector<uint64_t> values_;
   std::vector<VkPipelineStageFlags> stages_;

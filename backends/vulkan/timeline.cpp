@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline.hpp"
 
+#include <backplane/kit/timeline.hpp>
+
 namespace backplane::vulkan {
 
 kit::Result<std::shared_ptr<Timeline>> Timeline::create(LogicalDevice& device) {
@@ -19,7 +21,6 @@ Timeline::~Timeline() { device_.give_semaphore(semaphore_); }
 
 bool Timeline::reached(uint64_t value) {
   if (value <= seen_.load(std::memory_order_acquire)) return true;
-  if (value == kNever) return false;
   uint64_t now = 0;
   const VkResult result = device_.api().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &now);
   if (!device_.check(result, "vkGetSemaphoreCounterValue").ok()) return false;
@@ -30,8 +31,6 @@ bool Timeline::reached(uint64_t value) {
 }
 
 kit::Status Timeline::wait(uint64_t value, uint64_t timeout_ns) {
-  if (kit::Status status = device_.health(); !status.ok()) return status;
-  if (value == kNever) return failure();
   kit::Status status = wait_semaphore(value, timeout_ns);
   return status.ok() ? device_.health() : status;
 }
@@ -42,26 +41,20 @@ void Timeline::drain(uint64_t value) {
 }
 
 kit::Status Timeline::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
-  if (reached(value)) return {};
-  if (device_.lost()) return device_.health();
-  if (timeout_ns == 0) return kit::timed_out();
   auto info = chained<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore_;
   info.pValues = &value;
-  return device_.check(device_.api().vkWaitSemaphores(device_.handle(), &info, timeout_ns), "vkWaitSemaphores");
-}
-
-void Timeline::fail(kit::Status cause) {
-  std::lock_guard lock(mutex_);
-  if (failed_.load(std::memory_order_relaxed)) return;
-  failure_ = std::move(cause);
-  failed_.store(true, std::memory_order_release);
-}
-
-kit::Status Timeline::failure() const {
-  std::lock_guard lock(mutex_);
-  return failure_;
+  const kit::Deadline deadline(timeout_ns);
+  // Where the driver has no memory for a wait, the work goes on all the same: it is asked again, without waiting.
+  for (uint64_t time = timeout_ns;; time = 0) {
+    if (device_.lost()) return device_.health();
+    if (reached(value)) return {};
+    if (timeout_ns == 0) return device_.lost() ? device_.health() : kit::timed_out();
+    const VkResult result = device_.api().vkWaitSemaphores(device_.handle(), &info, time);
+    if (device_.check(result, "vkWaitSemaphores").ok()) return {};
+    if (!device_.lost() && !deadline.sleep(std::chrono::milliseconds(1))) return kit::timed_out();
+  }
 }
 
 }  // namespace backplane::vulkan

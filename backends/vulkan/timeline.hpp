@@ -16,19 +16,12 @@ class Timeline {
   VkSemaphore semaphore() const { return semaphore_; }
   // The value before any work; not 0 if another stream had the semaphore.
   uint64_t start() const { return start_; }
-  // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the failure that keeps it away.
+  // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the device's failure.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
   // Until nothing that was submitted up to `value` runs, whatever is wrong with stream or device.
   void drain(uint64_t value);
   // Whether `value` is reached, without waiting.
   bool reached(uint64_t value);
-
-  // The stream's first failure: what was to be submitted from then on never runs.
-  void fail(kit::Status cause);
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
-  kit::Status failure() const;
-  // The value that stands for what a failed stream never submits.
-  static constexpr uint64_t kNever = UINT64_MAX;
 
  private:
   kit::Status wait_semaphore(uint64_t value, uint64_t timeout_ns);
@@ -38,9 +31,6 @@ class Timeline {
   const VkSemaphore semaphore_;
   uint64_t start_ = 0;
   std::atomic<uint64_t> seen_{0};  // the highest value that the semaphore was known to have
-  std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
-  kit::Status failure_;
 };
 
 // A place in a stream. Without a timeline: passed.

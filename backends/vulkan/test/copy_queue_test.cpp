@@ -143,14 +143,14 @@ class CopyQueue : public OnDevice {
     submissions[0] = submissions[1] = copies[0] = copies[1] = 0;
   }
   void TearDown() override {
-    for (Buffer* buffer : made) rig.device->destroy(buffer);
+    for (Device::Buffer* buffer : made) rig.device->destroy(buffer);
   }
-  Buffer& buffer(uint32_t kind, uint64_t bytes) {
+  Device::Buffer& buffer(uint32_t kind, uint64_t bytes) {
     made.push_back(need(rig.device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, 0})));
     return *made.back();
   }
   // c = a + b on the device, from and to the host.
-  kit::Status round(Buffer& host, Buffer& a, Buffer& b, Buffer& c, uint64_t bytes) {
+  kit::Status round(Device::Buffer& host, Device::Buffer& a, Device::Buffer& b, Device::Buffer& c, uint64_t bytes) {
     const auto floats = static_cast<int64_t>(bytes / sizeof(float));
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     for (bp_tensor_desc& view : views) view.shape[0] = floats;
@@ -165,15 +165,15 @@ class CopyQueue : public OnDevice {
     return status;
   }
   Rig rig;
-  std::vector<Buffer*> made;
+  std::vector<Device::Buffer*> made;
 };
 
 // In each round: two copies that go there, a kernel that must wait for them, and a copy that must wait for the kernel.
 TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
-  Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
-  Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
-         &c = buffer(BP_MEMORY_DEVICE, kLarge);
-  auto* const floats = reinterpret_cast<float*>(host.mapped);
+  Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
+  Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
+                 &c = buffer(BP_MEMORY_DEVICE, kLarge);
+  auto* const floats = reinterpret_cast<float*>(host.memory->mapped);
   constexpr std::size_t kFloats = kLarge / sizeof(float);
   for (int turn = 0; turn < 20; ++turn) {
     for (std::size_t i = 0; i < kFloats; ++i) {
@@ -192,10 +192,10 @@ TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
 }
 
 TEST_F(CopyQueue, SmallCopiesAndThoseOfTheDeviceStayWithKernels) {
-  Buffer& host = buffer(BP_MEMORY_HOST, 3 * kSmall);
-  Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
-         &c = buffer(BP_MEMORY_DEVICE, kLarge);
-  std::memset(host.mapped, 0, 3 * kSmall);
+  Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kSmall);
+  Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
+                 &c = buffer(BP_MEMORY_DEVICE, kLarge);
+  std::memset(host.memory->mapped, 0, 3 * kSmall);
   ASSERT_TRUE(round(host, a, b, c, kSmall).ok());
   ASSERT_TRUE(rig.device->copy(*rig.stream, b, 0, c, 0, kLarge).ok());
   ASSERT_TRUE(rig.wait().ok());
@@ -206,33 +206,33 @@ TEST_F(CopyQueue, SmallCopiesAndThoseOfTheDeviceStayWithKernels) {
 
 // A small copy behind a large one goes where that went: changing queues costs a submission.
 TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
-  Buffer& host = buffer(BP_MEMORY_HOST, 2 * kLarge);
-  Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
-  std::memset(host.mapped, 7, kLarge);
+  Device::Buffer& host = buffer(BP_MEMORY_HOST, 2 * kLarge);
+  Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
+  std::memset(host.memory->mapped, 7, kLarge);
   ASSERT_TRUE(rig.device->copy(*rig.stream, a, 0, host, 0, kLarge).ok());
   ASSERT_TRUE(rig.device->copy(*rig.stream, b, 0, a, 0, kSmall).ok());
   ASSERT_TRUE(rig.device->copy(*rig.stream, host, kLarge, b, 0, kSmall).ok());
   ASSERT_TRUE(rig.wait().ok());
-  EXPECT_EQ(host.mapped[kLarge + kSmall - 1], std::byte{7});
+  EXPECT_EQ(host.memory->mapped[kLarge + kSmall - 1], std::byte{7});
   EXPECT_EQ(copies[1], 3);
   EXPECT_EQ(submissions[1], 1);
 }
 
 // Another stream's kernels wait for an event behind a copy.
 TEST_F(CopyQueue, EventsStandBehindCopies) {
-  Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
-  Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
-  Stream* other = need(rig.device->create_stream({}));
+  Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
+  Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
+  Device::Stream* other = need(rig.device->create_stream({}));
   for (int turn = 1; turn < 10; ++turn) {
-    std::memset(host.mapped, turn, kLarge);
+    std::memset(host.memory->mapped, turn, kLarge);
     ASSERT_TRUE(rig.device->copy(*rig.stream, a, 0, host, 0, kLarge).ok());
-    auto point = rig.stream->mark(nullptr);
-    ASSERT_TRUE(point.ok());
-    ASSERT_TRUE(other->wait_for(point.value()).ok());
+    Device::Event::Record record;
+    ASSERT_TRUE(rig.stream->record(false, record).ok());
+    ASSERT_TRUE(other->wait_for(record).ok());
     ASSERT_TRUE(rig.device->copy(*other, b, 0, a, 0, kLarge).ok());
     ASSERT_TRUE(rig.device->copy(*other, host, kLarge, b, 0, kLarge).ok());
     ASSERT_TRUE(other->wait(BP_WAIT_FOREVER).ok());
-    ASSERT_EQ(host.mapped[2 * kLarge - 1], static_cast<std::byte>(turn));
+    ASSERT_EQ(host.memory->mapped[2 * kLarge - 1], static_cast<std::byte>(turn));
   }
   rig.device->destroy(other);
 }

@@ -57,28 +57,29 @@ TEST_F(OnDevice, AnExecutionAllocatesNothing) {
 }
 
 TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
-  Rig rig, other;
+  Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
-  ASSERT_TRUE(other.open(instance).ok());
-  Event* const event = need(rig.device->create_event(0));
+  Device::Stream* const other = need(rig.device->create_stream({}));
+  Device::Event* const event = need(rig.device->create_event(0));
   for (int round = 0; round < 20; ++round) {
     const uint64_t before = allocations;
     ASSERT_TRUE(rig.enqueue().ok());
     ASSERT_TRUE(rig.device->record(*event, *rig.stream).ok());
-    ASSERT_TRUE(other.device->wait_event(*other.stream, *event).ok());
-    ASSERT_TRUE(other.enqueue().ok());
-    ASSERT_TRUE(other.wait().ok());
+    ASSERT_TRUE(rig.device->wait_event(*other, *event).ok());
+    ASSERT_TRUE(rig.enqueue(rig.desc, *other).ok());
+    ASSERT_TRUE(other->wait(BP_WAIT_FOREVER).ok());
     if (round >= 10) {
       EXPECT_EQ(allocations, before);
     }
   }
   rig.device->destroy(event);
+  rig.device->destroy(other);
 }
 
 TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
-  ASSERT_TRUE(rig.plan->packed);
+  ASSERT_TRUE(rig.plan->program->packed);
   for (const int64_t rows : {2, 16, 256}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     bp_op_desc desc = rig.desc;
@@ -141,11 +142,12 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
     for (int round = 0; round < 1032; ++round) {
       if (round == 32) after_some = compiled.size();  // every layout was there
       const Shapes shapes(op, random);
-      Plan* plan = nullptr;
+      Device::Plan* plan = nullptr;
       bp_plan_info info{};
       const kit::Status status = rig.device->create_plan(&shapes.desc, &plan, info);
       ASSERT_TRUE(status.ok()) << status.message();
-      compiled.insert(plan->pipelines.begin(), plan->pipelines.end());
+      const auto& pipelines = plan->program->pipelines;
+      compiled.insert(pipelines.begin(), pipelines.end());
       rig.device->destroy(plan);
     }
     EXPECT_EQ(compiled.size(), after_some) << kit::find_op(op)->name;
@@ -159,7 +161,7 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   ASSERT_TRUE(rig.open(instance).ok());
   bp_tensor_desc views[3] = {};
   const int64_t shapes[3][2] = {{kRows, kDepth}, {kDepth, kColumns}, {kRows, kColumns}};
-  Buffer* buffers[3];
+  Device::Buffer* buffers[3];
   for (int i = 0; i < 3; ++i) {
     views[i].dtype = BP_F32;
     views[i].rank = 2;
@@ -170,7 +172,7 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
     buffers[i] = need(rig.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0}));
   }
   const auto value = [&](int which, int64_t row, int64_t column) -> float& {
-    return reinterpret_cast<float*>(buffers[which]->mapped)[row * shapes[which][1] + column];
+    return reinterpret_cast<float*>(buffers[which]->memory->mapped)[row * shapes[which][1] + column];
   };
   for (int64_t k = 0; k < kDepth; ++k) {
     for (int64_t m = 0; m < kRows; ++m) value(0, m, k) = static_cast<float>((m + 3 * k) % 7 - 3);
@@ -184,10 +186,10 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   desc.inputs = views;
   desc.outputs = views + 2;
   const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
-  const uint64_t before = rig.stream->enqueued();
+  const uint64_t before = rig.stream->queue().enqueued();
   const kit::Status status = execute_once(*rig.device, *rig.stream, desc, operands);
   EXPECT_TRUE(status.ok()) << status.message();
-  const uint64_t dispatches = rig.stream->enqueued() - before;
+  const uint64_t dispatches = rig.stream->queue().enqueued() - before;
   if (instance->devices()[0].is_cpu()) {
     EXPECT_EQ(dispatches, 2u);
   }
@@ -198,7 +200,7 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
       EXPECT_EQ(value(2, m, n), sum) << m << ", " << n;
     }
   }
-  for (Buffer* buffer : buffers) rig.device->destroy(buffer);
+  for (Device::Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
 // Of one plan for any size: what kernels cannot go through is refused with its shapes, and what follows is served.
@@ -227,7 +229,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   desc.outputs = views + 3;
   desc.output_count = 1;
   describe(8, 5);
-  Plan* plan = nullptr;
+  Device::Plan* plan = nullptr;
   bp_plan_info info{};
   kit::Status status = rig.device->create_plan(&desc, &plan, info);
   if (status.code() == BP_UNSUPPORTED) GTEST_SKIP() << status.message();
@@ -260,7 +262,7 @@ TEST_F(OnDevice, ScratchIsOfOneStream) {
   Rig rig, other;
   ASSERT_TRUE(rig.open(instance).ok());
   ASSERT_TRUE(other.open(instance).ok());
-  const uint64_t a = rig.stream->scratch(), b = other.stream->scratch();
+  const uint64_t a = rig.stream->queue().scratch(), b = other.stream->queue().scratch();
   EXPECT_EQ(a % 256, 0u);
   EXPECT_TRUE(a + Stream::kScratchBytes <= b || b + Stream::kScratchBytes <= a);
 }

@@ -98,11 +98,11 @@ std::set<uint32_t> lanes_asked(uint32_t usual, uint32_t fewest, uint32_t most,
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   EXPECT_TRUE(device.ok()) << device.status().message();
-  backplane::kit::Kernels kernels;
-  add_attention(kernels, device.value()->physical());
-  const auto* attention = static_cast<const Operator*>(kernels.find(BP_OP_ATTENTION, {BP_F32, BP_F32})->state.get());
+  Operators operators;
+  add_attention(operators, device.value()->physical());
+  const Operator& attention = *operators.find(BP_OP_ATTENTION, {BP_F32, BP_F32})->kernel;
   Pipelines pipelines(*device.value(), [](int32_t, const std::string&) {});
-  for (const Kernel& kernel : attention->kernels({}, false))
+  for (const Kernel& kernel : attention.kernels({}, false))
     EXPECT_TRUE(pipelines.get(kernel.shader, kernel.constants).ok()) << kernel.shader;
   return asked;
 }
@@ -151,7 +151,7 @@ TEST_F(Features, AllocationsAreCountedAgainstTheDevicesLimit) {
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   ASSERT_TRUE(device.ok()) << device.status().message();
   Memory memory(*device.value());
-  const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, 4096, 0};
+  const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, 4096, Memory::kAlignment};
   std::vector<Buffer*> buffers;
   for (uint32_t i = 0; i < kMost; ++i) buffers.push_back(need(memory.create(desc)));
   const backplane::kit::Status status = memory.create(desc).status();
@@ -167,10 +167,11 @@ TEST_F(Features, MemoryThatBeginsElsewhereIsAlignedInside) {
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   ASSERT_TRUE(device.ok()) << device.status().message();
   Memory memory(*device.value());
-  for (const uint64_t alignment : {uint64_t{0}, uint64_t{256}, uint64_t{4096}}) {
-    Buffer* const buffer = need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, 1000, alignment}));
-    EXPECT_EQ(buffer->address % std::max(alignment, Memory::kAlignment), 0u);
-    EXPECT_LE(buffer->offset + buffer->bytes, buffer->allocated);
+  constexpr uint64_t kBytes = 1000;
+  for (const uint64_t alignment : {Memory::kAlignment, uint64_t{4096}}) {
+    Buffer* const buffer = need(memory.create({sizeof(bp_buffer_desc), BP_MEMORY_HOST, kBytes, alignment}));
+    EXPECT_EQ(buffer->address % alignment, 0u);
+    EXPECT_LE(buffer->offset + kBytes, buffer->allocated);
     EXPECT_NE(buffer->offset, 0u);
     memory.destroy(buffer);
   }

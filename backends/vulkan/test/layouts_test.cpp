@@ -71,19 +71,19 @@ class Layouts : public OnDevice {
     OnDevice::SetUp();
     if (IsSkipped()) return;
     ASSERT_TRUE(rig_.open(instance).ok());
-    for (Buffer*& buffer : buffers_)
+    for (Device::Buffer*& buffer : buffers_)
       buffer = need(rig_.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, kRoom * sizeof(float), 0}));
   }
   void TearDown() override {
-    for (Buffer* buffer : buffers_) {
+    for (Device::Buffer* buffer : buffers_) {
       if (buffer != nullptr) rig_.device->destroy(buffer);
     }
   }
 
  private:
-  float* data(int i) const { return reinterpret_cast<float*>(buffers_[i]->mapped); }
+  float* data(int i) const { return reinterpret_cast<float*>(buffers_[i]->memory->mapped); }
   Rig rig_;
-  Buffer* buffers_[3] = {};
+  Device::Buffer* buffers_[3] = {};
 };
 
 TEST_F(Layouts, AllFindTheirElements) {

@@ -68,7 +68,7 @@ class LongRows : public OnDevice {
     const char* way = std::getenv(kRows);
     ASSERT_TRUE(way != nullptr) << kRows << " is not set";
     ASSERT_EQ(instance->devices()[0].rows_as_cpu, std::string_view(way) == "cpu");
-    device_.reset(need(Device::open(instance, 0, [](int32_t, const std::string&) {})));
+    device_.reset(need(open_device(instance, 0, [](int32_t, const std::string&) {})));
     stream_ = need(device_->create_stream({}));
   }
   void TearDown() override {
@@ -78,7 +78,7 @@ class LongRows : public OnDevice {
   // -> the outputs' values.
   std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& outputs) {
-    std::vector<Buffer*> buffers;
+    std::vector<Device::Buffer*> buffers;
     bp_tensor_desc views[10] = {};
     bp_operand operands[10] = {};
     std::vector<Tensor> all = inputs;
@@ -98,7 +98,7 @@ class LongRows : public OnDevice {
       buffers.push_back(need(device_->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, bytes, 0})));
       operands[k] = whole(buffers.back());
       for (std::size_t i = 0; i < tensor.values.size(); ++i)
-        encode(buffers.back()->mapped + i * bytes_of(tensor.dtype), tensor.dtype, tensor.values[i]);
+        encode(buffers.back()->memory->mapped + i * bytes_of(tensor.dtype), tensor.dtype, tensor.values[i]);
     }
     bp_op_desc desc{};
     desc.struct_size = sizeof(desc);
@@ -112,12 +112,12 @@ class LongRows : public OnDevice {
     EXPECT_TRUE(status.ok()) << status.message();
     std::vector<Numbers> results;
     for (std::size_t k = inputs.size(); k < all.size(); ++k) {
-      const auto* from = reinterpret_cast<Buffer*>(operands[k].buffer);
+      const auto* from = reinterpret_cast<Device::Buffer*>(operands[k].buffer);
       Numbers& values = results.emplace_back(static_cast<std::size_t>(count_of(all[k].shape)));
       for (std::size_t i = 0; from != nullptr && i < values.size(); ++i)
-        values[i] = decode(from->mapped + i * bytes_of(all[k].dtype), all[k].dtype);
+        values[i] = decode(from->memory->mapped + i * bytes_of(all[k].dtype), all[k].dtype);
     }
-    for (Buffer* each : buffers) device_->destroy(each);
+    for (Device::Buffer* each : buffers) device_->destroy(each);
     return results;
   }
 
@@ -125,7 +125,7 @@ class LongRows : public OnDevice {
   static std::size_t bytes_of(uint32_t dtype) { return dtype == BP_BF16 ? 2 : 4; }
 
   std::unique_ptr<Device> device_;
-  Stream* stream_ = nullptr;
+  Device::Stream* stream_ = nullptr;
 };
 
 // `scale`: what an error counts beside, where it is more than the value.

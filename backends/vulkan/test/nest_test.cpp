@@ -7,7 +7,8 @@
 namespace {
 
 using namespace backplane::vulkan;
-using backplane::kit::View;
+
+Buffer at_zero;
 
 View view_of(std::initializer_list<int64_t> shape, std::initializer_list<int64_t> strides) {
   View view;
@@ -15,7 +16,7 @@ View view_of(std::initializer_list<int64_t> shape, std::initializer_list<int64_t
   view.rank = static_cast<uint32_t>(shape.size());
   std::copy(shape.begin(), shape.end(), view.shape);
   std::copy(strides.begin(), strides.end(), view.strides);
-  view.data = reinterpret_cast<std::byte*>(0x1000);
+  view.place = {&at_zero, 0x1000};
   return view;
 }
 
@@ -75,7 +76,8 @@ TEST(Nest, ImmediatesAreAddressedInTheParameters) {
   View in = view_of({8}, {0});
   in.dtype = BP_F16;
   in.immediate = 0x4200;
-  in.data = reinterpret_cast<std::byte*>(&in.immediate);
+  in.is_immediate = true;
+  in.place = {};
   Params params{};
   Nest::of({&out, &in}).fill(params, 0x9000);
   EXPECT_EQ(params.operands[0].address, 0x1000u);

@@ -26,7 +26,7 @@ bp_tensor_desc desc_of(const View& view) {
 class ProductOnDevice : public OnRig {
  protected:
   void TearDown() override {
-    for (Buffer* buffer : buffers_) {
+    for (Device::Buffer* buffer : buffers_) {
       if (buffer != nullptr) rig.device->destroy(buffer);
     }
   }
@@ -50,9 +50,9 @@ class ProductOnDevice : public OnRig {
       for (int64_t k = 0; k < elements[i]; ++k) data(i)[k] = i == 2 ? -1.0f : value(k);
       operands[i] = whole(buffers_[i]);
     }
-    const uint64_t before = rig.stream->enqueued();
+    const uint64_t before = rig.stream->queue().enqueued();
     const auto status = execute_once(*rig.device, *rig.stream, describe(views), operands);
-    dispatches = rig.stream->enqueued() - before;
+    dispatches = rig.stream->queue().enqueued() - before;
     EXPECT_TRUE(status.ok()) << status.message();
     return {data(2), data(2) + elements[2]};
   }
@@ -62,9 +62,9 @@ class ProductOnDevice : public OnRig {
   uint64_t dispatches = 0;
 
  private:
-  float* data(int i) const { return reinterpret_cast<float*>(buffers_[i]->mapped); }
+  float* data(int i) const { return reinterpret_cast<float*>(buffers_[i]->memory->mapped); }
   bp_matmul_attributes attributes_{sizeof(bp_matmul_attributes), 0};
-  Buffer* buffers_[3] = {};
+  Device::Buffer* buffers_[3] = {};
 };
 
 // All k have one value, so that a few buffers are a product of 4.5e9 operations: more than a dispatch on a CPU does.

@@ -25,11 +25,11 @@ T* need(kit::Result<T*> made) {
   return made.value();
 }
 
-inline bp_operand whole(Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
+inline bp_operand whole(Device::Buffer* buffer) { return {reinterpret_cast<bp_buffer*>(buffer), 0, 0}; }
 
 // Enqueues an execution over `operands`: desc's inputs, then its outputs.
-inline kit::Status enqueue(Device& device, Stream& stream, const Plan& plan, const bp_op_desc& desc,
-                           const bp_operand* operands, Buffer* workspace = nullptr) {
+inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device::Plan& plan, const bp_op_desc& desc,
+                           const bp_operand* operands, Device::Buffer* workspace = nullptr) {
   bp_execution execution{};
   execution.struct_size = sizeof(execution);
   execution.desc = &desc;
@@ -41,12 +41,13 @@ inline kit::Status enqueue(Device& device, Stream& stream, const Plan& plan, con
 }
 
 // The same by a plan and workspace of its own, to its end.
-inline kit::Status execute_once(Device& device, Stream& stream, const bp_op_desc& desc, const bp_operand* operands) {
-  Plan* plan = nullptr;
+inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp_op_desc& desc,
+                                const bp_operand* operands) {
+  Device::Plan* plan = nullptr;
   bp_plan_info info{};
   kit::Status status = device.create_plan(&desc, &plan, info);
   if (!status.ok()) return status;
-  Buffer* workspace = nullptr;
+  Device::Buffer* workspace = nullptr;
   if (info.workspace_bytes != 0)
     workspace = need(device.create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, info.workspace_bytes, 0}));
   status = enqueue(device, stream, *plan, desc, operands, workspace);
@@ -60,9 +61,9 @@ inline kit::Status execute_once(Device& device, Stream& stream, const bp_op_desc
 struct Rig {
   static constexpr int64_t kElements = 256;
   Device* device = nullptr;
-  Stream* stream = nullptr;
-  Buffer* buffers[3] = {};
-  Plan* plan = nullptr;
+  Device::Stream* stream = nullptr;
+  Device::Buffer* buffers[3] = {};
+  Device::Plan* plan = nullptr;
   bp_tensor_desc views[3] = {};
   bp_op_desc desc{};
   std::vector<std::string> lines;  // of the log
@@ -88,7 +89,7 @@ struct Rig {
     if (device == nullptr) return;
     if (plan != nullptr) device->destroy(plan);
     if (stream != nullptr) device->destroy(stream);
-    for (Buffer* buffer : buffers) {
+    for (Device::Buffer* buffer : buffers) {
       if (buffer != nullptr) device->destroy(buffer);
     }
     delete std::exchange(device, nullptr);
@@ -101,9 +102,9 @@ struct Rig {
       return made.status();
     };
     kit::Status status =
-        keep(Device::open(instance, 0, [this](int32_t, const std::string& line) { lines.push_back(line); }), device);
+        keep(open_device(instance, 0, [this](int32_t, const std::string& line) { lines.push_back(line); }), device);
     if (status.ok()) status = keep(device->create_stream({}), stream);
-    for (Buffer*& buffer : buffers) {
+    for (Device::Buffer*& buffer : buffers) {
       if (status.ok())
         status =
             keep(device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, kElements * sizeof(float), 0}), buffer);
@@ -113,12 +114,13 @@ struct Rig {
     return status;
   }
 
-  float* data(int i) const { return reinterpret_cast<float*>(buffers[i]->mapped); }
+  float* data(int i) const { return reinterpret_cast<float*>(buffers[i]->memory->mapped); }
 
   kit::Status enqueue() const { return enqueue(desc); }
-  kit::Status enqueue(const bp_op_desc& described) const {
+  kit::Status enqueue(const bp_op_desc& described) const { return enqueue(described, *stream); }
+  kit::Status enqueue(const bp_op_desc& described, Device::Stream& on) const {
     const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
-    return vulkan::enqueue(*device, *stream, *plan, described, operands);
+    return vulkan::enqueue(*device, on, *plan, described, operands);
   }
   kit::Status wait() const { return stream->wait(BP_WAIT_FOREVER); }
 };

@@ -9,7 +9,8 @@
 namespace {
 
 using namespace backplane::vulkan;
-using backplane::kit::View;
+
+Buffer at_zero;
 
 View rows_of(uint32_t dtype, int64_t rows, int64_t length, int64_t row, int64_t element, uint64_t address) {
   View view;
@@ -19,7 +20,7 @@ View rows_of(uint32_t dtype, int64_t rows, int64_t length, int64_t row, int64_t 
   view.shape[1] = length;
   view.strides[0] = row;
   view.strides[1] = element;
-  view.data = reinterpret_cast<std::byte*>(address);
+  view.place = {&at_zero, address};
   return view;
 }
 

@@ -23,31 +23,39 @@ void on_threads(const Body& body) {
 }
 
 TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
-  Rig rigs[kThreads];
-  Event* events[kThreads] = {};
+  Rig rig;
+  ASSERT_TRUE(rig.open(instance).ok());
+  std::fill_n(rig.data(0), Rig::kElements, 2.0f);
+  std::fill_n(rig.data(1), Rig::kElements, 1.0f);
+  Device::Stream* streams[kThreads] = {};
+  Device::Event* events[kThreads] = {};
+  Device::Buffer* outs[kThreads] = {};
   for (int i = 0; i < kThreads; ++i) {
-    ASSERT_TRUE(rigs[i].open(instance).ok());
-    events[i] = need(rigs[i].device->create_event(0));
-    std::fill_n(rigs[i].data(0), Rig::kElements, static_cast<float>(i));
-    std::fill_n(rigs[i].data(1), Rig::kElements, 1.0f);
+    streams[i] = need(rig.device->create_stream({}));
+    events[i] = need(rig.device->create_event(0));
+    outs[i] =
+        need(rig.device->create_buffer({sizeof(bp_buffer_desc), BP_MEMORY_HOST, Rig::kElements * sizeof(float), 0}));
   }
   on_threads([&](int i) {
-    const Rig& rig = rigs[i];
+    const bp_operand operands[] = {whole(rig.buffers[0]), whole(rig.buffers[1]), whole(outs[i])};
+    const auto add = [&] { return enqueue(*rig.device, *streams[i], *rig.plan, rig.desc, operands); };
     kit::Status status;
     for (int round = 0; status.ok() && round < kRounds; ++round) {
-      status = rig.enqueue();
-      if (status.ok()) status = rig.device->record(*events[i], *rig.stream);
+      status = add();
+      if (status.ok()) status = rig.device->record(*events[i], *streams[i]);
       // Of a neighbour that records it meanwhile: its latest record, whichever that is.
-      const Event& other = *events[(i + 1) % kThreads];
-      if (status.ok()) status = rig.device->wait_event(*rig.stream, other);
-      if (status.ok()) status = rig.enqueue();
+      const Device::Event& other = *events[(i + 1) % kThreads];
+      if (status.ok()) status = rig.device->wait_event(*streams[i], other);
+      if (status.ok()) status = add();
       if (status.ok() && round % 8 == 0) status = rig.device->wait(other, BP_WAIT_FOREVER);
     }
-    return status.ok() ? rig.wait() : status;
+    return status.ok() ? streams[i]->wait(BP_WAIT_FOREVER) : status;
   });
   for (int i = 0; i < kThreads; ++i) {
-    EXPECT_EQ(rigs[i].data(2)[Rig::kElements - 1], static_cast<float>(i) + 1.0f);
-    rigs[i].device->destroy(events[i]);
+    EXPECT_EQ(reinterpret_cast<float*>(outs[i]->memory->mapped)[Rig::kElements - 1], 3.0f);
+    rig.device->destroy(events[i]);
+    rig.device->destroy(streams[i]);
+    rig.device->destroy(outs[i]);
   }
 }
 
@@ -61,7 +69,7 @@ TEST_F(OnDevice, ThreadsOpenMakePlansAndCloseAtOnce) {
         bp_op_desc desc = rig.desc;
         desc.op = op;
         bp_plan_info info{};
-        Plan* plan = nullptr;
+        Device::Plan* plan = nullptr;
         status = rig.device->create_plan(&desc, &plan, info);
         if (plan != nullptr) rig.device->destroy(plan);
       }
@@ -87,7 +95,7 @@ TEST_F(OnDevice, OnePlanServesManyStreams) {
     for (int round = 0; status.ok() && round < 10 * kRounds; ++round)
       status = enqueue(*rig.device, *stream.value(), *rig.plan, rig.desc, operands);
     if (status.ok()) status = stream.value()->wait(BP_WAIT_FOREVER);
-    if (status.ok() && reinterpret_cast<float*>(out.value()->mapped)[Rig::kElements - 1] != 3.0f)
+    if (status.ok() && reinterpret_cast<float*>(out.value()->memory->mapped)[Rig::kElements - 1] != 3.0f)
       status = {BP_INTERNAL, "a wrong sum"};
     rig.device->destroy(stream.value());
     rig.device->destroy(out.value());

@@ -38,7 +38,13 @@
 //   uint64_t address(const Memory&);                       the slot buffer_address
 //   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);   may decline, stage more, ask for workspace; compiles nothing
 //   uint64_t workspace(const Program&, const bp_op_desc&); for plans whose needs have sized_workspace
+//   Status health() const;                                 the device's failure, which every call is answered with from then on
+//   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
+//                                                          "bp.import": memory of another's, and whether this device takes any
 //   static constexpr uint64_t kMaxAlignment;               of buffers; without it the device's own
+//   static constexpr bool kWaitsForPassed = true;          wait_for is called for marks that have passed, too: where only a wait
+//                                                          lets this queue see what another wrote
+//   static constexpr bool kProgramsStay = true;            what a launch uses of a program outlives it: streams keep none
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -77,17 +83,35 @@ class QueueDevice {
       : info_(info), native_(std::move(native)), operators_(operators) {}
 
   Status memory_info(uint32_t kind, bp_memory_info& out) {
-    if (Status status = check_kind(info_.memory_kinds, kind); !status.ok()) return status;
+    Status status = check_kind(info_.memory_kinds, kind);
+    if (status.ok()) status = health_of(*native_);
+    if (!status.ok()) return status;
     return native_->memory_info(kind, out);
   }
   Result<Buffer*> create_buffer(bp_buffer_desc desc) {
     if (desc.alignment == 0) desc.alignment = info_.alignment;
-    if (Status status = check_buffer(desc, desc.alignment, info_.memory_kinds, max_alignment()); !status.ok())
-      return status;
+    Status status = check_buffer(desc, desc.alignment, info_.memory_kinds, max_alignment());
+    if (status.ok()) status = health_of(*native_);
+    if (!status.ok()) return status;
     auto buffer = std::make_unique<Buffer>();
     auto memory = native_->allocate(desc);
     if (!memory.ok()) return memory.status();
     *buffer = {std::move(memory.value()), desc.bytes, desc.kind};
+    return buffer.release();
+  }
+  bool imports() const
+    requires requires(const Native& n) { n.imports(); }
+  {
+    return native_->imports();
+  }
+  Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind)
+    requires requires(Native& n, const bp_import_desc& d, uint32_t& k) { n.import_memory(d, k); }
+  {
+    if (Status status = health_of(*native_); !status.ok()) return status;
+    auto buffer = std::make_unique<Buffer>();
+    auto memory = native_->import_memory(desc, kind);
+    if (!memory.ok()) return memory.status();
+    *buffer = {std::move(memory.value()), desc.bytes, kind};
     return buffer.release();
   }
   void destroy(Buffer* buffer) {
@@ -96,7 +120,10 @@ class QueueDevice {
   }
   Result<void*> map(const Buffer& buffer) {
     if constexpr (kMapped) {
-      if (buffer.kind != BP_MEMORY_DEVICE) return static_cast<void*>(native_->map(buffer.memory));
+      if (buffer.kind != BP_MEMORY_DEVICE) {
+        if (Status status = health_of(*native_); !status.ok()) return status;
+        return static_cast<void*>(native_->map(buffer.memory));
+      }
     }
     return no_host_address();
   }
@@ -107,6 +134,7 @@ class QueueDevice {
   }
 
   Result<Stream*> create_stream(const bp_stream_desc& desc) {
+    if (Status status = health_of(*native_); !status.ok()) return status;
     const DriverGuard guard;
     auto queue = native_->create_queue(desc);
     if (!queue.ok()) return queue.status();
@@ -118,7 +146,10 @@ class QueueDevice {
   Result<Event*> create_event(uint32_t flags) {
     if (Status status = check_event_flags(flags); !status.ok()) return status;
     const bool timed = (flags & BP_EVENT_TIMING) != 0;
-    if (timed && !kTimed) return unsupported("event_create: this device times no events; leave BP_EVENT_TIMING out");
+    if (timed && !(kTimed && (info_.capabilities & BP_CAP_TIMING) != 0)) {
+      return unsupported("event_create: this device times no events; leave BP_EVENT_TIMING out");
+    }
+    if (Status status = health_of(*native_); !status.ok()) return status;
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
@@ -209,7 +240,7 @@ class QueueDevice {
   template <class Body>
   static Status enqueue_copy(Stream& stream, const Status& checked, uint64_t bytes, const Body& body) {
     if (!checked.ok()) return checked;
-    if (bytes == 0) return stream.state()->failed() ? stream.state()->failure() : Status{};
+    if (bytes == 0) return stream.failure();
     return stream.enqueue(body);
   }
 
@@ -228,6 +259,7 @@ class QueueDevice {
     if (Status status = make_form(checked, needs, *plan, info); !status.ok()) return status;
     if ((info_.capabilities & BP_CAP_DETERMINISTIC) != 0) info.flags |= BP_PLAN_DETERMINISTIC;
     if (out == nullptr) return {};
+    if (Status status = health_of(*native_); !status.ok()) return status;
     const DriverGuard guard;
     auto program = native_->compile(op->kernel, checked, *plan);
     if (!program.ok()) return program.status();

@@ -32,6 +32,13 @@ Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t ti
   }
 }
 
+// OK, or the failure that the device answers every call with.
+template <class Native>
+Status health_of(const Native& native) {
+  if constexpr (requires { native.health(); }) return native.health();
+  return {};
+}
+
 template <class Native>
 class QueueState {
  public:
@@ -62,11 +69,12 @@ class QueueState {
   void depend(uint64_t position, Record other) {
     std::lock_guard lock(order_);
     uint64_t passed = 0;
-    for (const Wait& wait : waits_) {
-      if (native_.poll(wait.other.mark).code() == BP_TIMEOUT) break;
-      passed = wait.position;
+    for (std::size_t i = taken_; i < waits_.size(); ++i) {
+      if (native_.poll(waits_[i].other.mark).code() == BP_TIMEOUT) break;
+      passed = waits_[i].position;
     }
     if (passed != 0) inherit(passed);
+    if (2 * taken_ >= waits_.size()) forget_taken();  // before the list grows
     waits_.push_back({position, std::move(other)});
     waiting_.store(true, std::memory_order_release);
   }
@@ -119,22 +127,27 @@ class QueueState {
 
   // Under order_: takes over the failures of streams that were waited for up to `position`.
   void inherit(uint64_t position) {
-    std::vector<Wait> due, later;
-    for (Wait& wait : waits_) (wait.position <= position ? due : later).push_back(std::move(wait));
-    waits_ = std::move(later);
-    // In order: a stream that is met here may have waited for an earlier position of this one.
-    for (const Wait& wait : due) {
+    // In order: a stream that is met here may have waited for an earlier position of this one, and so come back here.
+    while (taken_ < waits_.size() && waits_[taken_].position <= position) {
+      const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);
       if (!status.ok() && status.code() != BP_TIMEOUT) note(of_other(status), wait.position);
     }
+    if (taken_ == waits_.size()) forget_taken();
     waiting_.store(!waits_.empty(), std::memory_order_release);
+  }
+  // Allocates nothing, as the list keeps its room.
+  void forget_taken() {
+    waits_.erase(waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(taken_));
+    taken_ = 0;
   }
 
   Native& native_;
   std::recursive_mutex& order_;
   std::atomic<uint64_t> failed_at_{kNever};
   std::atomic<bool> waiting_{false};  // whether waits_ has any
-  std::vector<Wait> waits_;           // under order_, by position
+  std::vector<Wait> waits_;           // under order_, by position; those before taken_ are empty
+  std::size_t taken_ = 0;
   mutable std::mutex mutex_;
   Status failure_;
 };

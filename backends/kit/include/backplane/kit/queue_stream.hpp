@@ -66,24 +66,28 @@ class QueueStream {
   QueueStream& operator=(const QueueStream&) = delete;
 
   const std::shared_ptr<State>& state() const { return state_; }
+  const Queue& queue() const { return *queue_; }
+  // The failure that every call is answered with from now on; OK while there is none.
+  Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
   // One command: `body(Native&, Queue&)` enqueues it whole or not at all. EXECUTION_FAILED says that a part is enqueued.
   template <class Body>
   Status enqueue(const Body& body) {
-    if (state_->failed()) return state_->failure();
+    if (Status status = failure(); !status.ok()) return status;
     const Status status = body(native_, *queue_);
     if (status.ok()) {
       ++position_;
       return status;
     }
-    const bool partly = status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
-    return partly ? state_->fail(status, ++position_) : status;
+    return is_end(status) ? state_->fail(status, ++position_) : status;
   }
 
   Status execute(const Plan& plan, const bp_execution* execution) {
     if (state_->failed()) return state_->failure();
     if (Status status = bind_queue_call(plan, execution, call_); !status.ok()) return status;
-    if (Status status = keep(plan); !status.ok()) return status;
+    if constexpr (!requires { Native::kProgramsStay; }) {
+      if (Status status = keep(plan); !status.ok()) return status;
+    }
     return enqueue([&](Native& native, Queue& queue) {
       if (plan.launched.load(std::memory_order_acquire)) return native.launch(queue, *plan.program, call_);
       const DriverGuard guard;
@@ -95,30 +99,36 @@ class QueueStream {
 
   // The point behind all commands so far, which are submitted. On a failed stream a record that stands for the failure.
   Status record(bool timed, Record& out) {
-    if (state_->failed()) {
+    Status status = failure();
+    if (status.ok()) status = mark(timed);
+    if (status.ok()) {
+      out = {state_, mark_, position_, false, timed};
+    } else if (state_->failed()) {
       out = {state_, {}, position_, true, timed};
-      return state_->failure();
     }
-    Status status = mark(timed);
-    if (status.ok()) out = {state_, mark_, position_, false, timed};
     return status;
   }
 
   Status wait_for(const Record& record) {
-    if (state_->failed()) return state_->failure();
+    if (Status status = failure(); !status.ok()) return status;
     if (record.stream == nullptr || record.stream == state_) return {};
-    if (Status status = State::await(record, 0); status.code() != BP_TIMEOUT) {
-      if (status.ok()) return {};
-      return state_->fail(State::of_other(status), ++position_);
+    const Status other = State::await(record, 0);
+    const bool passed = other.ok();
+    if (!passed && other.code() != BP_TIMEOUT) return state_->fail(State::of_other(other), ++position_);
+    if constexpr (!requires { Native::kWaitsForPassed; }) {
+      if (passed) return {};
     }
     const Status status = enqueue([&](Native& native, Queue& queue) { return native.wait_for(queue, record.mark); });
-    if (status.ok()) state_->depend(position_, record);
+    if (status.ok() && !passed) state_->depend(position_, record);
     return status;
   }
 
   // A failure is told only when no command touches memory any more.
   Status wait(uint64_t timeout_ns) {
-    if (idle_at_ == position_) return state_->settle(UINT64_MAX);
+    if (idle_at_ == position_) {
+      const Status status = state_->settle(UINT64_MAX);
+      return status.ok() ? health_of(native_) : status;
+    }
     if (Status status = mark(false); !status.ok()) return state_->fail(status, position_);
     const Status status = await_mark(native_, mark_, timeout_ns);
     if (status.code() == BP_TIMEOUT) return status;
@@ -138,6 +148,11 @@ class QueueStream {
   static constexpr std::size_t kKept = 64;      // programs of an interval
   static constexpr std::size_t kIntervals = 8;  // that may be in flight
 
+  // A failed command that is enqueued in part, or takes what was enqueued before along.
+  static bool is_end(const Status& status) {
+    return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
+  }
+
   // No allocation: vectors of intervals keep their room.
   Status keep(const Plan& plan) {
     if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
@@ -153,7 +168,7 @@ class QueueStream {
   Status mark(bool timed) {
     if (!timed && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);
-    if (!made.ok()) return made.status();
+    if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
     close_interval();
