@@ -25,6 +25,7 @@
 //   Status wait_for(Queue&, const Mark&);                  later work of this queue starts behind the mark; the host does not wait
 //   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset, uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
+//     or compile(const Kernel&), where nothing else matters: the kit compiles once for each open device and operator
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue whole or nothing. One that has enqueued a part answers EXECUTION_FAILED, which fails the
 // stream. None waits for the device.
@@ -137,6 +138,8 @@ class QueueDevice {
       if (record.stream == nullptr || !record.timed) {
         return invalid_argument("event_elapsed: both events must be made with BP_EVENT_TIMING and recorded");
       }
+    }
+    for (const auto& record : records) {
       const Status status = QueueState<Native>::await(record, 0);
       if (status.code() == BP_TIMEOUT) return Status{BP_NOT_READY, {}};
       if (!status.ok()) return status;
@@ -199,6 +202,12 @@ class QueueDevice {
   }
 
  private:
+  using SharedProgram = std::shared_ptr<const Program>;
+  struct CommonProgram {
+    std::mutex mutex;
+    SharedProgram program;
+  };
+
   uint64_t max_alignment() const {
     if constexpr (requires { Native::kMaxAlignment; }) return Native::kMaxAlignment;
     return info_.alignment;
@@ -227,17 +236,41 @@ class QueueDevice {
     if ((info_.capabilities & BP_CAP_DETERMINISTIC) != 0) info.flags |= BP_PLAN_DETERMINISTIC;
     if (out == nullptr) return {};
     const DriverGuard guard;
-    auto program = native_->compile(op->kernel, checked, *plan);
+    auto program = program_of(*op, checked, *plan);
     if (!program.ok()) return program.status();
-    plan->program = std::make_shared<const Program>(std::move(program.value()));
+    plan->program = std::move(program.value());
     *out = plan.release();
     return {};
+  }
+
+  // Threads that want one operator's program at once wait for one compilation; others go on.
+  Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
+    const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
+      if (!made.ok()) return made.status();
+      return std::make_shared<const Program>(std::move(made.value()));
+    };
+    if constexpr (requires { native_->compile(op.kernel); }) {
+      CommonProgram* common = nullptr;
+      {
+        std::lock_guard lock(programs_mutex_);
+        common = &programs_[&op];
+      }
+      std::lock_guard lock(common->mutex);
+      if (common->program != nullptr) return common->program;
+      auto made = shared(native_->compile(op.kernel));
+      if (made.ok()) common->program = made.value();
+      return made;
+    } else {
+      return shared(native_->compile(op.kernel, checked, form));
+    }
   }
 
   const bp_device_info info_;
   const std::unique_ptr<Native> native_;
   const Operators<Operator>& operators_;
   std::recursive_mutex order_;  // see QueueState
+  std::mutex programs_mutex_;
+  std::unordered_map<const Operator*, CommonProgram> programs_;  // of a native device that compiles a kernel alone
 };
 
 // A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the constructor.
