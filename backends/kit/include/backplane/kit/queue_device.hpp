@@ -40,10 +40,14 @@
 //   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);   may decline, stage more, ask for workspace; compiles nothing
 //   uint64_t workspace(const Program&, const bp_op_desc&); for plans whose needs have sized_workspace
 //   static constexpr uint64_t kMaxAlignment;               of buffers; without it the device's own
+//   static constexpr bool kStaysOpen = true;               one Native of each index serves the process, with its compiled kernels: for
+//                                                          drivers that leak, or take long, when a device is opened again. It
+//                                                          outlives the Host of its open
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
 #include <backplane/kit/queue_stream.hpp>
+#include <map>
 
 namespace backplane::kit {
 
@@ -55,6 +59,20 @@ struct QueueOperator {
   bool device_scalars = false;  // takes BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
   uint32_t mixed = 0;  // rules::Mixed: which operands may have another dtype
+};
+
+// A native device, with the programs that are for all plans of an operator.
+template <class Native>
+struct OpenNative {
+  using Program = std::shared_ptr<const typename Native::Program>;
+  struct Common {
+    std::mutex mutex;  // held while it is compiled
+    Program program;
+  };
+
+  std::unique_ptr<Native> native;
+  std::mutex mutex;
+  std::map<std::array<uint32_t, 3>, Common> programs;  // by operator and dtypes
 };
 
 // Implements what DeviceTable (device_table.hpp) asks of a device.
@@ -74,8 +92,9 @@ class QueueDevice {
   static constexpr bool kMapped = requires(Native& n, const Memory& m) { n.map(m); };
 
   // `operators` outlives the device.
-  QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
-      : info_(info), native_(std::move(native)), operators_(operators) {}
+  QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
+              const Operators<Operator>& operators)
+      : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
 
   Status memory_info(uint32_t kind, bp_memory_info& out) {
     if (Status status = check_kind(info_.memory_kinds, kind); !status.ok()) return status;
@@ -203,10 +222,6 @@ class QueueDevice {
 
  private:
   using SharedProgram = std::shared_ptr<const Program>;
-  struct CommonProgram {
-    std::mutex mutex;
-    SharedProgram program;
-  };
 
   uint64_t max_alignment() const {
     if constexpr (requires { Native::kMaxAlignment; }) return Native::kMaxAlignment;
@@ -250,10 +265,10 @@ class QueueDevice {
       return std::make_shared<const Program>(std::move(made.value()));
     };
     if constexpr (requires { native_->compile(op.kernel); }) {
-      CommonProgram* common = nullptr;
+      typename OpenNative<Native>::Common* common = nullptr;
       {
-        std::lock_guard lock(programs_mutex_);
-        common = &programs_[&op];
+        std::lock_guard lock(open_->mutex);
+        common = &open_->programs[{checked.desc.op, checked.dtypes.first, checked.dtypes.second}];
       }
       std::lock_guard lock(common->mutex);
       if (common->program != nullptr) return common->program;
@@ -266,11 +281,10 @@ class QueueDevice {
   }
 
   const bp_device_info info_;
-  const std::unique_ptr<Native> native_;
+  const std::shared_ptr<OpenNative<Native>> open_;
+  Native* const native_;  // of open_
   const Operators<Operator>& operators_;
   std::recursive_mutex order_;  // see QueueState
-  std::mutex programs_mutex_;
-  std::unordered_map<const Operator*, CommonProgram> programs_;  // of a native device that compiles a kernel alone
 };
 
 // A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the constructor.
@@ -283,11 +297,11 @@ class QueueDriver {
 
   const Identity& identity() const { return identity_; }
   Result<uint32_t> device_count() const {
-    const DriverGuard guard;
+    const StartGuard guard;
     return Native::count();
   }
   Status device_info(uint32_t index, bp_device_info& info) const {
-    const DriverGuard guard;
+    const StartGuard guard;
     info.alignment = 256;
     info.memory_kinds = 1u << BP_MEMORY_DEVICE;
     info.type = BP_DEVICE_OTHER;
@@ -301,10 +315,10 @@ class QueueDriver {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     bp_device_info info{};
     if (Status status = device_info(index, info); !status.ok()) return status;
-    const DriverGuard guard;
-    auto native = Native::open(index, host_);
-    if (!native.ok()) return native.status();
-    return new Device(std::move(native.value()), info, operators_);
+    const StartGuard guard;
+    auto opened = open_native(index);
+    if (!opened.ok()) return opened.status();
+    return new Device(std::move(opened.value()), info, operators_);
   }
 
  protected:
@@ -313,6 +327,21 @@ class QueueDriver {
   const Host& host() const { return host_; }
 
  private:
+  using Opened = std::shared_ptr<OpenNative<Native>>;
+
+  // Under a StartGuard.
+  Result<Opened> open_native(uint32_t index) const {
+    constexpr bool kStays = requires { Native::kStaysOpen; };
+    static auto* const all = new std::map<uint32_t, Opened>;  // never destroyed: drivers may have ended before exit
+    if (const auto found = all->find(index); found != all->end()) return found->second;
+    auto native = Native::open(index, host_);
+    if (!native.ok()) return native.status();
+    auto opened = std::make_shared<OpenNative<Native>>();
+    opened->native = std::move(native.value());
+    if (kStays) (*all)[index] = opened;
+    return opened;
+  }
+
   Host host_;
   Identity identity_;
   Operators<Operator> operators_;
