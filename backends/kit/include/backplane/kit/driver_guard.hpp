@@ -73,4 +73,20 @@ class DriverGuard {
   sigset_t mask_;
 };
 
+// A guard that lets one thread at a time through: around slots that may start a driver. Some crash, or find no device, where two threads
+// use them first.
+class StartGuard {
+ public:
+  StartGuard() : lock_(mutex()) {}
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex* const one = new std::mutex;  // never destroyed, as above
+    return *one;
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  DriverGuard guard_;
+};
+
 }  // namespace backplane::kit

@@ -25,6 +25,7 @@
 //   Status wait_for(Queue&, const Mark&);                  later work of this queue starts behind the mark; the host does not wait
 //   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset, uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
+//     or compile(const Kernel&), where nothing else matters: the kit compiles once for each open device and operator
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue whole or nothing. One that has enqueued a part answers EXECUTION_FAILED, which fails the
 // stream. None waits for the device.
@@ -45,10 +46,14 @@
 //   static constexpr bool kWaitsForPassed = true;          wait_for is called for marks that have passed, too: where only a wait
 //                                                          lets this queue see what another wrote
 //   static constexpr bool kProgramsStay = true;            what a launch uses of a program outlives it: streams keep none
+//   static constexpr bool kStaysOpen = true;               one Native of each index serves the process, with its compiled kernels: for
+//                                                          drivers that leak, or take long, when a device is opened again. It
+//                                                          outlives the Host of its open
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
 #include <backplane/kit/queue_stream.hpp>
+#include <map>
 
 namespace backplane::kit {
 
@@ -60,6 +65,20 @@ struct QueueOperator {
   bool device_scalars = false;  // takes BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
   uint32_t mixed = 0;  // rules::Mixed: which operands may have another dtype
+};
+
+// A native device, with the programs that are for all plans of an operator.
+template <class Native>
+struct OpenNative {
+  using Program = std::shared_ptr<const typename Native::Program>;
+  struct Common {
+    std::mutex mutex;  // held while it is compiled
+    Program program;
+  };
+
+  std::unique_ptr<Native> native;
+  std::mutex mutex;
+  std::map<std::array<uint32_t, 3>, Common> programs;  // by operator and dtypes
 };
 
 // Implements what DeviceTable (device_table.hpp) asks of a device.
@@ -79,8 +98,9 @@ class QueueDevice {
   static constexpr bool kMapped = requires(Native& n, const Memory& m) { n.map(m); };
 
   // `operators` outlives the device.
-  QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
-      : info_(info), native_(std::move(native)), operators_(operators) {}
+  QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
+              const Operators<Operator>& operators)
+      : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
 
   Status memory_info(uint32_t kind, bp_memory_info& out) {
     Status status = check_kind(info_.memory_kinds, kind);
@@ -232,6 +252,8 @@ class QueueDevice {
   }
 
  private:
+  using SharedProgram = std::shared_ptr<const Program>;
+
   uint64_t max_alignment() const {
     if constexpr (requires { Native::kMaxAlignment; }) return Native::kMaxAlignment;
     return info_.alignment;
@@ -261,15 +283,38 @@ class QueueDevice {
     if (out == nullptr) return {};
     if (Status status = health_of(*native_); !status.ok()) return status;
     const DriverGuard guard;
-    auto program = native_->compile(op->kernel, checked, *plan);
+    auto program = program_of(*op, checked, *plan);
     if (!program.ok()) return program.status();
-    plan->program = std::make_shared<const Program>(std::move(program.value()));
+    plan->program = std::move(program.value());
     *out = plan.release();
     return {};
   }
 
+  // Threads that want one operator's program at once wait for one compilation; others go on.
+  Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
+    const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
+      if (!made.ok()) return made.status();
+      return std::make_shared<const Program>(std::move(made.value()));
+    };
+    if constexpr (requires { native_->compile(op.kernel); }) {
+      typename OpenNative<Native>::Common* common = nullptr;
+      {
+        std::lock_guard lock(open_->mutex);
+        common = &open_->programs[{checked.desc.op, checked.dtypes.first, checked.dtypes.second}];
+      }
+      std::lock_guard lock(common->mutex);
+      if (common->program != nullptr) return common->program;
+      auto made = shared(native_->compile(op.kernel));
+      if (made.ok()) common->program = made.value();
+      return made;
+    } else {
+      return shared(native_->compile(op.kernel, checked, form));
+    }
+  }
+
   const bp_device_info info_;
-  const std::unique_ptr<Native> native_;
+  const std::shared_ptr<OpenNative<Native>> open_;
+  Native* const native_;  // of open_
   const Operators<Operator>& operators_;
   std::recursive_mutex order_;  // see QueueState
 };
@@ -284,11 +329,11 @@ class QueueDriver {
 
   const Identity& identity() const { return identity_; }
   Result<uint32_t> device_count() const {
-    const DriverGuard guard;
+    const StartGuard guard;
     return Native::count();
   }
   Status device_info(uint32_t index, bp_device_info& info) const {
-    const DriverGuard guard;
+    const StartGuard guard;
     info.alignment = 256;
     info.memory_kinds = 1u << BP_MEMORY_DEVICE;
     info.type = BP_DEVICE_OTHER;
@@ -302,10 +347,10 @@ class QueueDriver {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     bp_device_info info{};
     if (Status status = device_info(index, info); !status.ok()) return status;
-    const DriverGuard guard;
-    auto native = Native::open(index, host_);
-    if (!native.ok()) return native.status();
-    return new Device(std::move(native.value()), info, operators_);
+    const StartGuard guard;
+    auto opened = open_native(index);
+    if (!opened.ok()) return opened.status();
+    return new Device(std::move(opened.value()), info, operators_);
   }
 
  protected:
@@ -314,6 +359,21 @@ class QueueDriver {
   const Host& host() const { return host_; }
 
  private:
+  using Opened = std::shared_ptr<OpenNative<Native>>;
+
+  // Under a StartGuard.
+  Result<Opened> open_native(uint32_t index) const {
+    constexpr bool kStays = requires { Native::kStaysOpen; };
+    static auto* const all = new std::map<uint32_t, Opened>;  // never destroyed: drivers may have ended before exit
+    if (const auto found = all->find(index); found != all->end()) return found->second;
+    auto native = Native::open(index, host_);
+    if (!native.ok()) return native.status();
+    auto opened = std::make_shared<OpenNative<Native>>();
+    opened->native = std::move(native.value());
+    if (kStays) (*all)[index] = opened;
+    return opened;
+  }
+
   Host host_;
   Identity identity_;
   Operators<Operator> operators_;
