@@ -11,6 +11,8 @@ namespace bp::conformance::page {
 
 namespace {
 
+constexpr size_t most_filters = 20;
+
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
   return text;
@@ -115,7 +117,11 @@ std::string profiles(const Json& certificate) {
 std::string facts(const Json& certificate) {
   const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
              &run = certificate["run"];
-  const std::string filters = list(run["filters"]);
+  // A repetition of what failed has a filter for each case.
+  const size_t all = run["filters"].size(), shown = std::min(all, most_filters);
+  const std::string filters =
+      list(Json(run["filters"].begin(), run["filters"].begin() + static_cast<ptrdiff_t>(shown))) +
+      (shown == all ? "" : fmt::format(" and {} more", number(all - shown)));
   const std::string newer =
       run["not_asked"] == 0 ? "" : fmt::format("; {} of a later ABI not asked", plural(run["not_asked"], "case"));
   const std::string left = run["not_reached"] == 0

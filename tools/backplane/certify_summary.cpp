@@ -117,7 +117,7 @@ void print_summary(Session& session, const Certificate& certificate) {
   if (const uint64_t left = certificate["run"]["not_reached"]; left != 0)
     session.print("The run stopped at its first failure: {} more cases were not reached\n", left);
   if (const Certificate& groups = certificate["run"]["stopped_groups"]; !groups.empty())
-    session.print("{} stopped after equal failures or hangs; --equal-failures 0 runs all\n",
+    session.print("{} stopped after equal failures (--equal-failures) or three hangs\n",
                   groups.size() == 1 ? "The group " + list(groups) : fmt::format("{} groups", groups.size()));
   for (const auto& [name, state] : verdict["profiles"].items()) {
     session.print("  {:<6} {}\n", name,

@@ -191,6 +191,11 @@ with open(work + "/one_cause/libbackplane_mutant.only_failed.json", encoding="ut
 tap.check("and writes its own, of those cases alone", again.returncode == 0 and document["run"]["cases"] == len(failed) and not failures(document),
           again.stdout + again.stderr)
 
+tap.check("with the data and the profile of the first", document["run"]["seed"] == 7 and document["run"]["profile"] == "core", document["run"]["seed"])
+with open(work + "/one_cause/libbackplane_mutant.only_failed.html", encoding="utf-8") as file:
+    page = file.read()
+tap.check("its page does not list every case as a filter", page.count(failed[-1]["id"]) == 0 and "more" in page, len(page))
+
 # The first failure ends the run, and what was not reached is no list
 stopped, process = certificate(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 counts = stopped["verdict"]["counts"]
