@@ -120,8 +120,10 @@ void note_broken(const bp_op_desc& desc, bool accepted, uint64_t asked_first) {
       accepted
           ? fmt::format("plan_create accepted {}, which it declined {}: its answer depends on the descriptor alone",
                         described(desc), where)
-          : fmt::format("plan_create declined {}, which it accepted {}: what it accepted once it may not decline later",
-                        described(desc), where);
+          : fmt::format(
+                "plan_create declined {}, which it accepted {}: what it accepted once it may not "
+                "decline later; what is short for now is OUT_OF_MEMORY",
+                described(desc), where);
 }
 
 void keep(const Parts& parts) {

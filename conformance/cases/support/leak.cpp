@@ -129,7 +129,7 @@ class Rounds {
       if (quiet == quiet_rounds) return {};
     }
     for (size_t i = 0; i < figure_count; ++i)
-      if (const std::string text = leak_of(i); !text.empty()) return text;
+      if (std::string text = leak_of(i); !text.empty()) return text;
     return {};
   }
 

@@ -24,5 +24,5 @@ for name in names or lesser:
     if certificate is None:
         sys.exit(said)
     train = certificate["verdict"]["profiles"]["train"]
-    tap.check(f"{name} is certified at TRAIN", train["reached"], f"{certificate['verdict']['statement']}\n{json.dumps(train)}")
+    tap.check(f"{name} is certified at TRAIN", train["reached"], f"{certificate['verdict']['statement']}\n{json.dumps(train)}\n{json.dumps(certified.failures_of(certificate)[:5], indent=1)}")
 tap.done()
