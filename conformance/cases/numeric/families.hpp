@@ -20,6 +20,9 @@ void add_windows(Catalogue& catalogue);       // linear, conv and its backward, 
 void add_attention(Catalogue& catalogue);     // attention, rope
 void add_quantisation(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
 void add_lookups(Catalogue& catalogue);       // embedding, topk, adamw
+void add_ties(Catalogue& catalogue);          // casts beside ties
+void add_far(Catalogue& catalogue);           // operands that 32 bits do not reach, of every primitive
+void add_long(Catalogue& catalogue);          // positions that f32 and 31 bits do not hold
 void add_large(Catalogue& catalogue);         // far apart elements, of any operator
 
 }  // namespace bp::conformance::numeric

@@ -6,6 +6,7 @@
 
 #include "cases/numeric/families.hpp"
 #include "cases/numeric/values.hpp"
+#include "cases/support/room.hpp"
 #include "oracle/compare.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
@@ -25,24 +26,6 @@ struct Reach {
   bool output;     // the output reaches far, else the inputs do
 };
 
-Buffer make_buffer(Context& context, uint64_t bytes) {
-  const uint64_t most = context.device().info().max_buffer_bytes;
-  if (bytes > most)
-    context.not_claimed("the case needs a buffer of {} bytes, the device makes them up to {}", bytes, most);
-  bp_buffer_desc desc = {};
-  desc.struct_size = sizeof(desc);
-  desc.kind = BP_MEMORY_DEVICE;
-  desc.bytes = bytes;
-  ErrorRecord error;
-  bp_buffer* handle = nullptr;
-  Device& device = context.device();
-  const bp_status status = device->buffer_create(device.get(), &desc, &handle, &error);
-  if (status == BP_OUT_OF_MEMORY) context.not_claimed("no room for a buffer of {} bytes", bytes);
-  expect_ok(status, error, "buffer_create");
-  device->buffer_destroy(device.get(), handle);
-  return Buffer(device, bytes);
-}
-
 // A view of rows, `stride` elements apart, in a buffer of its own with guards about each row.
 class FarTensor {
  public:
@@ -51,8 +34,8 @@ class FarTensor {
         dtype_(dtype),
         size_(oracle::bytes_of(dtype)),
         stride_(stride),
-        buffer_(
-            make_buffer(context, 2 * guard_bytes + (static_cast<uint64_t>((rows - 1) * stride + columns)) * size_)) {}
+        buffer_(make_large(context, 2 * guard_bytes + (static_cast<uint64_t>((rows - 1) * stride + columns)) * size_)) {
+  }
 
   void write(const oracle::Tensor& dense, Random& random) {
     for (int64_t row = 0; row < rows; ++row) {

@@ -19,7 +19,10 @@ void add_numeric_cases(Catalogue& catalogue) {
   numeric::add_attention(catalogue);
   numeric::add_quantisation(catalogue);
   numeric::add_lookups(catalogue);
+  numeric::add_ties(catalogue);
+  numeric::add_long(catalogue);
   numeric::add_large(catalogue);
+  numeric::add_far(catalogue);
 }
 
 }  // namespace bp::conformance

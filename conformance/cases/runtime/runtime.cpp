@@ -9,14 +9,18 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_address_cases(catalogue);
   add_neighbour_cases(catalogue);
   add_copy_cases(catalogue);
+  add_copy_size_cases(catalogue);
   add_pageable_cases(catalogue);
   add_stream_cases(catalogue);
   add_event_cases(catalogue);
   add_order_cases(catalogue);
+  add_hazard_cases(catalogue);
   add_wait_cases(catalogue);
   add_timing_cases(catalogue);
   add_plan_cases(catalogue);
+  add_layout_cases(catalogue);
   add_execution_cases(catalogue);
+  add_pool_cases(catalogue);
   add_stale_cases(catalogue);
   add_concurrency_cases(catalogue);
   add_leak_cases(catalogue);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // event_elapsed: unit, sign, readiness, across streams.
+#include <chrono>
+#include <thread>
+
 #include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
@@ -139,6 +142,34 @@ void across_streams(Context& context) {
                     ns, host);
 }
 
+// Seconds: beyond what 31 and 32 bits of nanoseconds hold. The host's clock bounds the device's from both sides: the host saw
+// one record pass before it slept, and enqueued the next after it.
+void of_seconds(Context& context) {
+  need_timing(context);
+  Device& device = context.device();
+  Stream stream(device);
+  const Event begin(device, BP_EVENT_TIMING), middle(device, BP_EVENT_TIMING), end(device, BP_EVENT_TIMING);
+  const uint64_t before = now_ns();
+  stream.record(begin.get());
+  stream.wait();
+  const uint64_t passed = now_ns();
+  const auto check = [&](const Event& later, uint64_t milliseconds) {
+    const uint64_t until = passed + milliseconds * 1'000'000;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(until - std::min(now_ns(), until)));
+    const auto least = static_cast<int64_t>(now_ns() - passed);
+    stream.record(later.get());
+    stream.wait();
+    const auto most = static_cast<int64_t>(now_ns() - before);
+    const int64_t ns = elapsed(begin, later);
+    context.require(ns >= least - least / 50 && ns <= most + most / 50,
+                    "event_elapsed gave {} ns for what lasted {} to {} ns", ns, least, most);
+    context.require(elapsed(later, begin) == -ns, "event_elapsed gave {} ns one way and {} the other", ns,
+                    elapsed(later, begin));
+  };
+  check(middle, 2200);
+  check(end, 4350);
+}
+
 // The latest records count.
 void recorded_again(Context& context) {
   need_timing(context);
@@ -168,6 +199,7 @@ void add_timing_cases(Catalogue& catalogue) {
   add("not_ready_while_pending", "BP-EVT-011", not_ready_while_pending);
   add("across_streams", "BP-EVT-010", across_streams);
   add("recorded_again", "BP-EVT-010", recorded_again);
+  add("of_seconds", "BP-EVT-010", of_seconds);
 }
 
 }  // namespace bp::conformance

@@ -192,6 +192,40 @@ void ends_with_the_work(Context& context, bool of_event) {
   }
 }
 
+// Timeouts at which a count of nanoseconds, microseconds, milliseconds or seconds leaves 31, 32 or 63 bits, and about them: all
+// are seconds and more, and the work takes milliseconds, so that each wait ends with it.
+std::vector<uint64_t> edges_of(uint64_t unit_ns) {
+  std::vector<uint64_t> edges;
+  for (const unsigned bits : {31u, 32u, 63u}) {
+    const uint64_t count = uint64_t{1} << bits;
+    if (count > UINT64_MAX / unit_ns - 2) continue;
+    for (const uint64_t timeout : {count * unit_ns - 1, count * unit_ns, count * unit_ns + 1, (count + 1) * unit_ns})
+      edges.push_back(timeout);
+  }
+  return edges;
+}
+void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, bool of_event) {
+  Device& device = context.device();
+  if (device.has(BP_CAP_SYNCHRONOUS)) return;
+  Delay delay(context);
+  Stream stream(device);
+  Event event(device);
+  for (const uint64_t timeout : timeouts) {
+    bool pending = false;
+    for (unsigned attempt = 0; attempt < delay_attempts && !pending; ++attempt) {
+      delay.enqueue(stream, longer_delay(attempt) / 2);
+      stream.record(event.get());
+      pending = stream.wait_for(0) == BP_TIMEOUT;
+      const bp_status status = of_event ? event.wait_for(timeout) : stream.wait_for(timeout);
+      context.require(status == BP_OK,
+                      "a wait of {} ns, which is {} s, answered {} while milliseconds of work were pending", timeout,
+                      timeout / 1'000'000'000, status_name(status));
+      stream.wait();
+    }
+    if (!pending) context.suspect("the device is idle before it can be waited for: nothing can be told");
+  }
+}
+
 }  // namespace
 
 void add_wait_cases(Catalogue& catalogue) {
@@ -222,6 +256,19 @@ void add_wait_cases(Catalogue& catalogue) {
                [=](Context& context) { times_out(context, microseconds * 1000, of_event); });
     add_case(catalogue, fmt::format("runtime.timeout.{}_wait_ends_with_the_work", noun), {requirement},
              [of_event](Context& context) { ends_with_the_work(context, of_event); });
+    for (const auto& [name, unit] : {std::pair{"ns", uint64_t{1}}, std::pair{"us", uint64_t{1'000}},
+                                     std::pair{"ms", uint64_t{1'000'000}}, std::pair{"s", uint64_t{1'000'000'000}}})
+      add_case(catalogue, fmt::format("runtime.timeout.{}_wait_at_edges_of_{}", noun, name),
+               {requirement, "BP-STR-013"},
+               [=, unit = unit](Context& context) { outlasts_the_work(context, edges_of(unit), of_event); });
+    add_case(catalogue, fmt::format("runtime.timeout.{}_wait_at_edges_of_deadlines", noun), {requirement, "BP-STR-013"},
+             [of_event](Context& context) {
+               outlasts_the_work(
+                   context,
+                   {INT64_MAX - now_ns(), INT64_MAX - now_ns() + 1'000'000'000, UINT64_MAX - now_ns(), INT64_MAX,
+                    uint64_t{INT64_MAX} + 1, UINT64_MAX / 2 + now_ns(), UINT64_MAX - 1'000'000'000, UINT64_MAX - 1},
+                   of_event);
+             });
   }
 }
 

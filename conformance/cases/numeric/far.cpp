@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every primitive over operands whose elements lie further apart than 31 or 32 bits count, by one stride or by index times stride,
+// and over operands, workspace and scalars that begin behind so many bytes. Only the elements and what lies beside them is touched.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "cases/numeric/families.hpp"
+#include "cases/numeric/values.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/room.hpp"
+#include "oracle/compare.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+constexpr uint64_t guard = 32;  // bytes beside each element that must not change
+
+std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
+  std::vector<unsigned char> bytes(count);
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
+  return bytes;
+}
+
+// Elements of a view in a buffer of their own, of which nothing else is touched. `used` tells which elements there are, in
+// row-major order; empty: all.
+class Sparse {
+ public:
+  Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
+      : device_(context.device()),
+        view_(view),
+        offset_(offset + guard),
+        size_(oracle::bytes_of(view.dtype)),
+        buffer_(make_large(context, bytes_of(view, offset))) {
+    std::vector<int64_t> index(view.rank, 0);
+    const auto count = static_cast<size_t>(conformance::bytes_of(view) / size_);
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t at = offset_;
+      for (uint32_t d = 0; d < view.rank; ++d) at += static_cast<uint64_t>(index[d] * view.strides[d]) * size_;
+      places_.push_back(used.empty() || used[i] ? at : nowhere);
+      for (uint32_t d = view.rank; d-- > 0 && ++index[d] == view.shape[d];) index[d] = 0;
+    }
+    std::vector<uint64_t> sorted = places_;
+    std::erase(sorted, nowhere);
+    std::sort(sorted.begin(), sorted.end());
+    for (const uint64_t at : sorted) {
+      if (windows_.empty() || at - guard > windows_.back().begin + windows_.back().bytes.size())
+        windows_.push_back({at - guard, {}});
+      windows_.back().bytes.resize(at + size_ + guard - windows_.back().begin);
+    }
+  }
+
+  void write(const oracle::Tensor& dense, Random& random) {
+    for (Window& window : windows_) window.bytes = random_bytes(random, window.bytes.size());
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (places_[i] != nowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
+    for (const Window& window : windows_)
+      device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
+  }
+  // Reads the elements; throws if a byte beside them changed.
+  oracle::Tensor read(Context& context, std::string_view label) {
+    oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
+    std::vector<Window> before = windows_;
+    for (Window& window : windows_) device_.read(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i] == nowhere) continue;
+      std::memcpy(dense.bytes.data() + i * size_, byte_at(places_[i]), size_);
+      std::memset(byte_at(places_[i]), 0, size_);
+    }
+    std::swap(before, windows_);
+    for (const uint64_t at : places_)
+      if (at != nowhere) std::memset(byte_at(at), 0, size_);
+    for (size_t i = 0; i < windows_.size(); ++i)
+      context.require(before[i].bytes == windows_[i].bytes, "a byte beside an element of {} changed, near byte {}",
+                      label, windows_[i].begin);
+    return dense;
+  }
+  bp_operand operand() const { return {buffer_.get(), offset_, 0}; }
+
+ private:
+  static constexpr uint64_t nowhere = UINT64_MAX;
+  struct Window {
+    uint64_t begin;
+    std::vector<unsigned char> bytes;
+  };
+  static uint64_t bytes_of(const bp_tensor_desc& view, uint64_t offset) {
+    uint64_t reach = 1;
+    for (uint32_t d = 0; d < view.rank; ++d) reach += static_cast<uint64_t>((view.shape[d] - 1) * view.strides[d]);
+    return offset + 2 * guard + reach * oracle::bytes_of(view.dtype);
+  }
+  unsigned char* byte_at(uint64_t at) {
+    for (Window& window : windows_)
+      if (at >= window.begin && at < window.begin + window.bytes.size())
+        return window.bytes.data() + (at - window.begin);
+    throw std::logic_error("an element lies in no window");
+  }
+
+  Device& device_;
+  bp_tensor_desc view_;
+  uint64_t offset_, size_;
+  Buffer buffer_;
+  std::vector<uint64_t> places_;
+  std::vector<Window> windows_;
+};
+
+struct Far {
+  OpDesc desc;                            // over dense views
+  std::vector<std::vector<bool>> used{};  // of each operand, inputs first; empty: all elements
+  oracle::Call call{};                    // with data
+};
+
+oracle::Tensor small_numbers(const bp_tensor_desc& view, Random& random) {
+  oracle::Tensor tensor = make_tensor(view.dtype, {view.shape, view.shape + view.rank});
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const auto number = static_cast<int64_t>(random() % 5 + 1);
+    oracle::store(tensor, i,
+                  view.dtype == BP_BOOL ? static_cast<uint64_t>(number % 2) : bph_scalar_from_i64(view.dtype, number));
+  }
+  return tensor;
+}
+
+void make_call(Far& far, Random& random) {
+  oracle::Call& call = far.call;
+  const bph_op_info& op = op_info(far.desc.op());
+  call.op = far.desc.op();
+  call.attributes = far.desc.attribute_bytes();
+  for (const bp_tensor_desc& view : far.desc.inputs()) call.inputs.push_back(small_numbers(view, random));
+  for (const bp_tensor_desc& view : far.desc.outputs()) call.outputs.push_back(small_numbers(view, random));
+  for (uint32_t i = 0; i < op.scalars_max; ++i)
+    call.scalars.push_back(
+        bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
+}
+
+// Indices along an axis of a few elements, each cell once.
+void set_indices(Far& far, uint32_t axis) {
+  const bph_op_info& op = op_info(far.desc.op());
+  if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
+  oracle::Tensor& index = far.call.inputs[op.dtype_rule == BP_RULE_GATHER ? 1 : 0];
+  const int64_t columns = index.shape[1];
+  for (int64_t i = 0; i < index.count(); ++i) {
+    const int64_t along = axis == 0 ? index.shape[0] - 1 - i / columns : columns - 1 - i % columns;
+    oracle::store(index, i, oracle::encode_integer(index.dtype, along));
+  }
+}
+
+std::string strides_text(const bp_tensor_desc& view) {
+  return fmt::format("[{}]", fmt::join(view.strides, view.strides + view.rank, ", "));
+}
+
+// Executes over `views`, inputs first, each behind `offsets` bytes.
+void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>& views,
+                  const std::vector<uint64_t>& offsets, const std::vector<oracle::Expected>& expected) {
+  Device& device = context.device();
+  OpDesc desc = far.desc;
+  const size_t inputs = desc.inputs().size();
+  std::vector<Sparse> sparse;
+  std::vector<bp_operand> operands;
+  sparse.reserve(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    (i < inputs ? desc.inputs()[i] : desc.outputs()[i - inputs]) = views[i];
+    sparse.emplace_back(context, views[i], offsets[i], far.used.empty() ? std::vector<bool>{} : far.used[i]);
+    sparse[i].write(i < inputs ? far.call.inputs[i] : far.call.outputs[i - inputs], context.random());
+    operands.push_back(sparse[i].operand());
+  }
+  Plan plan(device, desc.get());
+  if ((plan.info.stage_inputs | plan.info.stage_outputs) != 0) context.not_claimed("the plan asks for staged operands");
+  std::vector<bp_operand> scalars;
+  for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
+  bp_execution execution = {};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &desc.get();
+  execution.inputs = operands.data();
+  execution.outputs = operands.data() + inputs;
+  execution.scalars = scalars.data();
+  const Buffer workspace(device, std::max<uint64_t>(plan.info.workspace_bytes, 1));
+  if (plan.info.workspace_bytes != 0) {
+    execution.workspace = workspace.get();
+    execution.workspace_bytes = plan.info.workspace_bytes;
+  }
+  Stream stream(device);
+  plan.execute(stream.get(), execution);
+  stream.wait();
+  std::string where;
+  for (size_t i = 0; i < views.size(); ++i)
+    where += fmt::format("{}{} has strides {} from byte {}", i == 0 ? "" : ", ", i < inputs ? "input" : "output",
+                         strides_text(views[i]), offsets[i] + guard);
+  for (size_t i = 0; i < inputs; ++i) {
+    const oracle::Tensor after = sparse[i].read(context, fmt::format("input {}", i));
+    if (far.used.empty()) context.require(after.bytes == far.call.inputs[i].bytes, "input {} changed; {}", i, where);
+  }
+  for (size_t o = 0; o < expected.size(); ++o) {
+    oracle::Tensor got = sparse[inputs + o].read(context, fmt::format("output {}", o));
+    if (!far.used.empty() && !far.used[inputs + o].empty())
+      for (int64_t i = 0; i < got.count(); ++i)  // what was not touched counts as it was
+        if (!far.used[inputs + o][static_cast<size_t>(i)]) oracle::store(got, i, oracle::load(far.call.outputs[o], i));
+    const oracle::Comparison result = oracle::compare(expected[o], got, false);
+    context.require(result.bad == 0, "{}: element {}: {}; {}", oracle::operator_of(far.call.op)->name,
+                    oracle::index_text(got.shape, result.first),
+                    result.bad == 0 ? std::string() : oracle::difference_text(expected[o], got, result.first), where);
+  }
+}
+
+std::vector<bp_tensor_desc> views_of(Far& far) {
+  std::vector<bp_tensor_desc> views = far.desc.inputs();
+  views.insert(views.end(), far.desc.outputs().begin(), far.desc.outputs().end());
+  return views;
+}
+
+// Strides with `distance` elements from the first to the last along `axis`, and as dense as can be otherwise.
+void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
+  int64_t stride = 1;
+  for (uint32_t d = view.rank; d-- > 0;) {
+    if (d == axis) continue;
+    view.strides[d] = stride;
+    stride *= view.shape[d];
+  }
+  view.strides[axis] = distance / (view.shape[axis] - 1) + 5;
+}
+
+struct Reach {
+  uint32_t dtype;
+  int64_t distance;  // in elements
+  std::string_view text;
+};
+constexpr Reach reaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
+                             {BP_F32, int64_t{1} << 29, "bytes31"},
+                             {BP_F32, int64_t{1} << 30, "bytes32"}};
+
+// Along an axis, if the operator has one, over a few rows and columns; products have a batch too.
+OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
+  OpDesc made = sample(op, dtype);
+  if (op.shape_rule == BP_SHAPE_MATMUL) {
+    for (std::vector<bp_tensor_desc>* views : {&made.inputs(), &made.outputs()})
+      for (bp_tensor_desc& view : *views) view = dense_view(view.dtype, {2, view.shape[0], view.shape[1]});
+    return made;
+  }
+  if (axis == 0 || op.attribute_bytes == 0) return made;
+  if (op.shape_rule == BP_SHAPE_REDUCE)
+    made.attributes(bp_reduce_attributes{0, 2});
+  else
+    std::memcpy(made.attribute_bytes().data() + sizeof(uint32_t), &axis, sizeof(axis));
+  if (op.shape_rule == BP_SHAPE_REDUCE || op.shape_rule == BP_SHAPE_ARG)
+    for (bp_tensor_desc& view : made.outputs()) view = dense_view(view.dtype, {2, 1});
+  return made;
+}
+bool has_axis(const bph_op_info& op) {
+  switch (op.shape_rule) {
+    case BP_SHAPE_REDUCE:
+    case BP_SHAPE_ARG:
+      return true;
+    default:
+      return op.op == BP_OP_IOTA || op.op == BP_OP_GATHER || op.op == BP_OP_SCATTER || op.op == BP_OP_CUMSUM ||
+             op.op == BP_OP_SORT;
+  }
+}
+
+// Near views first, so that a plan for such exists before the far ones get theirs.
+void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
+               uint32_t along) {
+  Far far{few_elements(op, reach.dtype, axis)};
+  make_call(far, context.random());
+  set_indices(far, axis);
+  const std::vector<oracle::Expected> expected = oracle::evaluate(far.call);
+  std::vector<bp_tensor_desc> views = views_of(far);
+  const std::vector<uint64_t> offsets(views.size(), 0);
+  execute_over(context, far, views, offsets, expected);
+  const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
+  // Operands of another width reach as many bytes.
+  spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
+  execute_over(context, far, views, offsets, expected);
+}
+
+// No stride is great and no index: their product is. Rows that no index names are not touched.
+void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
+  constexpr int64_t rows = 70001, columns = 3;
+  const int64_t named[] = {0, 1, 40000, 70000};
+  const bool gather = op.op == BP_OP_GATHER;
+  Far far{sample(op, dtype)};
+  const auto few = static_cast<int64_t>(std::size(named));
+  const auto resize = [](bp_tensor_desc& view, int64_t extent) { view = dense_view(view.dtype, {extent, columns}); };
+  for (bp_tensor_desc& view : far.desc.inputs()) resize(view, few);
+  for (bp_tensor_desc& view : far.desc.outputs()) resize(view, few);
+  bp_tensor_desc& table = gather ? far.desc.inputs()[0] : far.desc.outputs()[0];
+  resize(table, rows);
+  make_call(far, context.random());
+  oracle::Tensor& index = far.call.inputs[gather ? 1 : 0];
+  for (int64_t i = 0; i < index.count(); ++i)
+    oracle::store(index, i, oracle::encode_integer(index.dtype, named[(i / columns + i % columns) % few]));
+  std::vector<bp_tensor_desc> views = views_of(far);
+  far.used.resize(views.size());
+  std::vector<bool>& used = far.used[gather ? 0 : views.size() - 1];
+  used.resize(rows * columns);
+  for (const int64_t row : named)
+    for (int64_t column = 0; column < columns; ++column) used[static_cast<size_t>(row * columns + column)] = true;
+  const std::vector<oracle::Expected> expected = oracle::evaluate(far.call);
+  const uint64_t wanted = (uint64_t{1} << (bytes ? 32 : 31)) + (1u << 20);
+  views[gather ? 0 : views.size() - 1].strides[0] =
+      static_cast<int64_t>(wanted / (rows - 1) / (bytes ? oracle::bytes_of(dtype) : 1) + 1);
+  execute_over(context, far, views, std::vector<uint64_t>(views.size(), 0), expected);
+}
+
+constexpr uint64_t far_offset = (uint64_t{1} << 32) + 4096;
+
+void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
+  Far far{few_elements(op, usual_dtype(op), 0)};
+  make_call(far, context.random());
+  set_indices(far, 0);
+  const std::vector<bp_tensor_desc> views = views_of(far);
+  std::vector<uint64_t> offsets(views.size(), 0);
+  offsets[operand] = far_offset;
+  execute_over(context, far, views, offsets, oracle::evaluate(far.call));
+}
+
+void workspace_behind_bytes(Context& context) {
+  Device& device = context.device();
+  bool found = false;
+  for (const bph_op_info& op : primitives()) {
+    Far far{few_elements(op, usual_dtype(op), 0)};
+    if (!claims(device, far.desc)) continue;
+    make_call(far, context.random());
+    set_indices(far, 0);
+    Runner runner(device, far.desc);
+    const uint64_t needed = runner.plan().info.workspace_bytes;
+    if (needed == 0) continue;
+    found = true;
+    const uint64_t at = far_offset / 4096 * 4096;
+    const Buffer workspace = make_large(context, at + needed + 4096);
+    std::vector<Buffer> buffers;
+    std::vector<bp_operand> operands, scalars;
+    for (const oracle::Tensor& tensor : far.call.inputs) {
+      buffers.emplace_back(device, tensor.bytes.size());
+      device.write(buffers.back().get(), 0, tensor.bytes.data(), tensor.bytes.size());
+      operands.push_back({buffers.back().get(), 0, 0});
+    }
+    for (const oracle::Tensor& tensor : far.call.outputs) {
+      buffers.emplace_back(device, tensor.bytes.size());
+      device.write(buffers.back().get(), 0, tensor.bytes.data(), tensor.bytes.size());
+      operands.push_back({buffers.back().get(), 0, 0});
+    }
+    for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
+    // Whoever cuts the offset to 32 bits writes here.
+    const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
+    device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
+    bp_execution execution = {};
+    execution.struct_size = sizeof(execution);
+    execution.desc = &runner.desc().get();
+    execution.inputs = operands.data();
+    execution.outputs = operands.data() + far.call.inputs.size();
+    execution.scalars = scalars.data();
+    execution.workspace = workspace.get();
+    execution.workspace_offset = at;
+    execution.workspace_bytes = needed;
+    Stream stream(device);
+    runner.plan().execute(stream.get(), execution);
+    stream.wait();
+    std::vector<unsigned char> after(needed);
+    device.read(workspace.get(), at & UINT32_MAX, after.data(), needed);
+    context.require(after == poison,
+                    "{}: bytes at {} of the workspace's buffer changed, and the workspace begins at {}", op.name,
+                    at & UINT32_MAX, at);
+    const std::vector<oracle::Expected> expected = oracle::evaluate(far.call);
+    for (size_t o = 0; o < expected.size(); ++o) {
+      oracle::Tensor got = far.call.outputs[o];
+      device.read(operands[far.call.inputs.size() + o].buffer, 0, got.bytes.data(), got.bytes.size());
+      const oracle::Comparison result = oracle::compare(expected[o], got, false);
+      context.require(result.bad == 0, "{} with its workspace at byte {}: {} elements are wrong", op.name, at,
+                      result.bad);
+    }
+  }
+  if (!found) context.not_claimed("no primitive of the plugin needs a workspace for a few elements");
+}
+
+void scalar_behind_bytes(Context& context) {
+  Device& device = context.device();
+  OpDesc desc = elementwise(BP_OP_FILL, BP_F32, 16);
+  desc.flags(BP_OP_FLAG_DEVICE_SCALARS);
+  Runner runner(device, desc);
+  const Buffer scalars = make_large(context, far_offset + 4096), out(device, 64);
+  const float right = 7.5F, wrong = 0.25F;
+  device.write(scalars.get(), far_offset, &right, sizeof(right));
+  device.write(scalars.get(), far_offset & UINT32_MAX, &wrong, sizeof(wrong));
+  const bp_operand scalar = {scalars.get(), far_offset, 0}, output = {out.get(), 0, 0};
+  bp_execution execution = {};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &runner.desc().get();
+  execution.outputs = &output;
+  execution.scalars = &scalar;
+  const uint64_t needed = runner.plan().info.workspace_bytes;
+  execution.workspace = runner.workspace();
+  execution.workspace_bytes = needed;
+  Stream stream(device);
+  runner.plan().execute(stream.get(), execution);
+  stream.wait();
+  float got[16];
+  device.read(out.get(), 0, got, sizeof(got));
+  for (const float value : got)
+    context.require(value == right, "fill with a scalar at byte {} gave {}, the scalar is {}", far_offset, value,
+                    right);
+}
+
+}  // namespace
+
+void add_far(Catalogue& catalogue) {
+  const auto add = [&](std::string id, const bph_op_info& op, uint32_t dtype, std::function<void(Context&)> run) {
+    catalogue.push_back({.id = std::move(id),
+                         .profile = op.profile,
+                         .extension = "LARGE",
+                         .op = op.op,
+                         .dtype = dtype,
+                         .requirements = {"BP-NUM-016"},
+                         .run = std::move(run)});
+  };
+  for (const bph_op_info& op : primitives()) {
+    for (const Reach& reach : reaches) {
+      if ((op.dtypes >> reach.dtype & 1) == 0) continue;
+      for (uint32_t axis = 0; axis < (has_axis(op) ? 2u : 1u); ++axis) {
+        OpDesc desc = few_elements(op, reach.dtype, axis);
+        std::vector<bp_tensor_desc> views = desc.inputs();
+        const size_t inputs = views.size();
+        views.insert(views.end(), desc.outputs().begin(), desc.outputs().end());
+        for (size_t operand = 0; operand < views.size(); ++operand)
+          for (uint32_t along = 0; along < views[operand].rank; ++along) {
+            if (views[operand].shape[along] < 2) continue;
+            const bool output = operand >= inputs;
+            add(fmt::format("numeric.{}.{}.far.{}{}_{}_apart_along_{}.{}", op.name, oracle::format_of(reach.dtype).name,
+                            has_axis(op) ? fmt::format("axis_{}.", axis) : "", output ? "output" : "input",
+                            output ? operand - inputs : operand, along, reach.text),
+                op, reach.dtype, [=](Context& context) { reach_far(context, op, reach, axis, operand, along); });
+          }
+      }
+    }
+    OpDesc desc = few_elements(op, usual_dtype(op), 0);
+    const size_t inputs = desc.inputs().size();
+    for (size_t operand = 0; operand < inputs + desc.outputs().size(); ++operand)
+      add(fmt::format("numeric.{}.{}.far.{}_{}_behind_2_to_32_bytes", op.name, oracle::format_of(usual_dtype(op)).name,
+                      operand < inputs ? "input" : "output", operand < inputs ? operand : operand - inputs),
+          op, usual_dtype(op), [=](Context& context) { behind_bytes(context, op, operand); });
+  }
+  for (const uint32_t id : {BP_OP_GATHER, BP_OP_SCATTER})
+    for (const auto& [dtype, bytes] : {std::pair{BP_F32, true}, std::pair{BP_F32, false}, std::pair{BP_I32, true}}) {
+      const bph_op_info& op = op_info(id);
+      if ((op.dtypes >> dtype & 1) == 0) continue;
+      add(fmt::format("numeric.{}.{}.far.index_times_stride.{}", op.name, oracle::format_of(dtype).name,
+                      bytes ? "bytes32" : "elements31"),
+          op, dtype, [=](Context& context) { index_times_stride(context, op, dtype, bytes); });
+    }
+  add("numeric.primitives.any.far.workspace_behind_2_to_32_bytes", op_info(BP_OP_SORT), BP_F32, workspace_behind_bytes);
+  catalogue.push_back({.id = "numeric.fill.f32.far.scalar_behind_2_to_32_bytes",
+                       .extension = "DEVICE_SCALARS",
+                       .op = BP_OP_FILL,
+                       .dtype = BP_F32,
+                       .requirements = {"BP-NUM-016", "BP-NUM-032"},
+                       .run = scalar_behind_bytes});
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long ramps and counters: positions that f32 does not tell apart, beyond 2^24, and beyond 2^31. Inputs of one element that is
+// repeated, or of one byte a position; of the results the ends are read, and what lies about powers of two.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "cases/numeric/families.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/exact.hpp"
+#include "cases/support/op_desc.hpp"
+#include "cases/support/room.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+constexpr int64_t power = int64_t{1} << 24;
+constexpr int64_t length = power + 101;
+
+bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
+  bp_tensor_desc view = dense_view(dtype, {count});
+  view.strides[0] = 0;
+  return view;
+}
+
+// A run of one plan over whole buffers.
+void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
+         std::vector<uint64_t> scalars = {}) {
+  Runner runner(device, std::move(desc));
+  if ((runner.plan().info.stage_inputs | runner.plan().info.stage_outputs) != 0)
+    throw CaseEnd{Outcome::not_claimed, "the plan asks for staged operands"};
+  std::vector<bp_operand> values;
+  for (const uint64_t bits : scalars) values.push_back({nullptr, 0, bits});
+  bp_execution execution = {};
+  execution.struct_size = sizeof(execution);
+  execution.desc = &runner.desc().get();
+  execution.inputs = inputs.data();
+  execution.outputs = outputs.data();
+  execution.scalars = values.data();
+  execution.workspace = runner.workspace();
+  execution.workspace_bytes = runner.plan().info.workspace_bytes;
+  Stream stream(device);
+  runner.plan().execute(stream.get(), execution);
+  stream.wait();
+}
+
+// Where elements of a result of `length` are read: pairs of first and last.
+std::vector<std::pair<int64_t, int64_t>> windows(Context& context) {
+  std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {power / 2 - 32, power / 2 + 32}, {power - 32, length}};
+  for (int i = 0; i < 6; ++i) {
+    const auto at = static_cast<int64_t>(context.below(static_cast<uint64_t>(power - 64)));
+    all.emplace_back(at, at + 64);
+  }
+  return all;
+}
+void check(Context& context, Buffer& out, uint32_t dtype, std::string_view what,
+           const std::function<uint64_t(int64_t index)>& expected,
+           const std::function<bool(uint64_t, uint64_t)>& agree = std::equal_to<>()) {
+  const uint64_t size = oracle::bytes_of(dtype);
+  for (const auto& [first, last] : windows(context)) {
+    const Bytes got =
+        download<unsigned char>(out, static_cast<uint64_t>(last - first) * size, static_cast<uint64_t>(first) * size);
+    for (int64_t i = first; i < last; ++i) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, got.data() + static_cast<uint64_t>(i - first) * size, size);
+      context.require(agree(bits, expected(i)), "{}: element {} is {}, expected {}", what, i, oracle::text(dtype, bits),
+                      oracle::text(dtype, expected(i)));
+    }
+  }
+}
+
+Buffer make_result(Context& context, uint32_t dtype) {
+  return make_large(context, static_cast<uint64_t>(length) * oracle::bytes_of(dtype));
+}
+
+void ramp(Context& context, uint32_t dtype) {
+  constexpr int64_t start = 5, step = 3;
+  Buffer out = make_result(context, dtype);
+  OpDesc desc(BP_OP_IOTA);
+  desc.attributes(bp_axis_attributes{}).output(dense_view(dtype, {length})).scalars(2);
+  const bool real = oracle::is_float(dtype);
+  run(context.device(), desc, {}, {{out.get(), 0, 0}},
+      {bph_scalar_from_i64(dtype, real ? 0 : start), bph_scalar_from_i64(dtype, real ? 1 : step)});
+  if (!real)
+    return check(context, out, dtype, "iota",
+                 [=](int64_t i) { return static_cast<uint64_t>(start + i * step) & oracle::mask_of(dtype); });
+  check(
+      context, out, dtype, "iota", [=](int64_t i) { return oracle::encode(dtype, static_cast<long double>(i)); },
+      [=](uint64_t got, uint64_t right) {
+        return std::fabs(oracle::decode(dtype, got) - oracle::decode(dtype, right)) <=
+               oracle::ulp(dtype, oracle::decode(dtype, right));
+      });
+}
+
+void running_sum(Context& context, uint32_t dtype, bool exclusive, bool reverse) {
+  Buffer out = make_result(context, dtype), one(context.device(), 64);
+  upload(one, Words{1});
+  OpDesc desc(BP_OP_CUMSUM);
+  bp_cumsum_attributes attributes = {};
+  attributes.exclusive = exclusive ? 1 : 0;
+  attributes.reverse = reverse ? 1 : 0;
+  desc.attributes(attributes).input(repeated(dtype, length)).output(dense_view(dtype, {length}));
+  run(context.device(), desc, {{one.get(), 0, 0}}, {{out.get(), 0, 0}});
+  check(context, out, dtype, "a running sum of ones", [=](int64_t i) {
+    return static_cast<uint64_t>((reverse ? length - 1 - i : i) + (exclusive ? 0 : 1)) & oracle::mask_of(dtype);
+  });
+}
+
+// One byte that is greater, or less, than all others.
+void extreme(Context& context, uint32_t op, bool of_index) {
+  Device& device = context.device();
+  const bool least = op == BP_OP_ARGMIN || op == BP_OP_REDUCE_MIN;
+  Buffer in(device, static_cast<uint64_t>(length)), out(device, 64);
+  upload(in, Bytes(static_cast<size_t>(length), 100));
+  OpDesc desc(op);
+  if (of_index)
+    desc.attributes(bp_axis_attributes{});
+  else
+    desc.attributes(bp_reduce_attributes{0, 1});
+  desc.input(dense_view(BP_U8, {length})).output(dense_view(of_index ? BP_I32 : BP_U8, {1}));
+  for (const int64_t at : {power + 1, power + 3, length - 1, power - 1}) {
+    const unsigned char value = least ? 7 : 200;
+    upload(in, Bytes{value}, static_cast<uint64_t>(at));
+    run(device, desc, {{in.get(), 0, 0}}, {{out.get(), 0, 0}});
+    if (of_index) {
+      const int32_t got = download<int32_t>(out, 1)[0];
+      context.require(got == at, "the extreme lies at {}, the answer is {}", at, got);
+    } else {
+      const unsigned got = download<unsigned char>(out, 1)[0];
+      context.require(got == value, "the extreme, at {}, is {}, the answer is {}", at, value, got);
+    }
+    upload(in, Bytes{100}, static_cast<uint64_t>(at));
+  }
+}
+
+// Ones, counted.
+void count(Context& context, uint32_t dtype, int64_t times) {
+  Device& device = context.device();
+  Buffer one(device, 64), out(device, 64);
+  upload(one, Words{1});
+  OpDesc desc(BP_OP_REDUCE_SUM);
+  desc.attributes(bp_reduce_attributes{0, 1}).input(repeated(dtype, times)).output(dense_view(BP_I32, {1}));
+  run(device, desc, {{one.get(), 0, 0}}, {{out.get(), 0, 0}});
+  const auto expected = static_cast<uint32_t>(times);
+  const uint32_t got = download<uint32_t>(out, 1)[0];
+  context.require(got == expected, "{} ones add up to {}, expected {}", times, static_cast<int32_t>(got),
+                  static_cast<int32_t>(expected));
+}
+
+// Rows of one byte, named by indices of which f32 would make others.
+template <typename Index>
+void indexed(Context& context, bool gather, int64_t rows, const std::vector<Index>& named) {
+  Device& device = context.device();
+  Buffer table = make_large(context, static_cast<uint64_t>(rows));
+  Buffer index(device, named.size() * sizeof(Index)), few(device, named.size());
+  const uint32_t index_dtype = sizeof(Index) == 8 ? BP_I64 : BP_I32;
+  const auto row_count = static_cast<int64_t>(named.size());
+  upload(index, named);
+  Bytes values(named.size());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<unsigned char>(i + 1);
+  for (const Index row : named)  // what a near index would name
+    for (int64_t near = std::max<int64_t>(row - 4, 0); near < std::min<int64_t>(row + 5, rows); ++near)
+      upload(table, Bytes{0xEE}, static_cast<uint64_t>(near));
+  if (gather)
+    for (size_t i = 0; i < named.size(); ++i) upload(table, Bytes{values[i]}, static_cast<uint64_t>(named[i]));
+  upload(few, gather ? Bytes(values.size(), 0x5A) : values);
+  OpDesc desc(gather ? BP_OP_GATHER : BP_OP_SCATTER);
+  const bp_tensor_desc all = dense_view(BP_U8, {rows}), some = dense_view(BP_U8, {row_count}),
+                       which = dense_view(index_dtype, {row_count});
+  if (gather) {
+    desc.attributes(bp_axis_attributes{}).input(all).input(which).output(some);
+    run(device, desc, {{table.get(), 0, 0}, {index.get(), 0, 0}}, {{few.get(), 0, 0}});
+    require_same(context, download<unsigned char>(few, values.size()), values, "rows far behind in a table");
+    return;
+  }
+  desc.attributes(bp_scatter_attributes{}).input(which).input(some).output(all);
+  run(device, desc, {{index.get(), 0, 0}, {few.get(), 0, 0}}, {{table.get(), 0, 0}});
+  for (size_t i = 0; i < named.size(); ++i)
+    for (int64_t near = std::max<int64_t>(named[i] - 4, 0); near < std::min<int64_t>(named[i] + 5, rows); ++near) {
+      unsigned char expected = 0xEE;
+      for (size_t j = 0; j < named.size(); ++j)
+        if (named[j] == near) expected = values[j];
+      const unsigned got = download<unsigned char>(table, 1, static_cast<uint64_t>(near))[0];
+      context.require(got == expected, "row {} is {}, expected {}", near, got, expected);
+    }
+}
+
+void elements(Context& context, uint32_t op) {
+  Device& device = context.device();
+  Buffer in(device, static_cast<uint64_t>(length)), out(device, static_cast<uint64_t>(length));
+  const auto value = [](int64_t i) { return static_cast<unsigned char>(i * 7 + (i >> 8) + (i >> 16) * 3); };
+  Bytes data(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) data[static_cast<size_t>(i)] = value(i);
+  upload(in, data);
+  OpDesc desc = elementwise(op, BP_U8, length);
+  std::vector<bp_operand> inputs(desc.inputs().size(), {in.get(), 0, 0});
+  run(device, desc, inputs, {{out.get(), 0, 0}});
+  check(context, out, BP_U8, op_info(op).name, [&](int64_t i) {
+    const auto x = static_cast<unsigned>(value(i));
+    return static_cast<uint64_t>(op == BP_OP_ADD ? x + x : op == BP_OP_BITNOT ? ~x : x) & 0xFFu;
+  });
+}
+
+void random_numbers(Context& context) {
+  Buffer out = make_result(context, BP_U32);
+  constexpr uint64_t key = 0x0123456789abcdef, low = 0xfffffff0, high = 3;
+  OpDesc desc(BP_OP_PHILOX);
+  desc.output(dense_view(BP_U32, {length})).scalars(3);
+  run(context.device(), desc, {}, {{out.get(), 0, 0}}, {key, low, high});
+  for (const auto& [from, to] : windows(context)) {
+    const int64_t first = from / 4 * 4;
+    oracle::Call call;
+    call.op = BP_OP_PHILOX;
+    call.outputs.push_back({BP_U32, {to - first}, {}});
+    call.scalars = {key, low + static_cast<uint64_t>(first) / 4, high};
+    const oracle::Expected expected = std::move(oracle::evaluate(call).front());
+    const Words got = download<uint32_t>(out, static_cast<uint64_t>(to - first), static_cast<uint64_t>(first) * 4);
+    for (size_t i = 0; i < got.size(); ++i)
+      context.require(got[i] == expected.elements[i].bits, "element {} is {:#x}, expected {:#x}",
+                      first + static_cast<int64_t>(i), got[i], expected.elements[i].bits);
+  }
+}
+
+}  // namespace
+
+void add_long(Catalogue& catalogue) {
+  const auto add = [&](uint32_t id, uint32_t dtype, std::string_view what, std::function<void(Context&)> body,
+                       std::string_view extension = "", uint32_t least_profile = BP_PROFILE_CORE) {
+    const bph_op_info& op = op_info(id);
+    catalogue.push_back({.id = fmt::format("numeric.{}.{}.long.{}", op.name, oracle::format_of(dtype).name, what),
+                         .profile = std::max(op.profile, least_profile),
+                         .extension = extension,
+                         .op = id,
+                         .dtype = dtype,
+                         .requirements = {"BP-NUM-015", "BP-NUM-048"},
+                         .run = std::move(body)});
+  };
+  for (const uint32_t dtype : {BP_I32, BP_U8, BP_U32, BP_F32})
+    add(BP_OP_IOTA, dtype, "past_2_to_24", [=](Context& context) { ramp(context, dtype); });
+  for (const uint32_t dtype : {BP_I32, BP_U8})
+    for (const bool exclusive : {false, true})
+      add(BP_OP_CUMSUM, dtype, fmt::format("past_2_to_24.{}", exclusive ? "exclusive_reverse" : "inclusive"),
+          [=](Context& context) { running_sum(context, dtype, exclusive, exclusive); });
+  for (const uint32_t op : {BP_OP_ARGMAX, BP_OP_ARGMIN})
+    add(op, BP_U8, "past_2_to_24", [=](Context& context) { extreme(context, op, true); });
+  for (const uint32_t op : {BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN})
+    add(op, BP_U8, "past_2_to_24", [=](Context& context) { extreme(context, op, false); });
+  for (const uint32_t dtype : {BP_BOOL, BP_I32})
+    add(BP_OP_REDUCE_SUM, dtype, "past_2_to_24", [=](Context& context) { count(context, dtype, length); });
+  add(
+      BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
+      [](Context& context) { count(context, BP_BOOL, (int64_t{1} << 31) + 3); }, "LARGE");
+  for (const bool gather : {true, false}) {
+    const uint32_t op = gather ? BP_OP_GATHER : BP_OP_SCATTER;
+    add(op, BP_U8, "past_2_to_24", [=](Context& context) {
+      indexed<int32_t>(context, gather, length, {power + 1, power + 3, 5, power - 1, length - 1, power + 50});
+    });
+    add(
+        op, BP_U8, "past_2_to_31",
+        [=](Context& context) {
+          constexpr int64_t far = int64_t{1} << 31;
+          indexed<int64_t>(context, gather, far + 101, {far + 1, 5, far - 1, far + 100, power + 1, far});
+        },
+        "LARGE", BP_PROFILE_INFER);
+  }
+  for (const uint32_t op : {BP_OP_ADD, BP_OP_BITNOT, BP_OP_COPY})
+    add(op, BP_U8, "past_2_to_24", [=](Context& context) { elements(context, op); });
+  add(BP_OP_PHILOX, BP_U32, "past_2_to_24", random_numbers);
+}
+
+}  // namespace bp::conformance::numeric

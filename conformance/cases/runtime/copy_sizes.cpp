@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of sizes around powers of two and the chunks that drivers cut copies into, with odd tails and odd offsets, in each
+// direction. What lies at the edges of chunks has data, the rest is pages that nobody touched.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "cases/runtime/imported.hpp"
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/room.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr uint64_t window = 64;  // bytes of data about an edge, on each side
+
+enum class Way { device_to_device, host_to_device, device_to_host, in, out };
+struct Direction {
+  Way way;
+  const char* name;
+  std::string_view extension;
+};
+const Direction directions[] = {{Way::device_to_device, "device_to_device", ""},
+                                {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
+                                {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
+                                {Way::in, "copy_in", "PAGEABLE_COPY"},
+                                {Way::out, "copy_out", "PAGEABLE_COPY"}};
+
+// Where bytes lie, and how the host gets at some of them.
+class Place {
+ public:
+  virtual ~Place() = default;
+  virtual void write(uint64_t at, const Bytes& data) = 0;
+  virtual Bytes read(uint64_t at, uint64_t count) = 0;
+  virtual bp_buffer* buffer() const { return nullptr; }
+  virtual unsigned char* address() const { return nullptr; }
+};
+
+// Memory of the device, of any kind.
+class OfDevice : public Place {
+ public:
+  OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
+  void write(uint64_t at, const Bytes& data) override { upload(buffer_, data, at); }
+  Bytes read(uint64_t at, uint64_t count) override { return download<unsigned char>(buffer_, count, at); }
+  bp_buffer* buffer() const override { return buffer_.get(); }
+
+ private:
+  Buffer buffer_;
+};
+// Pages of the host's own.
+class OfHost : public Place {
+ public:
+  explicit OfHost(uint64_t bytes) : pages_(bytes) {}
+  void write(uint64_t at, const Bytes& data) override { std::copy(data.begin(), data.end(), pages_.data() + at); }
+  Bytes read(uint64_t at, uint64_t count) override { return Bytes(pages_.data() + at, pages_.data() + at + count); }
+  unsigned char* address() const override { return pages_.data(); }
+
+ private:
+  Pages pages_;
+};
+
+std::unique_ptr<Place> place(Context& context, Way way, bool target, uint64_t bytes) {
+  const bool host =
+      target ? way == Way::device_to_host || way == Way::out : way == Way::host_to_device || way == Way::in;
+  if (!host) return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_DEVICE);
+  if (way == Way::in || way == Way::out) return std::make_unique<OfHost>(bytes);
+  return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_HOST);
+}
+
+void need(Context& context, Way way) {
+  Device& device = context.device();
+  if ((way == Way::in || way == Way::out) && (device->copy_in == nullptr || device->copy_out == nullptr))
+    context.not_claimed("the device has no copy_in and copy_out");
+  if (way == Way::host_to_device || way == Way::device_to_host) need_kind(context, BP_MEMORY_HOST);
+}
+
+void enqueue(Device& device, Stream& stream, Way way, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
+             uint64_t count) {
+  ErrorRecord error;
+  if (way == Way::in) {
+    expect_ok(device->copy_in(device.get(), stream.get(), to.buffer(), to_offset, from.address() + from_offset, count,
+                              &error),
+              error, "copy_in");
+  } else if (way == Way::out) {
+    expect_ok(device->copy_out(device.get(), stream.get(), to.address() + to_offset, from.buffer(), from_offset, count,
+                               &error),
+              error, "copy_out");
+  } else {
+    stream.copy(to.buffer(), to_offset, from.buffer(), from_offset, count);
+  }
+}
+
+// Every byte has data.
+void whole(Context& context, Way way, unsigned log2) {
+  need(context, way);
+  const uint64_t power = uint64_t{1} << log2;
+  Stream stream(context.device());
+  for (const uint64_t count : {power - 1, power, power + 1, power + 37, power + power / 2 + 13, 3 * power}) {
+    const uint64_t to_offset = count % 3 == 0 ? 0 : 1 + context.below(60), from_offset = context.below(60);
+    const std::unique_ptr<Place> from = place(context, way, false, count + 200),
+                                 to = place(context, way, true, count + 200);
+    const Bytes source = noise(context, count + 200);
+    Bytes target = noise(context, count + 200);
+    from->write(0, source);
+    to->write(0, target);
+    enqueue(context.device(), stream, way, *to, to_offset, *from, from_offset, count);
+    stream.wait();
+    std::copy_n(source.begin() + static_cast<ptrdiff_t>(from_offset), count,
+                target.begin() + static_cast<ptrdiff_t>(to_offset));
+    const Bytes got = to->read(0, count + 200);
+    if (got != target)  // to find the place takes longer
+      require_same(context, got, target,
+                   fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset));
+  }
+}
+
+// The offsets from a copy's start about which there is data: its ends, multiples of `step`, the same counted in each
+// buffer, and some by chance. In order, and far enough apart.
+std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
+  std::vector<uint64_t> all = {window, count - window};
+  for (uint64_t at = step; at < count; at += step)
+    for (const uint64_t edge : {at, at - to_offset, at - from_offset}) all.push_back(edge);
+  for (int i = 0; i < 16; ++i) all.push_back(context.below(count));
+  std::sort(all.begin(), all.end());
+  std::vector<uint64_t> apart;
+  for (const uint64_t at : all)
+    if (at >= window && at + window <= count && (apart.empty() || at - apart.back() >= 2 * window)) apart.push_back(at);
+  if (apart.back() != count - window) apart.back() = count - window;  // the tail counts most
+  return apart;
+}
+
+void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
+                 uint64_t count, const std::vector<uint64_t>& at) {
+  Stream stream(context.device());
+  const auto data = [](uint64_t edge) {
+    Bytes bytes(2 * window);
+    for (uint64_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<unsigned char>((edge + i) * 0x9E3779B97F4A7C15u >> 56 | 1u);
+    return bytes;
+  };
+  const Bytes margin(window, 0xA5);
+  for (const uint64_t edge : at) {
+    from.write(from_offset + edge - window, data(edge));
+    to.write(to_offset + edge - window, Bytes(2 * window, 0));
+  }
+  to.write(to_offset - window, margin);
+  to.write(to_offset + count, margin);
+  enqueue(context.device(), stream, way, to, to_offset, from, from_offset, count);
+  stream.wait();
+  const std::string what = fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset);
+  for (const uint64_t edge : at)
+    require_same(context, to.read(to_offset + edge - window, 2 * window), data(edge),
+                 fmt::format("{}, the bytes from {} on", what, edge - window));
+  require_same(context, to.read(to_offset - window, window), margin, "the bytes before " + what);
+  require_same(context, to.read(to_offset + count, window), margin, "the bytes behind " + what);
+}
+
+// Data at the edges of every mebibyte only.
+void large(Context& context, Way way, uint64_t count) {
+  need(context, way);
+  const uint64_t to_offset = window + 1 + context.below(60), from_offset = window + context.below(60);
+  const uint64_t room = count + 4 * window + 128;
+  make_large(context, room);
+  const std::unique_ptr<Place> from = place(context, way, false, room), to = place(context, way, true, room);
+  sparse_copy(context, way, *to, to_offset, *from, from_offset, count,
+              edges(context, count, 1u << 20, to_offset, from_offset));
+}
+
+// Host addresses of many gibibytes over a few mebibytes of memory: but for pages at the places that count, all of it is one
+// piece again and again.
+class Repeated : public Place {
+ public:
+  Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
+      : bytes_((bytes + piece - 1) / piece * piece) {
+    const int file = memfd_create("conformance", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, piece) != 0) throw std::bad_alloc();
+    void* const memory = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    address_ = static_cast<unsigned char*>(memory);
+    for (uint64_t at = 0; at < bytes_; at += piece) map(at, piece, MAP_SHARED, file);
+    close(file);
+    for (const uint64_t at : places) {
+      const uint64_t first = (offset + at - 2 * window) / page * page, last = (offset + at + 2 * window) / page * page;
+      map(first, last + page - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+      own_.insert(first / piece);
+      own_.insert(last / piece);
+    }
+    sweeper_ = std::jthread([this](const std::stop_token& stop) { sweep(stop); });
+  }
+  ~Repeated() override {
+    sweeper_.request_stop();
+    sweeper_.join();
+    munmap(address_, bytes_);
+  }
+  void write(uint64_t at, const Bytes& data) override { std::copy(data.begin(), data.end(), address_ + at); }
+  Bytes read(uint64_t at, uint64_t count) override { return Bytes(address_ + at, address_ + at + count); }
+  unsigned char* address() const override { return address_; }
+
+ private:
+  static constexpr uint64_t piece = 8u << 20, page = 4096;
+  void map(uint64_t at, uint64_t count, int flags, int file) {
+    if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
+      throw std::bad_alloc();
+  }
+  // Each page counts as the process's own as often as it is mapped and was touched: that is undone while the copy goes on.
+  // Pieces with pages of their own stay.
+  void sweep(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (uint64_t at = 0; at < bytes_; at += piece)
+        if (!own_.contains(at / piece)) madvise(address_ + at, piece, MADV_DONTNEED);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+  uint64_t bytes_;
+  unsigned char* address_ = nullptr;
+  std::set<uint64_t> own_{};  // numbers of pieces
+  std::jthread sweeper_;
+};
+
+// The same as memory of the device.
+class RepeatedOfDevice : public Repeated {
+ public:
+  RepeatedOfDevice(Context& context, uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
+      : Repeated(bytes, offset, places), imported_(context, address(), bytes) {
+    if (!imported_) context.not_claimed("the device does not import {} bytes of the host's memory", bytes);
+  }
+  bp_buffer* buffer() const override { return imported_.buffer.get(); }
+
+ private:
+  Imported imported_;
+};
+
+// Past 2^32 bytes: the device's side is imported where it is written, so that none of it takes memory.
+void past_32_bits(Context& context, Way way, uint64_t count) {
+  need(context, way);
+  const uint64_t to_offset = 2 * window + 1 + context.below(60), from_offset = 2 * window + context.below(60);
+  const uint64_t room = count + 8 * window + 128;
+  make_large(context, room);
+  const std::vector<uint64_t> at = edges(context, count, 1u << 30, to_offset, from_offset);
+  std::vector<uint64_t> of_target = at;
+  of_target.push_back(count);
+  of_target.push_back(window);
+  const auto make = [&](bool pageable, uint64_t offset, const std::vector<uint64_t>& places) -> std::unique_ptr<Place> {
+    if (pageable) return std::make_unique<Repeated>(room, offset, places);
+    return std::make_unique<RepeatedOfDevice>(context, room, offset, places);
+  };
+  // HOST to HOST is no copy of the device's, and imported memory may be HOST: of two buffers the source is the device's own.
+  const std::unique_ptr<Place> from =
+      way == Way::device_to_device ? place(context, way, false, room) : make(way == Way::in, from_offset, at);
+  const std::unique_ptr<Place> to = make(way == Way::out, to_offset, of_target);
+  sparse_copy(context, way, *to, to_offset, *from, from_offset, count, at);
+}
+
+}  // namespace
+
+void add_copy_size_cases(Catalogue& catalogue) {
+  for (const Direction& direction : directions) {
+    const Way way = direction.way;
+    const auto add = [&](std::string what, std::function<void(Context&)> run, std::string_view extension) {
+      add_case(catalogue, fmt::format("runtime.copy_size.{}.{}", direction.name, what), {"BP-CPY-008"}, std::move(run),
+               extension);
+    };
+    for (unsigned log2 = 10; log2 <= 20; ++log2)
+      add(
+          fmt::format("about_2_to_{}", log2), [=](Context& context) { whole(context, way, log2); },
+          direction.extension);
+    for (unsigned log2 = 21; log2 <= 28; ++log2)
+      for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
+        if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;  // one of each of the greatest
+        const uint64_t count = (uint64_t{1} << log2) + tail;
+        add(
+            fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, way, count); },
+            direction.extension);
+      }
+    if (way == Way::host_to_device || way == Way::device_to_host) continue;  // imported memory stands for the device's
+    const uint64_t count = (uint64_t{1} << 32) + 1003;
+    add(
+        "of_2_to_32_and_1003", [=](Context& context) { past_32_bits(context, way, count); }, "LARGE");
+  }
+}
+
+}  // namespace bp::conformance

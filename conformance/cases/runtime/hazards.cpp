@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two commands over one buffer, for each pair of kinds: write after read, read after write and write after write, on one stream
+// and across an event. Before the first command lies work of its own kind: who waits for other kinds only overtakes it.
+#include "cases/runtime/parts.hpp"
+#include "cases/support/data.hpp"
+#include "cases/support/op_desc.hpp"
+
+namespace bp::conformance {
+
+namespace {
+
+constexpr uint64_t bytes = 4096;
+constexpr uint64_t slow_bytes = 2u << 20;
+
+enum class Way { copy_in, copy_out, copy, from_host, to_host, execute, fill };
+struct Command {
+  Way way;
+  bool writes;  // the buffer in question, else it reads it
+  const char* name;
+};
+constexpr Command commands[] = {
+    {Way::copy_out, false, "copy_out"},     {Way::copy, false, "copy_from"},    {Way::to_host, false, "copy_to_host"},
+    {Way::execute, false, "execute_from"},  {Way::copy_in, true, "copy_in"},    {Way::copy, true, "copy_to"},
+    {Way::from_host, true, "copy_of_host"}, {Way::execute, true, "execute_to"}, {Way::fill, true, "fill"}};
+
+bool is_pageable(Way way) { return way == Way::copy_in || way == Way::copy_out; }
+bool is_mapped(Way way) { return way == Way::from_host || way == Way::to_host; }
+
+Bytes inverted(Bytes data) {
+  for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
+  return data;
+}
+
+// A command with what it needs beside the buffer in question.
+class Side {
+ public:
+  Side(Context& context, const Command& command, uint64_t count)
+      : context_(context),
+        device_(context.device()),
+        command_(command),
+        other_(device_, count, is_mapped(command.way) ? BP_MEMORY_HOST : BP_MEMORY_DEVICE),
+        host_(count),
+        invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
+        fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
+
+  // New data to write, or a place without data to read to.
+  void prepare() {
+    host_ = noise(context_, host_.size());
+    value_ = static_cast<unsigned char>(1 + context_.below(255));
+    upload(other_, host_);
+  }
+  void enqueue(Stream& stream, Buffer& subject) {
+    ErrorRecord error;
+    bp_buffer* const it = subject.get();
+    switch (command_.way) {
+      case Way::copy_in:
+        return expect_ok(device_->copy_in(device_.get(), stream.get(), it, 0, host_.data(), host_.size(), &error),
+                         error, "copy_in");
+      case Way::copy_out:
+        return expect_ok(device_->copy_out(device_.get(), stream.get(), host_.data(), it, 0, host_.size(), &error),
+                         error, "copy_out");
+      case Way::execute:
+        return command_.writes ? invert_.enqueue(stream.get(), {{other_.get()}}, {{it}})
+                               : invert_.enqueue(stream.get(), {{it}}, {{other_.get()}});
+      case Way::fill:
+        return fill_.enqueue(stream.get(), {}, {{it}}, {value_});
+      default:
+        return command_.writes ? stream.copy(it, 0, other_.get(), 0, host_.size())
+                               : stream.copy(other_.get(), 0, it, 0, host_.size());
+    }
+  }
+  // What a writer leaves in the buffer in question.
+  Bytes written() const {
+    return command_.way == Way::execute ? inverted(host_)
+           : command_.way == Way::fill  ? Bytes(host_.size(), value_)
+                                        : host_;
+  }
+  // What a reader found there.
+  Bytes seen() const {
+    if (command_.way == Way::copy_out) return host_;
+    Bytes got = download<unsigned char>(other_, host_.size());
+    return command_.way == Way::execute ? inverted(std::move(got)) : got;
+  }
+
+ private:
+  Context& context_;
+  Device& device_;
+  Command command_;
+  Buffer other_;
+  Bytes host_;
+  unsigned char value_ = 0;
+  Runner invert_, fill_;
+};
+
+void need(Context& context, const Command& command) {
+  Device& device = context.device();
+  if (is_pageable(command.way) && (device->copy_in == nullptr || device->copy_out == nullptr))
+    context.not_claimed("the device has no copy_in and copy_out");
+  if (is_mapped(command.way)) need_kind(context, BP_MEMORY_HOST);
+}
+
+void in_order(Context& context, const Command& first, const Command& second, bool across) {
+  need(context, first);
+  need(context, second);
+  Device& device = context.device();
+  Stream stream(device), other(device);
+  Event event(device);
+  Buffer subject(device, bytes), busy(device, slow_bytes);
+  Side slow(context, first, slow_bytes), earlier(context, first, bytes), later(context, second, bytes);
+  slow.prepare();
+  upload(busy, Bytes(slow_bytes, 0x3C));
+  const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " behind an event" : "");
+  for (const unsigned units : {4u, 24u}) {
+    Bytes content = noise(context, bytes);
+    upload(subject, content);
+    earlier.prepare();
+    later.prepare();
+    for (unsigned i = 0; i < units; ++i) slow.enqueue(stream, busy);
+    earlier.enqueue(stream, subject);
+    if (across) {
+      stream.record(event.get());
+      other.wait_event(event.get());
+    }
+    later.enqueue(across ? other : stream, subject);
+    if (across) other.wait();
+    stream.wait();
+    if (!first.writes) require_same(context, earlier.seen(), content, "what the first read: " + what);
+    if (first.writes) content = earlier.written();
+    if (!second.writes) require_same(context, later.seen(), content, "what the second read: " + what);
+    if (second.writes) content = later.written();
+    require_same(context, download<unsigned char>(subject, bytes), content, what);
+  }
+}
+
+}  // namespace
+
+void add_hazard_cases(Catalogue& catalogue) {
+  for (const Command& first : commands)
+    for (const Command& second : commands) {
+      if (!first.writes && !second.writes) continue;
+      for (const bool across : {false, true})
+        add_case(
+            catalogue,
+            fmt::format("runtime.hazard.{}.{}_then_{}", across ? "across_an_event" : "on_one_stream", first.name,
+                        second.name),
+            {"BP-STR-012", across ? "BP-EVT-003" : "BP-STR-001"},
+            [&first, &second, across](Context& context) { in_order(context, first, second, across); },
+            is_pageable(first.way) || is_pageable(second.way) ? "PAGEABLE_COPY"
+            : is_mapped(first.way) || is_mapped(second.way)   ? kind_extension(BP_MEMORY_HOST)
+                                                              : "");
+    }
+}
+
+}  // namespace bp::conformance
