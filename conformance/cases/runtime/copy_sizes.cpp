@@ -172,6 +172,12 @@ void large(Context& context, Way way, uint64_t count) {
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
+// Host addresses of many gibibytes that nobody has written: they read as zero, and take no memory.
+class Zeros : public OfHost {
+ public:
+  explicit Zeros(uint64_t bytes) : OfHost(bytes) { madvise(address(), bytes, MADV_HUGEPAGE); }
+};
+
 // Host addresses of many gibibytes over a few mebibytes of memory: but for pages at the places that count, all of it is one
 // piece again and again.
 class Repeated : public Place {
@@ -252,8 +258,12 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
     return std::make_unique<RepeatedOfDevice>(context, room, offset, places);
   };
   // HOST to HOST is no copy of the device's, and imported memory may be HOST: of two buffers the source is the device's own.
-  const std::unique_ptr<Place> from =
-      way == Way::device_to_device ? place(context, way, false, room) : make(way == Way::in, from_offset, at);
+  std::unique_ptr<Place> from;
+  if (way == Way::in) {
+    from = std::make_unique<Zeros>(room);
+  } else {
+    from = place(context, way, false, room);
+  }
   const std::unique_ptr<Place> to = make(way == Way::out, to_offset, of_target);
   sparse_copy(context, way, *to, to_offset, *from, from_offset, count, at);
 }
