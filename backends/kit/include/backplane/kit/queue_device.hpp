@@ -101,6 +101,14 @@ class QueueDevice {
   QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
               const Operators<Operator>& operators)
       : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
+  // Of a native device that no other open shares.
+  QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
+      : QueueDevice(opened(std::move(native)), info, operators) {}
+  static std::shared_ptr<OpenNative<Native>> opened(std::unique_ptr<Native> native) {
+    auto out = std::make_shared<OpenNative<Native>>();
+    out->native = std::move(native);
+    return out;
+  }
 
   Status memory_info(uint32_t kind, bp_memory_info& out) {
     Status status = check_kind(info_.memory_kinds, kind);
@@ -368,8 +376,7 @@ class QueueDriver {
     if (const auto found = all->find(index); found != all->end()) return found->second;
     auto native = Native::open(index, host_);
     if (!native.ok()) return native.status();
-    auto opened = std::make_shared<OpenNative<Native>>();
-    opened->native = std::move(native.value());
+    auto opened = Device::opened(std::move(native.value()));
     if (kStays) (*all)[index] = opened;
     return opened;
   }
