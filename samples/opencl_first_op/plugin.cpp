@@ -6,50 +6,35 @@
 #include <backplane/kit/queue_device.hpp>
 
 namespace {
-
 using namespace backplane::kit;
 
 Status told(cl_int code, const char* call, const std::string& more = {}) {
   if (code == CL_SUCCESS) return {};
-  constexpr const char* kNames[] = {"DEVICE_NOT_FOUND",       "DEVICE_NOT_AVAILABLE",
-                                    "COMPILER_NOT_AVAILABLE", "MEM_OBJECT_ALLOCATION_FAILURE",
-                                    "OUT_OF_RESOURCES",       "OUT_OF_HOST_MEMORY"};
-  const char* name = code < 0 && code >= -std::ssize(kNames) ? kNames[-code - 1] : "... (cl.h has the name)";
+  constexpr const char* kNames[] = {"DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE", "MEM_OBJECT_ALLOCATION_FAILURE",
+                                    "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // -2 and down
+  const char* name = code <= -2 && code >= -6 ? kNames[-2 - code] : "... (cl.h has the name)";
   bp_status status = code == CL_DEVICE_NOT_AVAILABLE ? BP_DEVICE_LOST : BP_INTERNAL;
   if (code <= CL_MEM_OBJECT_ALLOCATION_FAILURE && code >= CL_OUT_OF_HOST_MEMORY) status = BP_OUT_OF_MEMORY;
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// Packed operands have element i at a, b and out; operands of any strides at STRIDED(x), STRIDED(o).
+// What surrounds the statement of an operator: for element i of inputs x and y and output o, and with a scalar.
 constexpr const char* kSource = R"(
-#define a x[x_at + i]
-#define b y[y_at + i]
-#define out o[o_at + i]
-#define STRIDED(v) ((global uint*)v)[v##_at + at(i, rank, shape, v##_strides)]
-long at(long i, uint rank, long8 shape, long8 strides) {
-  long n[8], s[8], offset = 0;
-  for (vstore8(shape, 0, n), vstore8(strides, 0, s); rank-- != 0; i /= n[rank]) offset += i % n[rank] * s[rank];
-  return offset;
-}
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
   const ulong i = get_global_id(0);
-  if (i < items) STATEMENT;
-})";
+  x += x_at, y += y_at, o += o_at;
+  if (i < items) )";
 
-// [native]
 class Native {
  public:
   static constexpr bool kStaysOpen = true;
   using Memory = cl_mem;  // a plain handle, as the kit copies it with each launch
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // counts references
-  using Kernel = const char*;  // a statement for kSource
-  // Arguments are state of a cl_kernel, so a launch locks it. Streams meet here only in one plan; a cl_kernel for each launch costs more.
-  struct Program {
-    cl::Kernel kernel;
-    std::unique_ptr<std::mutex> mutex;
-  };
+  using Kernel = const char*;  // a statement
+  // A cl_kernel holds its arguments, so a launch locks it: streams meet here only in one operator.
+  using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;
 
@@ -65,7 +50,7 @@ class Native {
     std::strncpy(info.driver, device.getInfo<CL_DEVICE_VERSION>().c_str(), sizeof(info.driver) - 1);
     info.alignment = device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8;
     info.max_buffer_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
-    info.capabilities = BP_CAP_DETERMINISTIC | (has(device, CL_FP_DENORM) ? 0 : BP_CAP_FTZ_F32);
+    info.capabilities = BP_CAP_DETERMINISTIC | (floats(device) & CL_FP_DENORM ? 0 : BP_CAP_FTZ_F32);
     return {};
   }
   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&) {
@@ -82,11 +67,9 @@ class Native {
   Result<Memory> allocate(const bp_buffer_desc& desc) {
     cl_int code = CL_SUCCESS;
     const Memory memory = clCreateBuffer(context(), CL_MEM_READ_WRITE, desc.bytes, nullptr, &code);
-    if (code == CL_SUCCESS) return memory;
-    return out_of_memory(told(code, "clCreateBuffer").message(), ", for ", desc.bytes, " bytes");
+    return code == CL_SUCCESS ? Result(memory) : out_of_memory("clCreateBuffer: ", code, " for ", desc.bytes, " bytes");
   }
   void free(Memory memory) { clReleaseMemObject(memory); }
-
   Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&) {
     cl_int code = CL_SUCCESS;
     auto queue = std::make_unique<Queue>(context, device, CL_QUEUE_PROFILING_ENABLE, &code);
@@ -121,72 +104,74 @@ class Native {
   Status copy_out(Queue& queue, void* dst, Memory src, uint64_t from, uint64_t bytes) {
     return told(clEnqueueReadBuffer(queue(), src, 0, from, bytes, dst, 0, nullptr, nullptr), "clEnqueueReadBuffer");
   }
-
   Result<Program> compile(const Kernel& kernel) {
     cl_int code = CL_SUCCESS;
-    const cl::Program program(context, text("#define STATEMENT ", kernel, kSource), false, &code);
+    const cl::Program program(context, text(kSource, kernel, ";\n}"), false, &code);
     if (code == CL_SUCCESS) code = program.build({device}, "-cl-fp32-correctly-rounded-divide-sqrt");
     if (code != CL_SUCCESS) return told(code, "clBuildProgram", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
     Program made{cl::Kernel(program, "run", &code), std::make_unique<std::mutex>()};
     return code == CL_SUCCESS ? Result(std::move(made)) : told(code, "clCreateKernel");
   }
-  // In groups of one size: some drivers compile once more for each size that they meet.
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
-    const QueueView<Memory>&o = call.out(), &x = call.inputs.empty() ? o : call.in(0);
-    const QueueView<Memory>& y = call.inputs.size() < 2 ? o : call.in(1);
-    const auto items = static_cast<std::size_t>(o.elements()), group = std::size_t{64};
-    const std::size_t global = (items + group - 1) / group * group;
+    const QueueView<Memory> none{}, &o = call.out();
+    const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
+    const std::size_t items = static_cast<std::size_t>(o.elements());
+    const std::size_t group = 64, global = (items + 63) / 64 * 64;  // one size: drivers compile for each that they meet
     if (items == 0) return {};
-    std::lock_guard lock(*program.mutex);
+    std::lock_guard lock(*program.second);
     cl_uint next = 0;
     cl_int code = CL_SUCCESS;
     const auto pass = [&](const auto& value) {
-      if (code == CL_SUCCESS) code = clSetKernelArg(program.kernel(), next++, sizeof(value), &value);
+      if (code == CL_SUCCESS) code = clSetKernelArg(program.first(), next++, sizeof(value), &value);
     };
     for (const auto* v : {&x, &y, &o}) pass(v->place.memory), pass(v->place.offset / sizeof(float)), pass(v->strides);
-    const uint64_t scalar = call.scalars.empty() ? x.immediate : call.scalars[0].bits;
-    pass(o.rank), pass(o.shape), pass(static_cast<cl_uint>(scalar)), pass(items);
+    const auto scalar = static_cast<cl_uint>(call.scalars.empty() ? x.immediate : call.scalars[0].bits);
+    pass(o.rank), pass(o.shape), pass(scalar), pass(items);
     if (code != CL_SUCCESS) return told(code, "clSetKernelArg");
-    code = clEnqueueNDRangeKernel(queue(), program.kernel(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
+    code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return told(code, "clEnqueueNDRangeKernel");
   }
 
- private:
-  // In the loader's order. OpenCL demands no exact quotients and roots; CORE does.
+  // In the loader's order, those that round quotients and roots: OpenCL lets others be further off than CORE does.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
-    std::vector<cl::Device> all;
+    std::vector<cl::Device> all, found;
     cl::Platform::get(&platforms);
     for (const cl::Platform& platform : platforms) {
-      std::vector<cl::Device> found;
-      platform.getDevices(CL_DEVICE_TYPE_ALL, &found);
-      all.insert(all.end(), found.begin(), found.end());
+      if (platform.getDevices(CL_DEVICE_TYPE_ALL, &found) == CL_SUCCESS)
+        all.insert(all.end(), found.begin(), found.end());
     }
-    std::erase_if(all, [](const auto& one) { return !has(one, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT); });
+    std::erase_if(all, [](const auto& one) { return !(floats(one) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT); });
     return all;
   }
-  static bool has(const cl::Device& one, cl_device_fp_config what) {
-    return (one.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & what) == what;
-  }
+  static cl_device_fp_config floats(const cl::Device& one) { return one.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>(); }
 };
-// [/native]
 
 class Driver : public QueueDriver<Native> {
  public:
   explicit Driver(Host host) : QueueDriver(host, {.name = "opencl", .version = PLUGIN_VERSION}) {
-    operators().add(BP_OP_ADD, BP_F32, {.kernel = "out = a + b"});
-    operators().add(BP_OP_SUB, BP_F32, {.kernel = "out = a - b"});
-    operators().add(BP_OP_MUL, BP_F32, {.kernel = "out = a * b"});
-    operators().add(BP_OP_DIV, BP_F32, {.kernel = "out = a / b"});
-    operators().add(BP_OP_MAX, BP_F32, {.kernel = "out = a > b || a != a ? a : b"});
-    operators().add(BP_OP_MIN, BP_F32, {.kernel = "out = a < b || a != a ? a : b"});
-    operators().add(BP_OP_NEG, BP_F32, {.kernel = "out = -a"});
-    operators().add(BP_OP_ABS, BP_F32, {.kernel = "out = fabs(a)"});
-    operators().add(BP_OP_SQRT, BP_F32, {.kernel = "out = sqrt(a)"});
-    operators().add(BP_OP_EXP, BP_F32, {.kernel = "out = exp(a)"});
-    operators().add(BP_OP_COPY, BP_F32, {.kernel = "STRIDED(o) = x ? STRIDED(x) : scalar", .dense = false});
-    operators().add(BP_OP_FILL, BP_F32, {.kernel = "STRIDED(o) = scalar", .dense = false});
+    operators().add(BP_OP_ADD, BP_F32, {.kernel = "o[i] = x[i] + y[i]"});
+    operators().add(BP_OP_SUB, BP_F32, {.kernel = "o[i] = x[i] - y[i]"});
+    operators().add(BP_OP_MUL, BP_F32, {.kernel = "o[i] = x[i] * y[i]"});
+    operators().add(BP_OP_DIV, BP_F32, {.kernel = "o[i] = x[i] / y[i]"});
+    operators().add(BP_OP_MAX, BP_F32, {.kernel = "o[i] = x[i] > y[i] || isnan(x[i]) ? x[i] : y[i]"});
+    operators().add(BP_OP_MIN, BP_F32, {.kernel = "o[i] = x[i] < y[i] || isnan(x[i]) ? x[i] : y[i]"});
+    operators().add(BP_OP_NEG, BP_F32, {.kernel = "o[i] = -x[i]"});
+    operators().add(BP_OP_ABS, BP_F32, {.kernel = "o[i] = fabs(x[i])"});
+    operators().add(BP_OP_SQRT, BP_F32, {.kernel = "o[i] = sqrt(x[i])"});
+    operators().add(BP_OP_EXP, BP_F32, {.kernel = "o[i] = exp(x[i])"});
+    operators().add(BP_OP_COPY, BP_F32, {.kernel = kMove, .dense = false});
+    operators().add(BP_OP_FILL, BP_F32, {.kernel = kMove, .dense = false});
   }
+
+ private:
+  // Any strides, and each bit as it is. Without x, which is an immediate then or no input, the scalar.
+  static constexpr const char* kMove = R"({
+    long n[8], from[8], to[8], rest = i;
+    for (vstore8(shape, 0, n), vstore8(x_strides, 0, from), vstore8(o_strides, 0, to); rank-- != 0; rest /= n[rank])
+      x += rest % n[rank] * from[rank], o += rest % n[rank] * to[rank];
+    *(global uint*)o = x ? *(global uint*)x : scalar;
+  })";
 };
 
 }  // namespace
