@@ -131,8 +131,8 @@ int new_plugin(Session& session, const NewOptions& options) {
     for (const std::string& command : next) document["next"].push_back(command);
     session.print(document);
   } else {
-    session.print("A plugin named '{}' is in {}, {} lines:\n{}Build it and certify its {}:\n", options.name,
-                  directory, total, listing, options.queue ? "operators" : "first operator");
+    session.print("A plugin named '{}' is in {}, {} lines:\n{}Build it and certify its {}:\n", options.name, directory,
+                  total, listing, options.queue ? "operators" : "first operator");
     for (const std::string& command : next) session.print("  {}\n", command);
   }
   project.keep();
