@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin with a few operators fails nothing of CORE, and passes those: certify_test.py COMMAND LIBRARY OPERATOR..."""
+"""A plugin with a few operators fails nothing of CORE, and passes those: certify_test.py [--skip-without-device] COMMAND LIBRARY
+OPERATOR..."""
 import os
 import sys
 
@@ -8,7 +9,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import certified
 import tap
 
-command, library, *operators = sys.argv[1:]
+skip, command, library, operators = certified.given()
+if skip:
+    certified.skip_without_device(command, library)
 certificate, said, status = certified.certify(command, library)
 if certificate is None:
     sys.exit(said)
