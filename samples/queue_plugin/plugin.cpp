@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin for a device that is not the host: the card's driver as a Native of the kit, its operators, and the exported symbol.
+// The plugin skeleton, for a device that is not the host: the driver of a card as the kit's Native, its operators, and the symbol that
+// a host loads it by.
 #include <backplane/kit/queue_device.hpp>
 #include <cmath>
 
@@ -123,7 +124,7 @@ void map(const card_parameter* parameters, uint64_t items) {
 // [driver]
 class Driver : public QueueDriver<Native> {
  public:
-  explicit Driver(Host host) : QueueDriver(host, {.name = "queue", .version = PLUGIN_VERSION}) {
+  explicit Driver(Host host) : QueueDriver(host, {.name = "skeleton", .version = PLUGIN_VERSION}) {
     operators().add(BP_OP_ADD, BP_F32, {.kernel = map<[](float a, float b) { return a + b; }>});
     operators().add(BP_OP_MUL, BP_F32, {.kernel = map<[](float a, float b) { return a * b; }>});
     operators().add(BP_OP_NEG, BP_F32, {.kernel = map<[](float x) { return -x; }>});

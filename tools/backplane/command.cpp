@@ -150,6 +150,8 @@ void add_verbs(CLI::App& app, Options& options, std::function<int()>& chosen) {
   verb->add_option("NAME", options.new_plugin.name, "of the plugin: 1 to 63 of a-z, 0-9 and _")->required();
   verb->add_option("--dir", options.new_plugin.directory,
                    "directory of the project, which must not exist; default NAME");
+  verb->add_flag("--queue", options.new_plugin.queue,
+                 "for a device that is not the host: queues and memory of its own; with a small card to start from");
   verb->callback([&] { chosen = [&] { return new_plugin(options.session, options.new_plugin); }; });
 
   add_bench(app, options, chosen);

@@ -13,6 +13,7 @@ struct EmbeddedFile {
 };
 
 const std::vector<EmbeddedFile>& skeleton_files();  // samples/skeleton_plugin
+const std::vector<EmbeddedFile>& queue_files();     // samples/queue_plugin
 const std::vector<EmbeddedFile>& shape_files();     // tools/bench/shapes
 const std::vector<EmbeddedFile>& spec_files();      // docs/spec/operators.md
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies its first operator.
+// `backplane new NAME`: writes a plugin project that builds against the installed SDK and certifies its operators.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -113,7 +113,7 @@ int new_plugin(Session& session, const NewOptions& options) {
   Json files = Json::array();
   std::string listing;
   int64_t total = 0;
-  for (const EmbeddedFile& file : skeleton_files()) {
+  for (const EmbeddedFile& file : options.queue ? queue_files() : skeleton_files()) {
     const std::string text = named(file.text, options.name);
     project.write(file.name, text);
     const int64_t lines = std::count(text.begin(), text.end(), '\n');
@@ -131,8 +131,8 @@ int new_plugin(Session& session, const NewOptions& options) {
     for (const std::string& command : next) document["next"].push_back(command);
     session.print(document);
   } else {
-    session.print("A plugin named '{}' is in {}, {} lines:\n{}Build it and certify its first operator:\n", options.name,
-                  directory, total, listing);
+    session.print("A plugin named '{}' is in {}, {} lines:\n{}Build it and certify its {}:\n", options.name, directory,
+                  total, listing, options.queue ? "operators" : "first operator");
     for (const std::string& command : next) session.print("  {}\n", command);
   }
   project.keep();

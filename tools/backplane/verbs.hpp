@@ -119,6 +119,7 @@ int verify(Session& session, const VerifyOptions& options);
 struct NewOptions {
   std::string name;
   std::string directory;  // of the project; empty: the name, here
+  bool queue = false;     // for a device that is not the host
 };
 int new_plugin(Session& session, const NewOptions& options);
 

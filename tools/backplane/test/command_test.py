@@ -335,6 +335,10 @@ def new():
     tap.check("a project of new bears its name alone", not any("skeleton" in text for text in made.values()) and
               '"name": "acme_1"' in made["manifest.json.in"] and "libbackplane_acme_1.so" in made["manifest.json.in"], made)
     tap.check("the commands that new shows suit a shell", value.get("next", [""])[0] == f"cd '{work}/new/other place'", value)
+    sample = os.path.join(os.path.dirname(skeleton), "queue_plugin")
+    text = says("new --queue", ["plugin.cpp", "card.cpp", "card.h", "meson test -C build"], "new", "skeleton", "--queue", "--dir", work + "/new/queue")
+    tap.check("samples/queue_plugin is what new --queue writes", contents(work + "/new/queue") == contents(sample), text)
+    tap.check("a plugin for a queue has at most 150 lines", contents(sample)["plugin.cpp"].count("\n") <= 150)
     before = contents(folder)
     refused("new never overwrites", ["exists already", "--dir"], 2, "new", "acme", "--dir", folder)
     os.mkdir(work + "/new/empty")

@@ -46,7 +46,7 @@ def tiny(kind, pattern):
     tap.check(f"{kind}: an outside plugin exports one symbol", found and names == ["bp_plugin_query"], symbols)
 
 
-def certified(name, folder, output):
+def certified(name, folder, output, device=None):
     """What a vendor's `meson test` must have shown and left."""
     try:
         with open(os.path.join(folder, f"build/certificate/libbackplane_{name}.json"), encoding="utf-8") as file:
@@ -56,23 +56,24 @@ def certified(name, folder, output):
     bad = {outcome: count for outcome, count in verdict["counts"].items() if count and outcome not in ("pass", "not_claimed")}
     tap.check(f"{name}: nothing fails", not bad and verdict["counts"]["pass"], bad)
     return tap.check(f"{name}: the test shows the certificate's statement", verdict["statement"] in output and
-                     f"{name} 0.1.0 on {name}" in verdict["statement"], f"{verdict['statement']}\n{output}")
+                     f"{name} 0.1.0 on {device or name}" in verdict["statement"], f"{verdict['statement']}\n{output}")
 
 
-def new_project(name, bin_folder):
+def new_project(name, bin_folder, *options, device=None):
     """`backplane new`, and the commands that it says come next, as a shell takes them."""
     parent = os.path.join(work, "new project")
-    os.makedirs(parent)
-    written = run("backplane new", os.path.join(bin_folder, "backplane"), "--json", "new", name, cwd=parent)
+    os.makedirs(parent, exist_ok=True)
+    written = run("backplane new", os.path.join(bin_folder, "backplane"), "--json", "new", name, *options, cwd=parent)
     output = run(f"{name}: the commands that new shows", "sh", "-e", "-c", "\n".join(json.loads(written or "{}").get("next", ["false"])),
                  cwd=parent, PATH=os.path.dirname(meson) + ":" + os.environ["PATH"])
-    certified(name, os.path.join(parent, name), output or "")
+    certified(name, os.path.join(parent, name), output or "", device)
 
 
 shutil.rmtree(work, ignore_errors=True)
 stage = os.path.join(work, "stage")
 run("meson install", meson, "install", "--quiet", "--no-rebuild", "-C", build, "--destdir", stage)
 new_project("acme", os.path.join(stage + prefix, "bin"))
+new_project("acme_queue", os.path.join(stage + prefix, "bin"), "--queue", device="card")
 os.makedirs(os.path.dirname(sdk))
 shutil.move(stage + prefix, sdk)
 

@@ -168,6 +168,8 @@ class QueueDevice {
       if (record.stream == nullptr || !record.timed) {
         return invalid_argument("event_elapsed: both events must be made with BP_EVENT_TIMING and recorded");
       }
+    }
+    for (const auto& record : records) {
       const Status status = QueueState<Native>::await(record, 0);
       if (status.code() == BP_TIMEOUT) return Status{BP_NOT_READY, {}};
       if (!status.ok()) return status;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver changes while it starts is as it was behind the guard.
+#include <gtest/gtest.h>
+
+#include <backplane/kit/driver_guard.hpp>
+#include <cfenv>
+#include <future>
+#include <thread>
+
+namespace backplane::kit::test {
+namespace {
+
+void on_signal(int) {}
+
+void set_handler(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(number, &action, nullptr);
+}
+void (*handler_of(int number))(int) {
+  struct sigaction action {};
+  sigaction(number, nullptr, &action);
+  return action.sa_handler;
+}
+bool is_blocked(int number) {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, number) != 0;
+}
+
+TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
+  const std::string locale = std::setlocale(LC_ALL, nullptr);
+  std::fesetround(FE_UPWARD);
+  set_handler(SIGUSR1, on_signal);
+  {
+    const DriverGuard guard;
+    EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+    EXPECT_TRUE(is_blocked(SIGUSR1));
+    std::fesetround(FE_DOWNWARD);
+    set_handler(SIGUSR1, SIG_IGN);
+    set_handler(SIGUSR2, on_signal);
+    std::setlocale(LC_ALL, locale == "C" ? "C.UTF-8" : "C");
+    // Threads that a driver starts take no signals.
+    std::thread([] { EXPECT_TRUE(is_blocked(SIGUSR1)); }).join();
+  }
+  EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  EXPECT_FALSE(is_blocked(SIGUSR1));
+  EXPECT_EQ(handler_of(SIGUSR1), on_signal);
+  EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
+  EXPECT_EQ(std::setlocale(LC_ALL, nullptr), locale);
+  std::fesetround(FE_TONEAREST);
+  set_handler(SIGUSR1, SIG_DFL);
+}
+
+// The second guard begins behind the first driver's change, and ends last.
+TEST(DriverGuard, OverlappingGuardsRestoreWhatWasBeforeBoth) {
+  std::promise<void> begun, ended;
+  std::thread second;
+  {
+    const DriverGuard first;
+    set_handler(SIGUSR1, on_signal);
+    second = std::thread([&] {
+      const DriverGuard guard;
+      begun.set_value();
+      ended.get_future().wait();
+    });
+    begun.get_future().wait();
+  }
+  EXPECT_EQ(handler_of(SIGUSR1), on_signal) << "the second guard lives";
+  ended.set_value();
+  second.join();
+  EXPECT_EQ(handler_of(SIGUSR1), SIG_DFL);
+}
+
+}  // namespace
+}  // namespace backplane::kit::test

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events, failures and lifetimes of a queue device, over a queue whose commands run when the test says so.
+#include "queue_driver.hpp"
+
+namespace backplane::kit::test {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+Status broken() { return {BP_EXECUTION_FAILED, "a planted failure", 7}; }
+
+TEST_F(QueueTest, AnIdleStreamIsReadyAndAPollMakesOneMark) {
+  auto a = stream();
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+  EXPECT_EQ(ManualNative::marks, 0);
+  ASSERT_TRUE(command(*a).ok());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  EXPECT_EQ(ManualNative::marks, 1);
+  run(0);
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+}
+
+TEST_F(QueueTest, TimedWaitsPollAndEndInTime) {
+  auto a = stream();
+  ASSERT_TRUE(command(*a).ok());
+  for (const auto timeout : {1ns, 1000ns, 1000000ns, 30000000ns}) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(device->wait(*a, static_cast<uint64_t>(timeout.count())).code(), BP_TIMEOUT);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, timeout);
+  }
+  std::thread later([] {
+    std::this_thread::sleep_for(20ms);
+    run(0);
+  });
+  EXPECT_TRUE(device->wait(*a, BP_WAIT_FOREVER).ok());
+  later.join();
+}
+
+TEST_F(QueueTest, ARefusedEnqueueLeavesTheStreamAndAPartialOneFailsIt) {
+  auto a = stream();
+  ManualNative::enqueue_answer = out_of_memory("no room");
+  EXPECT_EQ(command(*a).code(), BP_OUT_OF_MEMORY);
+  ManualNative::enqueue_answer = {};
+  EXPECT_TRUE(command(*a).ok());
+  ManualNative::enqueue_answer = broken();
+  EXPECT_EQ(command(*a).code(), BP_EXECUTION_FAILED);
+  ManualNative::enqueue_answer = out_of_memory("a later failure");
+  const Status first = command(*a);
+  EXPECT_EQ(first.code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(first.vendor_code(), 7);
+  EXPECT_THAT(first.message(), HasSubstr("a planted failure"));
+  ManualNative::enqueue_answer = {};
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT) << "work is in flight";
+  run(0);
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
+}
+
+TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
+  auto a = stream();
+  Device::Event before(false), behind(false), never(false), late(false);
+  ASSERT_TRUE(command(*a).ok());
+  ASSERT_TRUE(device->record(before, *a).ok());
+  ManualNative::outcome = broken();
+  ASSERT_TRUE(command(*a).ok());
+  ASSERT_TRUE(device->record(behind, *a).ok());
+  EXPECT_EQ(device->wait(behind, 0).code(), BP_TIMEOUT);
+  run(0);
+  EXPECT_TRUE(device->wait(before, 0).ok());
+  EXPECT_EQ(device->wait(behind, 0).code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
+  EXPECT_TRUE(device->wait(before, 0).ok());
+  EXPECT_TRUE(device->wait(never, 0).ok());
+  EXPECT_EQ(device->record(late, *a).code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(device->wait(late, BP_WAIT_FOREVER).code(), BP_EXECUTION_FAILED)
+      << "a record on a failed stream stands for it";
+}
+
+// a fails; b waits for a, c waits for b. Nobody waits for a on the host.
+TEST_F(QueueTest, AFailureTravelsWithEvents) {
+  auto a = stream(), b = stream(), c = stream();
+  Device::Event of_a(false), of_b(false), of_c(false), early(false);
+  ManualNative::outcome = broken();
+  ASSERT_TRUE(command(*a).ok());
+  ASSERT_TRUE(device->record(of_a, *a).ok());
+  ManualNative::outcome = {};
+  ASSERT_TRUE(command(*b).ok());
+  ASSERT_TRUE(device->record(early, *b).ok());
+  ASSERT_TRUE(device->wait_event(*b, of_a).ok());
+  ASSERT_TRUE(device->record(of_b, *b).ok());
+  ASSERT_TRUE(device->wait_event(*c, of_b).ok());
+  ASSERT_TRUE(device->record(of_c, *c).ok());
+  EXPECT_EQ(device->wait(of_c, 0).code(), BP_TIMEOUT);
+  for (std::size_t i = 0; i < 3; ++i) run(i);
+  const Status told = device->wait(of_c, 0);
+  EXPECT_EQ(told.code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(told.vendor_code(), 7);
+  EXPECT_THAT(told.message(), HasSubstr("a planted failure"));
+  EXPECT_TRUE(device->wait(early, 0).ok());
+  EXPECT_EQ(device->wait(*b, 0).code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(device->wait(*c, 0).code(), BP_EXECUTION_FAILED);
+}
+
+TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
+  auto a = stream(), b = stream();
+  Device::Event of_a(false);
+  ManualNative::outcome = broken();
+  ASSERT_TRUE(command(*a).ok());
+  ASSERT_TRUE(device->record(of_a, *a).ok());
+  run(0);
+  EXPECT_EQ(device->wait_event(*b, of_a).code(), BP_EXECUTION_FAILED);
+  EXPECT_EQ(command(*b).code(), BP_EXECUTION_FAILED);
+}
+
+// Two streams that wait for each other in turns keep neither a chain nor each other.
+TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
+  auto a = stream(), b = stream();
+  Device::Event event(false);
+  for (int turn = 0; turn < 1000; ++turn) {
+    auto& from = turn % 2 == 0 ? a : b;
+    auto& to = turn % 2 == 0 ? b : a;
+    ASSERT_TRUE(command(*from).ok());
+    ASSERT_TRUE(device->record(event, *from).ok());
+    ASSERT_TRUE(device->wait_event(*to, event).ok());
+    if (turn % 100 == 99) run(0), run(1);
+  }
+  run(0), run(1);
+  event.set({});
+  const std::weak_ptr<QueueState<ManualNative>> states[] = {a->state(), b->state()};
+  EXPECT_TRUE(device->wait(*a, 0).ok() || (run(0), device->wait(*a, 0).ok()));
+  run(1);
+  a.reset();
+  EXPECT_TRUE(device->wait(*b, 0).ok() || (run(1), device->wait(*b, 0).ok()));
+  b.reset();
+  EXPECT_TRUE(states[0].expired());
+  EXPECT_TRUE(states[1].expired());
+}
+
+TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
+  auto a = stream();
+  const bp_operand x = operand();
+  constexpr int kPlans = 400;  // more than an interval holds
+  for (int i = 0; i < kPlans; ++i) {
+    const std::unique_ptr<Device::Plan> once(add());
+    ASSERT_NE(once, nullptr) << status.message();
+    ASSERT_TRUE(execute(*a, *once, {x, x, x}).ok());
+    ASSERT_TRUE(execute(*a, *once, {x, x, x}).ok());
+  }
+  const auto alive = [] {
+    return std::ranges::count_if(ManualNative::programs, [](const auto& each) { return !each.expired(); });
+  };
+  EXPECT_EQ(alive(), kPlans);
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  run(0);
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+  EXPECT_EQ(alive(), 0);
+  // A plan that goes on is kept anew.
+  std::unique_ptr<Device::Plan> twice(add());
+  ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
+  run(0);
+  ASSERT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  run(0);
+  ASSERT_TRUE(device->wait(*a, 0).ok());
+  ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
+  twice.reset();
+  EXPECT_EQ(alive(), 1);
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  run(0);
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+  EXPECT_EQ(alive(), 0);
+}
+
+TEST_F(QueueTest, OperandsHaveAHandleAndAnOffset) {
+  auto a = stream();
+  std::vector<bp_tensor_desc> in = {view({4}), view({4})};
+  in[1].flags = BP_DESC_IMMEDIATE;
+  in[1].strides[0] = 0;
+  const std::unique_ptr<Device::Plan> mul(plan(BP_OP_MUL, in));
+  ASSERT_NE(mul, nullptr) << status.message();
+  const bp_operand x = operand(16), out = operand(32);
+  ASSERT_TRUE(execute(*a, *mul, {x, {nullptr, 0, 0x40000000}, out}).ok());
+  const Launch& launch = ManualNative::launches.at(0);
+  EXPECT_EQ(launch.views[0].place.memory, 1);
+  EXPECT_EQ(launch.views[0].place.offset, 16u);
+  EXPECT_FALSE(launch.views[0].is_immediate);
+  EXPECT_TRUE(launch.views[1].is_immediate);
+  EXPECT_EQ(launch.views[1].immediate, 0x40000000u);
+  EXPECT_EQ(launch.views[1].place.memory, 0);
+  EXPECT_EQ(launch.views[2].place.memory, 2);
+  EXPECT_EQ(launch.views[2].place.offset, 32u);
+  EXPECT_EQ(launch.workspace.memory, 3);
+}
+
+TEST_F(QueueTest, DenseKernelsHaveImmediatesStaged) {
+  std::vector<bp_tensor_desc> in = {view({4}), view({4})};
+  in[1].flags = BP_DESC_IMMEDIATE;
+  in[1].strides[0] = 0;
+  const std::unique_ptr<Device::Plan> sum(plan(BP_OP_ADD, in));
+  ASSERT_NE(sum, nullptr) << status.message();
+  EXPECT_EQ(info.stage_inputs, 2u);
+}
+
+TEST_F(QueueTest, ScalarsOfTheDeviceAreAskedForByName) {
+  auto a = stream();
+  const std::unique_ptr<Device::Plan> fill(plan(BP_OP_FILL, {}, BP_OP_FLAG_DEVICE_SCALARS, 1));
+  ASSERT_NE(fill, nullptr) << status.message();
+  const bp_operand out = operand(), scalar = operand(8);
+  ASSERT_TRUE(execute(*a, *fill, {out}, {scalar}).ok());
+  EXPECT_TRUE(ManualNative::launches.at(0).scalars[0].on_device);
+  EXPECT_EQ(ManualNative::launches.at(0).scalars[0].place.memory, 2);
+  EXPECT_EQ(ManualNative::launches.at(0).scalars[0].place.offset, 8u);
+  const std::unique_ptr<Device::Plan> given(plan(BP_OP_FILL, {}, 0, 1));
+  ASSERT_TRUE(execute(*a, *given, {out}, {{nullptr, 0, 0x3f800000}}).ok());
+  EXPECT_EQ(ManualNative::launches.at(1).scalars[0].value<float>(), 1.0f);
+  output_dtype = BP_I32;
+  EXPECT_EQ(plan(BP_OP_FILL, {}, BP_OP_FLAG_DEVICE_SCALARS, 1), nullptr);
+  EXPECT_EQ(status.code(), BP_UNSUPPORTED);
+  EXPECT_THAT(status.message(), HasSubstr("DEVICE_SCALARS"));
+}
+
+TEST_F(QueueTest, BadRequestsAreToldApart) {
+  auto a = stream();
+  const auto create = [&](uint32_t kind, uint64_t bytes, uint64_t alignment) {
+    return device->create_buffer({sizeof(bp_buffer_desc), kind, bytes, alignment}).status().code();
+  };
+  EXPECT_EQ(create(BP_MEMORY_HOST, 4, 0), BP_UNSUPPORTED);
+  EXPECT_EQ(create(7, 4, 0), BP_UNSUPPORTED);
+  EXPECT_EQ(create(BP_MEMORY_DEVICE, 0, 0), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(create(BP_MEMORY_DEVICE, 4, 24), BP_INVALID_ARGUMENT);
+  EXPECT_EQ(create(BP_MEMORY_DEVICE, 4, 512), BP_UNSUPPORTED) << "above the device's own";
+  Device::Buffer& x = *buffer();
+  EXPECT_EQ(device->copy(*a, x, 0, x, 2, 4).code(), BP_INVALID_ARGUMENT) << "overlap";
+  EXPECT_EQ(device->copy(*a, x, 62, *buffer(), 0, 4).code(), BP_INVALID_ARGUMENT) << "past the end";
+  EXPECT_EQ(device->copy_in(*a, x, 0, nullptr, 4).code(), BP_INVALID_ARGUMENT);
+  EXPECT_TRUE(device->copy_in(*a, x, 0, nullptr, 0).ok());
+  EXPECT_EQ(device->map(x).status().code(), BP_UNSUPPORTED);
+  EXPECT_EQ(device->create_event(BP_EVENT_TIMING).status().code(), BP_UNSUPPORTED) << "the native device times nothing";
+  EXPECT_EQ(device->create_event(2).status().code(), BP_UNSUPPORTED);
+  EXPECT_EQ(driver.open(0, "speed=11").status().code(), BP_UNSUPPORTED);
+  EXPECT_EQ(plan(BP_OP_SUB, {view({4}), view({4})}), nullptr);
+  EXPECT_THAT(status.message(), HasSubstr("sub on f32"));
+}
+
+}  // namespace
+}  // namespace backplane::kit::test
