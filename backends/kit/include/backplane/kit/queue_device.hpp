@@ -184,7 +184,7 @@ class QueueDevice {
   // A record on a failed stream stands for the failure, so that those who wait on it learn of it.
   Status record(Event& event, Stream& stream) {
     typename Event::Record next;
-    const Status status = stream.record(event.timed(), next);
+    Status status = stream.record(event.timed(), next);
     if (status.ok() || next.failed) event.set(std::move(next));
     return status;
   }

@@ -74,7 +74,7 @@ class QueueStream {
   template <class Body>
   Status enqueue(const Body& body) {
     if (Status status = failure(); !status.ok()) return status;
-    const Status status = body(native_, *queue_);
+    Status status = body(native_, *queue_);
     if (status.ok()) {
       ++position_;
       return status;
@@ -118,7 +118,7 @@ class QueueStream {
     if constexpr (!requires { Native::kWaitsForPassed; }) {
       if (passed) return {};
     }
-    const Status status = enqueue([&](Native& native, Queue& queue) { return native.wait_for(queue, record.mark); });
+    Status status = enqueue([&](Native& native, Queue& queue) { return native.wait_for(queue, record.mark); });
     if (status.ok() && !passed) state_->depend(position_, record);
     return status;
   }
@@ -126,11 +126,11 @@ class QueueStream {
   // A failure is told only when no command touches memory any more.
   Status wait(uint64_t timeout_ns) {
     if (idle_at_ == position_) {
-      const Status status = state_->settle(UINT64_MAX);
+      Status status = state_->settle(UINT64_MAX);
       return status.ok() ? health_of(native_) : status;
     }
     if (Status status = mark(false); !status.ok()) return state_->fail(status, position_);
-    const Status status = await_mark(native_, mark_, timeout_ns);
+    Status status = await_mark(native_, mark_, timeout_ns);
     if (status.code() == BP_TIMEOUT) return status;
     idle_at_ = position_;
     kept_.clear();
