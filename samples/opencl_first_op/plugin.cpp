@@ -22,8 +22,7 @@ Status told(cl_int code, const char* call, const std::string& more = {}) {
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
-  const ulong i = get_global_id(0);
-  x += x_at, y += y_at, o += o_at;
+  const ulong i = get_global_id(0);  x += x_at, y += y_at, o += o_at;
   if (i < items) )";
 
 class Native {
@@ -115,8 +114,7 @@ class Native {
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    const std::size_t items = static_cast<std::size_t>(o.elements());
-    const std::size_t group = 64, global = (items + 63) / 64 * 64;  // one size: drivers compile for each that they meet
+    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;  // drivers compile per group
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
     cl_uint next = 0;
@@ -131,7 +129,6 @@ class Native {
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return told(code, "clEnqueueNDRangeKernel");
   }
-
   // In the loader's order, those that round quotients and roots: OpenCL lets others be further off than CORE does.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
