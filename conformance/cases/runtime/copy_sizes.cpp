@@ -220,7 +220,7 @@ class Repeated : public Place {
     while (!stop.stop_requested()) {
       for (uint64_t at = 0; at < bytes_; at += piece)
         if (!own_.contains(at / piece)) madvise(address_ + at, piece, MADV_DONTNEED);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
 

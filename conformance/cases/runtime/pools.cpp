@@ -144,7 +144,7 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
     if (round != 0) pairs.renew(context);
     delay.enqueue(producer, delays_us[round]);
     for (unsigned i = 0; i < count; ++i) {
-      if (i + 4 > count) delay.enqueue(producer, 1000);
+      if (i + 1 == count) delay.enqueue(producer, delays_us[round]);
       pairs.copy(i, producer);
       producer.record(all[i].get());
     }
