@@ -156,6 +156,7 @@ class QueueStream {
     if (!made.ok()) return made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
+    idle_at_ = UINT64_MAX;  // a mark behind no command is pending, too, and its time may be asked for after a wait
     close_interval();
     return {};
   }
