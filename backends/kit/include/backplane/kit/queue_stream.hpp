@@ -171,6 +171,7 @@ class QueueStream {
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
+    idle_at_ = UINT64_MAX;  // a mark behind no command is pending, too, and its time may be asked for after a wait
     close_interval();
     return {};
   }
