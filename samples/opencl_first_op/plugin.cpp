@@ -119,7 +119,7 @@ class Native {
     std::lock_guard lock(*program.second);
     cl_uint next = 0;
     cl_int code = CL_SUCCESS;
-    const auto pass = [&](const auto& value) {
+    const auto pass = [&](const auto& value) {  // NOLINTNEXTLINE(bugprone-sizeof-expression): handles are pointers
       if (code == CL_SUCCESS) code = clSetKernelArg(program.first(), next++, sizeof(value), &value);
     };
     for (const auto* v : {&x, &y, &o}) pass(v->place.memory), pass(v->place.offset / sizeof(float)), pass(v->strides);
