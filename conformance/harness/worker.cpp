@@ -72,6 +72,11 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_share = context.error_share();
+  // Before the thread is looked at: this calls the plugin, too.
+  if (!is_failure(result.outcome) && session.device != nullptr) {
+    const InSlot in(Slot::plan_create);
+    Promises::ask_one(session.device->get(), context.random()());
+  }
   if (const std::string change = before.changed_since(); !change.empty()) {
     before.restore();
     if (!is_failure(result.outcome))
@@ -80,7 +85,6 @@ Result run_case(Session& session, const Case& which) {
                             watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
   }
   if (is_failure(result.outcome)) return result;
-  if (session.device != nullptr) Promises::ask_one(session.device->get(), context.random()());
   if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
   return result;
 }
