@@ -21,6 +21,60 @@ TEST_F(QueueTest, AnIdleStreamIsReadyAndAPollMakesOneMark) {
   EXPECT_TRUE(device->wait(*a, 0).ok());
 }
 
+TEST_F(QueueTest, AStreamWithARecordInFlightIsNotIdle) {
+  auto a = stream();
+  Device::Event* const event = device->create_event(0).value();
+  ASSERT_TRUE(device->record(*event, *a).ok());
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  run(0);
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+  EXPECT_EQ(ManualNative::marks, 1);
+  device->destroy(event);
+}
+
+// A native device whose programs depend on the kernel alone, and that stays open.
+class SharingNative : public ManualNative {
+ public:
+  static constexpr bool kStaysOpen = true;
+  static inline int compilations = 0;
+  static Result<std::unique_ptr<SharingNative>> open(uint32_t, const Host&) {
+    return std::make_unique<SharingNative>();
+  }
+  Result<Program> compile(const Kernel& kernel) {
+    ++compilations;
+    return std::make_shared<const std::string>(kernel);
+  }
+};
+class SharingDriver : public QueueDriver<SharingNative> {
+ public:
+  explicit SharingDriver(Host host) : QueueDriver(host, {.name = "sharing", .version = "1"}) {
+    operators().add(BP_OP_FILL, BP_F32, {.kernel = "fill"});
+    operators().add(BP_OP_FILL, BP_I32, {.kernel = "fill"});
+  }
+};
+
+TEST(QueueDriverTest, OneCompilationServesAllPlansAndOpeningsOfADevice) {
+  for (int opening = 0; opening < 2; ++opening) {
+    const SharingDriver driver{Host(nullptr)};
+    const std::unique_ptr<SharingDriver::Device> device(driver.open(0, "").value());
+    for (const uint16_t dtype : {BP_F32, BP_I32, BP_F32}) {
+      bp_tensor_desc output{};
+      output.dtype = dtype;
+      bp_op_desc desc{};
+      desc.struct_size = sizeof(desc);
+      desc.op = BP_OP_FILL;
+      desc.outputs = &output;
+      desc.output_count = 1;
+      desc.scalar_count = 1;
+      SharingDriver::Device::Plan* plan = nullptr;
+      bp_plan_info info{};
+      ASSERT_TRUE(device->create_plan(&desc, &plan, info).ok());
+      device->destroy(plan);
+    }
+  }
+  EXPECT_EQ(SharingNative::compilations, 2) << "one for each dtype";
+}
+
 TEST_F(QueueTest, TimedWaitsPollAndEndInTime) {
   auto a = stream();
   ASSERT_TRUE(command(*a).ok());
