@@ -285,9 +285,10 @@ void add_copy_size_cases(Catalogue& catalogue) {
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
         if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;  // one of each of the greatest
         const uint64_t count = (uint64_t{1} << log2) + tail;
+        // A device need not have buffers of more than some mebibytes.
         add(
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, way, count); },
-            direction.extension);
+            log2 > 25 ? "LARGE" : direction.extension);
       }
     if (way == Way::host_to_device || way == Way::device_to_host) continue;  // imported memory stands for the device's
     const uint64_t count = (uint64_t{1} << 32) + 1003;

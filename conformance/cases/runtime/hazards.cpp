@@ -38,7 +38,8 @@ class Side {
       : context_(context),
         device_(context.device()),
         command_(command),
-        other_(device_, count, is_mapped(command.way) ? BP_MEMORY_HOST : BP_MEMORY_DEVICE),
+        other_(device_, count,
+               is_mapped(command.way) && device_.offers(BP_MEMORY_HOST) ? BP_MEMORY_HOST : BP_MEMORY_DEVICE),
         host_(count),
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
@@ -92,16 +93,17 @@ class Side {
   Runner invert_, fill_;
 };
 
-void need(Context& context, const Command& command) {
+// A case is about one extension: beside pageable memory a device without HOST memory is asked with its own.
+void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();
-  if (is_pageable(command.way) && (device->copy_in == nullptr || device->copy_out == nullptr))
+  const bool pageable = is_pageable(first.way) || is_pageable(second.way);
+  if (pageable && (device->copy_in == nullptr || device->copy_out == nullptr))
     context.not_claimed("the device has no copy_in and copy_out");
-  if (is_mapped(command.way)) need_kind(context, BP_MEMORY_HOST);
+  if (!pageable && (is_mapped(first.way) || is_mapped(second.way))) need_kind(context, BP_MEMORY_HOST);
 }
 
 void in_order(Context& context, const Command& first, const Command& second, bool across) {
-  need(context, first);
-  need(context, second);
+  need(context, first, second);
   Device& device = context.device();
   Stream stream(device), other(device);
   Event event(device);
