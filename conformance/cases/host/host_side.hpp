@@ -67,6 +67,19 @@ struct HostCall {
   std::vector<unsigned char> attributes;
 };
 
+// A case of several operators: the one that the plugin declines, core declines. The case is then not claimed.
+template <typename Run>
+auto not_claimed_where_declined(Run run) {
+  return [run](Context& context) {
+    try {
+      run(context);
+    } catch (const backplane::Error& error) {
+      if (error.status() != BP_UNSUPPORTED) throw;
+      context.not_claimed("{}", error.what());
+    }
+  };
+}
+
 bph_tensor view_of(const bp_tensor_desc& desc, bph_buffer* buffer, uint64_t offset = 0);
 // Small whole numbers for each operand of the descriptor, as support/samples.hpp has them.
 struct HostData {

@@ -141,7 +141,7 @@ void add_host_model_cases(Catalogue& catalogue) {
     catalogue.push_back({.id = fmt::format("host.model.{}", name),
                          .profile = BP_PROFILE_INFER,
                          .requirements = {"BP-USE-008"},
-                         .run = run});
+                         .run = not_claimed_where_declined(run)});
   };
   add("mlp", agrees<Mlp>);
   add("convolution", agrees<Convolution>);

@@ -258,7 +258,7 @@ void add_host_training_cases(Catalogue& catalogue) {
     catalogue.push_back({.id = fmt::format("host.training.{}", what),
                          .profile = BP_PROFILE_TRAIN,
                          .requirements = {"BP-USE-010"},
-                         .run = run});
+                         .run = not_claimed_where_declined(run)});
   };
   add("learns_a_function", learns_a_function);
   add("learns_classes", learns_classes);
