@@ -231,19 +231,22 @@ class Repeated : public Place {
 };
 
 // The same as memory of the device.
-class RepeatedOfDevice : public Repeated {
+template <typename Memory>
+class OfImport : public Memory {
  public:
-  RepeatedOfDevice(Context& context, uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
-      : Repeated(bytes, offset, places), imported_(context, address(), bytes) {
+  template <typename... Args>
+  explicit OfImport(Context& context, uint64_t bytes, const Args&... args)
+      : Memory(bytes, args...), imported_(context, this->address(), bytes) {
     if (!imported_) context.not_claimed("the device does not import {} bytes of the host's memory", bytes);
   }
   bp_buffer* buffer() const override { return imported_.buffer.get(); }
+  uint32_t kind() const { return imported_.kind; }
 
  private:
   Imported imported_;
 };
 
-// Past 2^32 bytes: the device's side is imported where it is written, so that none of it takes memory.
+// Past 2^32 bytes: the device's side is imported, so that none of it takes memory.
 void past_32_bits(Context& context, Way way, uint64_t count) {
   need(context, way);
   const uint64_t to_offset = 2 * window + 1 + context.below(60), from_offset = 2 * window + context.below(60);
@@ -255,14 +258,19 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
   of_target.push_back(window);
   const auto make = [&](bool pageable, uint64_t offset, const std::vector<uint64_t>& places) -> std::unique_ptr<Place> {
     if (pageable) return std::make_unique<Repeated>(room, offset, places);
-    return std::make_unique<RepeatedOfDevice>(context, room, offset, places);
+    return std::make_unique<OfImport<Repeated>>(context, room, offset, places);
   };
-  // HOST to HOST is no copy of the device's, and imported memory may be HOST: of two buffers the source is the device's own.
   std::unique_ptr<Place> from;
   if (way == Way::in) {
     from = std::make_unique<Zeros>(room);
   } else {
-    from = place(context, way, false, room);
+    auto imported = std::make_unique<OfImport<Zeros>>(context, room);
+    // Where imported memory is HOST, two of it are no copy of the device's: the source is then the device's own.
+    if (way == Way::out || imported->kind() == BP_MEMORY_SHARED) {
+      from = std::move(imported);
+    } else {
+      from = place(context, way, false, room);
+    }
   }
   const std::unique_ptr<Place> to = make(way == Way::out, to_offset, of_target);
   sparse_copy(context, way, *to, to_offset, *from, from_offset, count, at);
