@@ -10,8 +10,21 @@
 
 namespace backplane::kit::test {
 
-struct Fence {
-  Status result = timed_out();
+// Passed by the thread that runs the queue, polled by others.
+class Fence {
+ public:
+  void end(const Status& result) {
+    std::lock_guard lock(mutex_);
+    result_ = result;
+  }
+  Status result() const {
+    std::lock_guard lock(mutex_);
+    return result_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Status result_ = timed_out();
 };
 
 struct ManualQueue {
@@ -82,12 +95,12 @@ class ManualNative {
     ++marks;
     auto fence = std::make_shared<Fence>();
     queue.commands.emplace_back([&queue, fence] {
-      fence->result = queue.failure;
+      fence->end(queue.failure);
       return Status();
     });
     return fence;
   }
-  Status poll(const Mark& mark) { return mark->result; }
+  Status poll(const Mark& mark) { return mark->result(); }
   Status wait_for(Queue& queue, const Mark&) { return push(queue); }
   Status copy(Queue& queue, Memory, uint64_t, Memory, uint64_t, uint64_t) { return push(queue); }
   Status copy_in(Queue& queue, Memory, uint64_t, const void*, uint64_t) { return push(queue); }
