@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as folder:
     reports = os.path.join(folder, "report")
 
     def with_reports(name, *more):
-        return ":".join(filter(None, [os.environ.get(name), *more, f"log_path={reports}"]))
+        return ":".join(filter(None, [os.environ.get(name), *more, "allocator_may_return_null=1", f"log_path={reports}"]))
 
     environment = {"ASAN_OPTIONS": with_reports("ASAN_OPTIONS"), "UBSAN_OPTIONS": with_reports("UBSAN_OPTIONS", "halt_on_error=1"),
                    "TSAN_OPTIONS": with_reports("TSAN_OPTIONS"),

@@ -71,6 +71,8 @@ void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Delay delay(context);
   Stream stream(device);
   Event event(device);
+  delay.enqueue(stream, 5000);  // touches its memory: all rounds may be over before the first work is
+  stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {
     if (event.wait_for(timeout_ns) == BP_OK) {
       delay.enqueue(stream, 5000);
