@@ -29,7 +29,7 @@ bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
 
 // A run of one plan over whole buffers.
 void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
-         std::vector<uint64_t> scalars = {}) {
+         const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
   if ((runner.plan().info.stage_inputs | runner.plan().info.stage_outputs) != 0)
     throw CaseEnd{Outcome::not_claimed, "the plan asks for staged operands"};
