@@ -457,7 +457,7 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
-    if (catalogue[selection[index]].fresh) session.close();  // all that one process can do
+    if (catalogue[selection[index]].fresh) session.close();  // in one process a new session is as fresh as it gets
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);
     if (!is_failure(results[index].outcome)) continue;

@@ -113,7 +113,7 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
   return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
 }
 
-// The reason to refuse a legal descriptor; null: none.
+// Why a legal descriptor is refused; null: it is not.
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
@@ -247,7 +247,7 @@ struct Pooled<kSlot, kGrow> {
     return (kHonest.*kSlot)(arguments...);
   }
 };
-// As a driver that stays in the process: its pools outlive the plugin.
+// Like a driver that stays loaded: its pools outlive the plugin.
 void stay() {
   Dl_info here{};
   if (dladdr(reinterpret_cast<void*>(&stay), &here) != 0)

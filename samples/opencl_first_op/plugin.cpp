@@ -28,7 +28,7 @@ kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, u
 class Native {
  public:
   static constexpr bool kStaysOpen = true;
-  using Memory = cl_mem;  // a plain handle, as the kit copies it with each launch
+  using Memory = cl_mem;  // a plain handle: the kit copies it at each launch
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // counts references
   using Kernel = const char*;  // a statement

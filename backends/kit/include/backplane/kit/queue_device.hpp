@@ -27,8 +27,8 @@
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
 //     or compile(const Kernel&), where nothing else matters: the kit compiles once for each open device and operator
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
-// mark, wait_for, copy and launch enqueue whole or nothing. One that has enqueued a part answers EXECUTION_FAILED, which fails the
-// stream. None waits for the device.
+// mark, wait_for, copy and launch enqueue whole or nothing. A call that has enqueued only a part returns
+// EXECUTION_FAILED, and the stream fails. None waits for the device.
 //
 // Native may have these too:
 //   Status wait(const Mark&, uint64_t timeout_ns);         as poll, waiting so long; without it the kit polls
