@@ -113,11 +113,12 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
+  const bool in_integers = integer && blocks <= 1;  // one scale a column: the sum over k is one of integers
   const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;  // of the products' operands
   const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
   // One for all, one a column, or one a column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
-    if (parameter == nullptr) return otherwise;
+    if (parameter == nullptr || depth == 0) return otherwise;
     const int64_t count = parameter->count();
     return value_at(*parameter, count == 1 ? 0 : count == cols ? n : n * blocks + k / block);
   };
@@ -127,29 +128,37 @@ std::vector<Expected> quantized_matmul(const Call& call) {
     for (int64_t n = 0; n < cols; ++n) {
       const long double step = integer ? parameter_at(a_scale, m, 1) : 1;
       const long double zero = integer ? parameter_at(a_zero, m, 0) : 0;
+      const long double zero_point = in_integers ? of_weight(w_zero, n, 0, 0) : 0;
       Sum sum, minima;
       RoundedOperands weights(format);
       for (int64_t k = 0; k < depth; ++k) {
-        const long double scaled =
-            (static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth)) -
-             of_weight(w_zero, n, k, 0)) *
-            of_weight(&w_scale, n, k, 1);
+        const long double q = static_cast<long double>(quantized_at(w, attributes.weight_bits, n * depth + k, depth));
+        const long double a_value = value_at(a, m * depth + k) - zero;
+        if (in_integers) {
+          sum.add_product(a_value, q - zero_point);
+          if (w_minimum != nullptr) minima.add(a_value);
+          continue;
+        }
+        const long double scaled = (q - of_weight(w_zero, n, k, 0)) * of_weight(&w_scale, n, k, 1);
         const long double minimum = of_weight(w_minimum, n, k, 0);
-        const long double x = (value_at(a, m * depth + k) - zero) * step;
+        const long double x = a_value * step;
         sum.add_product(x, scaled);
         // A term of its own: where a weight's parts cancel, the error of its rounding follows their magnitudes.
-        if (w_minimum != nullptr) (integer && blocks <= 1 ? minima : sum).add_product(x, minimum);
+        if (w_minimum != nullptr) sum.add_product(x, minimum);
         if (!is_held(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
-      if (integer && blocks <= 1) {
-        const long double value = sum.value() + minima.value() + added;
+      if (in_integers) {
+        // The sums are whole numbers, so what cancels is exactly zero. The scales multiply them afterwards.
+        const long double product = sum.value() * (step * of_weight(&w_scale, n, 0, 1));
+        const long double minimum = minima.value() * (step * of_weight(w_minimum, n, 0, 0));
+        const long double value = product + minimum + added;
         // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the bias.
-        long double off = 4 * unit_ulp(out.dtype, sum.value()) + 4 * unit_ulp(out.dtype, value);
-        if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minima.value()) + 4 * unit_ulp(out.dtype, sum.value());
-        element = sum.magnitude() == 0 && minima.magnitude() == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}
-                                                                                : near(out.dtype, value, off);
+        long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
+        if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
+        element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}
+                                                             : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
         Verdict verdict = weigh(sum.total(), accumulator, dot_factor(depth + (bias != nullptr ? 1 : 0)));

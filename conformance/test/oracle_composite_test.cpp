@@ -354,6 +354,16 @@ TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
   EXPECT_EQ(out.elements[0].value, ((10 - 8) * (-3 - 1) + (20 - 8) * (5 - 1)) * .125L + 100);
 }
 
+TEST(OracleQuantizedMatmul, IntegersThatCancelGiveZeroWhateverTheScales) {
+  // 3 * 7 - 7 * 3: the products with these scales need more bits than the host's widest float has.
+  const Tensor a = tensor(BP_I8, {1, 2}, {3, 7}), w = tensor(BP_I8, {1, 2}, {7, -3});
+  const auto out =
+      first_of(BP_OP_QUANTIZED_MATMUL, bp_quantized_matmul_attributes{0, 8, 0, 0},
+               {a, w, row(BP_F64, {1 / 3.0L}), row(BP_I8, {0}), row(BP_F64, {1 / 7.0L})}, {tensor(BP_F64, {1, 1})});
+  EXPECT_EQ(out.elements[0].value, 0);
+  EXPECT_EQ(out.elements[0].rule, Rule::unsigned_zero);
+}
+
 TEST(OracleLoss, MeanOverWhatCounts) {
   const Tensor logits = tensor(BP_F32, {3, 2}, {0, 0, 5, 5, 1, 1});
   const auto out = evaluate(call_of(BP_OP_CROSS_ENTROPY, bp_cross_entropy_attributes{0, BP_REDUCTION_MEAN, -1, 0, 0},
