@@ -19,7 +19,7 @@ rows = r"""
 #define BP_DTYPE_RESERVED(id, symbol, name, bytes) printf("dtype %d %s %s RESERVED %d\n", id, #symbol, name, bytes);
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
-#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, acc, prof, since, doc) \
+#define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, acc, prof, since, family, doc) \
   printf("op %d %s %s %s %d..%d %d..%d %d..%d %s %s %s %s %s %s\n", id, #symbol, name, #kind, imin, imax, omin, omax, smin, smax, \
          #sdtype, #attrs, #shape, #rule, #dtypes, #since);
 #include <backplane/ops.def>

@@ -86,7 +86,7 @@ growth = {
     "a slot appended": ("device.h", r"\n\} bp_device_api;", "\n  void (*planted)(bp_device* device);\n} bp_device_api;"),
     "a field appended": ("device.h", r"\n\} bp_device_info;", "\n  uint64_t planted;\n} bp_device_info;"),
     "an operator added": ("ops.def", r"\Z", '\nBP_OP_ROW(44, PLANTED, "planted", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, ALL, NONE, E, '
-                                            'INFER, 0_2, "")\n'),
+                                            'INFER, 0_2, elementwise, "")\n'),
     "a status added": ("base.h", r"(#define BP_EXECUTION_FAILED 10[^\n]*)", r"\1\n#define BP_PLANTED 11"),
     "a newer minor": ("base.h", r"#define BP_ABI_VERSION_MINOR 2u", "#define BP_ABI_VERSION_MINOR 3u"),
     "another comment": ("plugin.h", r"Ends the instance", "Ends this instance"),

@@ -49,7 +49,7 @@ bp_status fail(bp_error* error, bp_status status, const char* message) {
 uint32_t attribute_bytes(uint32_t op) {
   switch (op) {
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
-                  acc, prof, since, doc)                                                                               \
+                  acc, prof, since, family, doc)                                                                       \
   case id:                                                                                                             \
     return sizeof(bp_##attrs##_attributes);
 #include <backplane/ops.def>
@@ -309,7 +309,7 @@ TEST_F(Calls, EveryPrimitiveHasAFunction) {
 
   std::set<uint32_t> primitives;
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
-                  acc, prof, since, doc)                                                                               \
+                  acc, prof, since, family, doc)                                                                       \
   if (BP_KIND_##kind == BP_KIND_PRIMITIVE) {                                                                           \
     primitives.insert(id);                                                                                             \
     const Seen& seen = fake.by_op[id];                                                                                 \

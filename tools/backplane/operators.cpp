@@ -14,12 +14,12 @@ namespace {
 
 // The columns of ops.def that are names there and numbers in rules::OpInfo.
 struct Names {
-  const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile;
+  const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile, *family;
 };
 constexpr Names names_of_rows[] = {
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, \
-                  i64_from, acc, prof, since, doc)                                                             \
-  {#kind, #shape, #rule, #i64_from, #sdtype, #prof},
+                  i64_from, acc, prof, since, family, doc)                                                     \
+  {#kind, #shape, #rule, #i64_from, #sdtype, #prof, #family},
 #include <backplane/ops.def>
 #undef BP_OP_ROW
 };
@@ -92,6 +92,7 @@ Json row_json(const rules::OpInfo& op, const Names& names) {
   row["id"] = op.id;
   row["name"] = op.name;
   row["kind"] = lower(names.kind);
+  row["family"] = names.family;
   row["meaning"] = op.doc;
   row["profile"] = lower(names.profile);
   row["since"] = version_text(op.since);

@@ -7,7 +7,7 @@
 
 enum {
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, i64, \
-                  acc, prof, since, doc)                                                                               \
+                  acc, prof, since, family, doc)                                                                       \
   BP_OP_##symbol = id,
 #include "ops.def"
 #undef BP_OP_ROW

@@ -110,7 +110,7 @@ minor = [
     ]),
     ("operator", [
         ("ops.def", r"(\n/\* Unary \*/\n)",
-         r'\1BP_OP_ROW(44, SQUARE, "square", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, FLOATS, NONE, R, INFER, 0_3, '
+         r'\1BP_OP_ROW(44, SQUARE, "square", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE, no, ELEMENTWISE, SAME, FLOATS, NONE, R, INFER, 0_3, elementwise, '
          r'"out = x * x")\n'),
     ]),
 ]

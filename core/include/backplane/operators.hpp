@@ -13,7 +13,7 @@ namespace backplane {
 template <uint32_t op>
 struct OpRow;
 #define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, \
-                  i64, acc, prof, since, doc)                                                                      \
+                  i64, acc, prof, since, family, doc)                                                              \
   template <>                                                                                                      \
   struct OpRow<id> {                                                                                               \
     using Attributes = bp_##attrs##_attributes;                                                                    \

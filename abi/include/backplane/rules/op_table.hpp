@@ -145,7 +145,7 @@ constexpr Accuracy with_text(Accuracy of, const char* text) { return {of.letter,
 
 inline constexpr OpInfo kRows[] = {
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, \
-                  i64_from, acc, prof, since, doc)                                                             \
+                  i64_from, acc, prof, since, family, doc)                                                     \
   {id,                                                                                                         \
    name,                                                                                                       \
    BP_KIND_##kind,                                                                                             \
