@@ -8,7 +8,7 @@
 namespace tool {
 namespace {
 
-constexpr const char* bench_ops_examples = R"(Examples:
+constexpr const char* kBenchOpsExamples = R"(Examples:
   backplane bench ops --device reference:0 --filter tiny
   backplane bench ops -p ./libbackplane_acme.so --filter matmul --threads 1 --html acme.html
   backplane bench ops --shapes my_model.txt --json > before.json)";
@@ -30,11 +30,11 @@ void add_bench_ops(CLI::App& bench, Options& options, std::function<int()>& chos
   verb->add_flag("--decomposed", ops.decomposed, "a composite that the plugin has also as core decomposes it");
   verb->add_flag("--list", ops.list, "show the cases and end");
   verb->add_flag("--quiet,-q", ops.quiet, "no progress on standard error");
-  verb->footer(bench_ops_examples);
+  verb->footer(kBenchOpsExamples);
   verb->callback([&] { chosen = [&] { return bench_ops(options.session, options.bench_ops); }; });
 }
 
-constexpr const char* bench_model_examples = R"(Examples:
+constexpr const char* kBenchModelExamples = R"(Examples:
   backplane bench model --device onednn:0 --threads 1 --html models.html
   backplane bench model --filter gpt_decode --json
   backplane bench model --device reference:0 --small --no-peers)";
@@ -60,7 +60,7 @@ void add_bench_model(CLI::App& bench, Options& options, std::function<int()>& ch
   verb->add_flag("!--no-peers", model.peers, "the device alone");
   verb->add_flag("--small", model.small, "small sizes: shows that all of it runs, not how fast");
   verb->add_flag("--quiet,-q", model.quiet, "no progress on standard error");
-  verb->footer(bench_model_examples);
+  verb->footer(kBenchModelExamples);
   verb->callback([&] { chosen = [&] { return bench_model(options.session, options.bench_model); }; });
 }
 

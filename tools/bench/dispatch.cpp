@@ -32,7 +32,7 @@ class TemporaryDirectory {
   TemporaryDirectory() {
     std::string pattern = fs::temp_directory_path() / "backplane-bench-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) {
-      throw Failure(exit_finding, "UNAVAILABLE",
+      throw Failure(kExitFinding, "UNAVAILABLE",
                     fmt::format("no directory can be made in {}; set TMPDIR to one that is "
                                 "yours",
                                 fs::temp_directory_path().string()));
@@ -64,7 +64,7 @@ std::string find_null_plugin(const std::string& given) {
   const fs::path installed = program.parent_path() / BACKPLANE_BENCH_FROM_BINDIR / "libbackplane_null.so";
   if (fs::exists(installed, failure)) return fs::canonical(installed).string();
   throw Failure(
-      exit_finding, "UNAVAILABLE",
+      kExitFinding, "UNAVAILABLE",
       fmt::format("the null plugin is not at {}; name its library with --null-plugin, or install the SDK whole",
                   installed.lexically_normal().string()));
 }
@@ -112,12 +112,12 @@ class EagerAdd {
   bph_call call_;
 };
 
-constexpr int64_t few = 4;             // extents of the operands of a cached call
-constexpr int64_t most_columns = 128;  // new shapes: rows 2 .., columns 2 .. most_columns
-constexpr int64_t most_rows = 512;
+constexpr int64_t kFew = 4;            // extents of the operands of a cached call
+constexpr int64_t kMostColumns = 128;  // new shapes: rows 2 .., columns 2 .. most_columns
+constexpr int64_t kMostRows = 512;
 
-int64_t new_rows(uint64_t index) { return 2 + static_cast<int64_t>(index) / (most_columns - 1) % (most_rows - 1); }
-int64_t new_columns(uint64_t index) { return 2 + static_cast<int64_t>(index) % (most_columns - 1); }
+int64_t new_rows(uint64_t index) { return 2 + static_cast<int64_t>(index) / (kMostColumns - 1) % (kMostRows - 1); }
+int64_t new_columns(uint64_t index) { return 2 + static_cast<int64_t>(index) % (kMostColumns - 1); }
 
 class Bench {
  public:
@@ -148,8 +148,8 @@ class Bench {
 
   void calls() {
     const Registry registry = open_registry(session_, !session_.json);
-    DirectPlugin direct(null_library_, few, few);
-    EagerAdd eager(registry.load(null_library_).open(), few, few);
+    DirectPlugin direct(null_library_, kFew, kFew);
+    EagerAdd eager(registry.load(null_library_).open(), kFew, kFew);
     const uint32_t batches = options_.batches;
     const auto measured = [&] { return measure(batches, options_.calls, [&](uint64_t) { eager.execute(); }); };
     const Spread direct_call = measure(batches, options_.calls, [&](uint64_t) { direct.execute(); });
@@ -175,7 +175,7 @@ class Bench {
   // A plugin on the author kit that binds its operands, less the one in C that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
-    DirectPlugin bound(library, few, few);
+    DirectPlugin bound(library, kFew, kFew);
     const Spread call = measure(options_.batches, options_.calls, [&](uint64_t) { bound.execute(); });
     add("kit_binding", "the author kit's binding of operands",
         {call.median - direct_call.median, call.least - direct_call.least, call.most - direct_call.most}, 15);
@@ -193,7 +193,7 @@ class Bench {
 
   // Host cost of a call whose shape is new: of a class that is known, and with every plan forgotten before.
   void new_shapes(const std::string& key, const std::string& where) {
-    EagerAdd large(eager_device(key), most_rows, most_columns);
+    EagerAdd large(eager_device(key), kMostRows, kMostColumns);
     constexpr uint32_t calls = 200;  // bounds what is queued on an asynchronous device
     const bph_stats before = large.device().stats();
     const auto shaped = [&](uint64_t index) {
@@ -240,7 +240,7 @@ class Bench {
   void plans() {
     const Registry registry = open_registry(session_, !session_.json);
     const std::string library = device_library(registry);
-    DirectPlugin direct(library, most_rows, most_columns);
+    DirectPlugin direct(library, kMostRows, kMostColumns);
     constexpr uint32_t calls = 200;
     std::vector<bp_plan*> made;
     const Spread create = measure(
@@ -256,7 +256,7 @@ class Bench {
         });
     add("plan_create", fmt::format("plan_create of add at a new shape, {}, through its table", options_.device), create,
         1000);
-    EagerAdd eager(registry.open(options_.device.c_str()), few, few);
+    EagerAdd eager(registry.open(options_.device.c_str()), kFew, kFew);
     const Spread cached = measure(
         options_.batches, 200, [&](uint64_t) { eager.execute(); }, [&] { eager.wait(); });
     add("eager_device", fmt::format("eager call, cached plan, {} (with enqueueing)", options_.device), cached);
@@ -288,7 +288,7 @@ class Bench {
 
   // The eager add of a widespread framework, from its Python.
   void torch() {
-    static constexpr const char* command =
+    static constexpr const char* kCommand =
         "python3 -c 'import time, torch\n"
         "torch.set_num_threads(1)\n"
         "a, b, times = torch.ones(2, 2), torch.ones(2, 2), []\n"
@@ -299,7 +299,7 @@ class Bench {
         "times.sort()\n"
         "print(times[10], times[0], times[-1])' 2>/dev/null";
     Spread value;
-    FILE* pipe = popen(command, "r");
+    FILE* pipe = popen(kCommand, "r");
     const bool read =
         pipe != nullptr && std::fscanf(pipe, "%lf %lf %lf", &value.median, &value.least, &value.most) == 3;
     if (pipe != nullptr) pclose(pipe);
@@ -386,7 +386,7 @@ int bench_dispatch(Session& session, const BenchOptions& options) {
   } else {
     print_text(session, options, figures);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool
