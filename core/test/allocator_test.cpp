@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caching allocator: what is reused when, what is given back, and what happens when memory has run out.
-#include "allocator.hpp"
+#include "memory/allocator.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <random>
 #include <thread>
 
+#include "memory/size_class.hpp"
 #include "memory_fixture.hpp"
-#include "size_class.hpp"
 
 namespace bp::test {
 namespace {

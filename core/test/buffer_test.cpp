@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: arguments, handles, raw and imported memory, the framework's own allocator.
-#include "buffer.hpp"
+#include "memory/buffer.hpp"
 
 #include <algorithm>
 

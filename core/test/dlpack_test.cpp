@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DLPack, against a consumer and a producer made by hand.
-#include "dlpack.hpp"
+#include "api/dlpack.hpp"
 
 #include <algorithm>
 #include <numeric>

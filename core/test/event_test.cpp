@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events: order between streams, host waits, timing, and what a wait tells of its stream.
-#include "event.hpp"
+#include "streams/event.hpp"
 
 #include "memory_fixture.hpp"
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <memory>
 
-#include "buffer.hpp"
-#include "search.hpp"
-#include "stream.hpp"
-#include "table.hpp"
+#include "loading/plugin_table.hpp"
+#include "loading/search.hpp"
+#include "memory/buffer.hpp"
+#include "streams/stream.hpp"
 
 struct bp_device {
   bp::test::FakeDevice* fake;

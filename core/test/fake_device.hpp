@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
-#include "plugin.hpp"
-#include "ref.hpp"
-#include "registry.hpp"
+#include "base/ref.hpp"
+#include "loading/device.hpp"
+#include "loading/plugin.hpp"
+#include "loading/registry.hpp"
 
 namespace bp::test {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "layer_fixture.hpp"
-#include "layers/fault_plan.hpp"
+#include "layers/fault/schedule.hpp"
 #include "layers/slots.hpp"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "error.hpp"
+#include "base/error.hpp"
 #include "layers/layer.hpp"
-#include "layers/rules.hpp"
+#include "layers/validation/rules.hpp"
 #include "puppet.hpp"
 
 namespace bp::test {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests, right and hostile: each wrong one names its rule.
-#include "manifest.hpp"
+#include "loading/manifest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "loader.hpp"
+#include "loading/loader.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "loader_fixture.hpp"
-#include "search.hpp"
+#include "loading/search.hpp"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <future>
 #include <thread>
 
+#include "loading/registry.hpp"
 #include "memory_fixture.hpp"
-#include "registry.hpp"
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 namespace bp::test {
 namespace {

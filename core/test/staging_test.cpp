@@ -2,7 +2,7 @@
 // What a plugin is given at an execution, and what is left where one fails: staging, immediates, fronts, recurring sizes.
 #include <algorithm>
 
-#include "descriptor.hpp"
+#include "dispatch/descriptor.hpp"
 #include "memory_fixture.hpp"
 
 namespace bp::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams: waits, failures, and an end that leaves pending work alone.
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 #include "memory_fixture.hpp"
 

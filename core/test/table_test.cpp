@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Core's copy of a plugin's table: stubs in the empty slots, and layers only where they are named.
-#include "table.hpp"
+#include "loading/plugin_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <string>
 
-#include "error.hpp"
-#include "plugin.hpp"
-#include "registry.hpp"
+#include "base/error.hpp"
+#include "loading/plugin.hpp"
+#include "loading/registry.hpp"
 
 namespace {
 

@@ -17,7 +17,7 @@
 
 #include "host.hpp"
 #include "layer_fixture.hpp"
-#include "layers/trace_file.hpp"
+#include "layers/trace/file.hpp"
 
 namespace {
 

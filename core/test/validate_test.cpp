@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What validation lets through and what it refuses: one legal descriptor an operator, then one rule broken at a time.
-#include "validate.hpp"
+#include "dispatch/validate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "error.hpp"
-#include "layout.hpp"
+#include "base/error.hpp"
+#include "base/strided_view.hpp"
 
 namespace bp {
 namespace {

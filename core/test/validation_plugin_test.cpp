@@ -2,7 +2,7 @@
 // The layer `validation`: what it sees a plugin do wrong.
 #include <stdexcept>
 
-#include "float_state.hpp"
+#include "base/float_state.hpp"
 #include "layer_fixture.hpp"
 
 namespace {

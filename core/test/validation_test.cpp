@@ -6,8 +6,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/ref.hpp"
 #include "layer_fixture.hpp"
-#include "ref.hpp"
 
 namespace {
 

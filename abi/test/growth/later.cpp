@@ -2,10 +2,10 @@
 // The function of the host API that grew: it calls the slot that grew, where the plugin's version has it.
 #include <backplane/backplane.h>
 
-#include "device.hpp"
-#include "handle.hpp"
-#include "plugin.hpp"
-#include "plugin_call.hpp"
+#include "base/handle.hpp"
+#include "loading/device.hpp"
+#include "loading/plugin.hpp"
+#include "loading/plugin_call.hpp"
 
 using namespace bp;
 

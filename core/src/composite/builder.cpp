@@ -6,9 +6,9 @@
 #include <backplane/rules/match.hpp>
 #include <cstring>
 
-#include "error.hpp"
-#include "layout.hpp"
-#include "scalar.hpp"
+#include "base/error.hpp"
+#include "base/scalar.hpp"
+#include "base/strided_view.hpp"
 
 namespace bp::composite {
 

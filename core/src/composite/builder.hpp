@@ -10,9 +10,9 @@
 #include <array>
 #include <vector>
 
+#include "base/op_table.hpp"
 #include "composite/program.hpp"
 #include "composite/views.hpp"
-#include "op_table.hpp"
 
 namespace bp::composite {
 

@@ -2,8 +2,8 @@
 // max_pool and avg_pool: reductions of the overlapping view.
 #include <cmath>
 
+#include "base/error.hpp"
 #include "composite/window.hpp"
-#include "error.hpp"
 
 namespace bp::composite {
 

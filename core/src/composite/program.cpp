@@ -8,13 +8,13 @@
 #include <set>
 #include <string>
 
+#include "base/error.hpp"
+#include "base/strided_view.hpp"
+#include "base/work_scope.hpp"
 #include "composite/families.hpp"
-#include "device.hpp"
-#include "error.hpp"
-#include "execution.hpp"
-#include "layout.hpp"
-#include "stream.hpp"
-#include "work_scope.hpp"
+#include "dispatch/execution.hpp"
+#include "loading/device.hpp"
+#include "streams/stream.hpp"
 
 namespace bp {
 

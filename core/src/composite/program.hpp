@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan_cache.hpp"
+#include "dispatch/plan_cache.hpp"
 
 namespace bp {
 

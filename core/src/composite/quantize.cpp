@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize, dequantize.
-#include "composite/quantized.hpp"
+#include "composite/quantize.hpp"
 
 namespace bp::composite {
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "layout.hpp"
-#include "op_table.hpp"
+#include "base/op_table.hpp"
+#include "base/strided_view.hpp"
 
 namespace bp::composite {
 

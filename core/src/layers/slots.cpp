@@ -2,7 +2,7 @@
 // The tables of slots and of rules.
 #include "layers/slots.hpp"
 
-#include "layers/rules.hpp"
+#include "layers/validation/rules.hpp"
 
 namespace bp::layers {
 
@@ -32,7 +32,7 @@ constexpr SlotRow slot_rows[] = {
 
 constexpr Rule rules[] = {
 #define BP_VAL_RULE(number, name, sentence) rule::name,
-#include "layers/rules.def"
+#include "layers/validation/rules.def"
 #undef BP_VAL_RULE
 };
 

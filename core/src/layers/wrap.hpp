@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "table.hpp"
+#include "loading/plugin_table.hpp"
 
 namespace bp::layers {
 

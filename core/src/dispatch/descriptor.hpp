@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The key of a plan lookup: an operator made concrete, as one block of bytes that is hashed, compared and copied whole.
+// The descriptor that a plugin gets points into it, so nothing is encoded or decoded.
+//
+//   DescriptorHead
+//   the attributes, as long as the operator table says
+//   a bp_tensor_desc for each input, then for each output; zero beyond the rank, and so are an immediate's strides
+#pragma once
+
+#include <backplane/ops.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "dispatch/validate.hpp"
+
+namespace bp {
+
+inline constexpr int64_t no_strides[BP_MAX_RANK] = {};  // an immediate's
+
+// All of a descriptor but its attributes and views.
+struct DescriptorHead {
+  uint32_t op = 0;
+  uint8_t inputs = 0, outputs = 0, scalars = 0;  // in canonical form: without absent operands at the end
+  uint8_t no_native = 0;                         // 1: decompose a composite
+  uint32_t flags = 0;                            // BP_OP_FLAG_*
+  uint32_t hints = 0;                            // BP_HINT_*
+  uint32_t overlaid = 0;                         // mask of inputs that an output overlays; core copies them first
+  uint32_t reserved = 0;
+
+  uint32_t operands() const noexcept { return uint32_t{inputs} + outputs; }
+};
+static_assert(sizeof(DescriptorHead) == 24, "it is compared as bytes");
+
+// Where the parts of a descriptor of `head` begin, in bytes.
+struct DescriptorLayout {
+  size_t views, bytes;
+  DescriptorLayout(const OpRow& row, const DescriptorHead& head) noexcept
+      : views(sizeof(DescriptorHead) + row.attributes->bytes),
+        bytes(views + head.operands() * sizeof(bp_tensor_desc)) {}
+};
+
+// A descriptor on the way to the plan cache. Only the part in use is ever touched.
+class Descriptor {
+ public:
+  // The caller fills the attributes and views: inputs, then outputs.
+  Descriptor(const OpRow& operator_row, const DescriptorHead& with) noexcept
+      : row(operator_row), layout_(operator_row, with) {
+    std::memcpy(block_, &with, sizeof(with));
+  }
+  // A copy of a block.
+  Descriptor(const OpRow& operator_row, const void* block) noexcept
+      : Descriptor(operator_row, *static_cast<const DescriptorHead*>(block)) {
+    std::memcpy(block_, block, bytes());
+  }
+
+  const OpRow& row;
+
+  DescriptorHead& head() noexcept { return *reinterpret_cast<DescriptorHead*>(block_); }
+  const DescriptorHead& head() const noexcept { return *reinterpret_cast<const DescriptorHead*>(block_); }
+  unsigned char* attributes() noexcept { return block_ + sizeof(DescriptorHead); }
+  bp_tensor_desc* views() noexcept { return reinterpret_cast<bp_tensor_desc*>(block_ + layout_.views); }
+  const bp_tensor_desc* views() const noexcept {
+    return reinterpret_cast<const bp_tensor_desc*>(block_ + layout_.views);
+  }
+  const void* data() const noexcept { return block_; }
+  size_t bytes() const noexcept { return layout_.bytes; }
+
+ private:
+  DescriptorLayout layout_;
+  alignas(8) unsigned char block_[sizeof(DescriptorHead) + max_attribute_bytes +
+                                  2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
+};
+
+// The set of a stream's front that a call belongs to, from its first output and first operand. It must only be cheap and
+// spread well: entries are compared whole. Reads only dimensions that exist; of too great a rank, one within bounds.
+inline constexpr uint32_t front_set_bits = 6;
+inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
+                          const int64_t* first_shape, const int64_t* first_strides) noexcept {
+  uint64_t mix = op;
+  if (out_rank != 0) [[likely]] {
+    mix += static_cast<uint64_t>(out_shape[(out_rank - 1) % BP_MAX_RANK]) * 0x9E3779B97F4A7C15u +
+           static_cast<uint64_t>(out_shape[0]);
+  }
+  if (first_rank != 0) [[likely]] {
+    const uint32_t last = (first_rank - 1) % BP_MAX_RANK;
+    mix += static_cast<uint64_t>(first_shape[last]) * 0x94D049BB133111EBu +
+           static_cast<uint64_t>(first_strides[last]) * 0xD6E8FEB86659FD93u;
+  }
+  return static_cast<uint32_t>(mix * 0xBF58476D1CE4E5B9u >> (64 - front_set_bits));
+}
+
+inline uint32_t front_set(const Descriptor& key) noexcept {
+  const bp_tensor_desc* views = key.views();
+  const bp_tensor_desc& out = views[key.head().inputs];
+  return front_set(key.row.id, out.rank, out.shape, views[0].rank, views[0].shape, views[0].strides);
+}
+
+}  // namespace bp

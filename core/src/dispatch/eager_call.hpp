@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of the host API: reads it, makes its canonical form, resolves its operands, and reports a broken rule.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <backplane/rules/canonical.hpp>
+
+#include "dispatch/descriptor.hpp"
+#include "dispatch/plan_cache.hpp"
+#include "loading/device.hpp"
+#include "memory/buffer.hpp"
+
+namespace bp {
+
+// The flags that a bph_call takes.
+inline constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
+inline constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
+
+// What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
+struct Operands {
+  bp_operand at[2 * BP_MAX_OPERANDS];
+  const Buffer* buffers[2 * BP_MAX_OPERANDS];  // null: an immediate, or no elements
+};
+
+// Operands of a call in canonical form: absent ones at the end do not count.
+struct CallCounts {
+  uint32_t inputs, outputs;
+
+  // For a call that has its arrays, at most BP_MAX_OPERANDS of each, and an output.
+  [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
+    using backplane::rules::trimmed;
+    return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
+  }
+};
+
+// Inputs that `output` is identical to (buffer, offset, dtype, shape, strides), a mask.
+inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bph_tensor& input = inputs[i];
+    if (input.buffer != output.buffer || input.offset != output.offset || output.buffer == nullptr) continue;
+    bool same = input.dtype == output.dtype && input.rank == output.rank && input.flags == output.flags;
+    for (uint32_t d = 0; same && d < output.rank && d < BP_MAX_RANK; ++d) {
+      same = input.shape[d] == output.shape[d] && input.strides[d] == output.strides[d];
+    }
+    if (same) mask |= 1u << i;
+  }
+  return mask;
+}
+
+// Only elementwise kernels read an element no later than they write it; for others core first copies an overlaid input.
+inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
+
+// A call as this library knows it, for one of another size. Throws.
+bph_call read_call(const bph_call& given, const char* function);
+
+// The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` by bph_device_supports:
+// scalars may be null, and outputs without a buffer may name the input that they will be.
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands);
+
+// Throws unless each view lies in its buffer.
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
+
+// Throws where an output shares a byte with another operand, unless it is exactly the same view of an input. Views overlap
+// only within one buffer.
+void check_overlaps(const PlanEntry& entry, const Operands& operands);
+
+}  // namespace bp

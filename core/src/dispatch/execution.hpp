@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One execution of a plan: the call of the plugin, and what surrounds it.
+#pragma once
+
+#include "base/error.hpp"
+#include "dispatch/plan_cache.hpp"
+#include "streams/stream.hpp"
+
+namespace bp {
+
+// One execution of an entry's plan, with `desc` saying how the operands lie now.
+[[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
+                                            const bp_operand* inputs, const bp_operand* outputs,
+                                            const bp_operand* scalars) {
+  bp_execution execution;
+  execution.struct_size = sizeof(execution);
+  execution.reserved = 0;
+  execution.desc = &desc;
+  execution.inputs = inputs;
+  execution.outputs = outputs;
+  execution.scalars = scalars;
+  execution.workspace = nullptr;
+  execution.workspace_offset = 0;
+  execution.workspace_bytes = entry.workspace_bytes;
+  if (entry.workspace_bytes != 0) {
+    const Span& workspace = stream.workspace_of(entry.workspace_bytes);
+    execution.workspace = workspace.buffer;
+    execution.workspace_offset = workspace.offset;
+  }
+  bp_error error = fresh_error();
+  const bp_status status =
+      stream.api->plan_execute(stream.device_handle, stream.handle, entry.plan->handle, &execution, &error);
+  if (status != BP_OK) [[unlikely]] {
+    stream.answered(status);
+    throw Error::from_plugin(status, error, stream.device->name.c_str()).with_op(entry.row->id);
+  }
+  stream.enqueued_one();
+}
+
+// The same with dense temporaries for the operands that the plan's masks name and for inputs that an output overlays; or a
+// program.
+void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
+                  const bp_operand* scalars);
+
+// Runs a checked entry on its operands. Throws what the plugin answers; OUT_OF_MEMORY leaves nothing enqueued but copies into
+// temporaries.
+inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
+                      const bp_operand* scalars) {
+  if (!entry.direct) [[unlikely]] {
+    run_indirect(stream, entry, inputs, outputs, scalars);
+    return;
+  }
+  run_plan(stream, entry, entry.desc, inputs, outputs, scalars);
+}
+
+}  // namespace bp

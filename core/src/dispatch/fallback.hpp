@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running what a device lacks on another device, with explicit copies: only where the caller allowed it, counted.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <atomic>
+#include <string>
+
+#include "dispatch/plan_cache.hpp"
+#include "streams/stream.hpp"
+
+namespace bp {
+
+// The other device, opened at the first use. Each stream has a stream of its own there.
+class Fallback {
+ public:
+  Fallback(Registry& registry, const std::string& device_name);
+  ~Fallback();
+  Fallback(const Fallback&) = delete;
+  Fallback& operator=(const Fallback&) = delete;
+
+  bph_device* device = nullptr;
+  std::atomic<bool> warned[BP_OP_LIMIT] = {};
+};
+
+// Waits for `stream`, copies the operands over, runs, copies the outputs back. `entry` is checked and has no plan.
+void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry);
+
+// What the fallback device answers to `call`.
+bph_support supports_on_fallback(Device& device, const bph_call& call);
+
+}  // namespace bp

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans by descriptor: one bounded cache a device, and before it a small front a stream that needs no lock.
+//
+// An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
+// (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan. An exact descriptor that recurs gets a plan of
+// its own where the plugin says that this helps (BP_PLAN_SPECIALIZABLE).
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/lru_table.hpp"
+#include "base/op_table.hpp"
+#include "base/ref.hpp"
+#include "base/strided_view.hpp"
+#include "dispatch/descriptor.hpp"
+
+namespace bp {
+
+class Device;
+class Program;
+
+class Plan final : public Object {
+ public:
+  Plan(Device& device, bp_plan* plan, const bp_plan_info& facts) noexcept
+      : info(facts), handle(plan), device_(device) {}
+  ~Plan() override;
+
+  const bp_plan_info info;
+  bp_plan* const handle;
+
+ private:
+  Device& device_;  // outlives its plans
+};
+
+// An exact descriptor that was validated, and its plan; of a composite that is decomposed, its program. Immutable but for the
+// links and what counts uses. Its arrays follow it in memory.
+class PlanEntry final : public Object {
+ public:
+  // Validates, and computes the extents. Throws. The plan is set later. The attributes are as read_attributes gives them.
+  static Ref<PlanEntry> create(const Device& device, const Descriptor& key);
+  ~PlanEntry() override;
+
+  const DescriptorHead& head() const noexcept { return *static_cast<const DescriptorHead*>(block); }
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == block_bytes && std::memcmp(key.data(), block, block_bytes) == 0;
+  }
+
+  LruLinks<PlanEntry> links;
+  const OpRow* row = nullptr;
+  Ref<Plan> plan;
+  Ref<Program> program;                 // instead of a plan
+  bool direct = false;                  // a plan that takes its operands as they are
+  bool specializable = false;           // of its plan, or a step's: see PlanCache::used
+  bool overlays = false;                // an output is one of the inputs
+  std::atomic<uint32_t> uses{0};        // counted where specializable
+  std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
+  uint64_t workspace_bytes = 0;
+  uint64_t scalar_mask = 0;  // the bits that its scalars have
+  // The descriptor that the plugin gets. Its views are the caller's but for the overlaid inputs: core first copies
+  // these to dense temporaries.
+  bp_op_desc desc = {};
+
+  // The fields of a bph_call that it serves.
+  uint64_t call_flags = 0;
+  uint64_t call_counts = 0;  // input_count | output_count << 32
+  uint64_t call_tail = 0;    // scalar_count | hints << 32
+  const void* attributes = nullptr;
+  uint32_t attribute_bytes = 0;
+  // Each operand of the call: inputs, then outputs.
+  struct Operand {
+    uint64_t fields;     // dtype to reserved of its bph_tensor, as they lie in memory
+    uint32_t alignment;  // log2, as views state it
+    uint32_t immediate;  // 1: strides do not count
+    Extent extent;
+  };
+  const Operand* operands = nullptr;
+  const bp_tensor_desc* views = nullptr;
+
+  const void* block = nullptr;  // the Descriptor's
+  size_t block_bytes = 0;
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanEntry();
+};
+
+// What the plugin's plan_create returns without making a plan. Throws its failure.
+bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
+
+// What bph_device_supports returns for a descriptor: facts, or a refusal.
+class SupportAnswer final : public Object {
+ public:
+  static Ref<SupportAnswer> create(const Descriptor& key);
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == bytes && std::memcmp(key.data(), static_cast<const void*>(this + 1), bytes) == 0;
+  }
+
+  LruLinks<SupportAnswer> links;
+  bph_support support = {};
+  std::string refusal;  // not empty: UNSUPPORTED, with this message
+  size_t bytes = 0;
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  SupportAnswer() = default;
+};
+
+// A class of descriptors and the plan that serves it.
+class PlanClass final : public Object {
+ public:
+  static constexpr uint32_t max_words = sizeof(DescriptorHead) / 8 + max_attribute_bytes / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
+
+  LruLinks<PlanClass> links;
+  Ref<Plan> plan;
+  uint32_t word_count = 0;
+  const uint64_t* words() const noexcept { return reinterpret_cast<const uint64_t*>(this + 1); }
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanClass() = default;
+};
+
+struct PlanCacheStats {
+  uint64_t executions, hits, class_hits, created, specialize, evicted, entries;
+};
+
+class PlanCache;
+
+// The entries that one stream used last: sets of a few, the latest first. Used without a lock, because a stream is used by one
+// call at a time.
+class PlanFront {
+ public:
+  PlanFront() = default;
+  ~PlanFront();
+  PlanFront(const PlanFront&) = delete;
+  PlanFront& operator=(const PlanFront&) = delete;
+
+ private:
+  friend class PlanCache;
+  static constexpr uint32_t ways = 4;
+  void flush() noexcept;
+  // Takes the reference over; the last of the set goes.
+  void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
+  // Takes an entry out; it lives on until the next one goes this way.
+  void retire(const PlanEntry& entry) noexcept;
+
+  PlanEntry* entries_[1u << front_set_bits][ways] = {};  // counted
+  std::atomic<uint64_t> hits_{0};                        // written by the stream's owner, read by stats
+  Ref<PlanEntry> retired_;
+  uint64_t generation_ = 0;
+  PlanCache* cache_ = nullptr;
+  PlanFront* next_ = nullptr;  // the cache's list
+};
+
+class PlanCache {
+ public:
+  PlanCache(Device& device, uint32_t capacity);
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
+
+  // The entry of `set` that matches, null if the front has none. Borrowed until the next call with this front.
+  template <class Matches>
+  [[gnu::always_inline]] PlanEntry* find(PlanFront& front, uint32_t set, Matches&& matches) noexcept {
+    if (front.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
+      return nullptr;
+    for (PlanEntry* entry : front.entries_[set]) {
+      if (entry == nullptr) return nullptr;
+      if (!matches(*entry)) continue;
+      front.hits_.store(front.hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return entry;
+    }
+    return nullptr;
+  }
+  // The entry of a descriptor that the front does not have, made if it is new. Throws failures of validation and of the
+  // plugin's plan_create.
+  PlanEntry& add(PlanFront& front, const Descriptor& key);
+  PlanEntry& get(PlanFront& front, const Descriptor& key) {
+    PlanEntry* entry = find(front, front_set(key), [&](const PlanEntry& item) { return item.matches(key); });
+    return entry != nullptr ? *entry : add(front, key);
+  }
+
+  // A new entry with its plan, which the cache does not keep: a step of a program. With specialize the plan is for its size
+  // alone where the plugin has a faster one. Throws likewise.
+  Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
+
+  // What bph_device_supports returns for a descriptor on this device, without its fallback. Queries the plugin once and
+  // keeps the result; a descriptor that has a plan needs no query. Throws failures of validation and of the plugin.
+  bph_support supports(const Descriptor& key);
+
+  // Call at each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its
+  // size alone. Each front finds that at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
+  void used(PlanFront& front, PlanEntry& entry) {
+    constexpr uint32_t recurs = 3;
+    if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
+    if (entry.superseded.load(std::memory_order_acquire)) front.retire(entry);
+  }
+
+  // Forgets all; fronts notice at their next use.
+  void clear() noexcept;
+  PlanCacheStats stats() noexcept;
+
+ private:
+  friend class PlanFront;
+  Ref<PlanEntry> make(const Descriptor& key, bool specialize);
+  bool may_be_native(const Descriptor& key) const noexcept;
+  bph_support ask(const Descriptor& key);
+  void plan(PlanEntry& entry, bool specialize);
+  Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
+  void specialized_plan(PlanEntry& entry);
+  void specialise(PlanEntry& entry);
+  void attach(PlanFront& front) noexcept;
+  void detach(PlanFront& front) noexcept;
+
+  Device& device_;
+  std::atomic<uint64_t> generation_{1};
+  std::mutex mutex_;  // never held while the plugin is called
+  LruTable<PlanEntry> entries_;
+  LruTable<PlanClass> classes_;
+  LruTable<SupportAnswer> answers_;
+  PlanFront* fronts_ = nullptr;
+  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged since a look, the look need not be repeated
+  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
+           missed_ = 0;
+};
+
+}  // namespace bp

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`: calls that fail, wait or lose their device, as a plan says.
+#include <backplane/backplane.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <thread>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "layers/fault/schedule.hpp"
+#include "layers/layer.hpp"
+#include "layers/splice.hpp"
+
+namespace bp::layers {
+
+namespace {
+
+struct FaultPlugin : WrappedPlugin {
+  FaultPlugin(const bp_plugin* wrapped, const bp_host* given, std::shared_ptr<const FaultPlan> what)
+      : WrappedPlugin(wrapped, given), plan(std::move(what)) {}
+
+  const std::shared_ptr<const FaultPlan> plan;
+  std::array<std::atomic<uint64_t>, slot_count> calls = {};
+  std::atomic<uint64_t> device_calls{0};  // of every slot of devices
+};
+
+struct FaultDevice : WrappedDevice {
+  FaultDevice(FaultPlugin& plugin, bp_device* wrapped) : WrappedDevice{wrapped}, owner(plugin) {}
+
+  FaultPlugin& owner;
+  std::shared_mutex use;  // held shared around every call of the plugin, alone while the device is lost
+  std::atomic<bool> lost{false};
+  std::mutex mutex;                    // of `streams`
+  std::map<bp_stream*, bool> streams;  // and whether each was made to fail
+};
+
+FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
+FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
+
+// What the plan says of one call.
+struct Verdict {
+  uint64_t call = 0;
+  bp_status status = BP_OK;
+  std::chrono::nanoseconds delay{0};
+  bool lose = false;
+};
+
+Verdict judge(FaultPlugin& plugin, Slot slot, bool of_device) {
+  Verdict verdict;
+  verdict.call = plugin.calls[static_cast<size_t>(slot)].fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t any = of_device ? plugin.device_calls.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  for (const FaultRule& rule : plugin.plan->rules) {
+    if (rule.slot && *rule.slot != slot) continue;
+    switch (rule.kind) {
+      case FaultRule::Kind::fail:
+        if (verdict.status == BP_OK && (verdict.call == rule.call || (rule.onward && verdict.call > rule.call))) {
+          verdict.status = rule.status;
+        }
+        break;
+      case FaultRule::Kind::delay:
+        verdict.delay += rule.time;
+        break;
+      case FaultRule::Kind::lose:
+        verdict.lose |= of_device && (rule.slot ? verdict.call : any) == rule.call;
+        break;
+    }
+  }
+  return verdict;
+}
+
+// TIMEOUT and NOT_READY leave the record alone.
+bp_status answer(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
+  if (status == BP_TIMEOUT || status == BP_NOT_READY) return status;
+  return Error(status, "fault: {:.64}: {}: answers {}: {}", plugin.table.name, slot_name(slot), bph_status_name(status),
+               why)
+      .write(error);
+}
+bp_status injected(const FaultPlugin& plugin, Slot slot, const Verdict& verdict, bp_error* error) {
+  const Error why(BP_OK, "the layer was told so of call {}", verdict.call);
+  return answer(plugin, slot, verdict.status, why.what(), error);
+}
+
+// Behind it nothing of the device is pending, so that everything may be destroyed.
+void lose(FaultDevice& device) {
+  const std::unique_lock alone(device.use);
+  if (device.lost.exchange(true)) return;
+  const std::lock_guard lock(device.mutex);
+  for (const auto& [stream, failed] : device.streams) {
+    bp_error ignored = fresh_error();
+    (void)device.owner.next.stream_wait(device.inner, stream, BP_WAIT_FOREVER, &ignored);
+  }
+}
+
+// Whether the stream was made to fail, now or before.
+bool failed(FaultDevice& device, bp_stream* stream, bool now) {
+  const std::lock_guard lock(device.mutex);
+  const auto found = device.streams.find(stream);
+  if (found == device.streams.end()) return now;
+  return found->second |= now;
+}
+
+// Takes a new stream among the device's; without memory for that it is destroyed.
+bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
+  try {
+    const std::lock_guard lock(device.mutex);
+    device.streams[*stream] = false;
+    return BP_OK;
+  } catch (const std::bad_alloc&) {
+    device.owner.next.stream_destroy(device.inner, std::exchange(*stream, nullptr));
+    return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some and call again");
+  }
+}
+
+// One call of a device's slot; `forward` passes it on. The caller sees to results.
+template <class Forward>
+bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
+  const FaultPlugin& plugin = device.owner;
+  const Verdict verdict = judge(device.owner, slot, true);
+  if (verdict.delay.count() != 0) std::this_thread::sleep_for(verdict.delay);
+  const bool loses = verdict.lose || verdict.status == BP_DEVICE_LOST;
+  bp_status status = BP_OK;
+  {
+    const std::shared_lock with_others(device.use);
+    if (device.lost) return answer(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
+    if (stream != nullptr && failed(device, stream, verdict.status == BP_EXECUTION_FAILED)) {
+      // A failed stream's wait answers only when its work touches memory no more.
+      status = slot == Slot::stream_wait ? forward() : BP_OK;
+      if (status != BP_TIMEOUT)
+        status = answer(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
+    } else if (verdict.status != BP_OK) {
+      const bool passes = verdict.status == BP_TIMEOUT || loses;
+      bp_error ignored = fresh_error();
+      if (slot == Slot::stream_wait && !passes) {
+        (void)plugin.next.stream_wait(device.inner, stream, BP_WAIT_FOREVER, &ignored);
+      }
+      status = injected(plugin, slot, verdict, error);
+    } else {
+      status = forward();
+    }
+  }
+  if (loses) lose(device);
+  return status;
+}
+
+// Finds among a slot's arguments its stream, its record and the places of its results.
+struct Arguments {
+  bp_stream* stream = nullptr;
+  bp_error* error = nullptr;
+  bp_stream** new_stream = nullptr;
+
+  void see(bp_stream* argument) { stream = argument; }
+  void see(bp_error* argument) { error = argument; }
+  void see(bp_stream** argument) { new_stream = argument; }
+  template <class T>
+  void see(const T&) {}
+
+  template <class T>
+  static void clear(T** place) {
+    if (place != nullptr) *place = nullptr;
+  }
+  template <class T>
+  static void clear(const T&) {}
+};
+
+template <Slot slot, auto member>
+struct Shim;
+template <Slot slot, class... Args, bp_status (*bp_device_api::*member)(bp_device*, Args...)>
+struct Shim<slot, member> {
+  static bp_status call(bp_device* handle, Args... args) {
+    FaultDevice& device = of(handle);
+    Arguments found;
+    (found.see(args), ...);
+    bool passed_on = false;
+    const bp_status answered = intercept(device, slot, found.stream, found.error, [&] {
+      passed_on = true;
+      const bp_status status = (device.owner.next.*member)(device.inner, args...);
+      if (status != BP_OK || found.new_stream == nullptr || *found.new_stream == nullptr) return status;
+      return add_stream(device, found.new_stream, found.error);
+    });
+    if (!passed_on) (Arguments::clear(args), ...);
+    return answered;
+  }
+};
+
+// Destroys pass through.
+template <auto member>
+struct Pass;
+template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+struct Pass<member> {
+  static void call(bp_device* handle, Handle* object) {
+    FaultDevice& device = of(handle);
+    const std::shared_lock with_others(device.use);
+    if constexpr (std::is_same_v<Handle, bp_stream>) {
+      const std::lock_guard lock(device.mutex);
+      device.streams.erase(object);
+    }
+    (device.owner.next.*member)(device.inner, object);
+  }
+};
+
+void close(bp_device* handle) {
+  const std::unique_ptr<FaultDevice> device(&of(handle));
+  device->owner.next.close(device->inner);
+}
+
+bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
+  FaultDevice& device = of(handle);
+  if (out != nullptr) *out = nullptr;
+  return intercept(device, Slot::import_memory, nullptr, error, [&] {
+    return device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
+  });
+}
+
+// One call of a slot of the plugin's own.
+template <class Forward>
+bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
+  const Verdict verdict = judge(plugin, slot, false);
+  if (verdict.delay.count() != 0) std::this_thread::sleep_for(verdict.delay);
+  return verdict.status != BP_OK ? injected(plugin, slot, verdict, error) : forward();
+}
+
+bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  if (out != nullptr) *out = 0;
+  return plugin_slot(own, Slot::device_count, error, [&] { return own.inner->device_count(own.inner, out, error); });
+}
+
+bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  return plugin_slot(own, Slot::device_info, error,
+                     [&] { return own.inner->device_info(own.inner, index, out, error); });
+}
+
+bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
+                      bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  if (out != nullptr) *out = nullptr;
+  return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
+    if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its own answer
+    std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
+    if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");
+    const bp_status status = own.inner->device_open(own.inner, index, desc, &device->inner, error);
+    if (status != BP_OK || device->inner == nullptr) return status;
+    *out = reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(device.release()));
+    return BP_OK;
+  });
+}
+
+void shutdown(const bp_plugin* plugin) {
+  const std::unique_ptr<FaultPlugin> own(&of(plugin));
+  own->inner->shutdown(own->inner);
+}
+
+}  // namespace
+
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan) {
+  auto made = std::make_unique<FaultPlugin>(inner, host, std::move(plan));
+  bp_plugin& table = made->table;
+  table.device_count = device_count;
+  table.device_info = device_info;
+  table.device_open = device_open;
+  table.shutdown = shutdown;
+  made->api.close = close;
+  splice_device<Shim, Pass>(*made, import_memory);
+  return &made.release()->table;
+}
+
+}  // namespace bp::layers

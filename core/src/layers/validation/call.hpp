@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a slot through the layer `validation`: whom its messages name, the objects that it occupies, and what the plugin
+// made of it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/float_state.hpp"
+#include "base/structs.hpp"
+#include "layers/slots.hpp"
+#include "layers/validation/checked.hpp"
+#include "layers/validation/rules.hpp"
+
+namespace bp::layers {
+
+// "validation: who: slot: text [id]"; the text is cut, so that the id stays.
+template <class... Args>
+Error rule_error(bp_status status, const Rule& rule, std::string_view who, const char* slot,
+                 fmt::format_string<Args...> format, Args&&... args) noexcept {
+  char text[340];
+  text[0] = '\0';
+  try {
+    const auto end = fmt::format_to_n(text, sizeof(text) - 1, format, std::forward<Args>(args)...);
+    *end.out = '\0';
+  } catch (...) {
+    text[0] = '\0';
+  }
+  return Error(status, "validation: {:.80}: {}: {} [{}]", who, slot, static_cast<const char*>(text), rule.id);
+}
+
+// What a plugin answered, and what was wrong with it.
+struct Outcome {
+  bp_status status = BP_OK;  // the plugin's
+  bp_error record = fresh_error();
+  std::optional<Error> defect;
+
+  bool ok() const noexcept { return status == BP_OK; }
+  // What the layer answers: the status, with the record written through.
+  bp_status answer(bp_error* error) const noexcept;
+};
+
+// What every answer is held against. `control` is the floating-point control before the call.
+void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
+
+// Runs a fallible slot of the plugin's; `forward` gets the record to fill.
+template <class Forward>
+Outcome invoke(std::string_view who, Slot slot, Forward&& forward) {
+  Outcome outcome;
+  const uint64_t control = float_control();
+  try {
+    outcome.status = forward(&outcome.record);
+  } catch (...) {
+    outcome.status = BP_INTERNAL;
+    outcome.defect = rule_error(BP_INTERNAL, rule::no_exception, who, slot_name(slot),
+                                "an exception left the plugin; report it to the plugin's author");
+  }
+  judge(outcome, who, slot, control);
+  return outcome;
+}
+
+inline const char* noun_of(const bp_buffer*) { return "buffer"; }
+inline const char* noun_of(const bp_stream*) { return "stream"; }
+inline const char* noun_of(const bp_event*) { return "event"; }
+inline const char* noun_of(const bp_plan*) { return "plan"; }
+
+class Call {
+ public:
+  // Throws for a device that is none, and after fork.
+  Call(const bp_device* handle, const char* slot);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call();
+
+  CheckedDevice& device() const noexcept { return *device_; }
+  const bp_device_api& next() const noexcept { return device_->next; }
+  bp_device* inner() const noexcept { return device_->inner; }
+
+  template <class... Args>
+  [[noreturn]] void refuse(const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
+    throw rule_error(BP_INVALID_ARGUMENT, rule, device_->name, slot_, format, std::forward<Args>(args)...);
+  }
+  // Notes what the plugin did wrong, unless something was noted before.
+  template <class... Args>
+  void blame(Outcome& outcome, const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
+    if (!outcome.defect)
+      outcome.defect = rule_error(BP_INTERNAL, rule, device_->name, slot_, format, std::forward<Args>(args)...);
+  }
+  // Turns what `body` throws into a refusal by `rule`.
+  template <class Body>
+  void under(const Rule& rule, Body&& body) const {
+    try {
+      body();
+    } catch (const Error& error) {
+      refuse(rule, "{}", error.what());
+    }
+  }
+  void need(const void* pointer, const char* what) const {
+    if (pointer == nullptr) refuse(rule::null_pointer, "{} is null; pass one", what);
+  }
+  // A copy of an input struct as this library knows it.
+  template <class T>
+  T input(const T* given, size_t min_size, const char* type) const {
+    need(given, type);
+    T copy{};
+    under(rule::input_struct, [&] { copy = read_input(given, min_size, "input", type); });
+    return copy;
+  }
+  template <class T>
+  void output(const T* given, size_t min_size, const char* type) const {
+    need(given, type);
+    if (given->struct_size < min_size) {
+      refuse(rule::output_struct, "{}.struct_size is {}, less than its minimum of {}; set it to sizeof({})", type,
+             given->struct_size, min_size, type);
+    }
+  }
+  // The object behind a handle. The device's mutex is held.
+  template <class Handle>
+  auto& object(const Handle* handle, const char* role) const {
+    auto& objects = device_->of(handle);
+    auto* found = objects.find(handle);
+    if (found == nullptr) refuse_handle(handle, role, objects.ended(handle));
+    return *found;
+  }
+  // The object is in use until the call ends. The device's mutex is held.
+  void occupy(uint32_t& calls) {
+    if (few_count_ < few_.size()) {
+      few_[few_count_++] = &calls;
+    } else {
+      occupied_.push_back(&calls);
+    }
+    ++calls;
+  }
+  CheckedStream& occupy_stream(const bp_stream* handle);
+
+  // Runs the slot of the plugin's. The device's mutex is not held.
+  template <class Forward>
+  Outcome forward(Slot slot, Forward&& body) const {
+    return invoke(device_->name, slot, [&](bp_error* record) { return body(next(), inner(), record); });
+  }
+  // What follows from an answer about `stream`, which may be null. The device's mutex is held.
+  void note(Outcome& outcome, CheckedStream* stream) const;
+
+ private:
+  template <class Handle>
+  [[noreturn]] void refuse_handle(const Handle* handle, const char* role, bool ended) const {
+    const char* noun = noun_of(handle);
+    if (handle == nullptr) refuse(rule::null_pointer, "the {} is null; pass one", role);
+    if (ended) refuse(rule::ended_handle, "{} {} was destroyed before; drop the handle then", role, fmt::ptr(handle));
+    if (LiveDevices::instance().holds(handle, *device_)) {
+      refuse(rule::other_device, "{} {} belongs to another device; use one of this device", role, fmt::ptr(handle));
+    }
+    refuse(rule::unknown_handle, "{} {} is no {} of this device; pass what {}_create gave", role, fmt::ptr(handle),
+           noun, noun);
+  }
+
+  std::shared_ptr<CheckedDevice> device_;
+  const char* slot_;
+  std::array<uint32_t*, 4> few_ = {};  // so that waits need no memory
+  size_t few_count_ = 0;
+  std::vector<uint32_t*> occupied_;  // the rest
+};
+
+// A fallible slot: `body(call)` gives the status to answer, and throws to refuse.
+template <class Body>
+bp_status checked(const bp_device* handle, Slot slot, bp_error* error, Body&& body) noexcept {
+  bp_status status = BP_OK;
+  const bp_status refused = guard(error, [&] {
+    Call call(handle, slot_name(slot));
+    status = body(call);
+  });
+  return refused != BP_OK ? refused : status;
+}
+
+// A slot that cannot fail: a refusal is logged. `body(call)` throws to refuse.
+template <class Body>
+void checked_void(const bp_device* handle, const char* slot, Body&& body) noexcept {
+  bp_error record = fresh_error();
+  const bp_status refused = guard(&record, [&] {
+    Call call(handle, slot);
+    body(call);
+  });
+  if (refused != BP_OK) LiveDevices::instance().log(handle, record.message);
+}
+
+// Runs a create slot with a place of its own for the result: `body(next, inner, &made, record)`.
+template <class Handle, class Body>
+Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
+  auto* const untouched = reinterpret_cast<Handle*>(made);  // no plugin gives this: shows that *out was not written
+  *made = untouched;
+  Outcome outcome = call.forward(slot, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
+    return body(next, inner, made, record);
+  });
+  if (outcome.ok() && (*made == nullptr || *made == untouched)) {
+    call.blame(outcome, rule::success_null, "answered OK without a result; report it to the plugin's author");
+    *made = nullptr;
+  } else if (!outcome.ok()) {
+    if (*made != nullptr) {
+      call.blame(outcome, rule::failure_null,
+                 "failed with status {} and left a result that is not null; report it to the plugin's author",
+                 outcome.status);
+    }
+    *made = nullptr;
+  }
+  return outcome;
+}
+
+inline void destroy(const bp_device_api& next, bp_device* inner, bp_buffer* made) { next.buffer_destroy(inner, made); }
+inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made) { next.stream_destroy(inner, made); }
+inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
+inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
+
+// Takes what a create slot made among the living objects. What came with a defect is destroyed, and so is what there is no memory
+// for: null.
+template <class Handle, class State>
+Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
+  CheckedDevice& device = call.device();
+  bool known = false;
+  {
+    const std::lock_guard lock(device.mutex);
+    call.note(outcome, nullptr);
+    if (made == nullptr) return nullptr;
+    auto& objects = device.of(made);
+    known = objects.find(made) != nullptr;
+    if (known) {
+      call.blame(outcome, rule::distinct_handles,
+                 "gave {} {}, which is alive already; report it to the plugin's author", noun_of(made), fmt::ptr(made));
+    }
+    if (!outcome.defect) {
+      try {
+        objects.add(made, std::move(state));
+        return made;
+      } catch (const std::bad_alloc&) {
+        outcome.defect =
+            Error(BP_OUT_OF_MEMORY, "validation: {}: host memory is exhausted; free some and call again", device.name);
+      }
+    }
+  }
+  if (!known) destroy(call.next(), call.inner(), made);
+  return nullptr;
+}
+
+}  // namespace bp::layers

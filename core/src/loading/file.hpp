@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that decide which code runs: read without hanging, and only from places that nobody else can write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "loading/refusal.hpp"
+
+namespace bp {
+
+// What a broken rule is called for one kind of file.
+struct FileRules {
+  const char* noun;
+  const char* missing;
+  const char* type;
+  const char* permissions;
+  const char* size;
+  const char* read;
+};
+inline constexpr FileRules manifest_rules = {
+    "manifest", "manifest.missing", "manifest.type", "manifest.permissions", "manifest.size", "manifest.read"};
+inline constexpr FileRules library_rules = {"library",      "library.missing", "library.type", "library.permissions",
+                                            "library.size", "library.read"};
+inline constexpr FileRules place_rules = {"directory",         "place.missing", "place.type",
+                                          "place.permissions", "place.size",    "place.read"};
+inline constexpr FileRules config_rules = {"config file",        "config.missing", "config.type",
+                                           "config.permissions", "config.size",    "config.read"};
+
+// Longest path that a candidate can report, NUL included.
+inline constexpr size_t path_limit = 1024;
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
+  ~FileDescriptor();
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// The absolute path without links, after following `path` step by step. Every directory, link and file met belongs to
+// root or to the effective user and is writable by its owner only; of directories also sticky ones pass.
+std::string resolve_trusted(std::string_view path, const FileRules& rules);
+
+// Opens a regular file for reading; never waits (FIFO, device). `out_size` may be null.
+FileDescriptor open_regular(const std::string& path, const FileRules& rules, uint64_t* out_size);
+
+// The whole file, at most `limit` bytes.
+std::string read_file(const std::string& path, const FileRules& rules, size_t limit);
+
+// Fills `bytes` of `buffer` from `offset`. Returns what there was, less at the file's end.
+size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
+               const FileRules& rules);
+
+}  // namespace bp

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded plugin: its instance, core's completed copy of its table, and the host table that it was given.
+#pragma once
+
+#include <backplane/backplane.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+
+#include "base/handle.hpp"
+#include "base/ref.hpp"
+
+namespace bp {
+
+class Registry;
+
+class Plugin final : public Object {
+ public:
+  static constexpr HandleType handle_type = HandleType::plugin;
+
+  // The host table is ready, the instance is not.
+  Plugin(Ref<Registry> owner, std::string library_path);
+
+  Ref<Registry> registry;
+  std::string name;  // until the plugin said it: its file's
+  std::string version;
+  std::string library;                  // path that was opened
+  const bp_plugin* own = nullptr;       // the plugin's, without layers
+  const bp_plugin* instance = nullptr;  // the outermost layer, or the plugin's own; shut down with the object
+  uint32_t layer_count = 0;             // how many stand before the plugin
+  // The instance's, copied, optional slots stubbed: the only table that core calls. Lives as long as the plugin.
+  bp_device_api api = {};
+  // Which optional slots the plugin itself has.
+  bool has_copy_in = false;
+  bool has_copy_out = false;
+  bp_host host = {};
+  std::atomic<uint32_t> known_devices{0};  // as device_count last answered
+
+  // Puts a layer around the instance.
+  void wrap(const bp_plugin* layer) noexcept;
+
+  uint32_t device_count();  // throws UNAVAILABLE with the plugin's reason
+  bp_device_info device_info(uint32_t index);
+  const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
+
+  // The same of the plugin itself, without layers, with its own handle of `device`: null if there is no such interface.
+  const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
+                            bp_device** own_device) const noexcept;
+
+  ~Plugin() override;  // shuts the instance down; the library stays mapped
+
+ private:
+  pid_t process_;  // a forked child may not call the instance
+};
+
+}  // namespace bp

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a candidate is refused: an Error with the rule that decided and the side that must change.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace bp {
+
+class Fault : public Error {
+ public:
+  // `rule` and `side` ("plugin", "host", "user", "system") are static.
+  template <class... Args>
+  Fault(bp_status status, const char* broken_rule, const char* guilty_side, fmt::format_string<Args...> format,
+        Args&&... args) noexcept
+      : Error(status, format, std::forward<Args>(args)...), rule(broken_rule), side(guilty_side) {}
+
+  const char* rule;
+  const char* side;
+};
+
+// A path as a message shows it: messages are short, so of a long path the end.
+inline std::string shown(std::string_view path) {
+  constexpr size_t limit = 150;
+  if (path.size() <= limit) return std::string(path);
+  return std::string("...").append(path.substr(path.size() - limit));
+}
+
+}  // namespace bp

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/address_map.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+
+#include "base/error.hpp"
+#include "loading/device.hpp"
+#include "memory/allocator.hpp"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17; an older kernel takes it as a hint, so the result is checked
+#endif
+
+namespace bp {
+
+namespace {
+
+uint64_t page_bytes() noexcept { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+// The pages that hold [address, address + bytes).
+struct Pages {
+  uint64_t begin, bytes;
+};
+Pages pages_of(uint64_t address, uint64_t bytes) noexcept {
+  const uint64_t mask = page_bytes() - 1, begin = address & ~mask;
+  return {begin, (address + bytes - begin + mask) & ~mask};
+}
+
+// Reserves inaccessible pages: at `at`, or anywhere if that is 0. Returns 0 if it cannot.
+uint64_t reserve(uint64_t at, uint64_t bytes) noexcept {
+  void* const wanted = reinterpret_cast<void*>(at);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
+  void* const got = mmap(wanted, bytes, PROT_NONE, flags, -1, 0);
+  if (got == MAP_FAILED) return 0;
+  if (at == 0 || got == wanted) return reinterpret_cast<uint64_t>(got);
+  munmap(got, bytes);
+  return 0;
+}
+
+}  // namespace
+
+AddressMap& AddressMap::instance() noexcept {
+  alignas(AddressMap) static std::byte storage[sizeof(AddressMap)];
+  static AddressMap* const map = new (storage) AddressMap;
+  return *map;
+}
+
+bool AddressMap::meets(uint64_t address, uint64_t bytes) const noexcept {
+  auto next = apart_.upper_bound(address);
+  if (next != apart_.end() && next->first - address < bytes) return true;
+  if (next == apart_.begin()) return false;
+  --next;
+  return address - next->first < next->second->bytes;
+}
+
+std::unique_ptr<Placement> AddressMap::add_mapped(const Placement& given) {
+  auto place = std::make_unique<Placement>(given);
+  const std::lock_guard guard(mutex_);
+  if (meets(place->address, place->bytes)) {
+    others_.emplace(place->address, place.get());
+    longest_ = std::max(longest_, place->bytes);
+  } else {
+    apart_.emplace(place->address, place.get());
+  }
+  return place;
+}
+
+std::unique_ptr<Placement> AddressMap::add_device(const Placement& given, bool unique) {
+  auto place = std::make_unique<Placement>(given);
+  const uint64_t own = place->address;
+  const bool fits = own != 0 && UINT64_MAX - own >= place->bytes;
+  const std::lock_guard guard(mutex_);
+  if (fits && !meets(own, place->bytes)) {
+    const Pages pages = pages_of(own, place->bytes);
+    place->native = unique;
+    if (!unique) place->native = place->reserved = reserve(pages.begin, pages.bytes) != 0;
+  }
+  if (!place->native) {
+    const uint64_t numbers = reserve(0, pages_of(0, place->bytes).bytes);
+    if (numbers == 0) {
+      throw Error(BP_OUT_OF_MEMORY, "{}: no range of {} numbers is left to address memory by; release buffers",
+                  place->device->name, place->bytes);
+    }
+    place->address = numbers;
+    place->reserved = true;
+  }
+  try {
+    apart_.emplace(place->address, place.get());
+  } catch (...) {
+    const Pages pages = pages_of(place->address, place->bytes);
+    if (place->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
+    throw;
+  }
+  return place;
+}
+
+void AddressMap::remove(std::unique_ptr<Placement> place) noexcept {
+  if (!place) return;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = apart_.find(place->address);
+    if (found != apart_.end() && found->second == place.get()) {
+      apart_.erase(found);
+    } else {
+      auto [begin, end] = others_.equal_range(place->address);
+      while (begin != end && begin->second != place.get()) ++begin;
+      if (begin != end) others_.erase(begin);
+    }
+  }
+  const Pages pages = pages_of(place->address, place->bytes);
+  if (place->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
+}
+
+AddressedBuffer AddressMap::find(uint64_t address) {
+  const std::lock_guard guard(mutex_);
+  const auto of = [&](const Placement& place) {
+    const uint64_t offset = address - place.address;
+    return offset < place.bytes ? place.device->allocator.buffer_in(place, offset) : AddressedBuffer{};
+  };
+  if (auto next = apart_.upper_bound(address); next != apart_.begin()) {
+    const AddressedBuffer found = of(*std::prev(next)->second);
+    if (found.buffer != 0) return found;
+  }
+  for (auto next = others_.upper_bound(address); next != others_.begin();) {
+    --next;
+    if (address - next->first >= longest_) break;
+    const AddressedBuffer found = of(*next->second);
+    if (found.buffer != 0) return found;
+  }
+  return {};
+}
+
+void AddressMap::forget_after_fork() noexcept {
+  apart_.clear();
+  others_.clear();
+}
+
+}  // namespace bp

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and streams whose work is pending: what a released block waits for, and who looks whether it has passed.
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <new>
+
+#include "memory/allocator_state.hpp"
+
+namespace bp {
+
+// Fills in which points the block waits for, and asks the streams to mark them.
+void Allocator::State::collect_uses(Block& block) noexcept {
+  for (Use& use : block.uses) use.point = use.timeline->point();
+  if (block.source == Block::Source::custom && block.user &&
+      find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
+    block.user = {};  // its order is handed on with the stream
+  }
+  try {
+    if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
+    block.user = {};
+    while (block.any_stream) {
+      lock.lock();
+      const size_t most = block.uses.size() + timelines.size();
+      if (block.uses.capacity() >= most) {
+        for (const Ref<Timeline>& timeline : timelines) {
+          if (!timeline->idle()) block.uses.push_back({timeline, timeline->point()});
+        }
+        block.any_stream = false;
+      }
+      lock.unlock();
+      if (block.any_stream) block.uses.reserve(most);
+    }
+  } catch (const std::bad_alloc&) {
+    // `user` or `any_stream` is still set, so that the next look tries again.
+  }
+  for (const Use& use : block.uses) use.timeline->want_mark();
+}
+
+bool Allocator::State::drop_passed(Block& block) noexcept {
+  std::erase_if(block.uses, [](const Use& use) { return use.timeline->passed(use.point); });
+  return block.uses.empty() && !block.user && !block.any_stream;
+}
+
+// Nothing uses the block any more.
+void Allocator::State::put_back(Block& block) noexcept {
+  switch (block.source) {
+    case Block::Source::pool: {
+      const std::lock_guard guard(lock);
+      block.state = Block::State::binned;
+      block.segment->pool->bins[block.size_class].push(&block);
+      return;
+    }
+    case Block::Source::raw: {
+      forget_place(block.placement);
+      device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      const std::lock_guard guard(lock);
+      stats.bytes_reserved -= block.size;
+      break;
+    }
+    case Block::Source::imported:
+      forget_place(block.placement);
+      if (block.plugin_buffer != nullptr) device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      if (block.release != nullptr) block.release(block.context);
+      break;
+    case Block::Source::custom: {
+      const auto stream = reinterpret_cast<bph_stream*>(block.custom_stream);
+      custom->release(custom->context, block.custom_buffer, block.custom_offset, block.size,
+                      find_handle<Stream>(stream) == nullptr ? nullptr : stream);
+      break;
+    }
+    case Block::Source::empty:
+      break;
+  }
+  retire_block(block);
+}
+
+void Allocator::State::poll_timelines() noexcept {
+  for (size_t index = 0;; ++index) {
+    Ref<Timeline> timeline;
+    {
+      const std::lock_guard guard(lock);
+      if (index >= timelines.size()) return;
+      timeline = timelines[index];
+    }
+    timeline->poll(device);
+  }
+}
+
+void Allocator::State::finish_stream(EndingStream* ended) noexcept {
+  const std::unique_ptr<EndingStream> stream(ended);
+  if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
+  stream->timeline->complete(stream->timeline->point());
+  stream->timeline->drop_marks(device);
+  const std::unique_ptr<Pool> pool(stream->pool);
+  BlockList scratch;
+  {
+    const std::lock_guard guard(lock);
+    std::erase_if(timelines, [&](const Ref<Timeline>& each) { return each.get() == stream->timeline.get(); });
+    pool->flush(&scratch);
+    Pool& shared = *find_shared(pool->kind, pool->alignment);
+    while (pool->segments != nullptr) {
+      pool->segments->stamp = 0;
+      shared.adopt_segment(pool->segments);
+    }
+    Pool** at = &pools;
+    while (*at != pool.get()) at = &(*at)->next;
+    *at = pool->next;
+  }
+  while (Block* block = scratch.pop()) retire_block(*block);
+}
+
+namespace {
+
+// How many looks this thread is in: what they call of the plugin may come back for memory itself.
+constinit thread_local uint32_t looking = 0;
+
+}  // namespace
+
+// Takes a list out for the length of a scope.
+template <class List>
+class Allocator::State::Taken {
+ public:
+  Taken(State& state, List& from) noexcept : state_(state) {
+    const std::lock_guard guard(state.lock);
+    std::swap(list, from);
+    look_ = {state.next_look++, std::exchange(state.looks, &look_)};
+    ++looking;
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() {
+    --looking;
+    {
+      const std::lock_guard guard(state_.lock);
+      Look** at = &state_.looks;
+      while (*at != &look_) at = &(*at)->next;
+      *at = look_.next;
+    }
+    state_.looks_ended.fetch_add(1, std::memory_order_release);
+    state_.looks_ended.notify_all();
+  }
+
+  List list = {};
+
+ private:
+  State& state_;
+  Look look_ = {};
+};
+
+// Waits until the looks that other threads have begun are over; false if there were none. Within a look it waits for nothing: two
+// would wait for each other.
+bool Allocator::State::await_looks() noexcept {
+  if (looking != 0) return false;
+  lock.lock();
+  const uint64_t last = next_look;
+  lock.unlock();
+  for (bool waited = false;; waited = true) {
+    const uint64_t ended = looks_ended.load(std::memory_order_acquire);
+    bool begun_before = false;
+    {
+      const std::lock_guard guard(lock);
+      for (const Look* look = looks; look != nullptr; look = look->next) begun_before |= look->number < last;
+    }
+    if (!begun_before) return waited;
+    looks_ended.wait(ended, std::memory_order_acquire);
+  }
+}
+
+void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
+  Taken taken(*this, ending);
+  EndingStream*& list = taken.list;
+  while (list != nullptr) {
+    EndingStream* stream = std::exchange(list, list->next);
+    bp_error error = fresh_error();
+    // Anything but TIMEOUT means that its work touches no memory any more.
+    if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
+      finish_stream(stream);
+      pending.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(lock);
+      stream->next = std::exchange(ending, stream);
+    }
+  }
+}
+
+void Allocator::State::poll_waiting() noexcept {
+  // Their owners are told once the look is over: what an owner does may wait for a thread that waits for looks.
+  BlockList owned;
+  {
+    Taken taken(*this, waiting);
+    while (Block* block = taken.list.pop()) {
+      if (block->user || block->any_stream) collect_uses(*block);
+      if (!drop_passed(*block)) {
+        const std::lock_guard guard(lock);
+        waiting.push(block);
+      } else if (block->source == Block::Source::imported || block->source == Block::Source::custom) {
+        owned.push(block);
+      } else {
+        put_back(*block);
+        pending.fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+  }
+  const bool later = Turn::held();  // an owner's callback may need a lock whose holder waits for the turn
+  if (later && owned.head != nullptr) Turn::defer_releases();
+  while (Block* block = owned.pop()) {
+    if (later) {
+      const std::lock_guard guard(lock);
+      waiting.push(block);
+      continue;
+    }
+    put_back(*block);
+    pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void Allocator::poll() noexcept {
+  if (pending_.load(std::memory_order_relaxed) == 0) return;
+  state_->poll_timelines();
+  state_->poll_ending(0);
+  state_->poll_waiting();
+}
+
+Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
+  const uint64_t alignment = state_->alignment_of(0);
+  const Pool& shared = state_->shared_pool(BP_MEMORY_DEVICE, alignment);
+  auto pool = std::make_unique<Pool>();
+  pool->device = shared.device;
+  pool->alignment = alignment;
+  pool->quantum = shared.quantum;
+  pool->timeline = timeline;
+  std::vector<Ref<Timeline>> room;  // made without the lock; what it replaces is given back without it
+  for (;;) {
+    size_t needed = 0;
+    {
+      const std::lock_guard guard(state_->lock);
+      std::vector<Ref<Timeline>>& timelines = state_->timelines;
+      if (timelines.size() == timelines.capacity() && room.capacity() > timelines.size()) {
+        std::move(timelines.begin(), timelines.end(), std::back_inserter(room));
+        std::swap(timelines, room);
+      }
+      if (timelines.size() < timelines.capacity()) {
+        timelines.push_back(timeline);
+        pool->next = state_->pools;
+        state_->pools = pool.get();
+        return pool.release();
+      }
+      needed = 2 * timelines.size() + 8;
+    }
+    room.reserve(needed);
+  }
+}
+
+void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
+  State& state = *state_;
+  EndingStream* stream = ending.release();
+  bool pending_work = stream->handle != nullptr && !stream->timeline->idle();
+  if (pending_work) {
+    bp_error error = fresh_error();
+    pending_work = state.device.api->stream_wait(state.device.handle, stream->handle, 0, &error) == BP_TIMEOUT;
+  }
+  if (!pending_work) return state.finish_stream(stream);
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard guard(state.lock);
+  stream->next = std::exchange(state.ending, stream);
+}
+
+void Allocator::close() noexcept {
+  State& state = *state_;
+  state.poll_ending(BP_WAIT_FOREVER);
+  state.poll_waiting();
+  state.trim_passed();
+  trim();
+  while (Pool* pool = state.pools) {
+    state.pools = pool->next;
+    delete pool;
+  }
+}
+
+}  // namespace bp

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies on one stream. Pageable memory goes to the plugin if it takes it, else it is staged.
+#include "memory/transfer.hpp"
+
+#include <cstring>
+
+#include "loading/plugin_call.hpp"
+#include "memory/transfer_parts.hpp"
+
+namespace bp {
+
+namespace transfer {
+
+void require_flags(const char* function, uint32_t flags, uint32_t known) {
+  if ((flags & ~known) == 0) return;
+  throw Error(BP_UNSUPPORTED, "{}: flags {:#x} has bits that it does not know; it knows {:#x}", function, flags, known);
+}
+
+void require_on_stream(const char* function, const Stream& stream, const char* which, const Buffer& buffer) {
+  if (stream.device.get() == buffer.device) return;
+  throw Error(BP_INVALID_ARGUMENT, "{}: {} is of {}, the stream of {}{}; use objects of one open device", function,
+              which, buffer.device->name, stream.device->name,
+              stream.device->name == buffer.device->name ? " as opened another time" : "");
+}
+
+void require_inside(const char* function, const char* which, const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  if (offset <= buffer.bytes && bytes <= buffer.bytes - offset) return;
+  throw Error(BP_INVALID_ARGUMENT, "{}: {} bytes from offset {} do not fit {}, which has {}; correct offset or size",
+              function, bytes, offset, which, buffer.bytes);
+}
+
+void overlap(const char* function, uint64_t bytes, uint64_t src_offset, uint64_t dst_offset) {
+  throw Error(BP_INVALID_ARGUMENT,
+              "{}: source and target overlap: {} bytes from offset {} to offset {} of one memory; copy through another "
+              "buffer",
+              function, bytes, src_offset, dst_offset);
+}
+
+void both_host(const char* function, uint64_t bytes) {
+  throw Error(
+      BP_INVALID_ARGUMENT,
+      "{}: both buffers are HOST memory, which no device copies; wait for the stream, map them and copy {} bytes "
+      "yourself",
+      function, bytes);
+}
+
+void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_error& error) {
+  stream.answered(status);
+  check(*stream.device, slot, status, error);
+}
+
+void enqueue_copy(Stream& stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src, uint64_t src_offset,
+                  uint64_t bytes) {
+  bp_error error = fresh_error();
+  const bp_status status =
+      stream.api->copy(stream.device_handle, stream.handle, dst, dst_offset, src, src_offset, bytes, &error);
+  check_enqueue(stream, "copy", status, error);
+}
+
+void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
+  bp_error error = fresh_error();
+  const bp_status status = stream.api->copy_in(stream.device_handle, stream.handle, dst.plugin_buffer,
+                                               dst.plugin_offset + dst_offset, src, bytes, &error);
+  check_enqueue(stream, "copy_in", status, error);
+}
+
+void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes) {
+  bp_error error = fresh_error();
+  const bp_status status = stream.api->copy_out(stream.device_handle, stream.handle, dst, src.plugin_buffer,
+                                                src.plugin_offset + src_offset, bytes, &error);
+  if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // throws the reason of the failure
+  check_enqueue(stream, "copy_out", status, error);
+}
+
+}  // namespace transfer
+
+using namespace transfer;
+
+namespace {
+
+// A HOST buffer of another device as one end of a copy: `other`, whose bytes lie at `address`.
+void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes) {
+  constexpr const char* function = "bph_copy";
+  const bool from_other = src.device != stream.device.get();
+  Buffer& other = from_other ? src : dst;
+  Buffer& own = from_other ? dst : src;
+  require_on_stream(function, stream, from_other ? "dst" : "src", own);
+  if (other.kind != BP_MEMORY_HOST) {
+    throw Error(
+        BP_INVALID_ARGUMENT,
+        "{}: {} is of {}, the stream of {}{}, and it is not HOST memory, which alone may be another open device's; "
+        "use bph_copy_across",
+        function, from_other ? "src" : "dst", other.device->name, stream.device->name,
+        stream.device->name == other.device->name ? " as opened another time" : "");
+  }
+  if (own.kind == BP_MEMORY_HOST) both_host(function, bytes);
+  char* const address = static_cast<char*>(other.map()) + (from_other ? src_offset : dst_offset);
+  if (own.kind == BP_MEMORY_SHARED) {  // it may be an import of the very same memory
+    const char* const begin = static_cast<char*>(own.map()) + (from_other ? dst_offset : src_offset);
+    if (begin < address + bytes && address < begin + bytes) overlap(function, bytes, src_offset, dst_offset);
+  }
+  other.record_foreign(stream);
+
+  Device& device = *stream.device;
+  if (Block* imported = device.allocator.import_for_copy(address, bytes, stream)) {
+    struct End {
+      ~End() { allocator.release_block(block); }
+      Allocator& allocator;
+      Block& block;
+    } end{device.allocator, *imported};
+    const Turn turn(stream, function);
+    stream.begin_call();
+    const Buffer& near = *reinterpret_cast<Buffer*>(imported);
+    if (from_other) {
+      enqueue_copy(stream, dst.plugin_buffer, dst.plugin_offset + dst_offset, near.plugin_buffer, near.plugin_offset,
+                   bytes);
+    } else {
+      enqueue_copy(stream, near.plugin_buffer, near.plugin_offset, src.plugin_buffer, src.plugin_offset + src_offset,
+                   bytes);
+    }
+    return;
+  }
+  if (from_other ? device.plugin->has_copy_in : device.plugin->has_copy_out) {
+    const Turn turn(stream, function);
+    stream.begin_call();
+    return from_other ? enqueue_in(stream, dst, dst_offset, address, bytes)
+                      : enqueue_out(stream, address, src, src_offset, bytes);
+  }
+  if (from_other) {
+    stream.wait(BP_WAIT_FOREVER);  // earlier work of the stream may write what is read here
+    stage_in(stream, function, dst, dst_offset, address, bytes);
+  } else {
+    stage_out(stream, function, address, src, src_offset, bytes);
+  }
+}
+
+}  // namespace
+
+void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes,
+          uint32_t flags) {
+  constexpr const char* function = "bph_copy";
+  require_flags(function, flags, 0);
+  require_inside(function, "dst", dst, dst_offset, bytes);
+  require_inside(function, "src", src, src_offset, bytes);
+  if (dst.device != src.device && bytes != 0) [[unlikely]]
+    return copy_foreign(stream, dst, dst_offset, src, src_offset, bytes);
+  require_on_stream(function, stream, "dst", dst);
+  if (bytes == 0) return;
+  if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) both_host(function, bytes);
+  const uint64_t to = dst.plugin_offset + dst_offset;
+  const uint64_t from = src.plugin_offset + src_offset;
+  if (dst.plugin_buffer == src.plugin_buffer && to < from + bytes && from < to + bytes) {
+    overlap(function, bytes, src_offset, dst_offset);
+  }
+  const Turn turn(stream, function);
+  stream.begin_call();
+  enqueue_copy(stream, dst.plugin_buffer, to, src.plugin_buffer, from, bytes);
+}
+
+namespace {
+
+// Whether staging frees the source without the wait that the copy itself needs: behind pending work, and in two chunks.
+bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
+  return !stream.idle() && bytes <= 2 * chunk_bytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
+}
+
+// A copy_in by the plugin's slot that returns once the source is free.
+void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
+  std::shared_ptr<WaitMark> mark;
+  {
+    const Turn turn(stream, "bph_copy_in");
+    stream.begin_call();
+    try {
+      enqueue_in(stream, dst, dst_offset, src, bytes);
+    } catch (const Error& error) {
+      if (error.status() == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // a part may read the source until then
+      throw;
+    }
+    mark = stream.mark_wait();
+  }
+  stream.wait_for(mark);
+}
+
+}  // namespace
+
+void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes, uint32_t flags) {
+  constexpr const char* function = "bph_copy_in";
+  require_flags(function, flags, BPH_COPY_SOURCE_FREE);
+  require_on_stream(function, stream, "dst", dst);
+  require_inside(function, "dst", dst, dst_offset, bytes);
+  if (bytes == 0) return;
+  if (src == nullptr)
+    throw Error(BP_INVALID_ARGUMENT, "{}: src is null, and {} bytes are to come from it", function, bytes);
+  if (stream.device->plugin->has_copy_in) {
+    if (flags == 0) {
+      const Turn turn(stream, function);
+      stream.begin_call();
+      return enqueue_in(stream, dst, dst_offset, src, bytes);
+    }
+    if (!staging_saves_a_wait(stream, dst, bytes)) return copy_in_and_wait(stream, dst, dst_offset, src, bytes);
+  }
+  if (dst.kind != BP_MEMORY_HOST) {
+    return stage_in(stream, function, dst, dst_offset, static_cast<const char*>(src), bytes);
+  }
+  char* const address = static_cast<char*>(dst.map());  // no device copies HOST to HOST
+  stream.wait(BP_WAIT_FOREVER);
+  std::memcpy(address + dst_offset, src, bytes);
+  count_staged(*stream.device, bytes);
+}
+
+void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes, uint32_t flags) {
+  constexpr const char* function = "bph_copy_out";
+  require_flags(function, flags, BPH_COPY_ENQUEUE);
+  require_on_stream(function, stream, "src", src);
+  require_inside(function, "src", src, src_offset, bytes);
+  if (bytes == 0) return;
+  if (dst == nullptr)
+    throw Error(BP_INVALID_ARGUMENT, "{}: dst is null, and {} bytes are to go there", function, bytes);
+  if (stream.device->plugin->has_copy_out) {
+    std::shared_ptr<WaitMark> mark;
+    {
+      const Turn turn(stream, function);
+      stream.begin_call();
+      enqueue_out(stream, dst, src, src_offset, bytes);
+      if ((flags & BPH_COPY_ENQUEUE) != 0) return;
+      mark = stream.mark_wait();
+    }
+    return stream.wait_for(mark);
+  }
+  if (src.kind != BP_MEMORY_HOST) {
+    return stage_out(stream, function, static_cast<char*>(dst), src, src_offset, bytes);
+  }
+  const char* const address = static_cast<char*>(src.map());
+  stream.wait(BP_WAIT_FOREVER);
+  std::memcpy(dst, address + src_offset, bytes);
+  count_staged(*stream.device, bytes);
+}
+
+}  // namespace bp

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stays of a released stream until its work has ended.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include "base/ref.hpp"
+#include "streams/timeline.hpp"
+
+namespace bp {
+
+struct Pool;
+
+struct EndingStream {
+  bp_stream* handle = nullptr;
+  Ref<Timeline> timeline;
+  Pool* pool = nullptr;
+  EndingStream* next = nullptr;
+};
+
+}  // namespace bp

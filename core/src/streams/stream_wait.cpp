@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a stream: by the plugin's own wait where no other thread may call the stream meanwhile. Else by an event
+// that is recorded in the stream's turn and waited for outside it.
+#include <chrono>
+#include <thread>
+
+#include "loading/plugin_call.hpp"
+#include "streams/stream.hpp"
+
+namespace bp {
+
+namespace {
+
+// What is left of a timeout.
+class Remaining {
+ public:
+  explicit Remaining(uint64_t timeout_ns) noexcept : timeout_ns_(timeout_ns) {}
+  uint64_t ns() const noexcept {
+    if (timeout_ns_ == BP_WAIT_FOREVER) return timeout_ns_;
+    const auto passed = std::chrono::steady_clock::now() - begin_;
+    const auto ns = static_cast<uint64_t>(std::chrono::nanoseconds(passed).count());
+    return ns < timeout_ns_ ? timeout_ns_ - ns : 0;
+  }
+
+ private:
+  uint64_t timeout_ns_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+WaitMark::~WaitMark() { device_.api->event_destroy(device_.handle, event_); }
+
+bool Stream::has_turn() const noexcept { return shared_->owner.load(std::memory_order_relaxed) == Turn::thread(); }
+
+bool Stream::may_wait() const noexcept {
+  if ((gate.load(std::memory_order_relaxed) & gate_callback) == 0) return true;
+  return shared_ != nullptr && !has_turn();
+}
+
+bp_status Stream::wait_in_turn(uint64_t timeout_ns) {
+  bp_error error = fresh_error();
+  const uint64_t point = timeline->point_of_wait();
+  const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
+  if (status == BP_TIMEOUT) return status;
+  // Report a failure only once no work of the stream touches memory any more.
+  timeline->complete(point);
+  device->allocator.poll_pending();
+  check(*device, "stream_wait", status, error);
+  if (failure_) throw Error(*failure_);
+  return BP_OK;
+}
+
+// Takes the stream's turn for 1 ms at a time: for a failed stream, which takes no work, or where no event can be made.
+bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
+  constexpr uint64_t slice_ns = 1'000'000;
+  const Remaining remaining(timeout_ns);
+  for (;;) {
+    const uint64_t left = remaining.ns();
+    {
+      const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
+      const bp_status status = wait_in_turn(std::min(left, slice_ns));
+      if (status != BP_TIMEOUT || left <= slice_ns) return status;
+    }
+    std::this_thread::yield();
+  }
+}
+
+std::shared_ptr<WaitMark> Stream::mark_wait() noexcept {
+  if (!shared_) return nullptr;
+  const bool external = (flags & BPH_STREAM_EXTERNAL) != 0;
+  if (shared_->latest && !external && !device->synchronous() && shared_->latest->point == timeline->enqueued()) {
+    return shared_->latest;
+  }
+  try {
+    bp_error error = fresh_error();
+    bp_event* event = nullptr;
+    if (api->event_create(device_handle, 0, &event, &error) != BP_OK || event == nullptr) return nullptr;
+    std::unique_ptr<WaitMark> made;
+    try {
+      made = std::make_unique<WaitMark>(*device, event);
+    } catch (...) {
+      api->event_destroy(device_handle, event);
+      throw;
+    }
+    std::shared_ptr<WaitMark> mark = std::move(made);
+    const bp_status status = api->event_record(device_handle, event, handle, &error);
+    answered(status);
+    if (status != BP_OK) return nullptr;
+    mark->point = timeline->enqueued();
+    shared_->latest = mark;
+    return mark;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+bp_status Stream::try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t timeout_ns) {
+  if (!mark) return shared_ && !has_turn() ? wait_in_slices(timeout_ns) : try_wait(timeout_ns);
+  const Remaining remaining(timeout_ns);
+  bp_error error = fresh_error();
+  const bp_status status = api->event_wait(device_handle, mark->event(), timeout_ns, &error);
+  if (status == BP_TIMEOUT) return status;
+  // A failure says that the stream did not reach the event. Only the stream's own wait says that memory is free.
+  if (status != BP_OK) return wait_in_slices(remaining.ns());
+  timeline->complete(mark->point);
+  device->allocator.poll_pending();
+  return BP_OK;
+}
+
+bp_status Stream::wait_shared(uint64_t timeout_ns) {
+  const Remaining remaining(timeout_ns);
+  std::shared_ptr<WaitMark> mark;
+  {
+    const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
+    // Query the stream first: a loop of short waits does not end if each puts an event behind the one before.
+    const bp_status status = wait_in_turn(0);
+    if (status != BP_TIMEOUT || timeout_ns == 0) return status;
+    mark = mark_wait();
+  }
+  return try_wait_for(mark, remaining.ns());
+}
+
+bp_status Stream::try_wait(uint64_t timeout_ns) {
+  if (shared_ && !has_turn()) return wait_shared(timeout_ns);
+  const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
+  return wait_in_turn(timeout_ns);
+}
+
+void Stream::wait(uint64_t timeout_ns) {
+  if (try_wait(timeout_ns) == BP_TIMEOUT) {
+    throw Error(BP_TIMEOUT, "{}: the stream's work had not ended after {} ns; it goes on, wait again", device->name,
+                timeout_ns);
+  }
+}
+
+}  // namespace bp

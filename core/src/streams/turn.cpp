@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns of SHARED streams, and the work that is deferred until they end.
+#include "streams/turn.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "loading/registry.hpp"
+#include "streams/stream.hpp"
+
+namespace bp {
+
+namespace {
+
+struct LogLine {
+  Ref<Registry> registry;
+  int32_t level;
+  std::string message;
+  LogLine* next = nullptr;
+};
+
+// Of this thread's turns, oldest first.
+constinit thread_local LogLine* first_line = nullptr;
+constinit thread_local LogLine* last_line = nullptr;
+
+void deliver_log() noexcept {
+  last_line = nullptr;
+  for (LogLine* line = std::exchange(first_line, nullptr); line != nullptr;) {
+    const std::unique_ptr<LogLine> own(std::exchange(line, line->next));
+    own->registry->log(own->level, own->message.c_str());
+  }
+}
+
+}  // namespace
+
+bool Turn::defer_log(const Registry& registry, int32_t level, const char* message) noexcept {
+  try {
+    auto line = std::make_unique<LogLine>(Ref<Registry>(const_cast<Registry*>(&registry)), level, message);
+    LogLine*& place = last_line == nullptr ? first_line : last_line->next;
+    last_line = place = line.release();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Turn::enter(const char* function, Purpose purpose) {
+  const auto inside = [&] {
+    return Error(BP_INVALID_ARGUMENT,
+                 "{}: called inside an enqueue callback of the same stream, whose turn that has; enqueue through the "
+                 "plugin's stream there, and call this after bph_stream_enqueue",
+                 function);
+  };
+  const auto gate = [&] { return stream_.gate.load(std::memory_order_relaxed); };
+  if (Stream::Shared* const shared = stream_.shared_.get()) {
+    if (stream_.has_turn()) {
+      if ((gate() & Stream::gate_callback) != 0) throw inside();
+    } else {
+      shared->mutex.lock();
+      shared->owner.store(thread(), std::memory_order_relaxed);
+      ++turns;
+    }
+    ++shared->depth;
+    held_ = true;
+  } else if ((gate() & Stream::gate_callback) != 0) {
+    throw inside();
+  }
+  if ((gate() & Stream::gate_failed) != 0 && purpose == Purpose::call) {
+    const Error failure = *stream_.failure_;
+    if (held_) leave();
+    throw failure;
+  }
+}
+
+void Turn::leave() noexcept {
+  Stream::Shared& shared = *stream_.shared_;
+  if (--shared.depth != 0) return;
+  shared.owner.store(nullptr, std::memory_order_relaxed);
+  shared.mutex.unlock();
+  if (--turns != 0) return;
+  if (first_line != nullptr) deliver_log();
+  if (std::exchange(releases_due, false)) stream_.device->allocator.poll_pending();
+}
+
+}  // namespace bp
