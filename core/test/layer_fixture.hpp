@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "layers/layer.hpp"
+#include "layers/fault/fault.hpp"
+#include "layers/trace/trace.hpp"
 #include "layers/validation/rules.hpp"
+#include "layers/validation/validation.hpp"
 #include "puppet.hpp"
 
 namespace bp::test {

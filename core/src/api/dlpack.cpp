@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "api/boundary.hpp"
 #include "api/dlpack.hpp"
 #include "base/error.hpp"
 #include "base/handle.hpp"
@@ -232,12 +233,6 @@ void import_tensor(Device& device, DLManagedTensorVersioned& managed, Stream* co
 
 Stream* stream_or_null(bph_stream* stream, const char* function) {
   return stream == nullptr ? nullptr : &require<Stream>(stream, function);
-}
-
-template <class T>
-void start_output(T* out, const char* function) {
-  if (out == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: out is null; pass where the result goes", function);
-  *out = {};
 }
 
 }  // namespace

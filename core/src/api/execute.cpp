@@ -5,6 +5,7 @@
 #include "base/handle.hpp"
 #include "base/structs.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/supports.hpp"
 
 using namespace bp;
 

@@ -57,4 +57,14 @@ void write_output(T* output, const T& value, const char* function, const char* t
   output->struct_size = size;
 }
 
+// Text into a fixed field of zeroes, cut on a character.
+template <size_t N>
+void copy_text(char (&field)[N], std::string_view text) noexcept {
+  size_t length = std::min(text.size(), N - 1);
+  if (length < text.size()) {
+    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0u) == 0x80u) --length;
+  }
+  std::memcpy(field, text.data(), length);
+}
+
 }  // namespace bp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding, topk.
+// embedding.
 #include "composite/families.hpp"
 
 namespace bp::composite {
@@ -10,17 +10,6 @@ void embedding(Builder& b) {
   const int64_t width = table.extent(1), count = elements_of(b.input(1));
   const Value index = expand(b.reshape(b.input(1), {count, 1}), {count, width});
   b.store(b.output(0), b.reshape(b.gather(table, index, 0), b.output(0).shape()));
-}
-
-// The first of all, sorted. Half floats are sorted as f32, which keeps their order.
-void topk(Builder& b) {
-  const auto& attributes = b.attributes<bp_topk_attributes>();
-  const Value x = b.input(0);
-  const bool half = x.dtype() == BP_F16 || x.dtype() == BP_BF16;
-  const Builder::Sorted sorted = b.sort(half ? b.cast(x, BP_F32) : x, attributes.axis, attributes.smallest == 0);
-  const int64_t k = b.output(0).extent(attributes.axis);
-  b.store(b.output(0), slice(sorted.values, attributes.axis, 0, k));
-  if (b.has_output(1)) b.store(b.output(1), slice(sorted.indices, attributes.axis, 0, k));
 }
 
 }  // namespace bp::composite

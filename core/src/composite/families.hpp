@@ -7,7 +7,7 @@
 
 namespace bp::composite {
 
-// activation.cpp
+// elementwise.cpp
 void gelu(Builder& b);
 void silu(Builder& b);
 void sigmoid(Builder& b);
@@ -28,7 +28,7 @@ void batch_norm(Builder& b);
 // norm_bwd.cpp
 void norm_bwd(Builder& b);
 
-// linear.cpp
+// matmul_linear.cpp
 void linear(Builder& b);
 
 // conv.cpp, conv_bwd.cpp
@@ -48,15 +48,16 @@ void rope(Builder& b);
 // quantize.cpp
 void quantize(Builder& b);
 void dequantize(Builder& b);
+// quantize_matmul.cpp
 void quantized_matmul(Builder& b);
 
-// lookup.cpp, loss.cpp, optimizer.cpp
+// embedding.cpp, topk.cpp, loss.cpp, optimizer.cpp
 void embedding(Builder& b);
 void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// lowered.cpp: later forms of primitives
+// reduce.cpp, sort.cpp, matmul.cpp: later forms of primitives
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);

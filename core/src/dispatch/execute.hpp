@@ -11,7 +11,4 @@ namespace bp {
 // Throws; see bph_execute.
 void execute(Stream& stream, const bph_call& call);
 
-// Throws; see bph_device_supports.
-bph_support supports(Device& device, const bph_call& call);
-
 }  // namespace bp

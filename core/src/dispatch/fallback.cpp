@@ -6,8 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/work_scope.hpp"
-#include "dispatch/execute.hpp"
-#include "dispatch/execution.hpp"
+#include "dispatch/supports.hpp"
 #include "loading/registry.hpp"
 #include "memory/buffer.hpp"
 

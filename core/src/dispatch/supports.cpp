@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries support without executing: the plan cache if it has the descriptor, else the plugin or the fallback device.
+#include "dispatch/supports.hpp"
+
 #include "base/error.hpp"
 #include "dispatch/eager_call.hpp"
-#include "dispatch/execute.hpp"
 #include "dispatch/fallback.hpp"
 
 namespace bp {

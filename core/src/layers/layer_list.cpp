@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers that this library has.
+#include "layers/layer_list.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/error.hpp"
-#include "layers/layer.hpp"
+#include "layers/fault/fault.hpp"
+#include "layers/trace/trace.hpp"
+#include "layers/validation/validation.hpp"
 #include "loading/plugin.hpp"
-#include "loading/plugin_table.hpp"
 #include "loading/registry.hpp"
 
 namespace bp {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of slots and of rules.
+// The table of slots.
 #include "layers/slots.hpp"
-
-#include "layers/validation/rules.hpp"
 
 namespace bp::layers {
 
@@ -30,12 +28,6 @@ constexpr SlotRow slot_rows[] = {
 #undef BP_SLOT
 };
 
-constexpr Rule rules[] = {
-#define BP_VAL_RULE(number, name, sentence) rule::name,
-#include "layers/validation/rules.def"
-#undef BP_VAL_RULE
-};
-
 }  // namespace
 
 const char* slot_name(Slot slot) noexcept { return slot_rows[static_cast<size_t>(slot)].name; }
@@ -44,7 +36,5 @@ bool states(Slot slot, bp_status status) noexcept {
   return status >= BP_OK && status <= BP_EXECUTION_FAILED &&
          (slot_rows[static_cast<size_t>(slot)].statuses >> status & 1u) != 0;
 }
-
-std::span<const Rule> all_rules() noexcept { return rules; }
 
 }  // namespace bp::layers

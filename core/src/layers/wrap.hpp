@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every layer has: the plugin that it stands before, and slots of its own in the tables.
+// What every layer has. A layer stands between a host and a plugin, and is shaped like a plugin: its table is used as the plugin's own, its
+// device handles are its own, and its shutdown ends the plugin too. Buffers, streams, events and plans keep the plugin's handles.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -15,6 +16,12 @@ namespace bp::layers {
 struct WrappedDevice {
   bp_device* inner;
 };
+
+// The plugin's device behind a device that was opened through `depth` layers.
+inline bp_device* inner_device(bp_device* device, unsigned depth) noexcept {
+  for (; depth != 0; --depth) device = reinterpret_cast<WrappedDevice*>(device)->inner;
+  return device;
+}
 
 // A layer's instance: `table` is what the host sees of it.
 struct WrappedPlugin {

@@ -11,6 +11,7 @@
 #include "loading/elf.hpp"
 #include "loading/file.hpp"
 #include "loading/library.hpp"
+#include "loading/plugin_table.hpp"
 #include "loading/registry.hpp"
 
 namespace bp {
@@ -141,19 +142,6 @@ std::string read_version(const bp_plugin& table, const std::string& library) {
 }
 
 }  // namespace
-
-std::string spoken_text(std::span<const SpokenMajor> majors) {
-  std::string text;
-  for (const SpokenMajor& major : majors) {
-    text += fmt::format("{}{}", text.empty() ? "" : " and ", version_text(major.oldest));
-    if ((major.newest & 0xFFFF) == 0xFFFF) {
-      text += " or later";
-    } else if (major.newest != major.oldest) {
-      text += " to " + version_text(major.newest);
-    }
-  }
-  return text;
-}
 
 void check_manifest(const Manifest& manifest, const std::string& path) {
   const auto& list = manifest.architectures;

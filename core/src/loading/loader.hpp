@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "layers/layer_list.hpp"
 #include "loading/manifest.hpp"
 #include "loading/plugin.hpp"
-#include "loading/plugin_table.hpp"
 #include "loading/versions.hpp"
 
 namespace bp {

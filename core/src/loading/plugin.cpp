@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "layers/layer.hpp"
+#include "layers/wrap.hpp"
 #include "loading/plugin_table.hpp"
 #include "loading/registry.hpp"
 

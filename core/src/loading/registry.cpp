@@ -20,6 +20,9 @@ namespace bp {
 
 namespace {
 
+constexpr uint32_t candidate_min_size = 3336;
+static_assert(sizeof(bph_candidate) >= candidate_min_size);
+
 // The locks of the handle table and of the address map are held across fork: so the child finds both whole, and empties
 // them.
 void watch_fork() {
@@ -293,6 +296,39 @@ Ref<Plugin> Registry::load_library(Candidate& candidate, const std::string& path
   } done{*state_, *library, {}};
   done.plugin = load_plugin(Ref<Registry>(this), path, manifest, state_->layers);
   return done.plugin;
+}
+
+uint32_t Registry::candidate_count() const {
+  const std::lock_guard lock(state_->mutex);
+  return static_cast<uint32_t>(state_->candidates.size());
+}
+
+void Registry::candidate(uint32_t index, bph_candidate* out) const {
+  bph_candidate result = {};
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (index >= state_->candidates.size()) {
+      throw Error(BP_INVALID_ARGUMENT, "bph_registry_candidate: index {} is past the last of {} candidates", index,
+                  state_->candidates.size());
+    }
+    const Candidate& candidate = *state_->candidates[index];
+    const Fault* fault = candidate.refused ? &*candidate.refused : candidate.failed ? &*candidate.failed : nullptr;
+    if (fault != nullptr) {
+      result.status = fault->status();
+      copy_text(result.rule, fault->rule);
+      copy_text(result.side, fault->side);
+      copy_text(result.message, fault->what());
+    }
+    result.loaded = candidate.plugin ? 1 : 0;
+    result.shadowed = candidate.shadowed ? 1 : 0;
+    if (candidate.plugin) result.device_count = candidate.plugin->known_devices.load(std::memory_order_relaxed);
+    copy_text(result.name, candidate.name);
+    copy_text(result.version, candidate.version);
+    copy_text(result.origin, candidate.origin);
+    copy_text(result.manifest, candidate.manifest_path);
+    copy_text(result.library, candidate.library);
+  }
+  write_output(out, result, "bph_registry_candidate", "bph_candidate", candidate_min_size);
 }
 
 void Registry::examine() {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "layers/fault/schedule.hpp"
+#include "layers/layer_list.hpp"
 #include "loading/config.hpp"
 #include "loading/manifest.hpp"
-#include "loading/plugin_table.hpp"
 #include "loading/refusal.hpp"
 #include "loading/registry.hpp"
 #include "loading/search.hpp"

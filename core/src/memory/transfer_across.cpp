@@ -6,7 +6,8 @@
 
 #include "loading/plugin_call.hpp"
 #include "memory/transfer.hpp"
-#include "memory/transfer_parts.hpp"
+#include "memory/transfer_enqueue.hpp"
+#include "memory/transfer_staging.hpp"
 
 namespace bp {
 
@@ -73,10 +74,10 @@ void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, S
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, chunk_bytes);
   const uint64_t pieces = (bytes + piece - 1) / piece;
-  Slot slots[2] = {Slot(dst_stream), Slot(dst_stream)};
+  StagingSlot slots[2] = {StagingSlot(dst_stream), StagingSlot(dst_stream)};
   for (uint64_t i = 0; i < std::min<uint64_t>(pieces, 2); ++i) slots[i].prepare(piece, pieces > 2);
   for (uint64_t i = 0, at = 0; i < pieces; ++i, at += piece) {
-    Slot& slot = slots[i % 2];
+    StagingSlot& slot = slots[i % 2];
     const uint64_t part = std::min(piece, bytes - at);
     if (i >= 2) slot.wait();
     copy_out(src_stream, slot.address(), src, src_offset + at, part, 0);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging between pageable and device memory: through HOST buffers, in chunks, two in flight, so that the host fills or empties
 // one while the device copies the other.
+#include "memory/transfer_staging.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "loading/plugin_call.hpp"
-#include "memory/transfer_parts.hpp"
+#include "memory/transfer_enqueue.hpp"
 
 namespace bp::transfer {
 
 namespace {
 
 // Stages the whole in one piece; false if it is too long for an ordinary stream, or there is no memory for it.
-bool in_one_piece(Stream& stream, Slot& slot, uint64_t bytes) {
+bool in_one_piece(Stream& stream, StagingSlot& slot, uint64_t bytes) {
   if (bytes > chunk_bytes && !stream.shared()) return false;
   try {
     slot.prepare(bytes, false);
@@ -25,12 +27,12 @@ bool in_one_piece(Stream& stream, Slot& slot, uint64_t bytes) {
 
 }  // namespace
 
-Slot::~Slot() {
+StagingSlot::~StagingSlot() {
   if (event_ != nullptr) stream_.api->event_destroy(stream_.device_handle, event_);
   if (span_.block != nullptr) stream_.device->allocator.release(span_);
 }
 
-void Slot::prepare(uint64_t bytes, bool tracked) {
+void StagingSlot::prepare(uint64_t bytes, bool tracked) {
   Device& device = *stream_.device;
   span_ = device.allocator.allocate(BP_MEMORY_HOST, bytes, 0, &stream_);
   bp_error error = fresh_error();
@@ -43,13 +45,13 @@ void Slot::prepare(uint64_t bytes, bool tracked) {
   event_ = created(device, "event_create", status, error, event);
 }
 
-void Slot::record() {
+void StagingSlot::record() {
   bp_error error = fresh_error();
   const bp_status status = stream_.api->event_record(stream_.device_handle, event_, stream_.handle, &error);
   check_enqueue(stream_, "event_record", status, error);
 }
 
-void Slot::wait() {
+void StagingSlot::wait() {
   bp_error error = fresh_error();
   check(*stream_.device, "event_wait", stream_.api->event_wait(stream_.device_handle, event_, BP_WAIT_FOREVER, &error),
         error);
@@ -63,7 +65,7 @@ void count_staged(Device& device, uint64_t bytes) noexcept {
 }
 
 void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes) {
-  Slot slots[2] = {Slot(stream), Slot(stream)};
+  StagingSlot slots[2] = {StagingSlot(stream), StagingSlot(stream)};
   const uint64_t to = dst.plugin_offset + dst_offset;
   if (in_one_piece(stream, slots[0], bytes)) {
     std::memcpy(slots[0].address(), src, bytes);
@@ -75,9 +77,9 @@ void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_of
   const Turn turn(stream, function);
   stream.begin_call();
   const uint64_t chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
-  for (Slot& slot : slots) slot.prepare(chunk_bytes, chunks > 2);
+  for (StagingSlot& slot : slots) slot.prepare(chunk_bytes, chunks > 2);
   for (uint64_t i = 0, at = 0; i < chunks; ++i, at += chunk_bytes) {
-    Slot& slot = slots[i % 2];
+    StagingSlot& slot = slots[i % 2];
     const uint64_t part = std::min(chunk_bytes, bytes - at);
     if (i >= 2) slot.wait();
     std::memcpy(slot.address(), src + at, part);
@@ -88,7 +90,7 @@ void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_of
 }
 
 void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes) {
-  Slot slots[2] = {Slot(stream), Slot(stream)};
+  StagingSlot slots[2] = {StagingSlot(stream), StagingSlot(stream)};
   const uint64_t from = src.plugin_offset + src_offset;
   if (in_one_piece(stream, slots[0], bytes)) {
     std::shared_ptr<WaitMark> mark;
@@ -105,9 +107,9 @@ void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uin
   const Turn turn(stream, function);
   stream.begin_call();
   const uint64_t chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
-  for (Slot& slot : slots) slot.prepare(chunk_bytes, true);
+  for (StagingSlot& slot : slots) slot.prepare(chunk_bytes, true);
   const auto start = [&](uint64_t chunk) {
-    Slot& slot = slots[chunk % 2];
+    StagingSlot& slot = slots[chunk % 2];
     const uint64_t at = chunk * chunk_bytes;
     enqueue_copy(stream, slot.span().buffer, slot.span().offset, src.plugin_buffer, from + at,
                  std::min(chunk_bytes, bytes - at));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "layers/layer.hpp"
+#include "layers/wrap.hpp"
 #include "loading/plugin_call.hpp"
 #include "streams/ending_stream.hpp"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `fault`: calls that fail, wait or lose their device, as a plan says.
+#include "layers/fault/fault.hpp"
+
 #include <backplane/backplane.h>
 
 #include <array>
@@ -13,7 +15,6 @@
 
 #include "base/error.hpp"
 #include "layers/fault/schedule.hpp"
-#include "layers/layer.hpp"
 #include "layers/splice.hpp"
 
 namespace bp::layers {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `trace`: every call of a device's slots as an event of a file.
+#include "layers/trace/trace.hpp"
+
 #include <backplane/backplane.h>
 
 #include <memory>
@@ -8,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "base/work_scope.hpp"
-#include "layers/layer.hpp"
 #include "layers/splice.hpp"
 #include "layers/trace/device.hpp"
 

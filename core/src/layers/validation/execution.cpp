@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: the data of an execution.
+#include "layers/validation/execution.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/op_table.hpp"
 #include "base/strided_view.hpp"
 #include "dispatch/validate.hpp"
-#include "layers/validation/validation.hpp"
 
 namespace bp::layers {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: memory, buffers, copies, imports.
-#include <bit>
+#include "layers/validation/memory.hpp"
 
-#include "layers/validation/validation.hpp"
+#include <bit>
 
 namespace bp::layers {
 

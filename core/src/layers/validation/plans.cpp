@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: plans and executions.
+#include "layers/validation/plans.hpp"
+
 #include <cstring>
 
 #include "base/op_table.hpp"
 #include "dispatch/validate.hpp"
-#include "layers/validation/validation.hpp"
+#include "layers/validation/descriptor.hpp"
+#include "layers/validation/execution.hpp"
+#include "layers/validation/memory.hpp"
 
 namespace bp::layers {
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer `validation`: streams and events.
+#include "layers/validation/streams.hpp"
+
 #include <new>
 
-#include "layers/validation/validation.hpp"
+#include "layers/validation/call.hpp"
 
 namespace bp::layers {
 
@@ -264,7 +266,7 @@ bp_status event_elapsed(bp_device* handle, bp_event* begin, bp_event* end, int64
 
 }  // namespace
 
-void splice_order(CheckedPlugin& plugin) {
+void splice_streams(CheckedPlugin& plugin) {
   const bp_device_api& has = plugin.has;
   splice_slot(plugin.api.stream_create, has.stream_create, stream_create);
   splice_slot(plugin.api.stream_destroy, has.stream_destroy, stream_destroy);

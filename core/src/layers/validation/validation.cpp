@@ -2,7 +2,9 @@
 // The layer `validation`: the plugin's own slots, opening and closing.
 #include "layers/validation/validation.hpp"
 
-#include "layers/layer.hpp"
+#include "layers/validation/memory.hpp"
+#include "layers/validation/plans.hpp"
+#include "layers/validation/streams.hpp"
 
 namespace bp::layers {
 
@@ -190,15 +192,10 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object*
   table.shutdown = shutdown;
   made->api.close = close;
   splice_memory(*made);
-  splice_order(*made);
+  splice_streams(*made);
   splice_plans(*made);
   LiveDevices::instance().add(made.get());
   return &made.release()->table;
-}
-
-bp_device* inner_device(bp_device* device, unsigned depth) noexcept {
-  for (; depth != 0; --depth) device = reinterpret_cast<WrappedDevice*>(device)->inner;
-  return device;
 }
 
 }  // namespace bp::layers

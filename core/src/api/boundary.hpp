@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C functions share: outputs, handles, and the statuses that are no failure.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/handle.hpp"
+#include "base/ref.hpp"
+
+namespace bp {
+
+inline uint64_t handle_value(const void* handle) noexcept { return reinterpret_cast<uint64_t>(handle); }
+
+template <class T>
+void start_output(T* out, const char* function) {
+  if (out == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: out is null; pass where the result goes", function);
+  *out = {};
+}
+
+// Gives the caller a handle that carries `object`'s reference.
+template <class T, class Handle>
+void hand_out(Ref<T> object, Handle** out) {
+  object->public_handle = HandleTable::instance().insert(T::handle_type, object.get());
+  *out = reinterpret_cast<Handle*>(object->public_handle);
+  object.detach();
+}
+
+// Takes the object out of the handle table; null if the handle is not valid.
+template <class T>
+T* take_handle(const void* handle) noexcept {
+  return static_cast<T*>(HandleTable::instance().remove(T::handle_type, handle_value(handle)));
+}
+
+template <class T>
+void end_handle(const void* handle) noexcept {
+  T* object = take_handle<T>(handle);
+  if (object != nullptr) object->release();
+}
+
+// As guard, for a body whose TIMEOUT or NOT_READY is no failure and leaves the record alone.
+template <class Body>
+bp_status guard_answer(bp_error* error, Body&& body) noexcept {
+  bp_status answer = BP_OK;
+  const bp_status failure = guard(error, [&] { answer = body(); });
+  return failure != BP_OK ? failure : answer;
+}
+
+}  // namespace bp

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <memory>
+
+namespace bp::layers {
+
+struct FaultPlan;
+
+// `inner` with what the plan says going wrong. Throws bad_alloc.
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan);
+
+}  // namespace bp::layers

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of rules.
+#include "layers/validation/rules.hpp"
+
+namespace bp::layers {
+
+namespace {
+
+constexpr Rule rules[] = {
+#define BP_VAL_RULE(number, name, sentence) rule::name,
+#include "layers/validation/rules.def"
+#undef BP_VAL_RULE
+};
+
+}  // namespace
+
+std::span<const Rule> all_rules() noexcept { return rules; }
+
+}  // namespace bp::layers
