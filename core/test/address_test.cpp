@@ -8,7 +8,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class AddressTest : public MemoryTest {
@@ -343,4 +343,4 @@ TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

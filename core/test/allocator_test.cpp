@@ -13,7 +13,7 @@
 #include "memory/size_class.hpp"
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class AllocatorTest : public MemoryTest {
@@ -667,4 +667,4 @@ TEST_F(AllocatorTest, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -6,7 +6,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class BufferTest : public MemoryTest {
@@ -497,4 +497,4 @@ TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -2,7 +2,7 @@
 // attention against double loops: heads that share keys, masks, rows that see nothing, and tiles.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 struct Problem {
@@ -96,4 +96,4 @@ TEST_F(Attention, ScoresAreHeldInTiles) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

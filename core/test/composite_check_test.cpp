@@ -5,7 +5,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 // A view without memory; {} of dtype 0 is an absent operand.
@@ -235,4 +235,4 @@ TEST_F(CompositeCheck, TheRest) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -7,7 +7,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 
 template <class Attributes>
 Attributes sized(Attributes attributes) {
@@ -59,4 +59,4 @@ class Composite : public ::testing::Test {
   }
 };
 
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -4,7 +4,7 @@
 
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 class Mixed : public Composite {
@@ -170,4 +170,4 @@ TEST_F(Mixed, TargetsOf64Bits) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

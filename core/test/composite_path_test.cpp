@@ -23,7 +23,7 @@ std::atomic<uint64_t> heap_calls{0};
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 const bp_axis_attributes last_axis = {sizeof(last_axis), 1};
@@ -289,4 +289,4 @@ TEST(CompositePath, NothingToWriteIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

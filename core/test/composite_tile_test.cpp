@@ -3,7 +3,7 @@
 // numbers, so that every sum is exact.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 constexpr int64_t images = 32, channels = 16, side = 64, outputs = 2, taps = 9;
@@ -97,4 +97,4 @@ TEST_F(Tiles, TooManyStepsAreRefused) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

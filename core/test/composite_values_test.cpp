@@ -2,7 +2,7 @@
 // Decompositions against double loops, one test a family. Bounds and corners are the conformance suite's.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 double at(const Values& values, size_t i) { return static_cast<double>(values[i]); }
@@ -264,4 +264,4 @@ TEST_F(Composite, AdamW) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

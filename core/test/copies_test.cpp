@@ -6,7 +6,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 std::string pattern(size_t bytes) {
@@ -457,4 +457,4 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

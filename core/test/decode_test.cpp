@@ -42,7 +42,7 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
 }
 #endif
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
@@ -167,4 +167,4 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
 INSTANTIATE_TEST_SUITE_P(Queries, DecodeTest, testing::Values(1, 4));
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

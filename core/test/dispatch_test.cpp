@@ -10,7 +10,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 const std::string reference = REFERENCE_PLUGIN;
@@ -599,4 +599,4 @@ TEST(Device, OutlivesItsParentsByItsChildren) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -8,7 +8,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class DlpackTest : public MemoryTest {
@@ -359,4 +359,4 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -4,7 +4,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class EventTest : public MemoryTest {};
@@ -187,4 +187,4 @@ TEST_F(EventTest, BadHandlesAreErrors) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

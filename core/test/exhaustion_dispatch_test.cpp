@@ -8,6 +8,8 @@
 
 #include "fault_points.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 // One device of a plugin, three buffers, and what a test does with them.
@@ -138,3 +140,5 @@ TEST_F(ExhaustionDispatch, Fallback) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -3,6 +3,8 @@
 #include "fault_points.hpp"
 #include "loader_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 class LoaderExhaustion : public LoaderTest {
@@ -108,3 +110,5 @@ TEST_F(LoaderExhaustion, LoadByPath) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -12,6 +12,8 @@
 
 #include "fault_points.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 class ExhaustionMemory : public ::testing::Test {
@@ -125,3 +127,5 @@ TEST_F(ExhaustionMemory, Copies) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -8,7 +8,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 constexpr int processes = 1000;
@@ -62,4 +62,4 @@ TEST(Exit, WithEverythingAlive) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

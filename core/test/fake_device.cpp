@@ -13,7 +13,7 @@
 #include "streams/stream.hpp"
 
 struct bp_device {
-  bp::test::FakeDevice* fake;
+  backplane::core::test::FakeDevice* fake;
 };
 struct bp_buffer {
   char* memory;
@@ -46,7 +46,7 @@ struct bp_stream {
   std::atomic<int> callers{0};
 };
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct FakeDevice::Instance {
   bp_plugin table = {};
@@ -538,4 +538,4 @@ uint64_t FakeDevice::calls(const std::string& slot) {
 bp_stream* plugin_stream(bph_stream* stream) { return require<Stream>(stream, "test").handle; }
 bp_buffer* plugin_buffer(bph_buffer* buffer) { return require<Buffer>(buffer, "test").plugin_buffer; }
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

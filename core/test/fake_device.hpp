@@ -20,7 +20,7 @@
 #include "loading/plugin.hpp"
 #include "loading/registry.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct FakeOptions {
   uint64_t capabilities = BP_CAP_TIMING;
@@ -102,4 +102,4 @@ class FakeDevice {
 bp_stream* plugin_stream(bph_stream* stream);
 bp_buffer* plugin_buffer(bph_buffer* buffer);
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -9,17 +9,18 @@
 #include "layers/fault/schedule.hpp"
 #include "layers/slots.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-using namespace bp::test;
-using bp::layers::parse_faults;
+using layers::parse_faults;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string complaint(const std::string& text) {
   try {
     parse_faults(text, "FAULTS");
-  } catch (const bp::Error& error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.status(), BP_INVALID_ARGUMENT);
     return error.what();
   }
@@ -30,14 +31,14 @@ TEST(FaultGrammar, RulesAreRead) {
   const auto plan = parse_faults(
       " fail copy 3 OUT_OF_MEMORY;;fail stream_wait 2+ DEVICE_LOST ; delay work 5ms;lose 7; lose plan_create 1", "");
   ASSERT_EQ(plan.rules.size(), 8u);
-  EXPECT_EQ(plan.rules[0].slot, bp::layers::Slot::copy);
+  EXPECT_EQ(plan.rules[0].slot, layers::Slot::copy);
   EXPECT_EQ(plan.rules[0].call, 3u);
   EXPECT_FALSE(plan.rules[0].onward);
   EXPECT_EQ(plan.rules[0].status, BP_OUT_OF_MEMORY);
   EXPECT_TRUE(plan.rules[1].onward);
   EXPECT_EQ(plan.rules[2].time, std::chrono::milliseconds(5));
   EXPECT_EQ(plan.rules[6].slot, std::nullopt);
-  EXPECT_EQ(plan.rules[7].slot, bp::layers::Slot::plan_create);
+  EXPECT_EQ(plan.rules[7].slot, layers::Slot::plan_create);
   EXPECT_TRUE(parse_faults("", "").rules.empty());
 }
 
@@ -63,14 +64,14 @@ TEST(FaultGrammar, WhatIsWrongIsSaidWithThePlaceAndWhatIsLegal) {
 class FaultTest : public LayerTest {
  protected:
   void open(const std::string& faults) {
-    layer = bp::layers::fault(&puppet.instance.table, &puppet.host,
-                              std::make_shared<const bp::layers::FaultPlan>(parse_faults(faults, "FAULTS")));
+    layer = layers::fault(&puppet.instance.table, &puppet.host,
+                          std::make_shared<const layers::FaultPlan>(parse_faults(faults, "FAULTS")));
     api = layer->device_api;
     ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
   }
   template <class Call>
   void fails(bp_status status, const char* words, Call&& call) {
-    error = bp::fresh_error();
+    error = fresh_error();
     EXPECT_EQ(call(&error), status) << error.message;
     EXPECT_EQ(error.status, status);
     EXPECT_THAT(error.message, HasSubstr(words));
@@ -104,8 +105,8 @@ TEST_F(FaultTest, ThePluginAnswersForADeviceThatHasNoPlace) {
 
 TEST_F(FaultTest, EverySlotCanFail) {
   std::string faults;
-  for (size_t i = 0; i < bp::layers::slot_count; ++i) {
-    faults += std::string("fail ") + bp::layers::slot_name(static_cast<bp::layers::Slot>(i)) + " 2 INTERNAL;";
+  for (size_t i = 0; i < layers::slot_count; ++i) {
+    faults += std::string("fail ") + layers::slot_name(static_cast<layers::Slot>(i)) + " 2 INTERNAL;";
   }
   open(faults);
   bp_stream* s = stream();
@@ -277,7 +278,7 @@ class FaultyHost : public testing::Test {
     bph_registry_release(registry);
     EXPECT_THAT(log, IsEmpty());
   }
-  bp_error error = bp::fresh_error();
+  bp_error error = fresh_error();
   bph_registry* registry = nullptr;
   bph_device* device = nullptr;
   std::vector<std::string> log;
@@ -334,3 +335,5 @@ TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace host_test {
+namespace backplane::core::test {
 
 struct ErrorRecord : bp_error {
   ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
@@ -18,18 +18,18 @@ struct ErrorRecord : bp_error {
 // A status with its message, for EXPECT lines.
 #define EXPECT_OK(call)                                         \
   do {                                                          \
-    host_test::ErrorRecord error;                               \
+    ::backplane::core::test::ErrorRecord error;                 \
     EXPECT_EQ((call), BP_OK) << #call << ": " << error.message; \
   } while (false)
 #define ASSERT_OK(call)                                         \
   do {                                                          \
-    host_test::ErrorRecord error;                               \
+    ::backplane::core::test::ErrorRecord error;                 \
     ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
   } while (false)
 // Expects a status, and a word in the message.
 #define EXPECT_FAILS(call, wanted, word)                                                                   \
   do {                                                                                                     \
-    host_test::ErrorRecord error;                                                                          \
+    ::backplane::core::test::ErrorRecord error;                                                            \
     EXPECT_EQ((call), wanted) << #call << ": " << error.message;                                           \
     EXPECT_NE(std::string(error.message).find(word), std::string::npos) << #call << ": " << error.message; \
   } while (false)
@@ -139,4 +139,4 @@ struct Call : bph_call {
   std::vector<uint64_t> scalar_values;
 };
 
-}  // namespace host_test
+}  // namespace backplane::core::test

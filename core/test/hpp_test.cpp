@@ -118,7 +118,7 @@ bp_status bph_execute(bph_stream*, const bph_call* call, bp_error* error) {
 }
 }
 
-namespace backplane {
+namespace backplane::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -355,4 +355,4 @@ TEST_F(Calls, CopyInChecksDtypeSizeAndLayout) {
 }
 
 }  // namespace
-}  // namespace backplane
+}  // namespace backplane::test

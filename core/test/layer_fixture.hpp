@@ -17,7 +17,7 @@
 #include "layers/validation/validation.hpp"
 #include "puppet.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 
 // out = a + b of four f32 each, every part open to change.
 struct Addition {
@@ -160,4 +160,4 @@ class LayerTest : public ::testing::Test {
   std::vector<bp_plan*> plans;
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -4,6 +4,8 @@
 
 #include "loader_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 using testing::HasSubstr;
@@ -75,3 +77,5 @@ TEST_F(LoaderBasic, HandlesOutliveTheirRegistry) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -4,6 +4,8 @@
 
 #include "loader_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 using testing::AllOf;
@@ -173,3 +175,5 @@ TEST_F(LoaderFault, AFrozenPluginLoads) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace backplane::core::test {
+
 // The folder of the built test plugins; the tests' own place, given by the build.
 inline std::string plugin_file(const std::string& name) {
   const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
@@ -102,3 +104,5 @@ class LoaderTest : public testing::Test {
   std::mutex log_mutex;
   std::vector<std::string> log;
 };
+
+}  // namespace backplane::core::test

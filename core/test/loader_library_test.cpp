@@ -7,6 +7,8 @@
 
 #include "loader_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 using testing::HasSubstr;
@@ -113,3 +115,5 @@ TEST_F(LoaderLibrary, DigestIsChecked) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -9,6 +9,8 @@
 
 #include "loader_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 using testing::HasSubstr;
@@ -285,3 +287,5 @@ TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "fake_device.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 
 // A status with the message that came with it.
 struct Answer {
@@ -27,17 +27,17 @@ Answer answer(Call&& call) {
   return {status, error.message};
 }
 
-#define EXPECT_FAILS(expected, text, call)                                          \
-  do {                                                                              \
-    const auto failed_ = ::bp::test::answer([&](bp_error* error) { return call; }); \
-    EXPECT_EQ(failed_.status, expected) << failed_.message;                         \
-    EXPECT_THAT(failed_.message, ::testing::HasSubstr(text));                       \
+#define EXPECT_FAILS(expected, text, call)                                                       \
+  do {                                                                                           \
+    const auto failed_ = ::backplane::core::test::answer([&](bp_error* error) { return call; }); \
+    EXPECT_EQ(failed_.status, expected) << failed_.message;                                      \
+    EXPECT_THAT(failed_.message, ::testing::HasSubstr(text));                                    \
   } while (false)
 
-#define ASSERT_WORKS(call)                                                          \
-  do {                                                                              \
-    const auto worked_ = ::bp::test::answer([&](bp_error* error) { return call; }); \
-    ASSERT_EQ(worked_.status, BP_OK) << worked_.message;                            \
+#define ASSERT_WORKS(call)                                                                       \
+  do {                                                                                           \
+    const auto worked_ = ::backplane::core::test::answer([&](bp_error* error) { return call; }); \
+    ASSERT_EQ(worked_.status, BP_OK) << worked_.message;                                         \
   } while (false)
 
 class MemoryTest : public ::testing::Test {
@@ -129,4 +129,4 @@ class MemoryTest : public ::testing::Test {
   bph_device* device = nullptr;
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

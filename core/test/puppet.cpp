@@ -6,7 +6,7 @@
 #include <cstring>
 
 struct bp_device {
-  bp::test::Puppet* puppet;
+  backplane::core::test::Puppet* puppet;
 };
 struct bp_buffer {
   uint32_t kind;
@@ -23,7 +23,7 @@ struct bp_plan {
   int unused;
 };
 
-namespace bp::test {
+namespace backplane::core::test {
 
 namespace {
 
@@ -242,4 +242,4 @@ Puppet::Puppet() {
           .get_interface = [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
 }
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct Puppet {
   Puppet();
@@ -55,4 +55,4 @@ struct Puppet {
   bp_host host = {};  // logs to `log`
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

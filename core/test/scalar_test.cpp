@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+namespace backplane::core::test {
+
 namespace {
 
 // The value of a small float format's bits.
@@ -114,3 +116,5 @@ TEST(Tables, AreFoundByIdAndName) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

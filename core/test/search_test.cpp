@@ -5,6 +5,8 @@
 #include "loader_fixture.hpp"
 #include "loading/search.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
 using testing::ElementsAre;
@@ -19,7 +21,7 @@ class Search : public LoaderTest {
   }
   static std::vector<std::string> places(const char* search_path, bool defaults) {
     std::vector<std::string> result;
-    for (const bp::Place& place : bp::search_places(search_path, defaults)) {
+    for (const Place& place : search_places(search_path, defaults)) {
       result.push_back(std::string(place.origin) + " " + place.path);
     }
     return result;
@@ -56,10 +58,10 @@ TEST_F(Search, DefaultsOfTheEnvironment) {
   EXPECT_EQ(all[0], "user /somewhere/.local/share/backplane/plugins");
   EXPECT_EQ(all[2], "system /usr/local/share/backplane/plugins");
   EXPECT_EQ(all[3], "system /usr/share/backplane/plugins");
-  EXPECT_EQ(bp::default_config_file(), "/somewhere/.config/backplane/config.json");
+  EXPECT_EQ(default_config_file(), "/somewhere/.config/backplane/config.json");
   setenv("HOME", "relative", 1);
   EXPECT_EQ(places(nullptr, true).size(), 3u);
-  EXPECT_EQ(bp::default_config_file(), "");
+  EXPECT_EQ(default_config_file(), "");
 }
 
 TEST_F(Search, ADirectoryCountsOnce) {
@@ -134,3 +136,5 @@ TEST_F(Search, NothingFoundSaysWhereItLooked) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

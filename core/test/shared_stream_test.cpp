@@ -10,7 +10,7 @@
 #include "memory_fixture.hpp"
 #include "streams/stream.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class SharedStreamTest : public MemoryTest {
@@ -455,4 +455,4 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

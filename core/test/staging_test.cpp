@@ -5,7 +5,7 @@
 #include "dispatch/descriptor.hpp"
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class StagingTest : public MemoryTest {
@@ -320,4 +320,4 @@ TEST_F(StagingTest, OnlyAQuestionMayHaveUnknownFacts) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

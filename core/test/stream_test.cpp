@@ -4,7 +4,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class StreamTest : public MemoryTest {};
@@ -185,4 +185,4 @@ TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace bp {
+namespace backplane::core::test {
 namespace {
 
 bp_tensor_desc view(std::vector<int64_t> shape, std::vector<int64_t> strides) {
@@ -140,4 +140,4 @@ TEST(Layout, InterleavedHalvesDoNotOverlap) {
 }
 
 }  // namespace
-}  // namespace bp
+}  // namespace backplane::core::test

@@ -19,10 +19,11 @@
 #include "layer_fixture.hpp"
 #include "layers/trace/file.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-using namespace bp::test;
-using bp::layers::TraceFile;
+using layers::TraceFile;
 using nlohmann::json;
 using testing::HasSubstr;
 
@@ -53,7 +54,7 @@ class TraceTest : public LayerTest {
  protected:
   void open(const std::string& where) {
     path = where;
-    layer = bp::layers::trace(&puppet.instance.table, &puppet.host, TraceFile::open(path, "the test"));
+    layer = layers::trace(&puppet.instance.table, &puppet.host, TraceFile::open(path, "the test"));
     api = layer->device_api;
     ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
   }
@@ -248,7 +249,7 @@ class TraceHost : public testing::Test {
     return status;
   }
   std::vector<std::string> log;
-  bp_error error = bp::fresh_error();
+  bp_error error = fresh_error();
 };
 
 TEST_F(TraceHost, TheFileAndTheLayerComeTogether) {
@@ -315,12 +316,12 @@ TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   setenv("BACKPLANE_LAYERS", "trace", 1);
   setenv("BACKPLANE_TRACE", path.c_str(), 1);
   {
-    host_test::Host host(DENSE_PLUGIN);
+    Host host(DENSE_PLUGIN);
     bph_tensor a = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
     bph_tensor b = a;
     std::swap(b.strides[0], b.strides[1]);
     bph_tensor out = host.empty(BP_F32, {2, 2}, 16);
-    const host_test::Call call(BP_OP_SUB, {a, b}, {out});
+    const Call call(BP_OP_SUB, {a, b}, {out});
     EXPECT_EQ(bph_execute(host.stream, &call, &error), BP_OK) << error.message;
     EXPECT_EQ(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
     EXPECT_GT(host.stats().staged_operands, 0u);
@@ -338,3 +339,5 @@ TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

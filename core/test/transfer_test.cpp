@@ -5,7 +5,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 std::vector<char> pattern(size_t bytes) {
@@ -183,4 +183,4 @@ TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

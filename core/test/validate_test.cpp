@@ -13,7 +13,7 @@
 #include "base/error.hpp"
 #include "base/strided_view.hpp"
 
-namespace bp {
+namespace backplane::core::test {
 namespace {
 
 // An operator descriptor that owns its parts.
@@ -253,4 +253,4 @@ TEST(Validate, AttributesAreReadBySizeAndRange) {
 }
 
 }  // namespace
-}  // namespace bp
+}  // namespace backplane::core::test

@@ -2,10 +2,11 @@
 // The layer `validation`: what a caller may not do with plans and executions.
 #include "layer_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 
 class ValidationPlanTest : public LayerTest {
  protected:
@@ -15,7 +16,7 @@ class ValidationPlanTest : public LayerTest {
     out = buffer();
     s = stream();
   }
-  void plan_refused(const bp::layers::Rule& broken, const Addition& work) {
+  void plan_refused(const layers::Rule& broken, const Addition& work) {
     bp_plan* made = nullptr;
     bp_plan_info info = {};
     info.struct_size = sizeof(info);
@@ -24,7 +25,7 @@ class ValidationPlanTest : public LayerTest {
   void runs(bp_plan* p, const Addition& work) {
     works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
   }
-  void run_refused(const bp::layers::Rule& broken, bp_plan* p, const Addition& work) {
+  void run_refused(const layers::Rule& broken, bp_plan* p, const Addition& work) {
     refused(broken, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
   }
   bp_buffer* in = nullptr;
@@ -302,7 +303,7 @@ TEST_F(ValidationPlanTest, WorkspaceIsAskedOfPlansThatSizeIt) {
   for (bp_tensor_desc& view : work.views) view.shape[0] = 40;
   works([&](bp_error* e) { return api->plan_workspace(device, sized, &work.desc, &bytes, e); });
   EXPECT_EQ(bytes, 256u);
-  error = bp::fresh_error();
+  error = fresh_error();
   EXPECT_EQ(api->plan_execute(device, s, sized, &work.execution, &error), BP_INVALID_ARGUMENT);
   saw(rule::workspace, error.message);
   work.execution.workspace = buffer();
@@ -337,3 +338,5 @@ TEST_F(ValidationPlanTest, ScalarsAreGivenAsPlanned) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

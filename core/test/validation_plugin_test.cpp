@@ -5,10 +5,11 @@
 #include "base/float_state.hpp"
 #include "layer_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 using testing::HasSubstr;
 
 class ValidationPluginTest : public LayerTest {
@@ -49,7 +50,7 @@ TEST_F(ValidationPluginTest, AFailureLeavesNull) {
   blamed(rule::failure_null, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
   // An honest failure passes unchanged.
   next("event_create", BP_OUT_OF_MEMORY);
-  error = bp::fresh_error();
+  error = fresh_error();
   EXPECT_EQ(create_event()(&error), BP_OUT_OF_MEMORY);
   EXPECT_STREQ(error.message, "the puppet was told to");
   EXPECT_EQ(error.status, BP_OUT_OF_MEMORY);
@@ -115,16 +116,16 @@ TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
 
 TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
   open();
-  const uint64_t control = bp::float_control();
+  const uint64_t control = float_control();
   if (control == 0) GTEST_SKIP() << "this architecture's control is not known";
 #if defined(__x86_64__)
   constexpr uint64_t flush_to_zero = 0x8000;
 #else
   constexpr uint64_t flush_to_zero = 1u << 24;
 #endif
-  next("event_create").act = [&] { bp::set_float_control(control ^ flush_to_zero); };
+  next("event_create").act = [&] { set_float_control(control ^ flush_to_zero); };
   blamed(rule::float_control, create_event());
-  EXPECT_EQ(bp::float_control(), control);
+  EXPECT_EQ(float_control(), control);
   EXPECT_EQ(made, nullptr);  // what it made was destroyed: TearDown counts
 }
 
@@ -219,3 +220,5 @@ TEST_F(ValidationPluginTest, ABufferHasOneMapping) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

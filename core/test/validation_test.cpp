@@ -9,10 +9,11 @@
 #include "base/ref.hpp"
 #include "layer_fixture.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 using testing::HasSubstr;
 
 class ValidationTest : public LayerTest {};
@@ -66,7 +67,7 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
     self.status = self.api->memory_info(self.device, BP_MEMORY_DEVICE, &info, nullptr);
   };
   Puppet later;
-  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host);
+  const bp_plugin* other = layers::validation(&later.instance.table, &later.host);
   api->buffer_destroy(device, nullptr);
   EXPECT_THAT(caller.log, testing::ElementsAre(testing::HasSubstr("buffer_destroy")));
   EXPECT_EQ(caller.status, BP_OK);
@@ -77,7 +78,7 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
 // Another thread may let go of the plugin meanwhile: here the log does.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
-  struct Keeper final : bp::Object {
+  struct Keeper final : Object {
     std::vector<std::string> log;
     bool ended = false, ended_while_told = false;
     void dispose() noexcept override { ended = true; }
@@ -90,7 +91,7 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
     if (self.log.size() == 1) self.release();
     self.ended_while_told = self.ended;
   };
-  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host, &keeper);
+  const bp_plugin* other = layers::validation(&later.instance.table, &later.host, &keeper);
   auto* const foreign = reinterpret_cast<bp_device*>(&later);
   api->close(foreign);  // of no known device: the latest plugin is told
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
@@ -436,7 +437,7 @@ TEST_F(ValidationTest, ElapsedTimeIsOfTimedAndRecordedEvents) {
 TEST(ValidationRules, AreDocumentedWordForWord) {
   std::ifstream file(REQUIREMENTS);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  for (const bp::layers::Rule& each : bp::layers::all_rules()) {
+  for (const layers::Rule& each : layers::all_rules()) {
     const std::string row = std::string("| ") + each.id + " | " + each.sentence + " |";
     EXPECT_NE(text.find(row), std::string::npos) << "docs/requirements.md lacks the row " << row;
   }
@@ -447,9 +448,11 @@ class EveryRule : public testing::Environment {
  public:
   void TearDown() override {
     if (testing::GTEST_FLAG(filter) != "*") return;
-    for (const bp::layers::Rule& each : bp::layers::all_rules()) EXPECT_EQ(rules_seen.count(each.id), 1u) << each.id;
+    for (const layers::Rule& each : layers::all_rules()) EXPECT_EQ(rules_seen.count(each.id), 1u) << each.id;
   }
 };
 const auto* const every_rule = testing::AddGlobalTestEnvironment(new EveryRule);
 
 }  // namespace
+
+}  // namespace backplane::core::test

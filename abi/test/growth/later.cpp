@@ -7,7 +7,7 @@
 #include "loading/plugin.hpp"
 #include "loading/plugin_call.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_device_later(bph_device* device, uint64_t* out, bp_error* error) {
   return guard(error, [&] {

@@ -6,7 +6,7 @@
 #include "base/handle.hpp"
 #include "base/ref.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 inline uint64_t handle_value(const void* handle) noexcept { return reinterpret_cast<uint64_t>(handle); }
 
@@ -44,4 +44,4 @@ bp_status guard_answer(bp_error* error, Body&& body) noexcept {
   return failure != BP_OK ? failure : answer;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

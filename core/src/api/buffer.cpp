@@ -9,7 +9,7 @@
 #include "memory/buffer.hpp"
 #include "streams/stream.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph_buffer** out, bp_error* error) {
   return guard(error, [&] {

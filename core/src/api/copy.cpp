@@ -6,7 +6,7 @@
 #include "base/handle.hpp"
 #include "memory/transfer.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src, uint64_t src_offset,
                    uint64_t bytes, uint32_t flags, bp_error* error) {

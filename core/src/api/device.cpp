@@ -9,7 +9,7 @@
 #include "loading/device.hpp"
 #include "loading/registry.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 const char* bph_version() { return BACKPLANE_VERSION; }
 uint32_t bph_abi_version() { return BP_ABI_VERSION; }

@@ -17,7 +17,7 @@
 #include "memory/transfer.hpp"
 #include "streams/stream.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 namespace {
 

@@ -43,10 +43,10 @@ struct DLManagedTensorVersioned {
 static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensorVersioned) == 80);
 static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
-namespace bp::dlpack {
+namespace backplane::core::dlpack {
 
 inline constexpr uint32_t major = 1;
 inline constexpr uint64_t read_only = 1;  // of DLManagedTensorVersioned.flags
 inline constexpr int32_t cpu = 1;         // kDLCPU
 
-}  // namespace bp::dlpack
+}  // namespace backplane::core::dlpack

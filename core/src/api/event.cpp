@@ -6,7 +6,7 @@
 #include "base/structs.hpp"
 #include "streams/event.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_event_create(bph_device* device, uint32_t flags, bph_event** out, bp_error* error) {
   return guard(error, [&] {

@@ -7,7 +7,7 @@
 #include "dispatch/execute.hpp"
 #include "dispatch/supports.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error) {
   return guard(error, [&] {

@@ -15,7 +15,7 @@
 
 namespace {
 
-using namespace bp;
+using namespace backplane::core;
 
 bph_op_info info_of(const OpRow& row) {
   bph_op_info info = {};

@@ -6,7 +6,7 @@
 
 namespace {
 
-using namespace bp;
+using namespace backplane::core;
 
 constexpr uint32_t plugin_info_min_size = 1168;
 static_assert(sizeof(bph_plugin_info) >= plugin_info_min_size);
@@ -53,9 +53,7 @@ bp_status bph_plugin_load(bph_registry* registry, const char* name_or_path, bph_
   });
 }
 
-void bph_plugin_release(bph_plugin* plugin) {
-  end_handle<Plugin>(plugin);
-}
+void bph_plugin_release(bph_plugin* plugin) { end_handle<Plugin>(plugin); }
 
 bp_status bph_plugin_get_info(bph_plugin* plugin, bph_plugin_info* out, bp_error* error) {
   return guard(error, [&] {

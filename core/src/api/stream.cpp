@@ -6,7 +6,7 @@
 #include "base/structs.hpp"
 #include "streams/event.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error) {
   return guard(error, [&] {

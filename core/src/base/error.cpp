@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 // Length of the longest prefix of at most `limit` bytes that ends on a UTF-8 character.
@@ -75,4 +75,4 @@ bp_status write_error(bp_error* error, bp_status status, const char* message) no
   return status;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace bp {
+namespace backplane::core {
 
 // A status with its message, formatted into fixed storage so that failing needs no heap.
 class Error : public std::exception {
@@ -73,4 +73,4 @@ bp_status guard(bp_error* error, Body&& body) noexcept {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace bp {
+namespace backplane::core {
 
 #if defined(__x86_64__) || defined(__SSE__)
 // MXCSR without the sticky exception flags.
@@ -23,4 +23,4 @@ inline uint64_t float_control() noexcept { return 0; }
 inline void set_float_control(uint64_t) noexcept {}
 #endif
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstring>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 // The finaliser of splitmix64: spreads every input bit over the result.
@@ -120,4 +120,4 @@ void bad_handle(HandleType type, const void* handle, const char* function) {
               noun);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 enum class HandleType : uint8_t {
   registry = 0xA1,
@@ -126,4 +126,4 @@ T& require(const void* handle, const char* function) {
   return *object;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 
 #include "base/ref.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 template <class T>
 struct LruLinks {
@@ -99,4 +99,4 @@ class LruTable {
   std::vector<T*> buckets_;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

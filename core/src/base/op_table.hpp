@@ -4,17 +4,17 @@
 
 #include <backplane/rules/op_table.hpp>
 
-namespace bp {
+namespace backplane::core {
 
-using backplane::rules::dtype_by_name;
-using backplane::rules::dtype_bytes;
-using backplane::rules::dtype_name;
-using backplane::rules::find_dtype;
-using backplane::rules::op_rows;
-using backplane::rules::value_mask;
-using OpRow = backplane::rules::OpInfo;
+using rules::dtype_by_name;
+using rules::dtype_bytes;
+using rules::dtype_name;
+using rules::find_dtype;
+using rules::op_rows;
+using rules::value_mask;
+using OpRow = rules::OpInfo;
 
 // Null for an id that is no operator.
-inline const OpRow* op_row(uint32_t op) noexcept { return backplane::rules::find_op(op); }
+inline const OpRow* op_row(uint32_t op) noexcept { return rules::find_op(op); }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace bp {
+namespace backplane::core {
 
 class Object {
  public:
@@ -68,4 +68,4 @@ class Ref {
   T* object_ = nullptr;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

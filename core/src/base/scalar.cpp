@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -112,4 +112,4 @@ uint64_t scalar_bits(uint32_t dtype, int64_t value) noexcept {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-namespace bp {
+namespace backplane::core {
 
 uint64_t scalar_bits(uint32_t dtype, double value) noexcept;
 uint64_t scalar_bits(uint32_t dtype, int64_t value) noexcept;
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -5,7 +5,7 @@
 #include <backplane/tensor.h>
 #include <fmt/format.h>
 
-namespace bp {
+namespace backplane::core {
 
 struct ShapeText {
   char text[BP_MAX_RANK * 21 + 3];
@@ -21,4 +21,4 @@ struct ShapeText {
 inline ShapeText shape_text(const bp_tensor_desc& view) { return ShapeText(view, view.shape); }
 inline ShapeText stride_text(const bp_tensor_desc& view) { return ShapeText(view, view.strides); }
 
-}  // namespace bp
+}  // namespace backplane::core

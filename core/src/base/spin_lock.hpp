@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-namespace bp {
+namespace backplane::core {
 
 class SpinLock {
  public:
@@ -26,4 +26,4 @@ class SpinLock {
   std::atomic<bool> locked_{false};
 };
 
-}  // namespace bp
+}  // namespace backplane::core

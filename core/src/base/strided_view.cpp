@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -165,4 +165,4 @@ Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_
   return overflow ? Answer::unknown : problem.solve(target);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

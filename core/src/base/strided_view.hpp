@@ -7,15 +7,15 @@
 #include <bit>
 #include <cstdint>
 
-namespace bp {
+namespace backplane::core {
 
-using backplane::rules::element_count;
-using backplane::rules::Extent;
-using backplane::rules::extent_of;
-using backplane::rules::is_dense;
-using backplane::rules::make_dense;
-using backplane::rules::same_elements;
-using backplane::rules::view_class;
+using rules::element_count;
+using rules::Extent;
+using rules::extent_of;
+using rules::is_dense;
+using rules::make_dense;
+using rules::same_elements;
+using rules::view_class;
 
 // The alignment of core's temporaries on a device whose buffers have `alignment`: "fully aligned" in tensor.h.
 inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
@@ -33,4 +33,4 @@ Answer self_overlap(const bp_tensor_desc& view) noexcept;
 Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                      int64_t b_minus_a) noexcept;
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // True if a byte beyond `known` of a struct that claims `size` bytes is not zero.
 inline bool has_unknown_tail(const void* data, size_t size, size_t known) noexcept {
@@ -67,4 +67,4 @@ void copy_text(char (&field)[N], std::string_view text) noexcept {
   std::memcpy(field, text.data(), length);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -3,7 +3,7 @@
 // path only, so that an eager call pays nothing for it (docs/decisions/0017-what-a-trace-is-told.md).
 #pragma once
 
-namespace bp {
+namespace backplane::core {
 
 struct WorkCause {
   const char* why = nullptr;  // "staging", "fallback", "composite"; static, null: the caller's own call
@@ -22,4 +22,4 @@ class WorkScope {
   WorkCause before_;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -102,4 +102,4 @@ void attention(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

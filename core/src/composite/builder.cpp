@@ -10,7 +10,7 @@
 #include "base/scalar.hpp"
 #include "base/strided_view.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -23,7 +23,7 @@ void set_attributes(Draft& draft, Attributes attributes) {
 
 // The dtype that the composite computes in, from its float dtype.
 uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
-  if (row.dtype_rule == BP_RULE_COMPOSITE) return backplane::rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
+  if (row.dtype_rule == BP_RULE_COMPOSITE) return rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
     const uint32_t dtype = i < desc.input_count ? desc.inputs[i].dtype : desc.outputs[i - desc.input_count].dtype;
     if ((BP_DTYPE_BIT(dtype) & BP_SET_FLOATS) != 0) return dtype == BP_F64 ? BP_F64 : BP_F32;
@@ -274,4 +274,4 @@ bool Builder::redirect(const Value& target, const Value& value) {
   return false;
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

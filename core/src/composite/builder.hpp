@@ -14,7 +14,7 @@
 #include "composite/program.hpp"
 #include "composite/views.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // Temporaries of a tile stay below this where a composite can be cut: attention's scores, a convolution's unfolded image. Of
 // problems that would make too many tiles, tiles are larger.
@@ -29,7 +29,7 @@ inline int64_t tile_bytes(int64_t total) { return std::max(least_tile_bytes, tot
 // Room for the attributes of any primitive.
 inline constexpr size_t step_attribute_bytes = [] {
   size_t most = BP_ATTRIBUTES_MIN_SIZE;
-  for (const OpRow& row : backplane::rules::op_rows()) {
+  for (const OpRow& row : rules::op_rows()) {
     if (row.kind == BP_KIND_PRIMITIVE) most = std::max<size_t>(most, row.attributes->bytes);
   }
   return most;
@@ -142,4 +142,4 @@ class Builder {
   std::vector<Draft> drafts_;
 };
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -6,7 +6,7 @@
 #include "base/strided_view.hpp"
 #include "composite/builder.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -124,4 +124,4 @@ Builder::Operands Builder::operands_of(const Draft& draft) const {
   return made;
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

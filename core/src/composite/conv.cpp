@@ -2,7 +2,7 @@
 // conv: the unfolded image, copied to columns, times the weight.
 #include "composite/window.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 void conv(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
@@ -30,4 +30,4 @@ void conv(Builder& b) {
   });
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,7 +2,7 @@
 // conv_transpose, which is conv's gradient by its input, and the gradient by the weight.
 #include "composite/window.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -81,4 +81,4 @@ void conv_bwd_weight(Builder& b) {
   b.store(dw, b.reshape(*sum, dw.shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

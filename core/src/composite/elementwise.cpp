@@ -5,7 +5,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -104,4 +104,4 @@ void pow(Builder& b) {
   b.store(b.output(0), b.select(is_one, one, real));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

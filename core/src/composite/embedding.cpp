@@ -2,7 +2,7 @@
 // embedding.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // Rows of the table by an index that repeats along them: what lies outside gives 0.
 void embedding(Builder& b) {
@@ -12,4 +12,4 @@ void embedding(Builder& b) {
   b.store(b.output(0), b.reshape(b.gather(table, index, 0), b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -5,7 +5,7 @@
 
 #include "composite/builder.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // elementwise.cpp
 void gelu(Builder& b);
@@ -62,4 +62,4 @@ void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

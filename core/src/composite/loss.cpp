@@ -5,7 +5,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -102,4 +102,4 @@ class Loss {
 
 void cross_entropy(Builder& b) { Loss(b).build(); }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,11 +2,11 @@
 // The later form of matmul: the operand of f16 or bf16 is cast to f32.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 void matmul(Builder& b) {
   const uint32_t precision = b.attributes<bp_matmul_attributes>().precision;
   b.store(b.output(0), b.matmul(b.load(0), b.load(1), precision));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

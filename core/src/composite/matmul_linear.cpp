@@ -2,7 +2,7 @@
 // linear.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // Rows of x as one dimension where strides allow it; else w repeats over the others.
 void linear(Builder& b) {
@@ -32,4 +32,4 @@ void linear(Builder& b) {
   b.store(b.output(0), b.reshape(y, b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,7 +2,7 @@
 // layer_norm, rms_norm, group_norm, batch_norm. In two passes: the mean first, then the variance about it.
 #include "composite/norm.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 Groups groups_by_axes(const Extents& x, uint32_t axes) {
   Groups groups{x, x, x, axes};
@@ -106,4 +106,4 @@ void batch_norm(Builder& b) {
   finish(b, b.mul(distance, rstd), groups, 1, 2);
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -4,7 +4,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 struct Groups {
   Extents shape;      // that of x as it is normalised: some dimensions of x may be one, or a group and its channels two
@@ -21,4 +21,4 @@ Value mean_of(Builder& b, const Value& x, const Groups& groups);
 // 1 / root(mean of x^2 + epsilon)
 Value rstd_of(Builder& b, const Value& x, const Groups& groups, double epsilon);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

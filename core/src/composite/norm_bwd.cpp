@@ -2,7 +2,7 @@
 // norm_bwd: the gradients of all four normalisations, with statistics of the batch.
 #include "composite/norm.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -50,4 +50,4 @@ void norm_bwd(Builder& b) {
   b.store(b.output(0), b.reshape(b.mul(rest, rstd), b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

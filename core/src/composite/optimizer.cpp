@@ -2,7 +2,7 @@
 // adamw.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // Outputs are parameter, first and second moment, read and written; scalars learning rate and the corrections of both moments.
 void adamw(Builder& b) {
@@ -29,4 +29,4 @@ void adamw(Builder& b) {
   b.store(b.output(0), b.sub(parameter, step));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

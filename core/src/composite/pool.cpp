@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "composite/window.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -76,4 +76,4 @@ void avg_pool(Builder& b) {
   b.store(b.output(0), b.reshape(mean, b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -16,7 +16,7 @@
 #include "loading/device.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -112,7 +112,7 @@ std::string bytes_of(const Descriptor& key) { return {static_cast<const char*>(k
 }  // namespace
 
 bool has_program(const OpRow& row, const bp_op_desc& desc) {
-  return row.kind == BP_KIND_COMPOSITE || backplane::rules::mixed_of(desc) != 0;
+  return row.kind == BP_KIND_COMPOSITE || rules::mixed_of(desc) != 0;
 }
 
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
@@ -193,4 +193,4 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
   stream.device->counters.decomposed_executions.fetch_add(1, std::memory_order_relaxed);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

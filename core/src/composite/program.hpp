@@ -7,7 +7,7 @@
 
 #include "dispatch/plan_cache.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Stream;
 
@@ -47,4 +47,4 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 void run_program(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars);
 
-}  // namespace bp
+}  // namespace backplane::core

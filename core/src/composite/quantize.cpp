@@ -2,7 +2,7 @@
 // quantize, dequantize.
 #include "composite/quantize.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 Value unpacked(Builder& b, const Value& packed, int64_t extent) {
   const uint32_t last = packed.rank() - 1;
@@ -61,4 +61,4 @@ void dequantize(Builder& b) {
   b.store(y, b.mul(steps, parameter(b, 1, y.rank())));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -4,9 +4,9 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // The u8 values of packed rows, of `extent` each.
 Value unpacked(Builder& b, const Value& packed, int64_t extent);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

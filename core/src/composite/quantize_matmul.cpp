@@ -4,7 +4,7 @@
 
 #include "composite/quantize.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -103,4 +103,4 @@ void quantized_matmul(Builder& b) {
   b.store(y, b.reshape(result, y.shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

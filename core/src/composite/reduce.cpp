@@ -2,10 +2,10 @@
 // The later form of argmax and argmin: an i64 index is an i32 index, cast.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 void arg(Builder& b, uint32_t op) {
   b.store(b.output(0), b.arg(op, b.input(0), b.attributes<bp_axis_attributes>().axis));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

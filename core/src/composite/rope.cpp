@@ -7,7 +7,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -58,4 +58,4 @@ void rope(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,7 +2,7 @@
 // softmax, log_softmax, softmax_bwd.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -37,4 +37,4 @@ void softmax_bwd(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,7 +2,7 @@
 // The later form of sort: an i64 index is an i32 index, cast.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 void sort(Builder& b) {
   const auto& attributes = b.attributes<bp_sort_attributes>();
@@ -11,4 +11,4 @@ void sort(Builder& b) {
   if (b.has_output(1)) b.store(b.output(1), sorted.indices);
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,7 +2,7 @@
 // topk.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 // The first of all, sorted. Half floats are sorted as f32, which keeps their order.
 void topk(Builder& b) {
@@ -15,4 +15,4 @@ void topk(Builder& b) {
   if (b.has_output(1)) b.store(b.output(1), slice(sorted.indices, attributes.axis, 0, k));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

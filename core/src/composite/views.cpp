@@ -6,7 +6,7 @@
 #include "base/op_table.hpp"
 #include "base/strided_view.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -162,4 +162,4 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
   return made;
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

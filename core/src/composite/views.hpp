@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 using Extents = std::vector<int64_t>;
 
@@ -52,4 +52,4 @@ Value without_repeats(const Value& value);
 // Another shape of as many elements; none if strides do not allow it.
 std::optional<Value> try_reshape(const Value& value, const Extents& shape);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -6,7 +6,7 @@
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 struct Window {
   Extents image, kernel, stride, dilation, begin, padded, places;
@@ -74,4 +74,4 @@ void each_tile(int64_t count, int64_t tile, Body body) {
   for (int64_t start = 0; start == 0 || start < count; start += tile) body(start, std::min(tile, count - start));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

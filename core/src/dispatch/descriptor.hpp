@@ -14,7 +14,7 @@
 
 #include "dispatch/validate.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 inline constexpr int64_t no_strides[BP_MAX_RANK] = {};  // an immediate's
 
@@ -96,4 +96,4 @@ inline uint32_t front_set(const Descriptor& key) noexcept {
   return front_set(key.row.id, out.rank, out.shape, views[0].rank, views[0].shape, views[0].strides);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/structs.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -90,7 +90,7 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
 // How many scalars of a call count, in canonical form.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
-  if (call.scalars != nullptr) count = backplane::rules::trimmed_scalars(row, call.scalars, count);
+  if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
   if (count < row.scalars_min || count > row.scalars_max) bad_call(row, call);
   return count;
 }
@@ -209,4 +209,4 @@ void check_overlaps(const PlanEntry& entry, const Operands& operands) {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -11,7 +11,7 @@
 #include "loading/device.hpp"
 #include "memory/buffer.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // The flags that a bph_call takes.
 inline constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
@@ -29,7 +29,7 @@ struct CallCounts {
 
   // For a call that has its arrays, at most BP_MAX_OPERANDS of each, and an output.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
-    using backplane::rules::trimmed;
+    using rules::trimmed;
     return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
   }
 };
@@ -66,4 +66,4 @@ void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& 
 // only within one buffer.
 void check_overlaps(const PlanEntry& entry, const Operands& operands);
 
-}  // namespace bp
+}  // namespace backplane::core

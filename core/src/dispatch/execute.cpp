@@ -11,7 +11,7 @@
 #include "dispatch/execution.hpp"
 #include "dispatch/fallback.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -173,11 +173,11 @@ void execute(Stream& stream, const bph_call& given) {
   if (entry->specializable) [[unlikely]]
     stream.device->plans.used(stream.plan_front, *entry);
 
-  bp_operand scalars[backplane::rules::kMaxScalars];
+  bp_operand scalars[rules::kMaxScalars];
   for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {
     scalars[i] = {nullptr, 0, call->scalars[i] & entry->scalar_mask};
   }
   run_entry(stream, *entry, operands.at, operands.at + entry->desc.input_count, scalars);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

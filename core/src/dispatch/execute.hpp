@@ -6,9 +6,9 @@
 
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // Throws; see bph_execute.
 void execute(Stream& stream, const bph_call& call);
 
-}  // namespace bp
+}  // namespace backplane::core

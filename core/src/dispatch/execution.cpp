@@ -8,7 +8,7 @@
 #include "composite/program.hpp"
 #include "dispatch/execution.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -169,4 +169,4 @@ void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, co
   (whole ? run_program : run_staged)(stream, entry, inputs, outputs, scalars);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

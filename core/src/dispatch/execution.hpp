@@ -6,7 +6,7 @@
 #include "dispatch/plan_cache.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // One execution of an entry's plan, with `desc` saying how the operands lie now.
 [[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
@@ -53,4 +53,4 @@ inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs
   run_plan(stream, entry, entry.desc, inputs, outputs, scalars);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -10,7 +10,7 @@
 #include "loading/registry.hpp"
 #include "memory/buffer.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -176,4 +176,4 @@ bph_support supports_on_fallback(Device& device, const bph_call& given) {
   return supports(require<Device>(fallback_of(device).device, "fallback"), call);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

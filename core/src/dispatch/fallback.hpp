@@ -10,7 +10,7 @@
 #include "dispatch/plan_cache.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // The other device, opened at the first use. Each stream has a stream of its own there.
 class Fallback {
@@ -30,4 +30,4 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
 // What the fallback device answers to `call`.
 bph_support supports_on_fallback(Device& device, const bph_call& call);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -13,7 +13,7 @@
 #include "loading/device.hpp"
 #include "loading/registry.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -69,7 +69,7 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
 
 // A plugin gets only what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
 void require_age(const Device& device, const PlanEntry& entry) {
-  const uint32_t since = backplane::rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
+  const uint32_t since = rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
   if (since <= device.plugin->own->abi_version) return;
   throw Error(
       BP_UNSUPPORTED,
@@ -496,4 +496,4 @@ PlanCacheStats PlanCache::stats() noexcept {
   return stats;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -19,7 +19,7 @@
 #include "base/strided_view.hpp"
 #include "dispatch/descriptor.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Device;
 class Program;
@@ -238,4 +238,4 @@ class PlanCache {
            missed_ = 0;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 #include "dispatch/eager_call.hpp"
 #include "dispatch/fallback.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 bph_support supports(Device& device, const bph_call& given) {
   const bph_call call = read_call(given, "bph_device_supports");
@@ -23,4 +23,4 @@ bph_support supports(Device& device, const bph_call& given) {
   return support;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

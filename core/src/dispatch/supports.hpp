@@ -6,9 +6,9 @@
 
 #include "loading/device.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // Throws; see bph_device_supports.
 bph_support supports(Device& device, const bph_call& call);
 
-}  // namespace bp
+}  // namespace backplane::core

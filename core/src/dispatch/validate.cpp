@@ -5,11 +5,9 @@
 #include "base/error.hpp"
 #include "base/strided_view.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
-
-namespace rules = backplane::rules;
 
 // Runs a check of the rulebook for `row`.
 template <class Check>
@@ -68,4 +66,4 @@ void validate(const OpRow& row, const bp_op_desc& desc) {
   });
 }
 
-}  // namespace bp
+}  // namespace backplane::core

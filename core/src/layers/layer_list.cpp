@@ -13,7 +13,7 @@
 #include "loading/plugin.hpp"
 #include "loading/registry.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::vector<Layer> parse_layers(std::string_view list) {
   return layers;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

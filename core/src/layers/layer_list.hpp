@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bp {
+namespace backplane::core {
 
 class Plugin;
 
@@ -21,4 +21,4 @@ std::span<const Layer> known_layers() noexcept;
 // The layers of a list "a,b", the first outermost. Throws INVALID_ARGUMENT naming the unknown one.
 std::vector<Layer> parse_layers(std::string_view list);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -2,7 +2,7 @@
 // The table of slots.
 #include "layers/slots.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -37,4 +37,4 @@ bool states(Slot slot, bp_status status) noexcept {
          (slot_rows[static_cast<size_t>(slot)].statuses >> status & 1u) != 0;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 enum class Slot : uint8_t {
 #define BP_SLOT(owner, name, statuses) name,
@@ -21,4 +21,4 @@ const char* slot_name(Slot slot) noexcept;
 // Whether the slot's comment states `status`, which is none that any slot may answer.
 bool states(Slot slot, bp_status status) noexcept;
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -8,7 +8,7 @@
 #include "layers/slots.hpp"
 #include "layers/wrap.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // The layer's bp.import before a plugin that has one; any other interface is the plugin's own.
 inline const void* find_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
@@ -44,4 +44,4 @@ void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_memory) im
   if (own.table.get_interface != nullptr) own.table.get_interface = find_interface;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -10,7 +10,7 @@
 
 #include "loading/plugin_table.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // The head of a layer's device.
 struct WrappedDevice {
@@ -68,4 +68,4 @@ void splice_slot(Function& slot, Function has, Function mine) {
   slot = has == nullptr ? nullptr : mine;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -9,7 +9,7 @@
 #include "loading/manifest.hpp"
 #include "loading/search.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -53,4 +53,4 @@ Config read_config(const char* file) {
   return config;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

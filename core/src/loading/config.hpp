@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bp {
+namespace backplane::core {
 
 struct Config {
   std::string path;                  // empty if there is none
@@ -15,4 +15,4 @@ struct Config {
 // `file` null: the default place, where a missing file is no error. Throws INVALID_ARGUMENT for a malformed one.
 Config read_config(const char* file);
 
-}  // namespace bp
+}  // namespace backplane::core

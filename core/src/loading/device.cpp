@@ -11,7 +11,7 @@
 #include "dispatch/fallback.hpp"
 #include "loading/search.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -117,4 +117,4 @@ Device::Closer::~Closer() {
   if (device.handle != nullptr && device.of_this_process()) device.api->close(device.handle);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

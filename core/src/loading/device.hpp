@@ -18,7 +18,7 @@
 #include "loading/plugin.hpp"
 #include "memory/allocator.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Stream;
 
@@ -80,4 +80,4 @@ class Device final : public Object {
   Device(Ref<Plugin> owner, uint32_t index, const bph_device_desc& desc);
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -16,7 +16,7 @@
 
 #include "loading/file.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -161,4 +161,4 @@ void check_library(const std::string& path, const std::string& sha256) {
   if (!sha256.empty()) check_digest(file, path, sha256);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

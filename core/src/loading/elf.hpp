@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace bp {
+namespace backplane::core {
 
 // As a manifest names it, e.g. "x86_64"; what this library was built for.
 const char* host_architecture() noexcept;
@@ -13,4 +13,4 @@ const char* host_architecture() noexcept;
 // for this machine. If `sha256` is not empty, the file must have that digest ("library.sha256").
 void check_library(const std::string& path, const std::string& sha256);
 
-}  // namespace bp
+}  // namespace backplane::core

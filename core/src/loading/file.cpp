@@ -11,7 +11,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::string read_file(const std::string& path, const FileRules& rules, size_t li
   return text;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -8,7 +8,7 @@
 
 #include "loading/refusal.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // What a broken rule is called for one kind of file.
 struct FileRules {
@@ -57,4 +57,4 @@ std::string read_file(const std::string& path, const FileRules& rules, size_t li
 size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
                const FileRules& rules);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -105,4 +105,4 @@ Json parse_json(std::string_view text, const std::string& path, const char* rule
   return std::move(builder.root);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -11,7 +11,7 @@
 
 #include "loading/refusal.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 struct Json {
   enum Type { null, boolean, integer, real, string, array, object };
@@ -30,4 +30,4 @@ struct Json {
 // twice.
 Json parse_json(std::string_view text, const std::string& path, const char* rule, size_t depth_limit);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 
 #include "loading/refusal.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 bp_plugin_query_fn open_library(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -27,4 +27,4 @@ bp_plugin_query_fn open_library(const std::string& path) {
   return reinterpret_cast<bp_plugin_query_fn>(symbol);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

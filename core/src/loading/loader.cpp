@@ -14,7 +14,7 @@
 #include "loading/plugin_table.hpp"
 #include "loading/registry.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -211,4 +211,4 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
   return plugin;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

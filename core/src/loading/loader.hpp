@@ -10,7 +10,7 @@
 #include "loading/plugin.hpp"
 #include "loading/versions.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // Opens, queries, negotiates, checks and completes. Queries the plugin as a host of each spoken major, until it takes
 // one. `manifest` is null for a bare library. Throws Fault with the rule, and shuts down an instance that the plugin
@@ -24,4 +24,4 @@ void check_manifest(const Manifest& manifest, const std::string& path);
 // What a manifest says against what the plugin says. Throws Fault "name.mismatch", "abi.manifest".
 void check_promise(const Manifest& manifest, const Plugin& plugin);
 
-}  // namespace bp
+}  // namespace backplane::core

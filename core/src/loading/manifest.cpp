@@ -10,7 +10,7 @@
 #include "loading/file.hpp"
 #include "loading/json.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -165,4 +165,4 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -16,7 +16,7 @@
 
 #include "loading/refusal.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 inline constexpr size_t manifest_limit = 64 * 1024;  // bytes
 inline constexpr size_t json_depth_limit = 16;
@@ -40,4 +40,4 @@ bool valid_name(std::string_view name) noexcept;
 bool parse_version(std::string_view text, uint32_t* out) noexcept;
 std::string version_text(uint32_t version);
 
-}  // namespace bp
+}  // namespace backplane::core

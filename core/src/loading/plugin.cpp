@@ -11,7 +11,7 @@
 #include "loading/plugin_table.hpp"
 #include "loading/registry.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -106,4 +106,4 @@ const void* Plugin::own_interface(bp_device* device, const char* interface_name,
   return table;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

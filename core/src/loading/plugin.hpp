@@ -11,7 +11,7 @@
 #include "base/handle.hpp"
 #include "base/ref.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Registry;
 
@@ -54,4 +54,4 @@ class Plugin final : public Object {
   pid_t process_;  // a forked child may not call the instance
 };
 
-}  // namespace bp
+}  // namespace backplane::core

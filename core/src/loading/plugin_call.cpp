@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace bp {
+namespace backplane::core {
 
 Error plugin_failure(const Device& device, const char* what, bp_status status, const bp_error& reported) noexcept {
   char context[128];
@@ -17,4 +17,4 @@ Error plugin_failure(const Device& device, const char* what, bp_status status, c
   return Error::from_plugin(status, reported, context);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

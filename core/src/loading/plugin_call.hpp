@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "loading/device.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // "plugin:index: what" in front of the plugin's message.
 Error plugin_failure(const Device& device, const char* what, bp_status status, const bp_error& reported) noexcept;
@@ -28,4 +28,4 @@ T* created(const Device& device, const char* what, bp_status status, const bp_er
   return handle;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -80,4 +80,4 @@ bp_device_api complete_table(const bp_device_api& known) noexcept {
   return copy;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -5,9 +5,7 @@
 #include <backplane/plugin.h>
 #include <backplane/rules/tables.hpp>
 
-namespace bp {
-
-namespace rules = backplane::rules;
+namespace backplane::core {
 
 // The first required slot that the known part of a table lacks, null if it has all.
 const char* missing_slot(const bp_plugin& known) noexcept;
@@ -16,4 +14,4 @@ const char* missing_slot(const bp_device_api& known) noexcept;
 // A copy of the known part of a table, with a stub in each empty optional slot; the stub returns UNSUPPORTED.
 bp_device_api complete_table(const bp_device_api& known) noexcept;
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Fault : public Error {
  public:
@@ -30,4 +30,4 @@ inline std::string shown(std::string_view path) {
   return std::string("...").append(path.substr(path.size() - limit));
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -16,7 +16,7 @@
 #include "memory/address_map.hpp"
 #include "streams/turn.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -375,4 +375,4 @@ void Registry::log(int32_t level, const char* message) const noexcept {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -11,7 +11,7 @@
 #include "base/ref.hpp"
 #include "loading/plugin.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace layers {
 struct FaultPlan;
@@ -71,4 +71,4 @@ class Registry final : public Object {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 
 #include "loading/registry_state.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -122,4 +122,4 @@ std::string Registry::places() const {
   return text.empty() ? "nowhere: set BACKPLANE_PLUGIN_PATH" : text;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

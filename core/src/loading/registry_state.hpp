@@ -17,7 +17,7 @@
 #include "loading/registry.hpp"
 #include "loading/search.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // A manifest, or a library that was named by its path. Guarded by State::mutex, but for what is written before it is
 // listed.
@@ -58,4 +58,4 @@ struct Registry::State {
   bool closed = false;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -15,7 +15,7 @@
 
 #include "loading/file.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::vector<std::string> list_manifests(const Place& place) {
   return manifests;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace bp {
+namespace backplane::core {
 
 struct Place {
   std::string path;
@@ -31,4 +31,4 @@ std::string default_config_file();
 // Throws Fault "place.*".
 std::vector<std::string> list_manifests(const Place& place);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -6,7 +6,7 @@
 
 #include "loading/manifest.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 std::string spoken_text(std::span<const SpokenMajor> majors) {
   std::string text;
@@ -21,4 +21,4 @@ std::string spoken_text(std::span<const SpokenMajor> majors) {
   return text;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace bp {
+namespace backplane::core {
 
 // One major, from its last break to the newest minor.
 struct SpokenMajor {
@@ -33,4 +33,4 @@ constexpr bool compatible(const SpokenMajor& host, uint32_t oldest, uint32_t bui
 // "0.2", "0.2 to 0.5", "1.0 and 0.2 or later".
 std::string spoken_text(std::span<const SpokenMajor> majors);
 
-}  // namespace bp
+}  // namespace backplane::core

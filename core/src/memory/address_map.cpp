@@ -16,7 +16,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17; an older kernel takes it as a hint, so the result is checked
 #endif
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -140,4 +140,4 @@ void AddressMap::forget_after_fork() noexcept {
   others_.clear();
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-namespace bp {
+namespace backplane::core {
 
 class Device;
 struct Block;
@@ -64,4 +64,4 @@ class AddressMap {
   uint64_t longest_ = 0;                        // greatest size ever in `others_`
 };
 
-}  // namespace bp
+}  // namespace backplane::core

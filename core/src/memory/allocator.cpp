@@ -9,7 +9,7 @@
 #include "loading/plugin_call.hpp"
 #include "memory/allocator_state.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 Allocator::Allocator(Device& device, const bph_allocator* custom)
     : state_(std::make_unique<State>(device, custom, pending_)) {}
@@ -362,4 +362,4 @@ void Allocator::record_foreign(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -17,7 +17,7 @@
 #include "memory/address_map.hpp"
 #include "memory/buffer.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Device;
 class Stream;
@@ -109,4 +109,4 @@ class Allocator {
   std::atomic<uint32_t> pending_{0};  // blocks and streams that wait
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -5,7 +5,7 @@
 #include "loading/plugin_call.hpp"
 #include "memory/allocator_state.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 const Placement& Allocator::State::place_of(Block& block, void* mapping) {
   std::atomic<Placement*>& placement = block.segment != nullptr ? block.segment->placement : block.placement;
@@ -106,4 +106,4 @@ void Allocator::end_hold(Block& block) noexcept {
   state_->give_back(block, 0);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

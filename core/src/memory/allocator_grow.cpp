@@ -6,7 +6,7 @@
 #include "loading/plugin_call.hpp"
 #include "memory/allocator_state.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -246,4 +246,4 @@ uint64_t Allocator::trim() noexcept {
   return bytes;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

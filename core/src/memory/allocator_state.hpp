@@ -15,7 +15,7 @@
 #include "streams/ending_stream.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 struct Allocator::State {
   State(Device& owner, const bph_allocator* framework, std::atomic<uint32_t>& pending_count)
@@ -87,4 +87,4 @@ struct Allocator::State {
   bool await_looks() noexcept;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -7,7 +7,7 @@
 
 #include "memory/allocator_state.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // Fills in which points the block waits for, and asks the streams to mark them.
 void Allocator::State::collect_uses(Block& block) noexcept {
@@ -278,4 +278,4 @@ void Allocator::close() noexcept {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

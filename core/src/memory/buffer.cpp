@@ -11,7 +11,7 @@
 #include "memory/pool.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -138,4 +138,4 @@ Buffer::Address Buffer::address() { return device->allocator.address_of(block_of
 void Buffer::hold() noexcept { device->allocator.hold(block_of(*this)); }
 void Buffer::end_hold() noexcept { device->allocator.end_hold(block_of(*this)); }
 
-}  // namespace bp
+}  // namespace backplane::core

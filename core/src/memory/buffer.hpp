@@ -8,7 +8,7 @@
 
 #include "base/handle.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Device;
 class Stream;
@@ -53,4 +53,4 @@ class Buffer {
   ~Buffer() = default;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

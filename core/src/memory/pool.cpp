@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace bp {
+namespace backplane::core {
 
 void Pool::FreeLists::insert(Block* block) noexcept {
   const uint32_t index = SizeClass::within(std::min(block->size, SizeClass::max_bytes));
@@ -158,4 +158,4 @@ Segment* Pool::whole_segment(uint64_t bytes, bool small) noexcept {
   return best;
 }
 
-}  // namespace bp
+}  // namespace backplane::core

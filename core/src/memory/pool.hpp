@@ -17,7 +17,7 @@
 #include "memory/size_class.hpp"
 #include "streams/timeline.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 struct Pool;
 struct Block;
@@ -136,4 +136,4 @@ struct Pool {
   FreeLists free_[2];
 };
 
-}  // namespace bp
+}  // namespace backplane::core

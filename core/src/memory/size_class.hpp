@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace bp {
+namespace backplane::core {
 
 class SizeClass {
  public:
@@ -40,4 +40,4 @@ class SizeClass {
   }
 };
 
-}  // namespace bp
+}  // namespace backplane::core

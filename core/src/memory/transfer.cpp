@@ -8,7 +8,7 @@
 #include "memory/transfer_enqueue.hpp"
 #include "memory/transfer_staging.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 using namespace transfer;
 
@@ -172,4 +172,4 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
   count_staged(*stream.device, bytes);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -7,7 +7,7 @@
 #include "memory/buffer.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 // Each throws as its function in backplane.h.
 void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes,
@@ -20,4 +20,4 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
 // Later work of `second` starts after what `first`, of the same device, holds now.
 void order(const char* function, Stream& first, Stream& second);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 #include "memory/transfer_enqueue.hpp"
 #include "memory/transfer_staging.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 using namespace transfer;
 
@@ -140,4 +140,4 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
   count_staged(*dst_stream.device, bytes);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -4,7 +4,7 @@
 
 #include "loading/plugin_call.hpp"
 
-namespace bp::transfer {
+namespace backplane::core::transfer {
 
 void require_flags(const char* function, uint32_t flags, uint32_t known) {
   if ((flags & ~known) == 0) return;
@@ -67,4 +67,4 @@ void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, ui
   check_enqueue(stream, "copy_out", status, error);
 }
 
-}  // namespace bp::transfer
+}  // namespace backplane::core::transfer

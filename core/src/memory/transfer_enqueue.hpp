@@ -7,7 +7,7 @@
 #include "memory/buffer.hpp"
 #include "streams/stream.hpp"
 
-namespace bp::transfer {
+namespace backplane::core::transfer {
 
 void require_flags(const char* function, uint32_t flags, uint32_t known);
 void require_on_stream(const char* function, const Stream& stream, const char* which, const Buffer& buffer);
@@ -23,4 +23,4 @@ void enqueue_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* sr
 // Waits for the stream if a part may have been submitted: that part writes to `dst` until the stream has ended.
 void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 
-}  // namespace bp::transfer
+}  // namespace backplane::core::transfer

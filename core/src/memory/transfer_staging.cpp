@@ -9,7 +9,7 @@
 #include "loading/plugin_call.hpp"
 #include "memory/transfer_enqueue.hpp"
 
-namespace bp::transfer {
+namespace backplane::core::transfer {
 
 namespace {
 
@@ -128,4 +128,4 @@ void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uin
   count_staged(*stream.device, bytes);
 }
 
-}  // namespace bp::transfer
+}  // namespace backplane::core::transfer

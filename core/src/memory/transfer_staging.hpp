@@ -7,7 +7,7 @@
 #include "memory/buffer.hpp"
 #include "streams/stream.hpp"
 
-namespace bp::transfer {
+namespace backplane::core::transfer {
 
 // Staging goes in pieces of this size, two in flight. A SHARED stream stages the whole at once, so as not to wait in its turn.
 inline constexpr uint64_t chunk_bytes = 2u << 20;
@@ -41,4 +41,4 @@ void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_of
 void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 void count_staged(Device& device, uint64_t bytes) noexcept;
 
-}  // namespace bp::transfer
+}  // namespace backplane::core::transfer

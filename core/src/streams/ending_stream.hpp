@@ -7,7 +7,7 @@
 #include "base/ref.hpp"
 #include "streams/timeline.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 struct Pool;
 
@@ -18,4 +18,4 @@ struct EndingStream {
   EndingStream* next = nullptr;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

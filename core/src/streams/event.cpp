@@ -7,7 +7,7 @@
 
 #include "loading/plugin_call.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 void require_same_device(const char* function, const char* first, const Device& one, const char* second,
@@ -112,4 +112,4 @@ Event::~Event() {
   if (handle != nullptr) device->api->event_destroy(device->handle, handle);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -14,7 +14,7 @@
 #include "streams/stream.hpp"
 #include "streams/timeline.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Event final : public Object {
  public:
@@ -45,4 +45,4 @@ class Event final : public Object {
   uint64_t point_ = 0;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

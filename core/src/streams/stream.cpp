@@ -9,7 +9,7 @@
 #include "loading/plugin_call.hpp"
 #include "streams/ending_stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
   constexpr uint32_t known_flags = BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL;
@@ -116,4 +116,4 @@ void Stream::dispose() noexcept {
 
 Stream::~Stream() { bph_stream_release(fallback_stream); }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -20,7 +20,7 @@
 #include "streams/timeline.hpp"
 #include "streams/turn.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 struct EndingStream;
 
@@ -141,4 +141,4 @@ inline Turn::Turn(Stream& stream, const char* function, Purpose purpose) : strea
     enter(function, purpose);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -7,7 +7,7 @@
 #include "loading/plugin_call.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -134,4 +134,4 @@ void Stream::wait(uint64_t timeout_ns) {
   }
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "loading/device.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 void Timeline::complete(uint64_t point) noexcept {
   uint64_t known = completed_.load(std::memory_order_relaxed);
@@ -107,4 +107,4 @@ void Timeline::drop_marks(const Device& device) noexcept {
   for (uint32_t i = 0; i < count; ++i) device.api->event_destroy(device.handle, events[i]);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

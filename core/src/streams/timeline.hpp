@@ -14,7 +14,7 @@
 #include "base/ref.hpp"
 #include "base/spin_lock.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Device;
 
@@ -78,4 +78,4 @@ class Timeline final : public Object {
   bool dropped_ = false;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

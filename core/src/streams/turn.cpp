@@ -9,7 +9,7 @@
 #include "loading/registry.hpp"
 #include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
@@ -83,4 +83,4 @@ void Turn::leave() noexcept {
   if (std::exchange(releases_due, false)) stream_.device->allocator.poll_pending();
 }
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace bp {
+namespace backplane::core {
 
 class Registry;
 class Stream;
@@ -47,4 +47,4 @@ class Turn {
   bool held_ = false;
 };
 
-}  // namespace bp
+}  // namespace backplane::core

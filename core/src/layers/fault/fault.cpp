@@ -17,7 +17,7 @@
 #include "layers/fault/schedule.hpp"
 #include "layers/splice.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -272,4 +272,4 @@ const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_
   return &made.release()->table;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

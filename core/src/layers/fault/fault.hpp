@@ -6,11 +6,11 @@
 
 #include <memory>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 struct FaultPlan;
 
 // `inner` with what the plan says going wrong. Throws bad_alloc.
 const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -148,4 +148,4 @@ class Parser {
 
 FaultPlan parse_faults(std::string_view text, const char* source) { return Parser(text, source).run(); }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

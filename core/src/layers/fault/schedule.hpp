@@ -9,7 +9,7 @@
 
 #include "layers/slots.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 struct FaultRule {
   enum class Kind : uint8_t { fail, delay, lose } kind;
@@ -31,4 +31,4 @@ struct FaultPlan {
 // Throws INVALID_ARGUMENT with the place in `text`, which `source` names, and with what is legal there.
 FaultPlan parse_faults(std::string_view text, const char* source);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 TraceDevice::TraceDevice(TracePlugin& plugin, const std::string& name)
     : WrappedDevice{nullptr}, owner(plugin), group(plugin.file.new_group()) {
@@ -99,4 +99,4 @@ void TraceDevice::forget(const bp_plan* plan) {
   executed_.erase(plan);
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

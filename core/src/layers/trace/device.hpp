@@ -11,7 +11,7 @@
 #include "layers/trace/file.hpp"
 #include "layers/wrap.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 struct TracePlugin : WrappedPlugin {
   TracePlugin(const bp_plugin* wrapped, const bp_host* given, TraceFile& where)
@@ -63,4 +63,4 @@ struct TraceDevice : WrappedDevice {
   uint64_t bytes_[BP_MEMORY_KINDS] = {};
 };
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

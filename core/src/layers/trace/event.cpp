@@ -8,7 +8,7 @@
 #include "base/strided_view.hpp"
 #include "dispatch/validate.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -123,4 +123,4 @@ uint64_t bytes_moved(const bp_op_desc& desc) noexcept {
   return bytes;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

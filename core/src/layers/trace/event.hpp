@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // Where an event is drawn: `group` is a device, `line` a stream or a host thread of it.
 struct Track {
@@ -47,4 +47,4 @@ std::string_view op_name(uint32_t op, char (&room)[32]);
 // Bytes that an execution reads and writes: each operand's distinct elements once, an output that is read too, twice.
 uint64_t bytes_moved(const bp_op_desc& desc) noexcept;
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -17,7 +17,7 @@
 
 #include "base/error.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -205,4 +205,4 @@ void TraceFile::at_exit() noexcept {
   all.mutex.unlock();
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

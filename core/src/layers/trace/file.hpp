@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 class TraceFile {
  public:
@@ -56,4 +56,4 @@ class TraceFile {
   bool any_ = false, failed_ = false;
 };
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

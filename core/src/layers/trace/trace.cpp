@@ -13,7 +13,7 @@
 #include "layers/splice.hpp"
 #include "layers/trace/device.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -267,4 +267,4 @@ const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& f
   return &made.release()->table;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,11 +4,11 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 class TraceFile;
 
 // `inner` with every call of its devices written to `file`, which lives as long as the process. Throws bad_alloc.
 const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& file);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

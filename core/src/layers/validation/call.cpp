@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 bp_status Outcome::answer(bp_error* error) const noexcept {
   if (defect) return defect->write(error);
@@ -105,4 +105,4 @@ void Call::note(Outcome& outcome, CheckedStream* stream) const {
   if (outcome.status == BP_EXECUTION_FAILED) stream->failed = true;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

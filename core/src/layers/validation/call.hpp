@@ -18,7 +18,7 @@
 #include "layers/validation/checked.hpp"
 #include "layers/validation/rules.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // "validation: who: slot: text [id]"; the text is cut, so that the id stays.
 template <class... Args>
@@ -246,4 +246,4 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   return nullptr;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

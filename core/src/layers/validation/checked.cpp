@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <new>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t index, const bp_device_info& about)
     : WrappedDevice{wrapped},
@@ -83,4 +83,4 @@ void LiveDevices::log(const bp_device* device, const char* message) {
   }
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

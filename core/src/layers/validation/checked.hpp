@@ -18,7 +18,7 @@
 #include "layers/validation/ledger.hpp"
 #include "layers/wrap.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 struct CheckedBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
@@ -158,4 +158,4 @@ inline bp_device* handle_of(CheckedDevice& device) {
   return reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(&device));
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

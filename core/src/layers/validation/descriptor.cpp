@@ -9,7 +9,7 @@
 #include "base/strided_view.hpp"
 #include "dispatch/validate.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -93,7 +93,7 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
     check_view(call, "output", i, desc.outputs[i], false);
     check_alias(call, i, desc.outputs[i], desc);
   }
-  backplane::rules::trim_operands(desc);
+  rules::trim_operands(desc);
   const OpRow* row = op_row(desc.op);
   if (row == nullptr) return desc;  // a vendor's own, or unknown: the plugin says which
   call.under(rule::op_rules, [&] {
@@ -155,4 +155,4 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
   }
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,7 +4,7 @@
 
 #include "layers/validation/call.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // A descriptor as this library knows it; refuses one that breaks a rule. `attributes` receives those of a known operator.
 bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned char* attributes);
@@ -13,4 +13,4 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
 // as the ABI says.
 void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc& desc, bool staged);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

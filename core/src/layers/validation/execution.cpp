@@ -8,8 +8,9 @@
 #include "base/op_table.hpp"
 #include "base/strided_view.hpp"
 #include "dispatch/validate.hpp"
+#include "layers/validation/memory.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -205,4 +206,4 @@ std::vector<CheckedBuffer*> check_execution(Call& call, const bp_execution& exec
   return ExecutionCheck(call, execution, desc, workspace).run();
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,11 +4,11 @@
 
 #include "layers/validation/call.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // Everything that an execution must keep to beside its descriptor; `workspace` is what the plan needs. The buffers that it uses
 // are occupied and returned. The device's mutex is held.
 std::vector<CheckedBuffer*> check_execution(Call& call, const bp_execution& execution, const bp_op_desc& desc,
                                             uint64_t workspace);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 void raise(Clock& clock, Point point) {
   for (Point& known : clock) {
@@ -68,4 +68,4 @@ bool Ledger::pending(Clock& clock) const {
 
 bool Ledger::idle(uint64_t line) const { return !pending(Point{line, lines_.at(line).enqueued}); }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

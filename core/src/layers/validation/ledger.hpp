@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // A point of a line: the work up to it.
 struct Point {
@@ -65,4 +65,4 @@ class Ledger {
   bool lost_ = false;
 };
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

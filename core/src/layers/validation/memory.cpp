@@ -4,7 +4,7 @@
 
 #include <bit>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -303,4 +303,4 @@ void splice_memory(CheckedPlugin& plugin) {
   plugin.import.import_memory = import_memory;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,7 +4,7 @@
 
 #include "layers/validation/call.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 void splice_memory(CheckedPlugin& plugin);
 
@@ -14,4 +14,4 @@ void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
 // device's mutex is held.
 void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -10,7 +10,7 @@
 #include "layers/validation/execution.hpp"
 #include "layers/validation/memory.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -189,4 +189,4 @@ void splice_plans(CheckedPlugin& plugin) {
   splice_slot(plugin.api.plan_workspace, has.plan_workspace, plan_workspace);
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

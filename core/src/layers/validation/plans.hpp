@@ -4,8 +4,8 @@
 
 #include "layers/validation/checked.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 void splice_plans(CheckedPlugin& plugin);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -2,7 +2,7 @@
 // The table of rules.
 #include "layers/validation/rules.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -16,4 +16,4 @@ constexpr Rule rules[] = {
 
 std::span<const Rule> all_rules() noexcept { return rules; }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

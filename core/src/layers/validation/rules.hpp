@@ -4,7 +4,7 @@
 
 #include <span>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 struct Rule {
   const char* id;
@@ -20,4 +20,4 @@ namespace rule {
 // In the order of rules.def.
 std::span<const Rule> all_rules() noexcept;
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

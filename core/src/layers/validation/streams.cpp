@@ -6,7 +6,7 @@
 
 #include "layers/validation/call.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -279,4 +279,4 @@ void splice_streams(CheckedPlugin& plugin) {
   splice_slot(plugin.api.event_elapsed, has.event_elapsed, event_elapsed);
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

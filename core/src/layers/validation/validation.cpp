@@ -6,7 +6,7 @@
 #include "layers/validation/plans.hpp"
 #include "layers/validation/streams.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
@@ -198,4 +198,4 @@ const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object*
   return &made.release()->table;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -4,11 +4,11 @@
 
 #include <backplane/plugin.h>
 
-namespace bp {
+namespace backplane::core {
 class Object;
 }
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 // `inner` with every call checked: rules.def. A caller's fault is answered INVALID_ARGUMENT and not passed on, a plugin's fault
 // INTERNAL; both name the rule. What cannot answer is logged. `host` gets the lines and outlives the layer: `keeper`, if it is not null, is
@@ -16,4 +16,4 @@ namespace bp::layers {
 // it was.
 const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper = nullptr);
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers
