@@ -20,15 +20,13 @@ class AddressTest : public MemoryTest {
   };
   static Found find(uint64_t address) {
     Found found;
-    bp_error error = fresh_error();
-    EXPECT_EQ(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error), BP_OK)
-        << error.message;
+    EXPECT_OK(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error));
     return found;
   }
   static void expect_nothing(uint64_t address) {
     Found found{reinterpret_cast<bph_device*>(1), reinterpret_cast<bph_buffer*>(1), 1};
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "lies in no living buffer",
-                 bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, error));
+    EXPECT_FAILS(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error),
+                 BP_INVALID_ARGUMENT, "lies in no living buffer");
     EXPECT_EQ(found.device, nullptr);
     EXPECT_EQ(found.buffer, nullptr);
     EXPECT_EQ(found.offset, 0u);
@@ -102,7 +100,6 @@ TEST_F(AddressTest, DeviceMemoryWithoutAddressesGetsReservedNumbers) {
     expect_nothing(address);
     EXPECT_FALSE(is_reserved(address)) << "given back with the memory";
   }
-  bph_stream_release(one);
 }
 
 TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
@@ -118,8 +115,6 @@ TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
   }
   EXPECT_EQ(info(b).address - info(a).address, place(b).second - place(a).second);
   EXPECT_EQ(fake->calls("buffer_address"), 1u) << "once for memory of the plugin's";
-  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 // A number of the device's that means something else to the process, or to another device, is no address.
@@ -134,8 +129,6 @@ TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   EXPECT_TRUE(is_reserved(info(a).address));
   expect_found(a);
   expect_nothing(options.address);
-  bph_buffer_release(a);
-  bph_stream_release(one);
 }
 
 TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
@@ -155,7 +148,7 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   bph_device* other_device = other.open();
   const bph_buffer_desc desc = desc_of(1u << 20);
   bph_buffer* b = nullptr;
-  ASSERT_WORKS(bph_buffer_create(other_device, &desc, &b, error));
+  ASSERT_OK(bph_buffer_create(other_device, &desc, &b, &error));
   EXPECT_EQ(info(b).flags, 0u);
   EXPECT_NE(info(b).address, about.address);
   EXPECT_EQ(find(info(b).address).device, other_device);
@@ -172,7 +165,6 @@ TEST_F(AddressTest, APluginThatFailsToSayIsNotAsked) {
   bph_buffer* a = create(100);
   EXPECT_EQ(info(a).flags, 0u);
   EXPECT_TRUE(is_reserved(info(a).address));
-  bph_buffer_release(a);
 }
 
 TEST_F(AddressTest, MappedMemoryIsWhereItIsMapped) {
@@ -204,13 +196,13 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   const auto at = reinterpret_cast<uint64_t>(&memory[0]);
   bph_import_desc desc = import_of(memory, sizeof(memory));
   bph_buffer* imported = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   EXPECT_EQ(find(at + 4095).buffer, imported) << "without a question before";
   EXPECT_EQ(info(imported).address, at);
   // The same memory again, by this device or another, is found under one of its names.
   desc = import_of(memory + 1024, 1024);
   bph_buffer* part = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &part, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &part, &error));
   EXPECT_EQ(info(part).address, at + 1024);
   EXPECT_EQ(find(at + 1500).offset, 1500u);
   bph_buffer_release(imported);
@@ -222,7 +214,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   expect_nothing(at + 1500);
   // An import whose plugin does not say is none of the process's.
   fake->fail("import_memory", BP_UNSUPPORTED);
-  EXPECT_FAILS(BP_UNSUPPORTED, "import_memory", bph_buffer_import(device, &desc, &part, error));
+  EXPECT_FAILS(bph_buffer_import(device, &desc, &part, &error), BP_UNSUPPORTED, "import_memory");
   expect_nothing(at + 1500);
 }
 
@@ -236,15 +228,15 @@ TEST_F(AddressTest, NothingIsAtTheseAddresses) {
     expect_nothing(address);
   }
   Found found;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, nullptr, &found.buffer, &found.offset, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, &found.device, nullptr, &found.offset, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, &found.device, &found.buffer, nullptr, error));
+  EXPECT_FAILS(bph_buffer_from_address(1, nullptr, &found.buffer, &found.offset, &error), BP_INVALID_ARGUMENT,
+               "out is null");
+  EXPECT_FAILS(bph_buffer_from_address(1, &found.device, nullptr, &found.offset, &error), BP_INVALID_ARGUMENT,
+               "out is null");
+  EXPECT_FAILS(bph_buffer_from_address(1, &found.device, &found.buffer, nullptr, &error), BP_INVALID_ARGUMENT,
+               "out is null");
   bph_buffer_info about = {};
   about.struct_size = BPH_BUFFER_INFO_MIN_SIZE - 8;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "less than its minimum of 48", bph_buffer_get_info(empty, &about, error));
+  EXPECT_FAILS(bph_buffer_get_info(empty, &about, &error), BP_INVALID_ARGUMENT, "less than its minimum of 48");
   bph_buffer_release(empty);
 }
 
@@ -266,7 +258,7 @@ TEST_F(AddressTest, AChildAfterForkKnowsNone) {
   quiet.struct_size = sizeof(quiet);
   quiet.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
   bph_registry* registry = nullptr;  // the first one watches for forks
-  ASSERT_WORKS(bph_registry_create(&quiet, &registry, error));
+  ASSERT_OK(bph_registry_create(&quiet, &registry, &error));
   open();
   bph_buffer* buffer = create(100);
   const uint64_t address = info(buffer).address;
@@ -312,7 +304,6 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
     }
   });
   for (std::thread& thread : threads) thread.join();
-  bph_buffer_release(kept);
 }
 
 // The framework's own allocator divides raw buffers of its own: an address is in one of those.

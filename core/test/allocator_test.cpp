@@ -81,8 +81,6 @@ TEST_F(AllocatorTest, AStreamReusesItsOwnMemoryAtOnce) {
   EXPECT_EQ(place(a), a_place) << "the latest freed comes first: it is the likeliest to be in a cache";
   EXPECT_EQ(place(b), b_place);
   EXPECT_EQ(fake->calls("buffer_create"), calls);
-  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AnotherStreamGetsOtherMemory) {
@@ -96,8 +94,6 @@ TEST_F(AllocatorTest, AnotherStreamGetsOtherMemory) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, two);
   EXPECT_NE(place(b), a_place);
-  bph_buffer_release(b);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
@@ -106,9 +102,9 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_stream* two = stream();
   bph_buffer* a = create(1000, one);
   const auto a_place = place(a);
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
-  ASSERT_WORKS(bph_buffer_record(a, one, error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
+  ASSERT_OK(bph_buffer_record(a, one, &error));
   bph_buffer* other = create(1000, two);
   fake->hold();
   use(a, two);
@@ -127,8 +123,6 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   use(other, two);
   bph_buffer* d = create(1000, one);
   EXPECT_EQ(place(d), a_place);
-  for (bph_buffer* each : {b, c, d, other}) bph_buffer_release(each);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
@@ -139,7 +133,7 @@ TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
   fake->hold();
   for (int i = 0; i < 100; ++i) {
     bph_buffer* a = create(1000, one);
-    ASSERT_WORKS(bph_buffer_record(a, two, error));
+    ASSERT_OK(bph_buffer_record(a, two, &error));
     use(a, two);
     bph_buffer_release(a);
     use(other, two);
@@ -147,8 +141,6 @@ TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
   }
   EXPECT_LE(fake->events(), 4u);
   EXPECT_LE(fake->bytes(), 2 * 2 * mib);
-  bph_buffer_release(other);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
@@ -159,7 +151,7 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
   fake->hold();
   for (int i = 0; i < 8; ++i) {
     bph_buffer* buffer = create(1024, one);
-    ASSERT_WORKS(bph_buffer_record(buffer, two, error));
+    ASSERT_OK(bph_buffer_record(buffer, two, &error));
     use(work, two);
     bph_buffer_release(buffer);  // wants a mark of `two`
   }
@@ -172,8 +164,6 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
-  bph_buffer_release(work);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, AUserEventTellsTooThatAStreamPassed) {
@@ -183,17 +173,14 @@ TEST_F(AllocatorTest, AUserEventTellsTooThatAStreamPassed) {
   bph_buffer* a = create(1000, one);
   const auto a_place = place(a);
   bph_event* point = event();
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
   fake->hold();
   use(a, two);
   bph_buffer_release(a);
-  ASSERT_WORKS(bph_event_record(point, two, error));
-  ASSERT_WORKS(bph_event_wait(point, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_event_record(point, two, &error));
+  ASSERT_OK(bph_event_wait(point, BP_WAIT_FOREVER, &error));
   a = create(1000, one);
   EXPECT_EQ(place(a), a_place);
-  bph_buffer_release(a);
-  bph_event_release(point);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MemoryOfNoStreamWaitsForAll) {
@@ -213,14 +200,12 @@ TEST_F(AllocatorTest, MemoryOfNoStreamWaitsForAll) {
     return same;
   };
   EXPECT_FALSE(taken());
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_FALSE(taken());
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   bph_buffer* x = create(1000);
   bph_buffer* y = create(1000);
   EXPECT_TRUE(place(x) == a_place || place(y) == a_place);
-  for (bph_buffer* each : {x, y}) bph_buffer_release(each);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
@@ -231,17 +216,15 @@ TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
     bph_buffer* a = create(1000, one, kind);
     const auto a_place = place(a);
     fake->hold();
-    ASSERT_WORKS(bph_copy(one, target, 0, a, 0, 1000, 0, error));
+    ASSERT_OK(bph_copy(one, target, 0, a, 0, 1000, 0, &error));
     bph_buffer_release(a);
     bph_buffer* b = create(1000, one, kind);
     EXPECT_NE(place(b), a_place) << "writing it now would change what the pending copy reads";
-    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     bph_buffer* c = create(1000, one, kind);
     EXPECT_EQ(place(c), a_place);
     for (bph_buffer* each : {b, c}) bph_buffer_release(each);
   }
-  bph_buffer_release(target);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
@@ -298,7 +281,6 @@ TEST_F(AllocatorTest, StatisticsAndPeaks) {
   EXPECT_EQ(stats().bytes_reserved_peak, 22 * mib);
   EXPECT_EQ(stats().trims, 1u);
   EXPECT_EQ(fake->bytes(), 0u);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
@@ -317,8 +299,6 @@ TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
   use(b, one);  // the mark that the trim asked for
   fake->run(plugin_stream(one));
   EXPECT_EQ(trim(), 12 * mib);
-  bph_buffer_release(b);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AlignmentIsHonoured) {
@@ -333,7 +313,7 @@ TEST_F(AllocatorTest, AlignmentIsHonoured) {
         shared.alignment = alignment;
         bph_buffer* mapped = create(shared);
         void* address = nullptr;
-        ASSERT_WORKS(bph_buffer_map(mapped, &address, error));
+        ASSERT_OK(bph_buffer_map(mapped, &address, &error));
         EXPECT_EQ(reinterpret_cast<uint64_t>(address) % alignment, 0u);
         EXPECT_EQ(info(buffer).plugin_offset % alignment, 0u);
         buffers.push_back(buffer);
@@ -356,18 +336,15 @@ TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
   bph_buffer_desc desc = desc_of(3 * mib, one);
   bph_buffer* none = nullptr;
   EXPECT_FAILS(
-      BP_OUT_OF_MEMORY,
+      bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY,
       "fake:0: DEVICE memory is exhausted: 3145728 bytes asked, 6291456 in use, 6291456 reserved, 2097152 of 8388608 "
-      "free on the device",
-      bph_buffer_create(device, &desc, &none, error));
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "(the fake's memory is full)", bph_buffer_create(device, &desc, &none, error));
+      "free on the device");
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY, "(the fake's memory is full)");
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(stats().out_of_memory_retries, 2u);
   EXPECT_EQ(stats().bytes_in_use, 6 * mib);
   bph_buffer_release(a);
   bph_buffer* b = create(7 * mib, one);
-  bph_buffer_release(b);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
@@ -379,8 +356,6 @@ TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
   bph_buffer_release(create(6 * mib, one));
   bph_buffer* b = create(6 * mib, two);
   EXPECT_EQ(stats().out_of_memory_retries, 1u);
-  bph_buffer_release(b);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
@@ -397,7 +372,6 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
   bph_buffer_release(a);
   bph_stream_release(one);
   bph_buffer* b = create(7 * mib);
-  bph_buffer_release(b);
 }
 
 TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
@@ -405,11 +379,11 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   fake->break_stream(plugin_stream(one));
   bph_buffer_desc desc = desc_of(7 * mib, one);
   bph_buffer* made = nullptr;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, 0, nullptr), BP_EXECUTION_FAILED)
       << "told by the stream, and pending again";
   desc.flags = BPH_BUFFER_RAW;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   bph_buffer_release(a);
   made = create(7 * mib, one);
   bph_buffer_release(made);
@@ -463,7 +437,7 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   alignas(256) static char memory[1024];
   bph_buffer* imported = nullptr;
   bph_import_desc import = import_of(memory, sizeof(memory), Framework::release, &framework);
-  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &import, &imported, &error));
   fake->hold();
   use(imported, one);
   bph_buffer_release(imported);
@@ -474,11 +448,9 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
     framework.entered.get_future().wait();
     const bph_buffer_desc desc = desc_of(7 * mib);
     bph_buffer* made = nullptr;
-    EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+    EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   }
   other.join();
-  bph_buffer_release(a);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
@@ -491,8 +463,6 @@ TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
   EXPECT_EQ(fake->bytes(), mib);
   for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
   bph_buffer* whole = create(mib, one);
-  bph_buffer_release(whole);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {
@@ -503,7 +473,6 @@ TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {
   bph_stream* one = stream();
   for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * mib - 100, one));
   bph_buffer_release(create(30 * mib, one));
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
@@ -511,15 +480,15 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
   bph_buffer_desc desc = desc_of(1000);
   bph_buffer* none = nullptr;
   fake->fail("buffer_create", BP_DEVICE_LOST);
-  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create: the fake was told",
-               bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST,
+               "fake:0: buffer_create: the fake was told");
   fake->answer_null("buffer_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   desc.flags = BPH_BUFFER_RAW;
   fake->fail("buffer_create", BP_DEVICE_LOST);
-  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST, "fake:0: buffer_create");
   fake->answer_null("buffer_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   EXPECT_EQ(stats().bytes_in_use + stats().bytes_reserved, 0u);
 }
 
@@ -536,22 +505,22 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   bph_stream* one = stream();
   bph_stream* two = stream();
   bph_buffer* a = create(30 * mib, one);
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
   fake->hold();
   use(a, two);
   bph_buffer_release(a);
   char memory[16];
   bph_buffer* imported = nullptr;
   const bph_import_desc import = import_of(memory, 16);
-  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &import, &imported, &error));
   bph_buffer_release(imported);
   bph_buffer_desc desc = desc_of(60 * mib, one);
   bph_buffer* none = nullptr;
   EXPECT_EQ(bph_buffer_create(device, &desc, &none, nullptr), BP_OUT_OF_MEMORY);
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   bph_buffer_release(create(60 * mib, one));
   bph_buffer* target = create(100, one);
-  ASSERT_WORKS(bph_copy_in(one, target, 0, memory, 16, 0, error));
+  ASSERT_OK(bph_copy_in(one, target, 0, memory, 16, 0, &error));
   bph_buffer_release(target);
   for (bph_stream* each : {one, two}) bph_stream_release(each);
   trim();

@@ -67,14 +67,7 @@ class FaultTest : public LayerTest {
     layer = layers::fault(&puppet.instance.table, &puppet.host,
                           std::make_shared<const layers::FaultPlan>(parse_faults(faults, "FAULTS")));
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
-  }
-  template <class Call>
-  void fails(bp_status status, const char* words, Call&& call) {
-    error = fresh_error();
-    EXPECT_EQ(call(&error), status) << error.message;
-    EXPECT_EQ(error.status, status);
-    EXPECT_THAT(error.message, HasSubstr(words));
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
 };
 
@@ -82,8 +75,8 @@ TEST_F(FaultTest, ACallFailsOnceAndIsNotPassedOn) {
   open("fail event_create 2 OUT_OF_MEMORY");
   event();
   auto* made = reinterpret_cast<bp_event*>(this);
-  fails(BP_OUT_OF_MEMORY, "fault: puppet: event_create: answers OUT_OF_MEMORY: the layer was told so of call 2",
-        [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+  EXPECT_FAILS(api->event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY,
+               "fault: puppet: event_create: answers OUT_OF_MEMORY: the layer was told so of call 2");
   EXPECT_EQ(made, nullptr);
   EXPECT_EQ(puppet.calls["event_create"], 1);
   event();
@@ -94,7 +87,7 @@ TEST_F(FaultTest, ACallFailsFromThenOn) {
   event();
   bp_event* made = nullptr;
   for (int i = 0; i < 3; ++i) {
-    fails(BP_UNSUPPORTED, "event_create", [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+    EXPECT_FAILS(api->event_create(device, 0, &made, &error), BP_UNSUPPORTED, "event_create");
   }
 }
 
@@ -136,9 +129,9 @@ TEST_F(FaultTest, EverySlotCanFail) {
   // Slots that the fixture called once fail at once, the others at their second call.
   const auto second = [&](const char* slot, auto&& call, bool called_before = false) {
     SCOPED_TRACE(slot);
-    if (!called_before) works(call);
+    if (!called_before) EXPECT_OK(call(&error));
     const int before = puppet.calls[slot];
-    fails(BP_INTERNAL, slot, call);
+    EXPECT_FAILS(call(&error), BP_INTERNAL, slot);
     EXPECT_EQ(puppet.calls[slot], before + (std::string(slot) == "stream_wait" ? 1 : 0))
         << "a wait ends the work first";
   };
@@ -168,10 +161,9 @@ TEST_F(FaultTest, EverySlotCanFail) {
   second("plan_workspace", [&](bp_error* e) { return api->plan_workspace(device, p, &work.desc, &bytes, e); });
   bp_buffer* imported = nullptr;
   const bp_import_desc import = {sizeof(import), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(memory), 8};
-  works([&](bp_error* e) { return table->import_memory(device, &import, &count, &imported, e); });
+  EXPECT_OK(table->import_memory(device, &import, &count, &imported, &error));
   buffers.push_back(imported);
-  fails(BP_INTERNAL, "import_memory",
-        [&](bp_error* e) { return table->import_memory(device, &import, &count, &no_buffer, e); });
+  EXPECT_FAILS(table->import_memory(device, &import, &count, &no_buffer, &error), BP_INTERNAL, "import_memory");
   EXPECT_EQ(no_buffer, nullptr);
 }
 
@@ -180,12 +172,12 @@ TEST_F(FaultTest, WorkIsDelayed) {
   bp_stream* s = stream();
   bp_buffer* b = buffer();
   auto begin = std::chrono::steady_clock::now();
-  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); });
+  EXPECT_OK(api->copy(device, s, b, 0, b, 8, 8, &error));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
   Addition work(b, b);
   bp_plan* p = plan(work);
   begin = std::chrono::steady_clock::now();
-  works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  EXPECT_OK(api->plan_execute(device, s, p, &work.execution, &error));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
   EXPECT_EQ(puppet.calls["plan_execute"], 1);
 }
@@ -197,16 +189,16 @@ TEST_F(FaultTest, AStreamThatFailsStaysFailedAndItsWaitEndsItsWork) {
   bp_event* ev = event();
   bp_buffer* b = buffer();
   const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
-  works(copy);
-  fails(BP_EXECUTION_FAILED, "copy", copy);
-  fails(BP_EXECUTION_FAILED, "the layer made the stream fail", copy);
-  fails(BP_EXECUTION_FAILED, "event_record", [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  EXPECT_OK(copy(&error));
+  EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "copy");
+  EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "the layer made the stream fail");
+  EXPECT_FAILS(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED, "event_record");
   EXPECT_EQ(puppet.calls["copy"], 1);
   puppet.next["stream_wait"].status = BP_TIMEOUT;
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
-  fails(BP_EXECUTION_FAILED, "stream_wait", [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  EXPECT_FAILS(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED, "stream_wait");
   EXPECT_EQ(puppet.calls["stream_wait"], 2);
-  works([&](bp_error* e) { return api->event_record(device, ev, other, e); });
+  EXPECT_OK(api->event_record(device, ev, other, &error));
 }
 
 TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
@@ -215,19 +207,19 @@ TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
   bp_event* ev = event();
   bp_buffer* b = buffer();
   const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
-  works(copy);
-  works(copy);
+  EXPECT_OK(copy(&error));
+  EXPECT_OK(copy(&error));
   EXPECT_EQ(puppet.calls["stream_wait"], 1) << "its work ends first";
-  fails(BP_DEVICE_LOST, "the layer has lost the device", copy);
-  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(copy(&error), BP_DEVICE_LOST, "the layer has lost the device");
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "event_wait");
   void* address = this;
-  fails(BP_DEVICE_LOST, "buffer_map", [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  EXPECT_FAILS(api->buffer_map(device, b, &address, &error), BP_DEVICE_LOST, "buffer_map");
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(puppet.calls["event_wait"], 0);
   // Another open of it works, and counts on.
   bp_device* second = nullptr;
-  works([&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &second, e); });
-  works([&](bp_error* e) { return api->event_create(second, 0, &ev, e); });
+  EXPECT_OK(layer->device_open(layer, 0, nullptr, &second, &error));
+  EXPECT_OK(api->event_create(second, 0, &ev, &error));
   api->event_destroy(second, ev);
   api->close(second);
 }
@@ -236,7 +228,7 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   open("lose 2");
   bp_event* ev = event();
   event();
-  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "event_wait");
   TearDown();
 
   layer = nullptr;
@@ -244,14 +236,14 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   puppet.ended = false;
   open("fail event_wait 1 DEVICE_LOST");
   ev = event();
-  fails(BP_DEVICE_LOST, "told so of call 1", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
-  fails(BP_DEVICE_LOST, "has lost the device", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "told so of call 1");
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "has lost the device");
 }
 
 // Through the host API, with the validation outermost: what core then does breaks no rule.
 class FaultyHost : public testing::Test {
  protected:
-  bp_status create(const char* layers, const char* faults) {
+  bp_status create(const char* layers, const char* faults, bp_error* record) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -262,15 +254,15 @@ class FaultyHost : public testing::Test {
       static_cast<std::vector<std::string>*>(context)->push_back(line);
     };
     desc.log_context = &log;
-    return bph_registry_create(&desc, &registry, &error);
+    return bph_registry_create(&desc, &registry, record);
   }
   void open(const char* faults) {
-    ASSERT_EQ(create("validation,fault", faults), BP_OK) << error.message;
+    ASSERT_OK(create("validation,fault", faults, &error));
     const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
     const std::string path = std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
     bph_plugin* plugin = nullptr;
-    ASSERT_EQ(bph_plugin_load(registry, path.c_str(), &plugin, &error), BP_OK) << error.message;
-    ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
+    ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
     bph_plugin_release(plugin);
   }
   void TearDown() override {
@@ -292,7 +284,7 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
   bph_buffer* buffer = nullptr;
   const bp_status first = bph_buffer_create(device, &desc, &buffer, &error);
   if (first == BP_OUT_OF_MEMORY) {
-    EXPECT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_buffer_create(device, &desc, &buffer, &error));
   } else {
     EXPECT_EQ(first, BP_OK) << error.message;
   }
@@ -302,35 +294,32 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
 TEST_F(FaultyHost, ALostDeviceIsAnsweredAndReleased) {
   open("lose copy 1");
   bph_stream* stream = nullptr;
-  ASSERT_EQ(bph_stream_create(device, nullptr, &stream, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_stream_create(device, nullptr, &stream, &error));
   bph_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = 4096;
   desc.stream = stream;
   bph_buffer* buffer = nullptr;
-  ASSERT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST) << error.message;
-  EXPECT_EQ(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST) << error.message;
+  ASSERT_OK(bph_buffer_create(device, &desc, &buffer, &error));
+  EXPECT_OK(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error));
+  EXPECT_FAILS(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST, "");
+  EXPECT_FAILS(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST, "");
   bph_buffer_release(buffer);
   bph_stream_release(stream);
 }
 
 TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
-  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("set BACKPLANE_FAULT"));
-  EXPECT_EQ(create("fault", "lose"), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("bph_registry_desc.faults, character 5"));
-  EXPECT_EQ(create("", "lose 1"), BP_OK);
+  EXPECT_FAILS(create("fault", nullptr, &error), BP_INVALID_ARGUMENT, "set BACKPLANE_FAULT");
+  EXPECT_FAILS(create("fault", "lose", &error), BP_INVALID_ARGUMENT, "bph_registry_desc.faults, character 5");
+  EXPECT_OK(create("", "lose 1", &error));
   ASSERT_EQ(log.size(), 1u);
   EXPECT_THAT(log.front(), HasSubstr("the layer fault is not named"));
   log.clear();
   bph_registry_release(registry);
   setenv("BACKPLANE_FAULT", "lose x", 1);
-  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("BACKPLANE_FAULT, character 6: \"x\" is no slot"));
+  EXPECT_FAILS(create("fault", nullptr, &error), BP_INVALID_ARGUMENT, "BACKPLANE_FAULT, character 6: \"x\" is no slot");
   setenv("BACKPLANE_FAULT", "lose 1", 1);
-  EXPECT_EQ(create("fault", nullptr), BP_OK) << error.message;
+  EXPECT_OK(create("fault", nullptr, &error));
   unsetenv("BACKPLANE_FAULT");
 }
 

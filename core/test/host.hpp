@@ -9,30 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "expect.hpp"
+
 namespace backplane::core::test {
-
-struct ErrorRecord : bp_error {
-  ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
-};
-
-// A status with its message, for EXPECT lines.
-#define EXPECT_OK(call)                                         \
-  do {                                                          \
-    ::backplane::core::test::ErrorRecord error;                 \
-    EXPECT_EQ((call), BP_OK) << #call << ": " << error.message; \
-  } while (false)
-#define ASSERT_OK(call)                                         \
-  do {                                                          \
-    ::backplane::core::test::ErrorRecord error;                 \
-    ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
-  } while (false)
-// Expects a status, and a word in the message.
-#define EXPECT_FAILS(call, wanted, word)                                                                   \
-  do {                                                                                                     \
-    ::backplane::core::test::ErrorRecord error;                                                            \
-    EXPECT_EQ((call), wanted) << #call << ": " << error.message;                                           \
-    EXPECT_NE(std::string(error.message).find(word), std::string::npos) << #call << ": " << error.message; \
-  } while (false)
 
 // A registry that searches nothing by itself, with one device of the plugin at `path`.
 class Host {

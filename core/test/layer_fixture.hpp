@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "expect.hpp"
 #include "layers/fault/fault.hpp"
 #include "layers/trace/trace.hpp"
 #include "layers/validation/rules.hpp"
@@ -61,7 +62,7 @@ class LayerTest : public ::testing::Test {
     puppet.capabilities = capabilities;
     layer = layers::validation(&puppet.instance.table, &puppet.host);
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
   void TearDown() override {
     if (layer == nullptr) return;
@@ -80,20 +81,20 @@ class LayerTest : public ::testing::Test {
   bp_buffer* buffer(uint32_t kind = BP_MEMORY_DEVICE, uint64_t bytes = 4096, uint64_t alignment = 0) {
     bp_buffer_desc desc = {sizeof(desc), kind, bytes, alignment};
     bp_buffer* made = nullptr;
-    EXPECT_EQ(api->buffer_create(device, &desc, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->buffer_create(device, &desc, &made, &error));
     buffers.push_back(made);
     return made;
   }
   bp_stream* stream() {
     bp_stream_desc desc = {sizeof(desc), 0};
     bp_stream* made = nullptr;
-    EXPECT_EQ(api->stream_create(device, &desc, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->stream_create(device, &desc, &made, &error));
     streams.push_back(made);
     return made;
   }
   bp_event* event(uint32_t flags = 0) {
     bp_event* made = nullptr;
-    EXPECT_EQ(api->event_create(device, flags, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->event_create(device, flags, &made, &error));
     events.push_back(made);
     return made;
   }
@@ -101,7 +102,7 @@ class LayerTest : public ::testing::Test {
     bp_plan* made = nullptr;
     bp_plan_info info = {};
     info.struct_size = sizeof(info);
-    EXPECT_EQ(api->plan_create(device, &work.desc, &made, &info, &error), BP_OK) << error.message;
+    EXPECT_OK(api->plan_create(device, &work.desc, &made, &info, &error));
     plans.push_back(made);
     return made;
   }
@@ -110,11 +111,6 @@ class LayerTest : public ::testing::Test {
     std::erase(list, item);
   }
 
-  template <class Call>
-  void works(Call&& call) {
-    error = fresh_error();
-    EXPECT_EQ(call(&error), BP_OK) << error.message;
-  }
   // The caller's fault: refused with the rule, and the plugin never called.
   template <class Call>
   void refused(const layers::Rule& rule, Call&& call) {

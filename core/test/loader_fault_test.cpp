@@ -87,7 +87,7 @@ TEST_F(LoaderFault, FiveBadPluginsBesideAGoodOne) {
   write("text.json", manifest_text("bad_text", "libtext.so"));
   install("null_plugin", "null");
   ASSERT_EQ(create(), BP_OK);
-  ASSERT_EQ(bph_registry_examine(registry, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_registry_examine(registry, &error));
   ASSERT_EQ(count(), 6u);
   for (uint32_t i = 0; i < 6; ++i) {
     const bph_candidate found = candidate(i);
@@ -98,7 +98,7 @@ TEST_F(LoaderFault, FiveBadPluginsBesideAGoodOne) {
       EXPECT_THAT(log, Contains(HasSubstr(found.message)));
     }
   }
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
 }
 
 TEST_F(LoaderFault, ManifestAndLibraryMustAgree) {
@@ -109,12 +109,12 @@ TEST_F(LoaderFault, ManifestAndLibraryMustAgree) {
   EXPECT_STREQ(candidate(0).rule, "name.mismatch");
   EXPECT_THAT(error.message, AllOf(HasSubstr("\"other\""), HasSubstr("\"faulty\"")));
   EXPECT_TRUE(logged_shutdown());
-  EXPECT_EQ(load("other"), BP_OK) << error.message;
+  EXPECT_OK(load("other", &error));
   EXPECT_EQ(load("faulty"), BP_INVALID_ARGUMENT) << "also when the library is loaded already";
 }
 
 TEST_F(LoaderFault, LongerTablesAreFine) {
-  EXPECT_EQ(load(plugin_file("faulty_long_tables")), BP_OK) << error.message;
+  EXPECT_OK(load(plugin_file("faulty_long_tables"), &error));
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
   EXPECT_EQ(devices, 1u);
@@ -132,7 +132,7 @@ TEST_F(LoaderFault, SleepingPluginIsNamedAndDelaysNobodyElse) {
 TEST_F(LoaderFault, FloatingPointControlIsRestored) {
 #if defined(__x86_64__)
   const unsigned before = __builtin_ia32_stmxcsr();
-  EXPECT_EQ(load(plugin_file("faulty_float")), BP_OK) << error.message;
+  EXPECT_OK(load(plugin_file("faulty_float"), &error));
   EXPECT_EQ(__builtin_ia32_stmxcsr() & ~0x3Fu, before & ~0x3Fu);
   EXPECT_THAT(log, Contains(HasSubstr("floating-point control")));
 #endif
@@ -151,7 +151,7 @@ TEST_F(LoaderFault, MissingDriverIsTheReasonForNoDevices) {
 }
 
 TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
-  ASSERT_EQ(load(plugin_file("late_throwing_plugin")), BP_OK) << error.message;
+  ASSERT_OK(load(plugin_file("late_throwing_plugin"), &error));
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_INTERNAL);
   EXPECT_THAT(error.message, HasSubstr("faulty: device_count threw an exception"));
@@ -166,10 +166,10 @@ TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
 }
 
 TEST_F(LoaderFault, AFrozenPluginLoads) {
-  ASSERT_EQ(load(plugin_file("frozen_0_2")), BP_OK) << error.message;
+  ASSERT_OK(load(plugin_file("frozen_0_2"), &error));
   bp_device_info info = {};
   info.struct_size = sizeof(info);
-  ASSERT_EQ(bph_plugin_device_info(plugin, 0, &info, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_plugin_device_info(plugin, 0, &info, &error));
   EXPECT_STREQ(info.name, "frozen");
   EXPECT_EQ(info.alignment, 64u);
 }

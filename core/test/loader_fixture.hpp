@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "expect.hpp"
+
 namespace backplane::core::test {
 
 // The folder of the built test plugins; the tests' own place, given by the build.
@@ -60,7 +62,8 @@ class LoaderTest : public testing::Test {
     write(file + ".json", manifest_text(name, "lib" + file + ".so"));
   }
 
-  bp_status create(const char* path = nullptr) {
+  // `record` null: `error` receives the failure.
+  bp_status create(const char* path = nullptr, bp_error* record = nullptr) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -72,13 +75,13 @@ class LoaderTest : public testing::Test {
     };
     desc.log_context = this;
     bph_registry_release(registry);
-    return bph_registry_create(&desc, &registry, &error);
+    return bph_registry_create(&desc, &registry, record != nullptr ? record : &error);
   }
 
   bph_candidate candidate(uint32_t index) {
     bph_candidate result = {};
     result.struct_size = sizeof(result);
-    EXPECT_EQ(bph_registry_candidate(registry, index, &result, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_registry_candidate(registry, index, &result, &error));
     return result;
   }
   uint32_t count() {
@@ -86,10 +89,10 @@ class LoaderTest : public testing::Test {
     EXPECT_EQ(bph_registry_candidate_count(registry, &result, &error), BP_OK);
     return result;
   }
-  bp_status load(const std::string& name) {
+  bp_status load(const std::string& name, bp_error* record = nullptr) {
     bph_plugin_release(plugin);
     plugin = nullptr;
-    return bph_plugin_load(registry, name.c_str(), &plugin, &error);
+    return bph_plugin_load(registry, name.c_str(), &plugin, record != nullptr ? record : &error);
   }
   // The rule that stopped the load of a candidate by path.
   std::string rule_of(const std::string& path) {

@@ -90,7 +90,7 @@ TEST_F(LoaderLibrary, WritableByOthersIsRefused) {
   EXPECT_EQ(load(library), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("mode 0777"));
   chmod(folder.c_str(), 01777);
-  EXPECT_EQ(load(library), BP_OK) << error.message;
+  EXPECT_OK(load(library, &error));
   chmod(folder.c_str(), 0700);
   if (geteuid() == 0) {
     ASSERT_EQ(chown(library.c_str(), 65533, 65533), 0);
@@ -111,7 +111,7 @@ TEST_F(LoaderLibrary, DigestIsChecked) {
   const std::string found = message.substr(message.find("sha256 is ") + 10, 64);
   write("wrong.json", manifest_text("null", "library.so", {{"sha256", '"' + found + '"'}}));
   ASSERT_EQ(create(), BP_OK);
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
 }
 
 }  // namespace

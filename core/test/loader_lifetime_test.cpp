@@ -36,7 +36,7 @@ TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
   const std::string names[] = {"faulty", folder + "/libfaulty_long_tables.so", folder + "/link.so",
                                folder + "/faulty_long_tables.json"};
   for (size_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error), BP_OK) << error.message;
+    ASSERT_OK(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error));
   }
   EXPECT_EQ(count(), 1u);
   for (bph_plugin* one : loaded) bph_plugin_release(one);
@@ -65,7 +65,7 @@ TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
   ASSERT_EQ(create(""), BP_OK);
   ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
   bph_device* device = nullptr;
-  ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
   bph_registry_release(registry);
   bph_plugin_release(plugin);
   registry = nullptr;
@@ -132,7 +132,7 @@ TEST_F(LoaderLifetime, ASleepingPluginDelaysOnlyItself) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   const bool asleep_before = !slept;
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
   EXPECT_TRUE(!asleep_before || !slept) << "loading null waited for the sleeper";
   sleeper.join();
 }
@@ -276,7 +276,7 @@ TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
   desc.layers = ",";
   EXPECT_EQ(bph_registry_create(&desc, nullptr, &error), BP_INVALID_ARGUMENT);
   EXPECT_EQ(made, nullptr);
-  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_OK) << error.message;
+  EXPECT_OK(bph_registry_create(&desc, &made, &error));
   EXPECT_EQ(bph_plugin_load(made, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
   bph_plugin* loaded = nullptr;
   EXPECT_EQ(bph_plugin_load(made, "", &loaded, &error), BP_INVALID_ARGUMENT);

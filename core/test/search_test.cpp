@@ -28,7 +28,7 @@ class Search : public LoaderTest {
   }
   // An unreadable rule of the only candidate.
   std::string rule_of_place(const std::string& path) {
-    EXPECT_EQ(create(path.c_str()), BP_OK) << error.message;
+    EXPECT_OK(create(path.c_str(), &error));
     return count() == 1 ? candidate(0).rule : "count " + std::to_string(count());
   }
 

@@ -56,7 +56,7 @@ class TraceTest : public LayerTest {
     path = where;
     layer = layers::trace(&puppet.instance.table, &puppet.host, TraceFile::open(path, "the test"));
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
   // What was written so far.
   Trace written() {
@@ -78,8 +78,8 @@ TEST_F(TraceTest, AnOperatorIsASpanOfItsStream) {
   Addition work(memory, memory);
   work.views[1].strides[0] = 2;
   bp_plan* made = plan(work);
-  works([&](bp_error* e) { return api->plan_execute(device, first, made, &work.execution, e); });
-  works([&](bp_error* e) { return api->plan_execute(device, second, made, &work.execution, e); });
+  EXPECT_OK(api->plan_execute(device, first, made, &work.execution, &error));
+  EXPECT_OK(api->plan_execute(device, second, made, &work.execution, &error));
   const Trace trace = written();
   const auto spans = trace.of("X", "add");
   ASSERT_EQ(spans.size(), 2u);
@@ -105,7 +105,7 @@ TEST_F(TraceTest, TheFirstExecutionOfAPlanIsAMiss) {
   for (int round = 0; round < 2; ++round) {
     bp_plan* made = plan(work);
     for (int i = 0; i < 2; ++i) {
-      works([&](bp_error* e) { return api->plan_execute(device, s, made, &work.execution, e); });
+      EXPECT_OK(api->plan_execute(device, s, made, &work.execution, &error));
     }
     forget(plans, made);
     api->plan_destroy(device, made);
@@ -123,10 +123,10 @@ TEST_F(TraceTest, ArrowsLeadFromARecordToItsWaits) {
   bp_stream* first = stream();
   bp_stream* second = stream();
   bp_event* e1 = event();
-  works([&](bp_error* e) { return api->stream_wait_event(device, second, e1, e); });  // never recorded: no arrow
-  works([&](bp_error* e) { return api->event_record(device, e1, first, e); });
-  works([&](bp_error* e) { return api->stream_wait_event(device, second, e1, e); });
-  works([&](bp_error* e) { return api->event_wait(device, e1, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));  // never recorded: no arrow
+  EXPECT_OK(api->event_record(device, e1, first, &error));
+  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));
+  EXPECT_OK(api->event_wait(device, e1, BP_WAIT_FOREVER, &error));
   const Trace trace = written();
   ASSERT_EQ(trace.of("s", "event").size(), 1u);
   const auto ends = trace.of("t", "event");
@@ -141,9 +141,9 @@ TEST_F(TraceTest, MemoryAndCopiesAreCounted) {
   bp_stream* s = stream();
   bp_buffer* one = buffer(BP_MEMORY_DEVICE, 4096);
   bp_buffer* two = buffer(BP_MEMORY_DEVICE, 1024);
-  works([&](bp_error* e) { return api->copy(device, s, one, 0, two, 0, 512, e); });
+  EXPECT_OK(api->copy(device, s, one, 0, two, 0, 512, &error));
   forget(buffers, one);
-  works([&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));
   api->buffer_destroy(device, one);
   const Trace trace = written();
   std::vector<int> levels;
@@ -219,7 +219,7 @@ TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   const rlimit little = {100 * 1024, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &little);
   bp_event* e1 = event();
-  for (int i = 0; i < 3000; ++i) works([&](bp_error* e) { return api->event_wait(device, e1, 0, e); });
+  for (int i = 0; i < 3000; ++i) EXPECT_OK(api->event_wait(device, e1, 0, &error));
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_EQ(puppet.log.size(), 1u);
   EXPECT_THAT(puppet.log[0], HasSubstr("the trace ends here: make room, or trace less"));
@@ -232,7 +232,7 @@ TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
 
 class TraceHost : public testing::Test {
  protected:
-  bp_status create(const char* layers, const char* trace) {
+  bp_status create(const char* layers, const char* trace, bp_error* record) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -244,7 +244,7 @@ class TraceHost : public testing::Test {
     };
     desc.log_context = &log;
     bph_registry* registry = nullptr;
-    const bp_status status = bph_registry_create(&desc, &registry, &error);
+    const bp_status status = bph_registry_create(&desc, &registry, record);
     bph_registry_release(registry);
     return status;
   }
@@ -253,19 +253,16 @@ class TraceHost : public testing::Test {
 };
 
 TEST_F(TraceHost, TheFileAndTheLayerComeTogether) {
-  EXPECT_EQ(create("trace", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("set BACKPLANE_TRACE to a file"));
-  EXPECT_EQ(create("trace", "/nowhere/at/all.json"), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("bph_registry_desc.trace is \"/nowhere/at/all.json\", which cannot be written: "
-                                       "No such file or directory; name a file in a directory of yours"));
-  EXPECT_EQ(create("trace", testing::TempDir().c_str()), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("Is a directory"));
+  EXPECT_FAILS(create("trace", nullptr, &error), BP_INVALID_ARGUMENT, "set BACKPLANE_TRACE to a file");
+  EXPECT_FAILS(create("trace", "/nowhere/at/all.json", &error), BP_INVALID_ARGUMENT,
+               "bph_registry_desc.trace is \"/nowhere/at/all.json\", which cannot be written: "
+               "No such file or directory; name a file in a directory of yours");
+  EXPECT_FAILS(create("trace", testing::TempDir().c_str(), &error), BP_INVALID_ARGUMENT, "Is a directory");
   const std::string fifo = fresh_path();
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(create("trace", fifo.c_str()), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("cannot be written"));
+  EXPECT_FAILS(create("trace", fifo.c_str(), &error), BP_INVALID_ARGUMENT, "cannot be written");
   unlink(fifo.c_str());
-  EXPECT_EQ(create("", "some.json"), BP_OK);
+  EXPECT_OK(create("", "some.json", &error));
   ASSERT_EQ(log.size(), 1u);
   EXPECT_THAT(log.front(), HasSubstr("the layer trace is not named"));
 }
@@ -273,7 +270,7 @@ TEST_F(TraceHost, TheFileAndTheLayerComeTogether) {
 TEST_F(TraceHost, ThePathMayHoldTheProcessId) {
   const std::string pattern = testing::TempDir() + "trace_%p_layer.json";
   const std::string path = testing::TempDir() + "trace_" + std::to_string(getpid()) + "_layer.json";
-  EXPECT_EQ(create("trace", pattern.c_str()), BP_OK) << error.message;
+  EXPECT_OK(create("trace", pattern.c_str(), &error));
   EXPECT_TRUE(Trace(path).events.empty());
   unlink(path.c_str());
 }
@@ -281,7 +278,7 @@ TEST_F(TraceHost, ThePathMayHoldTheProcessId) {
 // A child that would write to its parent's file is told, also where the fork met another thread opening one.
 TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   const std::string path = fresh_path();
-  ASSERT_EQ(create("trace", path.c_str()), BP_OK) << error.message;
+  ASSERT_OK(create("trace", path.c_str(), &error));
   std::atomic<bool> done{false};
   std::thread opens([&] {
 #ifdef FORKS_BESIDE_THREADS
@@ -293,10 +290,10 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       alarm(30);  // instead of a deadlock
-      const bool told = create("trace", path.c_str()) == BP_INVALID_ARGUMENT &&
+      const bool told = create("trace", path.c_str(), &error) == BP_INVALID_ARGUMENT &&
                         std::string(error.message).find("%p") != std::string::npos;
       const std::string own = path + "." + std::to_string(getpid());
-      const bool opened = create("trace", (path + ".%p").c_str()) == BP_OK;
+      const bool opened = create("trace", (path + ".%p").c_str(), &error) == BP_OK;
       unlink(own.c_str());
       // Past the thread sanitizer, which calls the parent's thread one that the child leaked.
       syscall(SYS_exit_group, told && opened ? 0 : 1);
@@ -322,8 +319,8 @@ TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
     std::swap(b.strides[0], b.strides[1]);
     bph_tensor out = host.empty(BP_F32, {2, 2}, 16);
     const Call call(BP_OP_SUB, {a, b}, {out});
-    EXPECT_EQ(bph_execute(host.stream, &call, &error), BP_OK) << error.message;
-    EXPECT_EQ(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_execute(host.stream, &call, &error));
+    EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));
     EXPECT_GT(host.stats().staged_operands, 0u);
   }
   unsetenv("BACKPLANE_LAYERS");
