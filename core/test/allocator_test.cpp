@@ -18,7 +18,7 @@ namespace {
 
 class AllocatorTest : public MemoryTest {
  protected:
-  static constexpr uint64_t mib = 1u << 20;
+  static constexpr uint64_t kMib = 1u << 20;
 
   bph_buffer* aligned(uint64_t bytes, uint64_t alignment, bph_stream* on = nullptr) {
     bph_buffer_desc desc = desc_of(bytes, on);
@@ -32,10 +32,10 @@ class AllocatorTest : public MemoryTest {
   // A device of 8 MiB, of which the work of a stream that is held uses 6.
   InUse most_in_use() {
     FakeOptions options;
-    options.limit = 8 * mib;
+    options.limit = 8 * kMib;
     open(options);
     bph_stream* one = stream();
-    bph_buffer* a = create(6 * mib, one);
+    bph_buffer* a = create(6 * kMib, one);
     fake->hold();
     use(a, one);
     return {one, a};
@@ -43,11 +43,11 @@ class AllocatorTest : public MemoryTest {
 };
 
 TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
-  for (uint32_t i = 0; i < SizeClass::count; ++i) {
+  for (uint32_t i = 0; i < SizeClass::kCount; ++i) {
     const uint64_t size = SizeClass::size(i);
     ASSERT_EQ(SizeClass::holding(size), i);
     ASSERT_EQ(SizeClass::within(size), i);
-    ASSERT_EQ(size % SizeClass::quantum, 0u);
+    ASSERT_EQ(size % SizeClass::kQuantum, 0u);
     if (i == 0) continue;
     const uint64_t below = SizeClass::size(i - 1);
     ASSERT_LT(below, size);
@@ -60,7 +60,7 @@ TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
       ASSERT_LE(waste * 8, size);
     }
   }
-  EXPECT_EQ(SizeClass::size(SizeClass::count - 1), SizeClass::max_bytes);
+  EXPECT_EQ(SizeClass::size(SizeClass::kCount - 1), SizeClass::kMaxBytes);
 }
 
 TEST_F(AllocatorTest, AStreamReusesItsOwnMemoryAtOnce) {
@@ -140,7 +140,7 @@ TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
     if (i % 10 == 9) fake->run(plugin_stream(two));
   }
   EXPECT_LE(fake->events(), 4u);
-  EXPECT_LE(fake->bytes(), 2 * 2 * mib);
+  EXPECT_LE(fake->bytes(), 2 * 2 * kMib);
 }
 
 TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
@@ -229,9 +229,9 @@ TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
 
 TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
   open();
-  fake->limit = 60 * mib;
+  fake->limit = 60 * kMib;
   bph_stream* one = stream();
-  bph_buffer* a = create(3 * mib, one);
+  bph_buffer* a = create(3 * kMib, one);
   bph_buffer* kept = create(100, one);
   const auto a_place = place(a);
   fake->hold();
@@ -239,11 +239,11 @@ TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
   bph_buffer_release(a);
   bph_stream_release(one);
   bph_stream* two = stream();
-  bph_buffer* b = create(3 * mib, two);
+  bph_buffer* b = create(3 * kMib, two);
   EXPECT_NE(place(b), a_place);
   fake->release();
-  bph_buffer* c = create(16 * mib, two);
-  bph_buffer* d = create(15 * mib, two);
+  bph_buffer* c = create(16 * kMib, two);
+  bph_buffer* d = create(15 * kMib, two);
   EXPECT_EQ(place(d).first, a_place.first) << "the whole segment moved over";
   bph_buffer* e = create(200, two);
   EXPECT_NE(place(e).first, place(kept).first);
@@ -267,18 +267,18 @@ TEST_F(AllocatorTest, StatisticsAndPeaks) {
   bph_buffer* a = create(512, one);
   bph_buffer* b = create(513, one);
   EXPECT_EQ(stats().bytes_in_use, 512u + 1024u);
-  EXPECT_EQ(stats().bytes_reserved, 2 * mib);
+  EXPECT_EQ(stats().bytes_reserved, 2 * kMib);
   EXPECT_EQ(stats().allocations, 2u);
   EXPECT_EQ(stats().allocations_cached, 1u) << "the second is cut from the first's segment";
-  bph_buffer* c = create(8 * mib, one);
-  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
-  EXPECT_EQ(stats().bytes_reserved, 22 * mib);
+  bph_buffer* c = create(8 * kMib, one);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * kMib + 1536);
+  EXPECT_EQ(stats().bytes_reserved, 22 * kMib);
   for (bph_buffer* each : {a, b, c}) bph_buffer_release(each);
   EXPECT_EQ(stats().bytes_in_use, 0u);
-  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
-  EXPECT_EQ(trim(), 22 * mib);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * kMib + 1536);
+  EXPECT_EQ(trim(), 22 * kMib);
   EXPECT_EQ(stats().bytes_reserved, 0u);
-  EXPECT_EQ(stats().bytes_reserved_peak, 22 * mib);
+  EXPECT_EQ(stats().bytes_reserved_peak, 22 * kMib);
   EXPECT_EQ(stats().trims, 1u);
   EXPECT_EQ(fake->bytes(), 0u);
 }
@@ -286,19 +286,19 @@ TEST_F(AllocatorTest, StatisticsAndPeaks) {
 TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
   open();
   bph_stream* one = stream();
-  bph_buffer* a = create(12 * mib, one);
-  bph_buffer* b = create(14 * mib, one);
-  bph_buffer* c = create(16 * mib, one);
+  bph_buffer* a = create(12 * kMib, one);
+  bph_buffer* b = create(14 * kMib, one);
+  bph_buffer* c = create(16 * kMib, one);
   bph_buffer_release(c);
   fake->hold();
   use(a, one);
   bph_buffer_release(a);
-  EXPECT_EQ(trim(), 16 * mib) << "freed before the pending work";
+  EXPECT_EQ(trim(), 16 * kMib) << "freed before the pending work";
   EXPECT_EQ(trim(), 0u);
   fake->run(plugin_stream(one));
   use(b, one);  // the mark that the trim asked for
   fake->run(plugin_stream(one));
-  EXPECT_EQ(trim(), 12 * mib);
+  EXPECT_EQ(trim(), 12 * kMib);
 }
 
 TEST_F(AllocatorTest, AlignmentIsHonoured) {
@@ -306,7 +306,7 @@ TEST_F(AllocatorTest, AlignmentIsHonoured) {
   bph_stream* one = stream();
   std::vector<bph_buffer*> buffers;
   for (const uint64_t alignment : {1ull, 16ull, 256ull, 512ull, 4096ull, 65536ull, 1ull << 21}) {
-    for (const uint64_t bytes : {uint64_t{1}, uint64_t{700}, uint64_t{5000}, 3 * mib}) {
+    for (const uint64_t bytes : {uint64_t{1}, uint64_t{700}, uint64_t{5000}, 3 * kMib}) {
       for (bph_stream* on : {static_cast<bph_stream*>(nullptr), one}) {
         bph_buffer* buffer = aligned(bytes, alignment, on);
         bph_buffer_desc shared = desc_of(bytes, on, BP_MEMORY_SHARED);
@@ -329,11 +329,11 @@ TEST_F(AllocatorTest, AlignmentIsHonoured) {
 
 TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  bph_buffer_desc desc = desc_of(3 * mib, one);
+  bph_buffer* a = create(6 * kMib, one);
+  bph_buffer_desc desc = desc_of(3 * kMib, one);
   bph_buffer* none = nullptr;
   EXPECT_FAILS(
       bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY,
@@ -342,26 +342,26 @@ TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
   EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY, "(the fake's memory is full)");
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(stats().out_of_memory_retries, 2u);
-  EXPECT_EQ(stats().bytes_in_use, 6 * mib);
+  EXPECT_EQ(stats().bytes_in_use, 6 * kMib);
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * mib, one);
+  bph_buffer* b = create(7 * kMib, one);
 }
 
 TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
   bph_stream* two = stream();
-  bph_buffer_release(create(6 * mib, one));
-  bph_buffer* b = create(6 * mib, two);
+  bph_buffer_release(create(6 * kMib, one));
+  bph_buffer* b = create(6 * kMib, two);
   EXPECT_EQ(stats().out_of_memory_retries, 1u);
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * mib, one);
+  bph_buffer* b = create(7 * kMib, one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
   bph_buffer_release(b);
   bph_stream_release(one);
@@ -371,13 +371,13 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_stream_release(one);
-  bph_buffer* b = create(7 * mib);
+  bph_buffer* b = create(7 * kMib);
 }
 
 TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   const auto [one, a] = most_in_use();
   fake->break_stream(plugin_stream(one));
-  bph_buffer_desc desc = desc_of(7 * mib, one);
+  bph_buffer_desc desc = desc_of(7 * kMib, one);
   bph_buffer* made = nullptr;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, 0, nullptr), BP_EXECUTION_FAILED)
@@ -385,7 +385,7 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   desc.flags = BPH_BUFFER_RAW;
   EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   bph_buffer_release(a);
-  made = create(7 * mib, one);
+  made = create(7 * kMib, one);
   bph_buffer_release(made);
   bph_stream_release(one);
 }
@@ -402,7 +402,7 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   fake->hook = [&](const char* slot) {
     if (std::string_view(slot) != "stream_wait" || begun.exchange(true)) return;
     second = std::thread([&] {
-      const bph_buffer_desc desc = desc_of(7 * mib);
+      const bph_buffer_desc desc = desc_of(7 * kMib);
       bph_buffer* made = nullptr;
       const bp_status status = bph_buffer_create(device, &desc, &made, nullptr);
       bph_buffer_release(made);
@@ -421,10 +421,10 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
 // waits for the other waits for ever, and the runner ends the test.)
 TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
+  bph_buffer* a = create(6 * kMib, one);
   struct Framework {
     std::recursive_mutex mutex;
     std::promise<void> entered;
@@ -446,7 +446,7 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
     const std::lock_guard lock(framework.mutex);
     other = std::thread([&] { EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK); });
     framework.entered.get_future().wait();
-    const bph_buffer_desc desc = desc_of(7 * mib);
+    const bph_buffer_desc desc = desc_of(7 * kMib);
     bph_buffer* made = nullptr;
     EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   }
@@ -455,24 +455,24 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
   FakeOptions options;
-  options.limit = 1 * mib;  // less than a segment
+  options.limit = 1 * kMib;  // less than a segment
   open(options);
   bph_stream* one = stream();
   std::vector<bph_buffer*> buffers;
-  for (int i = 0; i < 16; ++i) buffers.push_back(create(mib / 16, one));
-  EXPECT_EQ(fake->bytes(), mib);
+  for (int i = 0; i < 16; ++i) buffers.push_back(create(kMib / 16, one));
+  EXPECT_EQ(fake->bytes(), kMib);
   for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
-  bph_buffer* whole = create(mib, one);
+  bph_buffer* whole = create(kMib, one);
 }
 
 TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {
   FakeOptions options;
-  options.max_buffer_bytes = 33 * mib - 100;  // between two size classes
-  options.limit = 40 * mib;
+  options.max_buffer_bytes = 33 * kMib - 100;  // between two size classes
+  options.limit = 40 * kMib;
   open(options);
   bph_stream* one = stream();
-  for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * mib - 100, one));
-  bph_buffer_release(create(30 * mib, one));
+  for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * kMib - 100, one));
+  bph_buffer_release(create(30 * kMib, one));
 }
 
 TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
@@ -494,7 +494,7 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
 
 TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   FakeOptions options;
-  options.limit = 64 * mib;
+  options.limit = 64 * kMib;
   open(options);
   // Statistics take the allocator's lock: called from inside a slot they hang if it is held.
   fake->hook = [&](const char*) {
@@ -504,7 +504,7 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   };
   bph_stream* one = stream();
   bph_stream* two = stream();
-  bph_buffer* a = create(30 * mib, one);
+  bph_buffer* a = create(30 * kMib, one);
   ASSERT_OK(bph_buffer_record(a, two, &error));
   fake->hold();
   use(a, two);
@@ -514,11 +514,11 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   const bph_import_desc import = import_of(memory, 16);
   ASSERT_OK(bph_buffer_import(device, &import, &imported, &error));
   bph_buffer_release(imported);
-  bph_buffer_desc desc = desc_of(60 * mib, one);
+  bph_buffer_desc desc = desc_of(60 * kMib, one);
   bph_buffer* none = nullptr;
   EXPECT_EQ(bph_buffer_create(device, &desc, &none, nullptr), BP_OUT_OF_MEMORY);
   ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
-  bph_buffer_release(create(60 * mib, one));
+  bph_buffer_release(create(60 * kMib, one));
   bph_buffer* target = create(100, one);
   ASSERT_OK(bph_copy_in(one, target, 0, memory, 16, 0, &error));
   bph_buffer_release(target);
@@ -583,7 +583,7 @@ TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
 
 TEST_F(AllocatorTest, ManyThreads) {
   FakeOptions options;
-  options.limit = 64 * mib;
+  options.limit = 64 * kMib;
   open(options);
   std::vector<std::thread> threads;
   std::atomic<uint64_t> made{0};

@@ -117,7 +117,7 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
 }
 
 // One dimension: x[1,2,6], kernel 3, stride 2, dilation 1, one before and none behind: 3 windows; two groups.
-constexpr size_t length = 6, taps = 3, places = 3;
+constexpr size_t kLength = 6, kTaps = 3, kPositions = 3;
 bp_conv_attributes line() {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;

@@ -46,7 +46,7 @@ namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
-constexpr int64_t kCapacity = kSteps + 1;  // of the cache: full, its views would be of another class
+constexpr int64_t kCapacity = kSteps + 1;  // of the cache: kFull, its views would be of another class
 
 // One layer of a decoder without its learnt weights: what it computes is a mean of the values so far, by softmax.
 class Decode {
@@ -69,9 +69,9 @@ class Decode {
   }
 
   void step(int64_t length) {
-    static constexpr bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
-    static constexpr bp_axis_attributes last = {sizeof(last), 2};
-    run(BP_OP_MATMUL, {x_, weight_}, q_, &full);
+    static constexpr bp_matmul_attributes kFull = {sizeof(kFull), BP_PRECISION_FULL};
+    static constexpr bp_axis_attributes kLast = {sizeof(kLast), 2};
+    run(BP_OP_MATMUL, {x_, weight_}, q_, &kFull);
     bph_tensor heads = q_;  // [queries, heads * depth] as [heads, queries, depth]
     heads.rank = 3;
     heads.shape[0] = kHeads, heads.shape[1] = queries_, heads.shape[2] = kDepth;
@@ -81,9 +81,9 @@ class Decode {
     keys.strides[1] = 1, keys.strides[2] = kDepth;
     values.shape[1] = length;
     scores.shape[2] = length;
-    run(BP_OP_MATMUL, {heads, keys}, scores, &full);
-    run(BP_OP_SOFTMAX, {scores}, scores, &last);
-    run(BP_OP_MATMUL, {scores, values}, context_, &full);
+    run(BP_OP_MATMUL, {heads, keys}, scores, &kFull);
+    run(BP_OP_SOFTMAX, {scores}, scores, &kLast);
+    run(BP_OP_MATMUL, {scores, values}, context_, &kFull);
     bph_tensor merged = context_;
     merged.shape[0] = queries_, merged.shape[1] = kHeads;
     merged.strides[0] = kDepth, merged.strides[1] = queries_ * kDepth;

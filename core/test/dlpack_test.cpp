@@ -54,7 +54,7 @@ class DlpackTest : public MemoryTest {
       managed.version = {1, 3};
       managed.manager_ctx = this;
       managed.deleter = [](DLManagedTensorVersioned* self) { ++static_cast<Producer*>(self->manager_ctx)->deleted; };
-      managed.dl_tensor = {data, {dlpack::cpu, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
+      managed.dl_tensor = {data, {dlpack::kCpu, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
     }
     alignas(64) float data[24];
     int64_t shape[9] = {4, 6}, strides[9] = {};
@@ -324,7 +324,7 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
   };
   refused(BP_UNSUPPORTED, "DLPack 2.0", [](Producer& p) { p.managed.version = {2, 0}; });
   refused(BP_UNSUPPORTED, "DLPack 0.8", [](Producer& p) { p.managed.version = {0, 8}; });
-  refused(BP_UNSUPPORTED, "read-only", [](Producer& p) { p.managed.flags = dlpack::read_only; });
+  refused(BP_UNSUPPORTED, "read-only", [](Producer& p) { p.managed.flags = dlpack::kReadOnly; });
   refused(BP_UNSUPPORTED, "9 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = 9; });
   refused(BP_INVALID_ARGUMENT, "-1 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = -1; });
   refused(BP_INVALID_ARGUMENT, "no shape", [](Producer& p) { p.managed.dl_tensor.shape = nullptr; });

@@ -35,7 +35,7 @@ class LoaderExhaustion : public LoaderTest {
   std::string config;
 };
 
-constexpr unsigned memory_only = fault_points::memory;
+constexpr unsigned kMemoryOnly = fault_points::memory;
 
 // A registry that could not read a manifest still comes to be, so only exhausted memory must make it fail.
 TEST_F(LoaderExhaustion, CreateRegistry) {
@@ -48,7 +48,7 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
     }
     return status;
   };
-  const auto memory = fault_points::sweep("bph_registry_create, memory", memory_only, attempt);
+  const auto memory = fault_points::sweep("bph_registry_create, memory", kMemoryOnly, attempt);
   EXPECT_EQ(memory.complaint, "");
   EXPECT_GT(memory.errors, 50u);
   const auto files = fault_points::sweep("bph_registry_create, files", fault_points::files, attempt);

@@ -11,7 +11,7 @@
 namespace backplane::core::test {
 namespace {
 
-constexpr int processes = 1000;
+constexpr int kProcesses = 1000;
 
 // Leaves a registry, a device, streams, an event and buffers alive, and work on the streams' own threads. Exits 0, or with
 // the number of the step that failed.
@@ -49,7 +49,7 @@ constexpr int processes = 1000;
 }
 
 TEST(Exit, WithEverythingAlive) {
-  for (int i = 0; i < processes; ++i) {
+  for (int i = 0; i < kProcesses; ++i) {
     std::fflush(nullptr);
     const pid_t child = fork();
     ASSERT_GE(child, 0);

@@ -418,7 +418,7 @@ FakeDevice::FakeDevice(FakeOptions given) : limit(given.limit), options(given), 
 FakeDevice::~FakeDevice() { delete instance_; }
 
 bph_device* FakeDevice::open(const bph_device_desc* desc) {
-  Ref<Plugin> plugin(adopt, new Plugin(Ref<Registry>(), "fake"));
+  Ref<Plugin> plugin(kAdopt, new Plugin(Ref<Registry>(), "fake"));
   plugin->own = plugin->instance = &instance_->table;
   plugin->api = complete_table(instance_->api);
   plugin->has_copy_in = options.copy_in;

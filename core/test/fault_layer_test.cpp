@@ -30,15 +30,15 @@ std::string complaint(const std::string& text) {
 TEST(FaultGrammar, RulesAreRead) {
   const auto plan = parse_faults(
       " fail copy 3 OUT_OF_MEMORY;;fail stream_wait 2+ DEVICE_LOST ; delay work 5ms;lose 7; lose plan_create 1", "");
-  ASSERT_EQ(plan.rules.size(), 8u);
-  EXPECT_EQ(plan.rules[0].slot, layers::Slot::copy);
-  EXPECT_EQ(plan.rules[0].call, 3u);
-  EXPECT_FALSE(plan.rules[0].onward);
-  EXPECT_EQ(plan.rules[0].status, BP_OUT_OF_MEMORY);
-  EXPECT_TRUE(plan.rules[1].onward);
-  EXPECT_EQ(plan.rules[2].time, std::chrono::milliseconds(5));
-  EXPECT_EQ(plan.rules[6].slot, std::nullopt);
-  EXPECT_EQ(plan.rules[7].slot, layers::Slot::plan_create);
+  ASSERT_EQ(schedule.entries.size(), 8u);
+  EXPECT_EQ(schedule.entries[0].slot, layers::Slot::copy);
+  EXPECT_EQ(schedule.entries[0].call, 3u);
+  EXPECT_FALSE(schedule.entries[0].onward);
+  EXPECT_EQ(schedule.entries[0].status, BP_OUT_OF_MEMORY);
+  EXPECT_TRUE(schedule.entries[1].onward);
+  EXPECT_EQ(schedule.entries[2].time, std::chrono::milliseconds(5));
+  EXPECT_EQ(schedule.entries[6].slot, std::nullopt);
+  EXPECT_EQ(schedule.entries[7].slot, layers::Slot::plan_create);
   EXPECT_TRUE(parse_faults("", "").rules.empty());
 }
 
@@ -65,7 +65,7 @@ class FaultTest : public LayerTest {
  protected:
   void open(const std::string& faults) {
     layer = layers::fault(&puppet.instance.table, &puppet.host,
-                          std::make_shared<const layers::FaultPlan>(parse_faults(faults, "FAULTS")));
+                          std::make_shared<const layers::FaultSchedule>(parse_faults(faults, "FAULTS")));
     api = layer->device_api;
     ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
@@ -98,7 +98,7 @@ TEST_F(FaultTest, ThePluginAnswersForADeviceThatHasNoPlace) {
 
 TEST_F(FaultTest, EverySlotCanFail) {
   std::string faults;
-  for (size_t i = 0; i < layers::slot_count; ++i) {
+  for (size_t i = 0; i < layers::kSlotCount; ++i) {
     faults += std::string("fail ") + layers::slot_name(static_cast<layers::Slot>(i)) + " 2 INTERNAL;";
   }
   open(faults);

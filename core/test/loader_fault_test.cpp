@@ -42,7 +42,7 @@ struct Fault {
   bool shut_down;  // whether the instance that it gave was ended
 };
 
-constexpr Fault faults[] = {
+constexpr Fault kFaults[] = {
     {"throwing_plugin", BP_INTERNAL, "query.threw", "plugin", "threw an exception", false},
     {"faulty_status", BP_UNAVAILABLE, "query.status", "plugin", "no licence", false},
     {"faulty_odd_status", BP_INTERNAL, "query.status", "plugin", "xxxx", false},
@@ -67,7 +67,7 @@ constexpr Fault faults[] = {
 };
 
 TEST_F(LoaderFault, EachHasItsRuleAndRemedy) {
-  for (const Fault& fault : faults) {
+  for (const Fault& fault : kFaults) {
     SCOPED_TRACE(fault.plugin);
     log.clear();
     const bph_candidate result = refused(plugin_file(fault.plugin), fault.status);

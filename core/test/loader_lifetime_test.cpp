@@ -26,10 +26,10 @@ class LoaderLifetime : public LoaderTest {
 };
 
 // The library that logs its shutdown, in good order.
-constexpr const char* logging_plugin = "faulty_long_tables";
+constexpr const char* kLoggingPlugin = "faulty_long_tables";
 
 TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   std::filesystem::create_symlink(folder + "/libfaulty_long_tables.so", folder + "/link.so");
   ASSERT_EQ(create(), BP_OK);
   std::vector<bph_plugin*> loaded(4);
@@ -48,7 +48,7 @@ TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
 
 TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_registry_release(registry);
   registry = nullptr;
   EXPECT_EQ(shutdowns(), 0);
@@ -63,7 +63,7 @@ TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
 
 TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_device* device = nullptr;
   ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
   bph_registry_release(registry);
@@ -77,13 +77,13 @@ TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
 
 TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_registry* const first = registry;
   bph_plugin* const first_plugin = plugin;
   registry = nullptr;
   plugin = nullptr;
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_plugin_release(first_plugin);
   bph_registry_release(first);
   EXPECT_EQ(shutdowns(), 1);
@@ -93,7 +93,7 @@ TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
 }
 
 TEST_F(LoaderLifetime, ManyThreadsLoadAtOnce) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   install("null_plugin", "null");
   install("throwing_plugin", "bad");
   ASSERT_EQ(create(), BP_OK);
@@ -139,7 +139,7 @@ TEST_F(LoaderLifetime, ASleepingPluginDelaysOnlyItself) {
 
 TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -152,7 +152,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     if (shutdowns() != 0) wrong |= 4;
     registry = nullptr;
     plugin = nullptr;
-    if (create("") != BP_OK || load(plugin_file(logging_plugin)) != BP_OK) wrong |= 8;
+    if (create("") != BP_OK || load(plugin_file(kLoggingPlugin)) != BP_OK) wrong |= 8;
     if (bph_plugin_device_count(plugin, &devices, &error) != BP_OK) wrong |= 16;
     bph_plugin* const released = plugin;
     bph_plugin_release(plugin);
@@ -170,7 +170,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
 }
 
 TEST_F(LoaderLifetime, AThousandCycles) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   const auto cycle = [&] {
     EXPECT_EQ(create(), BP_OK);
     EXPECT_EQ(load("faulty"), BP_OK);

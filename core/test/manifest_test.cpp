@@ -36,10 +36,10 @@ std::string rule_of(const std::string& text, std::string* message = nullptr) {
   try {
     parse_manifest(text, "/place/example.json", manifest);
     return "good";
-  } catch (const Fault& fault) {
-    EXPECT_THAT(fault.what(), HasSubstr("/place/example.json: "));
-    if (message != nullptr) *message = fault.what();
-    return fault.rule;
+  } catch (const Refusal& refusal) {
+    EXPECT_THAT(refusal.what(), HasSubstr("/place/example.json: "));
+    if (message != nullptr) *message = refusal.what();
+    return refusal.rule;
   }
 }
 std::string rule_with(const std::string& key, const std::string& value) { return rule_of(text_with({{key, value}})); }
@@ -134,8 +134,8 @@ TEST(Manifest, ForThisMachineAndHost) {
     try {
       check_manifest(manifest, "/place/example.json");
       return "good";
-    } catch (const Fault& fault) {
-      return std::string(fault.rule) + " " + fault.side;
+    } catch (const Refusal& refusal) {
+      return std::string(refusal.rule) + " " + refusal.side;
     }
   };
   const char* everywhere = R"(["x86_64", "i686", "aarch64", "arm", "riscv64", "ppc64le", "s390x"])";

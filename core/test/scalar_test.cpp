@@ -27,10 +27,10 @@ struct Format {
   uint32_t dtype;
   int mantissa, exponent_bits;
 };
-constexpr Format formats[] = {{BP_F16, 10, 5}, {BP_BF16, 7, 8}};
+constexpr Format kFormats[] = {{BP_F16, 10, 5}, {BP_BF16, 7, 8}};
 
 TEST(Scalar, EveryNarrowValueKeepsItsBits) {
-  for (const Format& format : formats) {
+  for (const Format& format : kFormats) {
     for (uint64_t bits = 0; bits < 1u << 16; ++bits) {
       const double value = value_of(bits, format.mantissa, format.exponent_bits);
       if (std::isnan(value)) continue;
@@ -41,7 +41,7 @@ TEST(Scalar, EveryNarrowValueKeepsItsBits) {
 }
 
 TEST(Scalar, RoundsOnceToNearestEven) {
-  for (const Format& format : formats) {
+  for (const Format& format : kFormats) {
     const uint64_t infinity = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa;
     for (uint64_t bits = 0; bits + 1 < infinity; ++bits) {
       const double low = value_of(bits, format.mantissa, format.exponent_bits);

@@ -61,14 +61,14 @@ TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
   EXPECT_EQ(none.strides[2], huge);
   for (const int64_t stride : {INT64_MIN, INT64_MIN + 1, INT64_MAX}) {
     const bp_tensor_desc one = view({1, 4}, {stride, 1});
-    EXPECT_EQ(self_overlap(one), Answer::no);
-    EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Answer::yes);
-    EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Answer::no);
+    EXPECT_EQ(self_overlap(one), Overlap::no);
+    EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Overlap::yes);
+    EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Overlap::no);
   }
   // Spans of a byte each that reach from one end of the address space to the other.
   const bp_tensor_desc wide = view({2, 2}, {INT64_MAX - 1, -(INT64_MAX - 1)});
-  EXPECT_NE(self_overlap(wide), Answer::no);
-  EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Answer::no);
+  EXPECT_NE(self_overlap(wide), Overlap::no);
+  EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Overlap::no);
 }
 
 TEST(Layout, DenseIgnoresExtentsOfOne) {
@@ -93,7 +93,7 @@ TEST(Layout, SelfOverlapAgreesWithBruteForce) {
     const std::vector<int64_t> all = offsets(desc);
     const bool expected = std::set(all.begin(), all.end()).size() != all.size();
     overlapping += expected;
-    ASSERT_EQ(self_overlap(desc), expected ? Answer::yes : Answer::no) << "round " << round;
+    ASSERT_EQ(self_overlap(desc), expected ? Overlap::yes : Overlap::no) << "round " << round;
   }
   EXPECT_GT(overlapping, 1000) << "the sample has both kinds";
 }
@@ -125,7 +125,7 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
         expected |= touched.count(distance + offset * bytes[1] + byte) != 0;
     }
     (expected ? overlapping : apart)++;
-    ASSERT_EQ(views_overlap(desc[0], bytes[0], desc[1], bytes[1], distance), expected ? Answer::yes : Answer::no)
+    ASSERT_EQ(views_overlap(desc[0], bytes[0], desc[1], bytes[1], distance), expected ? Overlap::yes : Overlap::no)
         << "round " << round;
   }
   EXPECT_GT(overlapping, 1000);
@@ -135,8 +135,8 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
 TEST(Layout, InterleavedHalvesDoNotOverlap) {
   // The two halves of each row, as rope reads and writes them: their extents meet, their elements do not.
   const bp_tensor_desc half = view({4096, 64}, {128, 1});
-  EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Answer::no);
-  EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Answer::yes);
+  EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Overlap::no);
+  EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Overlap::yes);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 // An operator descriptor that owns its parts.
 struct Desc {
   std::vector<bp_tensor_desc> inputs, outputs;
-  alignas(8) unsigned char attributes[max_attribute_bytes] = {};
+  alignas(8) unsigned char attributes[kMaxAttributeBytes] = {};
   bp_op_desc op = {};
 
   static bp_tensor_desc view(uint32_t dtype, std::vector<int64_t> shape) {
@@ -223,7 +223,7 @@ TEST(Validate, AxesBeyondTheRankAreRefused) {
 }
 
 TEST(Validate, AttributesAreReadBySizeAndRange) {
-  unsigned char out[max_attribute_bytes];
+  unsigned char out[kMaxAttributeBytes];
   const auto status = [&](const OpRow& row, const void* attributes) {
     try {
       read_attributes(row, attributes, out);

@@ -19,7 +19,7 @@ void start_output(T* out, const char* function) {
 // Gives the caller a handle that carries `object`'s reference.
 template <class T, class Handle>
 void hand_out(Ref<T> object, Handle** out) {
-  object->public_handle = HandleTable::instance().insert(T::handle_type, object.get());
+  object->public_handle = HandleTable::instance().insert(T::kHandleType, object.get());
   *out = reinterpret_cast<Handle*>(object->public_handle);
   object.detach();
 }
@@ -27,7 +27,7 @@ void hand_out(Ref<T> object, Handle** out) {
 // Takes the object out of the handle table; null if the handle is not valid.
 template <class T>
 T* take_handle(const void* handle) noexcept {
-  return static_cast<T*>(HandleTable::instance().remove(T::handle_type, handle_value(handle)));
+  return static_cast<T*>(HandleTable::instance().remove(T::kHandleType, handle_value(handle)));
 }
 
 template <class T>
@@ -38,10 +38,10 @@ void end_handle(const void* handle) noexcept {
 
 // As guard, for a body whose TIMEOUT or NOT_READY is no failure and leaves the record alone.
 template <class Body>
-bp_status guard_answer(bp_error* error, Body&& body) noexcept {
-  bp_status answer = BP_OK;
-  const bp_status failure = guard(error, [&] { answer = body(); });
-  return failure != BP_OK ? failure : answer;
+bp_status guard_status(bp_error* error, Body&& body) noexcept {
+  bp_status status = BP_OK;
+  const bp_status failure = guard(error, [&] { status = body(); });
+  return failure != BP_OK ? failure : status;
 }
 
 }  // namespace backplane::core

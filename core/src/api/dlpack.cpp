@@ -25,7 +25,7 @@ struct DtypeCode {
   uint32_t dtype;
   uint8_t code, bits;
 };
-constexpr DtypeCode dtype_codes[] = {
+constexpr DtypeCode kDtypeCodes[] = {
     {BP_I8, 0, 8},   {BP_I32, 0, 32}, {BP_I64, 0, 64}, {BP_U8, 1, 8},    {BP_U32, 1, 32},
     {BP_F16, 2, 16}, {BP_F32, 2, 32}, {BP_F64, 2, 64}, {BP_BF16, 4, 16}, {BP_BOOL, 6, 8},
 };
@@ -71,13 +71,13 @@ Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
 
 // ---- Export --------------------------------------------------------------------------------------------------------------
 
-constexpr const char* export_name = "bph_dlpack_export";
+constexpr const char* kExportName = "bph_dlpack_export";
 
 const DtypeCode& code_of(uint32_t dtype) {
-  const auto found = std::find_if(std::begin(dtype_codes), std::end(dtype_codes),
+  const auto found = std::find_if(std::begin(kDtypeCodes), std::end(kDtypeCodes),
                                   [&](const DtypeCode& each) { return each.dtype == dtype; });
-  if (found == std::end(dtype_codes)) {
-    throw Error(BP_UNSUPPORTED, "{}: DLPack has no dtype for {} ({}); cast first", export_name, dtype_name(dtype),
+  if (found == std::end(kDtypeCodes)) {
+    throw Error(BP_UNSUPPORTED, "{}: DLPack has no dtype for {} ({}); cast first", kExportName, dtype_name(dtype),
                 dtype);
   }
   return *found;
@@ -89,14 +89,14 @@ DLDevice device_of(const Buffer& buffer) {
   const int32_t type = info.dlpack_type[buffer.kind];
   if (type == 0) {
     throw Error(BP_UNSUPPORTED, "{}: {} names no DLPack device for memory of kind {}; copy to one that has it",
-                export_name, buffer.device->name, buffer.kind);
+                kExportName, buffer.device->name, buffer.kind);
   }
   return {type, buffer.kind == BP_MEMORY_DEVICE ? info.dlpack_id : 0};
 }
 
 void hand_over(Buffer& buffer, Stream* producer, Stream* consumer) {
   if (producer != nullptr && producer->device.get() != buffer.device) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: the producer is a stream of {}, the buffer of {}", export_name,
+    throw Error(BP_INVALID_ARGUMENT, "{}: the producer is a stream of {}, the buffer of {}", kExportName,
                 producer->device->name, buffer.device->name);
   }
   if (consumer != nullptr) {
@@ -104,7 +104,7 @@ void hand_over(Buffer& buffer, Stream* producer, Stream* consumer) {
   }
   if (producer == nullptr || producer == consumer) return;
   if (consumer != nullptr && consumer->device.get() == buffer.device) {
-    order(export_name, *producer, *consumer);
+    order(kExportName, *producer, *consumer);
   } else {
     producer->wait(BP_WAIT_FOREVER);
   }
@@ -113,20 +113,20 @@ void hand_over(Buffer& buffer, Stream* producer, Stream* consumer) {
 void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer, DLManagedTensorVersioned** out) {
   if ((tensor.flags & BPH_TENSOR_IMMEDIATE) != 0) {
     throw Error(BP_UNSUPPORTED, "{}: the tensor is an immediate, which has no memory; fill a buffer with it",
-                export_name);
+                kExportName);
   }
   if (tensor.flags != 0) {
-    throw Error(BP_UNSUPPORTED, "{}: the tensor's flags {:#x} are unknown", export_name, tensor.flags);
+    throw Error(BP_UNSUPPORTED, "{}: the tensor's flags {:#x} are unknown", kExportName, tensor.flags);
   }
   if (tensor.rank > BP_MAX_RANK) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has rank {}; the most is {}", export_name, tensor.rank,
+    throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has rank {}; the most is {}", kExportName, tensor.rank,
                 BP_MAX_RANK);
   }
   const DtypeCode& code = code_of(tensor.dtype);
   auto own = std::make_unique<Exported>();
   DLTensor& view = own->managed.dl_tensor;
-  const Extent extent = extent_of_view(export_name, view_of(tensor.dtype, tensor.rank, tensor.shape, tensor.strides));
-  Buffer& buffer = require<Buffer>(tensor.buffer, export_name);
+  const Extent extent = extent_of_view(kExportName, view_of(tensor.dtype, tensor.rank, tensor.shape, tensor.strides));
+  Buffer& buffer = require<Buffer>(tensor.buffer, kExportName);
   view.device = device_of(buffer);
   if (extent.hi != 0) {
     const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
@@ -134,17 +134,17 @@ void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer,
       throw Error(BP_INVALID_ARGUMENT,
                   "{}: the view touches bytes {} to {} around offset {}, which its buffer of {} does "
                   "not hold",
-                  export_name, extent.lo, extent.hi, tensor.offset, buffer.bytes);
+                  kExportName, extent.lo, extent.hi, tensor.offset, buffer.bytes);
     }
     const Buffer::Address address = buffer.address();
     if (buffer.kind == BP_MEMORY_DEVICE && (address.flags & BPH_BUFFER_ADDRESS_NATIVE) == 0) {
       throw Error(BP_UNSUPPORTED,
                   "{}: memory of {} has no address that others can use; copy to HOST or SHARED memory first",
-                  export_name, buffer.device->name);
+                  kExportName, buffer.device->name);
     }
     view.data = reinterpret_cast<void*>(address.value + tensor.offset);
   }
-  own->managed.version = {dlpack::major, 0};
+  own->managed.version = {dlpack::kMajor, 0};
   own->managed.manager_ctx = own.get();
   own->managed.deleter = end_export;
   view.ndim = tensor.rank;
@@ -161,16 +161,16 @@ void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer,
 
 // ---- Import --------------------------------------------------------------------------------------------------------------
 
-constexpr const char* import_name = "bph_dlpack_import";
+constexpr const char* kImportName = "bph_dlpack_import";
 
 uint32_t dtype_of(const DLDataType& type) {
-  const auto found = std::find_if(std::begin(dtype_codes), std::end(dtype_codes), [&](const DtypeCode& each) {
+  const auto found = std::find_if(std::begin(kDtypeCodes), std::end(kDtypeCodes), [&](const DtypeCode& each) {
     return each.code == type.code && each.bits == type.bits;
   });
-  if (found == std::end(dtype_codes) || type.lanes != 1) {
+  if (found == std::end(kDtypeCodes) || type.lanes != 1) {
     throw Error(BP_UNSUPPORTED,
                 "{}: the DLPack dtype of code {}, {} bits and {} lanes is not known here; convert it first",
-                import_name, type.code, type.bits, type.lanes);
+                kImportName, type.code, type.bits, type.lanes);
   }
   return found->dtype;
 }
@@ -181,27 +181,27 @@ uint32_t import_type_of(const Device& device, const DLDevice& from) {
   const auto is = [&](uint32_t kind) {
     return info.dlpack_type[kind] != 0 && info.dlpack_type[kind] == from.device_type;
   };
-  if (from.device_type == dlpack::cpu || is(BP_MEMORY_HOST) || is(BP_MEMORY_SHARED)) return BP_IMPORT_HOST;
+  if (from.device_type == dlpack::kCpu || is(BP_MEMORY_HOST) || is(BP_MEMORY_SHARED)) return BP_IMPORT_HOST;
   if (is(BP_MEMORY_DEVICE) && info.dlpack_id == from.device_id) return BP_IMPORT_DEVICE;
   throw Error(BP_UNSUPPORTED, "{}: {} cannot reach memory of the DLPack device {}:{}; copy it to host memory first",
-              import_name, device.name, from.device_type, from.device_id);
+              kImportName, device.name, from.device_type, from.device_id);
 }
 
 void import_tensor(Device& device, DLManagedTensorVersioned& managed, Stream* consumer, bph_tensor& out) {
-  if (managed.version.major != dlpack::major) {
-    throw Error(BP_UNSUPPORTED, "{}: the tensor is of DLPack {}.{}, this library knows version {}", import_name,
-                managed.version.major, managed.version.minor, dlpack::major);
+  if (managed.version.major != dlpack::kMajor) {
+    throw Error(BP_UNSUPPORTED, "{}: the tensor is of DLPack {}.{}, this library knows version {}", kImportName,
+                managed.version.major, managed.version.minor, dlpack::kMajor);
   }
-  if ((managed.flags & dlpack::read_only) != 0) {
-    throw Error(BP_UNSUPPORTED, "{}: the tensor is read-only, and buffers are not; copy it", import_name);
+  if ((managed.flags & dlpack::kReadOnly) != 0) {
+    throw Error(BP_UNSUPPORTED, "{}: the tensor is read-only, and buffers are not; copy it", kImportName);
   }
   const DLTensor& view = managed.dl_tensor;
   if (view.ndim < 0 || (view.ndim != 0 && view.shape == nullptr)) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has {} dimensions, and {} shape", import_name, view.ndim,
+    throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has {} dimensions, and {} shape", kImportName, view.ndim,
                 view.shape == nullptr ? "no" : "a");
   }
   if (view.ndim > BP_MAX_RANK) {
-    throw Error(BP_UNSUPPORTED, "{}: the tensor has {} dimensions; the most is {}: merge some", import_name, view.ndim,
+    throw Error(BP_UNSUPPORTED, "{}: the tensor has {} dimensions; the most is {}: merge some", kImportName, view.ndim,
                 BP_MAX_RANK);
   }
   const uint32_t dtype = dtype_of(view.dtype);
@@ -210,14 +210,14 @@ void import_tensor(Device& device, DLManagedTensorVersioned& managed, Stream* co
   bp_tensor_desc desc =
       view_of(dtype, rank, rank != 0 ? view.shape : none, view.strides != nullptr ? view.strides : none);
   if (view.strides == nullptr) {
-    (void)extent_of_view(import_name, desc);
+    (void)extent_of_view(kImportName, desc);
     make_dense(desc);
   }
-  const Extent extent = extent_of_view(import_name, desc);
+  const Extent extent = extent_of_view(kImportName, desc);
   bph_import_desc import = {};
   import.type = import_type_of(device, view.device);
   if (extent.hi != 0) {
-    if (view.data == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has elements and no data", import_name);
+    if (view.data == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor has elements and no data", kImportName);
     import.address = reinterpret_cast<uint64_t>(view.data) + view.byte_offset + static_cast<uint64_t>(extent.lo);
     import.bytes = static_cast<uint64_t>(extent.hi - extent.lo);
   }
@@ -240,18 +240,18 @@ Stream* stream_or_null(bph_stream* stream, const char* function) {
 bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* producer, bph_stream* consumer,
                             DLManagedTensorVersioned** out, bp_error* error) {
   return guard(error, [&] {
-    start_output(out, export_name);
-    if (tensor == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor is null; pass one", export_name);
-    export_tensor(*tensor, stream_or_null(producer, export_name), stream_or_null(consumer, export_name), out);
+    start_output(out, kExportName);
+    if (tensor == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the tensor is null; pass one", kExportName);
+    export_tensor(*tensor, stream_or_null(producer, kExportName), stream_or_null(consumer, kExportName), out);
   });
 }
 
 bp_status bph_dlpack_import(bph_device* device, DLManagedTensorVersioned* managed, bph_stream* consumer,
                             bph_tensor* out, bp_error* error) {
   return guard(error, [&] {
-    start_output(out, import_name);
-    Device& target = require<Device>(device, import_name);
-    if (managed == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the managed tensor is null; pass one", import_name);
-    import_tensor(target, *managed, stream_or_null(consumer, import_name), *out);
+    start_output(out, kImportName);
+    Device& target = require<Device>(device, kImportName);
+    if (managed == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the managed tensor is null; pass one", kImportName);
+    import_tensor(target, *managed, stream_or_null(consumer, kImportName), *out);
   });
 }

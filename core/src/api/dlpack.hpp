@@ -45,8 +45,8 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
 namespace backplane::core::dlpack {
 
-inline constexpr uint32_t major = 1;
-inline constexpr uint64_t read_only = 1;  // of DLManagedTensorVersioned.flags
-inline constexpr int32_t cpu = 1;         // kDLCPU
+inline constexpr uint32_t kMajor = 1;
+inline constexpr uint64_t kReadOnly = 1;  // of DLManagedTensorVersioned.flags
+inline constexpr int32_t kCpu = 1;         // kDLCPU
 
 }  // namespace backplane::core::dlpack

@@ -34,11 +34,11 @@ bp_status bph_event_record(bph_event* event, bph_stream* stream, bp_error* error
 }
 
 bp_status bph_event_wait(bph_event* event, uint64_t timeout_ns, bp_error* error) {
-  return guard_answer(error, [&] { return require<Event>(event, "bph_event_wait").try_wait(timeout_ns); });
+  return guard_status(error, [&] { return require<Event>(event, "bph_event_wait").try_wait(timeout_ns); });
 }
 
 bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* out_ns, bp_error* error) {
-  return guard_answer(error, [&] {
+  return guard_status(error, [&] {
     constexpr const char* function = "bph_event_elapsed";
     start_output(out_ns, function);
     return Event::elapsed(require<Event>(begin, function), require<Event>(end, function), out_ns);

@@ -8,8 +8,8 @@ namespace {
 
 using namespace backplane::core;
 
-constexpr uint32_t plugin_info_min_size = 1168;
-static_assert(sizeof(bph_plugin_info) >= plugin_info_min_size);
+constexpr uint32_t kPluginInfoMinSize = 1168;
+static_assert(sizeof(bph_plugin_info) >= kPluginInfoMinSize);
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bp_status bph_plugin_get_info(bph_plugin* plugin, bph_plugin_info* out, bp_error
     copy_text(info.name, object.name);
     copy_text(info.version, object.version);
     copy_text(info.library, object.library);
-    write_output(out, info, "bph_plugin_get_info", "bph_plugin_info", plugin_info_min_size);
+    write_output(out, info, "bph_plugin_get_info", "bph_plugin_info", kPluginInfoMinSize);
   });
 }
 

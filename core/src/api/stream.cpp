@@ -22,7 +22,7 @@ bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph
 void bph_stream_release(bph_stream* stream) { end_handle<Stream>(stream); }
 
 bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error) {
-  return guard_answer(error, [&] { return require<Stream>(stream, "bph_stream_wait").try_wait(timeout_ns); });
+  return guard_status(error, [&] { return require<Stream>(stream, "bph_stream_wait").try_wait(timeout_ns); });
 }
 
 bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error) {

@@ -54,22 +54,22 @@ const char* handle_type_name(HandleType type) noexcept {
 uint64_t HandleTable::insert(HandleType type, void* object) {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
-    if (used_ == 1u << index_bits) {
-      throw Error(BP_OUT_OF_MEMORY, "backplane: all {} handles are in use; release some", 1u << index_bits);
+    if (used_ == 1u << kIndexBits) {
+      throw Error(BP_OUT_OF_MEMORY, "backplane: all {} handles are in use; release some", 1u << kIndexBits);
     }
-    const uint32_t chunk = used_ >> chunk_bits;
+    const uint32_t chunk = used_ >> kChunkBits;
     if (chunks_[chunk].load(std::memory_order_relaxed) == nullptr) {
       if (salt_ == 0) salt_ = fresh_salt(this);
-      Slot* slots = new Slot[1u << chunk_bits];
-      for (uint32_t i = 0; i < 1u << chunk_bits; ++i) slots[i].generation.store(salt_, std::memory_order_relaxed);
+      Slot* slots = new Slot[1u << kChunkBits];
+      for (uint32_t i = 0; i < 1u << kChunkBits; ++i) slots[i].generation.store(salt_, std::memory_order_relaxed);
       chunks_[chunk].store(slots, std::memory_order_release);
     }
-    free_.reserve(static_cast<size_t>(chunk + 1) << chunk_bits);  // so that remove never allocates
+    free_.reserve(static_cast<size_t>(chunk + 1) << kChunkBits);  // so that remove never allocates
     free_.push_back(used_++);
   }
   const uint32_t index = free_.back();
   free_.pop_back();
-  Slot& slot = chunks_[index >> chunk_bits].load(std::memory_order_relaxed)[index & ((1u << chunk_bits) - 1)];
+  Slot& slot = chunks_[index >> kChunkBits].load(std::memory_order_relaxed)[index & ((1u << kChunkBits) - 1)];
   slot.object = object;
   const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint64_t>(index) << 8 |
                           static_cast<uint8_t>(type);
@@ -87,9 +87,9 @@ void* HandleTable::remove(HandleType type, uint64_t handle) noexcept {
   return object;
 }
 
-void HandleTable::drop(uint64_t retired) noexcept {
+void HandleTable::drop(uint64_t invalidated) noexcept {
   const std::lock_guard lock(mutex_);
-  free_.push_back(static_cast<uint32_t>(retired >> 8) & ((1u << index_bits) - 1));
+  free_.push_back(static_cast<uint32_t>(invalidated >> 8) & ((1u << kIndexBits) - 1));
 }
 
 void HandleTable::forget_after_fork() noexcept {

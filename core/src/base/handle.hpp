@@ -29,9 +29,9 @@ const char* handle_type_name(HandleType type) noexcept;
 
 class HandleTable {
  public:
-  static constexpr uint32_t chunk_bits = 12;
-  static constexpr uint32_t index_bits = 24;
-  static constexpr uint32_t chunk_count = 1u << (index_bits - chunk_bits);
+  static constexpr uint32_t kChunkBits = 12;
+  static constexpr uint32_t kIndexBits = 24;
+  static constexpr uint32_t kChunkCount = 1u << (kIndexBits - kChunkBits);
 
   // A new handle for `object`. Throws bad_alloc.
   uint64_t insert(HandleType type, void* object);
@@ -39,21 +39,21 @@ class HandleTable {
   void* remove(HandleType type, uint64_t handle) noexcept;
   // As remove, but the caller keeps the slot for `renew` or `drop`. Takes no lock: the caller excludes other calls for the
   // same handle.
-  bool retire(uint64_t handle) noexcept {
+  bool invalidate(uint64_t handle) noexcept {
     Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_relaxed) != handle) return false;
     slot->handle.store(0, std::memory_order_release);
     return true;
   }
-  // A new handle for the object of a retired one. Takes no lock.
-  uint64_t renew(uint64_t retired) noexcept {
-    Slot& slot = *slot_of(retired);
-    const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint32_t>(retired);
+  // A new handle for the object of a invalidated one. Takes no lock.
+  uint64_t renew(uint64_t invalidated) noexcept {
+    Slot& slot = *slot_of(invalidated);
+    const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint32_t>(invalidated);
     slot.handle.store(handle, std::memory_order_release);
     return handle;
   }
-  // Gives the slot of a retired handle back.
-  void drop(uint64_t retired) noexcept;
+  // Gives the slot of a invalidated handle back.
+  void drop(uint64_t invalidated) noexcept;
   // The object, null if the handle is not valid.
   void* find(HandleType type, uint64_t handle) const noexcept {
     const Slot* slot = slot_of(handle);
@@ -86,12 +86,12 @@ class HandleTable {
     }
   };
   Slot* slot_of(uint64_t handle) const noexcept {
-    const uint32_t index = static_cast<uint32_t>(handle >> 8) & ((1u << index_bits) - 1);
-    Slot* chunk = chunks_[index >> chunk_bits].load(std::memory_order_acquire);
-    return chunk == nullptr ? nullptr : chunk + (index & ((1u << chunk_bits) - 1));
+    const uint32_t index = static_cast<uint32_t>(handle >> 8) & ((1u << kIndexBits) - 1);
+    Slot* chunk = chunks_[index >> kChunkBits].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : chunk + (index & ((1u << kChunkBits) - 1));
   }
 
-  std::atomic<Slot*> chunks_[chunk_count] = {};
+  std::atomic<Slot*> chunks_[kChunkCount] = {};
   std::mutex mutex_;
   std::vector<uint32_t> free_;
   uint32_t used_ = 0;
@@ -110,7 +110,7 @@ inline HandleTable& HandleTable::instance() noexcept { return handle_table_stora
 
 template <class T>
 T* find_handle(const void* handle) noexcept {
-  return static_cast<T*>(HandleTable::instance().find(T::handle_type, reinterpret_cast<uint64_t>(handle)));
+  return static_cast<T*>(HandleTable::instance().find(T::kHandleType, reinterpret_cast<uint64_t>(handle)));
 }
 
 // Throws what a bad handle deserves: null, stale or foreign, or opened before fork.
@@ -122,7 +122,7 @@ template <class T>
 T& require(const void* handle, const char* function) {
   T* object = find_handle<T>(handle);
   if (object == nullptr) [[unlikely]]
-    bad_handle(T::handle_type, handle, function);
+    bad_handle(T::kHandleType, handle, function);
   return *object;
 }
 

@@ -79,7 +79,7 @@ class LruTable {
     *link = item->links.chain;
     unlink_order(item);
     --size_;
-    return Ref<T>(adopt, item);
+    return Ref<T>(kAdopt, item);
   }
   void link_newest(T* item) noexcept {
     item->links.older = newest_;

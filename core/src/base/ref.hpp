@@ -36,9 +36,9 @@ class Object {
   std::atomic<uint32_t> references_{1};
 };
 
-// One counted reference. `Ref(adopt, p)` takes over the reference that `new` gave; `Ref(p)` adds one.
+// One counted reference. `Ref(kAdopt, p)` takes over the reference that `new` gave; `Ref(p)` adds one.
 struct Adopt {};
-inline constexpr Adopt adopt{};
+inline constexpr Adopt kAdopt{};
 
 template <class T>
 class Ref {

@@ -14,8 +14,8 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int max_terms = 2 * BP_MAX_RANK + 2;
-constexpr int max_work = 20000;
+constexpr int kMaxTerms = 2 * BP_MAX_RANK + 2;
+constexpr int kMaxWork = 20000;
 
 struct Term {
   int64_t coefficient;  // > 0
@@ -31,17 +31,17 @@ void insertion_sort(T* items, int count, Before before) {
 }
 
 struct Problem {
-  Term terms[max_terms];
+  Term terms[kMaxTerms];
   int count = 0;
-  int64_t suffix_gcd[max_terms + 1];
-  int64_t suffix_max[max_terms + 1];
+  int64_t suffix_gcd[kMaxTerms + 1];
+  int64_t suffix_max[kMaxTerms + 1];
   int work = 0;
 
   void add(int64_t coefficient, int64_t limit) {
     if (coefficient > 0 && limit > 0) terms[count++] = {coefficient, limit};
   }
 
-  Answer solve(int64_t target) {
+  Overlap solve(int64_t target) {
     insertion_sort(terms, count, [](const Term& a, const Term& b) { return a.coefficient > b.coefficient; });
     suffix_gcd[count] = 0;
     suffix_max[count] = 0;
@@ -50,26 +50,26 @@ struct Problem {
       int64_t product = 0;
       if (__builtin_mul_overflow(terms[i].coefficient, terms[i].limit, &product) ||
           __builtin_add_overflow(product, suffix_max[i + 1], &suffix_max[i])) {
-        return Answer::unknown;
+        return Overlap::unknown;
       }
     }
     return search(0, target);
   }
 
-  Answer search(int index, int64_t target) {
-    if (target == 0) return Answer::yes;
-    if (target < 0 || target > suffix_max[index] || target % suffix_gcd[index] != 0) return Answer::no;
-    if (++work > max_work) return Answer::unknown;
+  Overlap search(int index, int64_t target) {
+    if (target == 0) return Overlap::yes;
+    if (target < 0 || target > suffix_max[index] || target % suffix_gcd[index] != 0) return Overlap::no;
+    if (++work > kMaxWork) return Overlap::unknown;
     const Term& term = terms[index];
     // What the later terms cannot reach, this one must.
     const int64_t rest = suffix_max[index + 1];
     const int64_t least = target > rest ? (target - rest + term.coefficient - 1) / term.coefficient : 0;
     const int64_t most = std::min(term.limit, target / term.coefficient);
     for (int64_t x = most; x >= least; --x) {
-      const Answer answer = search(index + 1, target - x * term.coefficient);
-      if (answer != Answer::no) return answer;
+      const Overlap overlap = search(index + 1, target - x * term.coefficient);
+      if (overlap != Overlap::no) return overlap;
     }
-    return Answer::no;
+    return Overlap::no;
   }
 };
 
@@ -87,14 +87,14 @@ bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) n
   return dense;
 }
 
-Answer self_overlap(const bp_tensor_desc& view) noexcept {
+Overlap self_overlap(const bp_tensor_desc& view) noexcept {
   // Sufficient and usual: by rising stride, each step is longer than all that the smaller ones span.
   struct Dim {
     int64_t stride, extent;
   } dims[BP_MAX_RANK];
   int count = 0;
   for (uint32_t d = 0; d < view.rank; ++d) {
-    if (view.shape[d] == 0) return Answer::no;
+    if (view.shape[d] == 0) return Overlap::no;
     if (view.shape[d] > 1) dims[count++] = {magnitude(view.strides[d]), view.shape[d]};
   }
   insertion_sort(dims, count, [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
@@ -105,14 +105,14 @@ Answer self_overlap(const bp_tensor_desc& view) noexcept {
     int64_t reach = 0;
     if (__builtin_mul_overflow(dims[i].stride, dims[i].extent - 1, &reach) ||
         __builtin_add_overflow(span, reach, &span)) {
-      return Answer::unknown;
+      return Overlap::unknown;
     }
   }
-  if (nested) return Answer::no;
+  if (nested) return Overlap::no;
   // Two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry the first d_k that is not 0 is positive: for each k,
   // with x_j = d_j + n_j - 1 for what follows: s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1).
   for (int k = 0; k < count; ++k) {
-    if (dims[k].stride == 0) return Answer::yes;
+    if (dims[k].stride == 0) return Overlap::yes;
     Problem problem;
     problem.add(dims[k].stride, dims[k].extent - 2);
     int64_t target = -dims[k].stride;
@@ -121,13 +121,13 @@ Answer self_overlap(const bp_tensor_desc& view) noexcept {
       problem.add(dims[j].stride, 2 * (dims[j].extent - 1));
       target += dims[j].stride * (dims[j].extent - 1);
     }
-    const Answer answer = problem.solve(target);
-    if (answer != Answer::no) return answer;
+    const Overlap overlap = problem.solve(target);
+    if (overlap != Overlap::no) return overlap;
   }
-  return Answer::no;
+  return Overlap::no;
 }
 
-Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
+Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                      int64_t b_minus_a) noexcept {
   // Byte positions: a + sum s_i x_i + u = b + sum t_j y_j + v, with 0 <= u < a_bytes and 0 <= v < b_bytes. Negative
   // coefficients are turned by x -> n - x, which moves the target.
@@ -153,16 +153,16 @@ Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_
     if (!overflow) add(coefficient, limit);
   };
   for (uint32_t d = 0; d < a.rank; ++d) {
-    if (a.shape[d] == 0) return Answer::no;
+    if (a.shape[d] == 0) return Overlap::no;
     add_dim(a.strides[d], a_bytes, a.shape[d] - 1);
   }
   for (uint32_t d = 0; d < b.rank; ++d) {
-    if (b.shape[d] == 0) return Answer::no;
+    if (b.shape[d] == 0) return Overlap::no;
     add_dim(b.strides[d], -static_cast<int64_t>(b_bytes), b.shape[d] - 1);
   }
   add(1, a_bytes - 1);
   add(-1, b_bytes - 1);
-  return overflow ? Answer::unknown : problem.solve(target);
+  return overflow ? Overlap::unknown : problem.solve(target);
 }
 
 }  // namespace backplane::core

@@ -25,12 +25,12 @@ inline uint8_t full_alignment_log2_of(uint64_t alignment) noexcept {
 // `view` once core has copied it to a temporary of that alignment: dense, no immediate, no alias.
 bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) noexcept;
 
-enum class Answer { no, yes, unknown };  // unknown: not decided within the work allowed
+enum class Overlap { no, yes, unknown };  // unknown: not decided within the work allowed
 
 // Whether two elements of one view share an address.
-Answer self_overlap(const bp_tensor_desc& view) noexcept;
+Overlap self_overlap(const bp_tensor_desc& view) noexcept;
 // Whether the views share a byte, `b` starting `b_minus_a` bytes after `a`.
-Answer views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
+Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
                      int64_t b_minus_a) noexcept;
 
 }  // namespace backplane::core

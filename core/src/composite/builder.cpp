@@ -118,9 +118,9 @@ Value Builder::temporary(uint32_t dtype, const Extents& shape) {
 }
 
 Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const Value& output) {
-  if (drafts_.size() >= most_steps) {
+  if (drafts_.size() >= kMaxSteps) {
     throw Error(BP_UNSUPPORTED, "{}: its decomposition has more than {} steps; use smaller operands, or split them",
-                row_.name, most_steps)
+                row_.name, kMaxSteps)
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};

@@ -18,16 +18,16 @@ namespace backplane::core::composite {
 
 // Temporaries of a tile stay below this where a composite can be cut: attention's scores, a convolution's unfolded image. Of
 // problems that would make too many tiles, tiles are larger.
-inline constexpr int64_t least_tile_bytes = int64_t{64} << 20;
-inline constexpr int64_t most_tiles = 4096;
+inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
+inline constexpr int64_t kMaxTiles = 4096;
 // What a program may have at most: tiles are few, taps of a kernel and frequencies of rope need not be.
-inline constexpr size_t most_steps = size_t{1} << 18;
+inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
 // The bytes of a tile of `total`.
-inline int64_t tile_bytes(int64_t total) { return std::max(least_tile_bytes, total / most_tiles); }
+inline int64_t tile_bytes(int64_t total) { return std::max(kMinTileBytes, total / kMaxTiles); }
 
 // Room for the attributes of any primitive.
-inline constexpr size_t step_attribute_bytes = [] {
+inline constexpr size_t kStepAttributeBytes = [] {
   size_t most = BP_ATTRIBUTES_MIN_SIZE;
   for (const OpRow& row : rules::op_rows()) {
     if (row.kind == BP_KIND_PRIMITIVE) most = std::max<size_t>(most, row.attributes->bytes);
@@ -38,7 +38,7 @@ inline constexpr size_t step_attribute_bytes = [] {
 // A step before it has a plan.
 struct Draft {
   const OpRow* row;
-  std::array<unsigned char, step_attribute_bytes> attributes{};  // zeros, but for those that the step sets
+  std::array<unsigned char, kStepAttributeBytes> attributes{};  // zeros, but for those that the step sets
   std::vector<Value> operands{};                                 // inputs, then outputs
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
@@ -116,7 +116,7 @@ class Builder {
   Sorted sort(const Value& x, uint32_t axis, bool descending);
 
   // Lays temporaries out by the steps that use them. Returns their bytes.
-  uint64_t lay_out();
+  uint64_t place_temporaries();
   const std::vector<Draft>& drafts() const { return drafts_; }
   // A finished step: descriptors of its operands, alignment and aliases included, and where they lie.
   struct Operands {

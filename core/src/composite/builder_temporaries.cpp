@@ -10,13 +10,13 @@ namespace backplane::core::composite {
 
 namespace {
 
-constexpr uint64_t granule = uint64_t{1} << BP_MAX_ALIGNMENT_LOG2;
+constexpr uint64_t kGranule = uint64_t{1} << BP_MAX_ALIGNMENT_LOG2;
 
 // Blocks in use, in order of offset.
 class Arena {
  public:
   uint64_t take(uint64_t bytes) {
-    const uint64_t size = (std::max<uint64_t>(bytes, 1) + granule - 1) / granule * granule;
+    const uint64_t size = (std::max<uint64_t>(bytes, 1) + kGranule - 1) / kGranule * kGranule;
     uint64_t offset = 0;
     auto at = used_.begin();
     for (; at != used_.end() && at->offset - offset < size; ++at) offset = at->offset + at->bytes;
@@ -62,7 +62,7 @@ bool Builder::may_take_over(const Draft& draft, size_t step, const std::vector<s
   return false;
 }
 
-uint64_t Builder::lay_out() {
+uint64_t Builder::place_temporaries() {
   constexpr size_t never = SIZE_MAX;
   std::vector<size_t> first(storages_.size(), never), last(storages_.size(), never);
   for (size_t s = 0; s < drafts_.size(); ++s) {

@@ -118,8 +118,8 @@ bool has_program(const OpRow& row, const bp_op_desc& desc) {
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
-  Ref<Program> program(adopt, new Program);
-  program->temporary_bytes = builder.lay_out();
+  Ref<Program> program(kAdopt, new Program);
+  program->temporary_bytes = builder.place_temporaries();
   std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ in where they lie, not in what they are
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
@@ -141,11 +141,11 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc) {
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
-  const uint64_t bytes = builder.lay_out();
-  std::set<std::string> asked;
+  const uint64_t bytes = builder.place_temporaries();
+  std::set<std::string> queried;
   for (const Draft& draft : builder.drafts()) {
     const Descriptor key = key_of(draft, builder.operands_of(draft), desc);
-    if (!asked.insert(bytes_of(key)).second) continue;
+    if (!queried.insert(bytes_of(key)).second) continue;
     try {
       (void)plan_facts(device, *PlanEntry::create(device, key));
     } catch (const Error& error) {
@@ -163,23 +163,23 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
   Span temporaries;
   if (program.workspace_bytes != 0) (void)stream.workspace_of(program.workspace_bytes);
   if (program.temporary_bytes != 0) temporaries = stream.temporaries_of(program.temporary_bytes);
-  const auto operand_at = [&](const Location& place) -> bp_operand {
+  const auto operand_at = [&](const Location& location) -> bp_operand {
     const bp_operand* base = nullptr;
-    switch (place.kind) {
+    switch (location.kind) {
       case Location::Kind::input:
-        base = inputs + place.index;
+        base = inputs + location.index;
         break;
       case Location::Kind::output:
-        base = outputs + place.index;
+        base = outputs + location.index;
         break;
       case Location::Kind::temporary:
-        return {temporaries.buffer, temporaries.offset + place.value, 0};
+        return {temporaries.buffer, temporaries.offset + location.value, 0};
       case Location::Kind::constant:
-        return {nullptr, 0, place.value};
+        return {nullptr, 0, location.value};
       case Location::Kind::scalar:
-        return {nullptr, 0, scalars[place.index].immediate};
+        return {nullptr, 0, scalars[location.index].immediate};
     }
-    return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + place.value, 0};
+    return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + location.value, 0};
   };
   for (const Program::Step& step : program.steps) {
     const bp_op_desc& desc = step.entry->desc;

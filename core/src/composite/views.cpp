@@ -104,10 +104,10 @@ Value split(const Value& value, uint32_t d, int64_t outer) {
   return made;
 }
 
-Value windows(const Value& value, uint32_t d, int64_t places, int64_t stride, int64_t kernel, int64_t dilation) {
+Value windows(const Value& value, uint32_t d, int64_t positions, int64_t stride, int64_t kernel, int64_t dilation) {
   Value made = value;
   const int64_t step = value.view.strides[d];
-  made.view.shape[d] = places;
+  made.view.shape[d] = positions;
   made.view.strides[d] = step * stride;
   append(made, kernel, step * dilation);
   return made;

@@ -46,7 +46,7 @@ Value insert(const Value& value, uint32_t d);
 // Dimension d, of outer * inner elements, as two.
 Value split(const Value& value, uint32_t d, int64_t outer);
 // Windows over dimension `d`: it becomes the place of a window, and a last dimension the place in it.
-Value windows(const Value& value, uint32_t d, int64_t places, int64_t stride, int64_t kernel, int64_t dilation);
+Value windows(const Value& value, uint32_t d, int64_t positions, int64_t stride, int64_t kernel, int64_t dilation);
 // Dimensions that only repeat (stride 0), with extent 1.
 Value without_repeats(const Value& value);
 // Another shape of as many elements; none if strides do not allow it.

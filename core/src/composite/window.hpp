@@ -9,7 +9,7 @@
 namespace backplane::core::composite {
 
 struct Window {
-  Extents image, kernel, stride, dilation, begin, padded, places;
+  Extents image, kernel, stride, dilation, begin, padded, positions;
   int64_t taps = 0;     // elements of the kernel
   int64_t results = 0;  // windows
 
@@ -21,10 +21,10 @@ struct Window {
       dilation.push_back(attributes.dilation[d]);
       begin.push_back(attributes.pad_begin[d]);
       padded.push_back(image[d] + attributes.pad_begin[d] + attributes.pad_end[d]);
-      places.push_back((padded[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1);
+      positions.push_back((padded[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1);
     }
     taps = count_of(kernel);
-    results = count_of(places);
+    results = count_of(positions);
   }
   uint32_t rank() const { return static_cast<uint32_t>(image.size()); }
 };
@@ -54,10 +54,10 @@ inline Value pad(Builder& b, const Value& x, const Window& window, uint32_t dtyp
   return padded;
 }
 
-// [N,C,padded] as [N,C,places..,kernel..]: a view that overlaps itself.
+// [N,C,padded] as [N,C,positions..,kernel..]: a view that overlaps itself.
 inline Value unfold(Value padded, const Window& window) {
   for (uint32_t d = 0; d < window.rank(); ++d) {
-    padded = windows(padded, 2 + d, window.places[d], window.stride[d], window.kernel[d], window.dilation[d]);
+    padded = windows(padded, 2 + d, window.positions[d], window.stride[d], window.kernel[d], window.dilation[d]);
   }
   return padded;
 }

@@ -16,7 +16,7 @@
 
 namespace backplane::core {
 
-inline constexpr int64_t no_strides[BP_MAX_RANK] = {};  // an immediate's
+inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // an immediate's
 
 // All of a descriptor but its attributes and views.
 struct DescriptorHead {
@@ -68,14 +68,14 @@ class Descriptor {
 
  private:
   DescriptorLayout layout_;
-  alignas(8) unsigned char block_[sizeof(DescriptorHead) + max_attribute_bytes +
+  alignas(8) unsigned char block_[sizeof(DescriptorHead) + kMaxAttributeBytes +
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
 // The set of a stream's front that a call belongs to, from its first output and first operand. It must only be cheap and
 // spread well: entries are compared whole. Reads only dimensions that exist; of too great a rank, one within bounds.
-inline constexpr uint32_t front_set_bits = 6;
-inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
+inline constexpr uint32_t kStreamCacheSetBits = 6;
+inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                           const int64_t* first_shape, const int64_t* first_strides) noexcept {
   uint64_t mix = op;
   if (out_rank != 0) [[likely]] {
@@ -87,13 +87,13 @@ inline uint32_t front_set(uint32_t op, uint32_t out_rank, const int64_t* out_sha
     mix += static_cast<uint64_t>(first_shape[last]) * 0x94D049BB133111EBu +
            static_cast<uint64_t>(first_strides[last]) * 0xD6E8FEB86659FD93u;
   }
-  return static_cast<uint32_t>(mix * 0xBF58476D1CE4E5B9u >> (64 - front_set_bits));
+  return static_cast<uint32_t>(mix * 0xBF58476D1CE4E5B9u >> (64 - kStreamCacheSetBits));
 }
 
-inline uint32_t front_set(const Descriptor& key) noexcept {
+inline uint32_t stream_cache_set(const Descriptor& key) noexcept {
   const bp_tensor_desc* views = key.views();
   const bp_tensor_desc& out = views[key.head().inputs];
-  return front_set(key.row.id, out.rank, out.shape, views[0].rank, views[0].shape, views[0].strides);
+  return stream_cache_set(key.row.id, out.rank, out.shape, views[0].rank, views[0].shape, views[0].strides);
 }
 
 }  // namespace backplane::core

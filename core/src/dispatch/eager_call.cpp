@@ -67,23 +67,23 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
   const bp_tensor_desc& out_view = entry.views[inputs + o];
   const bp_tensor_desc& view = entry.views[other];
   if (is_input && distance == 0 && same_elements(out_view, view)) return;
-  const Answer answer = views_overlap(out_view, dtype_bytes(out_view.dtype), view, dtype_bytes(view.dtype), distance);
-  if (answer == Answer::no) return;
+  const Overlap overlap = views_overlap(out_view, dtype_bytes(out_view.dtype), view, dtype_bytes(view.dtype), distance);
+  if (overlap == Overlap::no) return;
   throw Error(BP_INVALID_ARGUMENT,
               "{}: output {} {} {} {}, which starts {} bytes from it; use other memory, or the same view",
-              entry.row->name, o, answer == Answer::yes ? "overlaps" : "may overlap", is_input ? "input" : "output",
+              entry.row->name, o, overlap == Overlap::yes ? "overlaps" : "may overlap", is_input ? "input" : "output",
               index, distance)
       .with_op(entry.row->id);
 }
 
 [[noreturn, gnu::cold]] void bad_call(const OpRow& row, const bph_call& call) {
-  const bool unknown = (call.flags & ~(known_call_flags | not_of_calls)) != 0 || call.scalar_count > row.scalars_max;
+  const bool unknown = (call.flags & ~(kCallFlags | kPlanFlags)) != 0 || call.scalar_count > row.scalars_max;
   throw Error(
       unknown ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
       "{}: takes {} to {} scalars, {} given; at most {} inputs and 1 to {} outputs, {} and {} given; no null arrays; "
       "flags {:#x} of {:#x}",
       row.name, row.scalars_min, row.scalars_max, call.scalar_count, BP_MAX_OPERANDS, BP_MAX_OPERANDS, call.input_count,
-      call.output_count, call.flags, known_call_flags)
+      call.output_count, call.flags, kCallFlags)
       .with_op(row.id);
 }
 
@@ -96,11 +96,11 @@ uint32_t scalars_of(const OpRow& row, const bph_call& call) {
 }
 
 // Resolves operand `at` of a call, and describes all of it but its output's alias.
-void resolve(const OpRow& row, const Device& device, const bph_call& call, bool asked, uint32_t at, uint32_t inputs,
+void resolve(const OpRow& row, const Device& device, const bph_call& call, bool is_query, uint32_t at, uint32_t inputs,
              Operands& operands, bp_tensor_desc& view) {
   const bool is_input = at < inputs;
   const bph_tensor& tensor = is_input ? call.inputs[at] : call.outputs[at - inputs];
-  const bool may_alias = asked && !is_input && tensor.buffer == nullptr;
+  const bool may_alias = is_query && !is_input && tensor.buffer == nullptr;
   if (tensor.flags > BPH_TENSOR_IMMEDIATE || tensor.reserved != 0 || tensor.rank > BP_MAX_RANK ||
       (tensor.alias != 0 && !may_alias)) {
     bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
@@ -130,7 +130,7 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
 }
 
 // The inputs that an output will be, as the caller of bph_device_supports states them where there are no buffers.
-uint32_t told_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
+uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {
     bph_tensor same = call.inputs[index];
@@ -150,10 +150,10 @@ bph_call read_call(const bph_call& given, const char* function) {
   return read_input(&given, BPH_CALL_MIN_SIZE, function, "bph_call");
 }
 
-Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands) {
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands) {
   if (call.input_count > BP_MAX_OPERANDS || call.output_count - 1u >= BP_MAX_OPERANDS ||
-      (call.flags & ~known_call_flags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
-      call.outputs == nullptr || (call.scalars == nullptr && call.scalar_count != 0 && !asked)) {
+      (call.flags & ~kCallFlags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
+      call.outputs == nullptr || (call.scalars == nullptr && call.scalar_count != 0 && !is_query)) {
     bad_call(row, call);
   }
   const CallCounts counts = CallCounts::of(call);
@@ -168,11 +168,11 @@ Descriptor describe(const OpRow& row, const Device& device, const bph_call& call
   Descriptor key(row, head);
   read_attributes(row, call.attributes, key.attributes());
   for (uint32_t i = 0; i < head.operands(); ++i) {
-    resolve(row, device, call, asked, i, counts.inputs, operands, key.views()[i]);
+    resolve(row, device, call, is_query, i, counts.inputs, operands, key.views()[i]);
   }
   for (uint32_t o = 0; o < counts.outputs; ++o) {
     const bph_tensor& output = call.outputs[o];
-    const uint32_t same = output.alias != 0 ? told_alias(row, call, counts.inputs, output, o)
+    const uint32_t same = output.alias != 0 ? stated_alias(row, call, counts.inputs, output, o)
                                             : identical_inputs(output, call.inputs, counts.inputs);
     if (same == 0) continue;
     if (works_in_place(row)) {

@@ -14,8 +14,8 @@
 namespace backplane::core {
 
 // The flags that a bph_call takes.
-inline constexpr uint64_t not_of_calls = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
-inline constexpr uint64_t known_call_flags = (BP_OP_FLAGS_ALL & ~not_of_calls) | BPH_CALL_NO_NATIVE;
+inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
+inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
 // What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
 struct Operands {
@@ -55,9 +55,9 @@ inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule ==
 // A call as this library knows it, for one of another size. Throws.
 bph_call read_call(const bph_call& given, const char* function);
 
-// The descriptor of a call, its operands resolved. Throws what is wrong with it. `asked` by bph_device_supports:
+// The descriptor of a call, its operands resolved. Throws what is wrong with it. `is_query` by bph_device_supports:
 // scalars may be null, and outputs without a buffer may name the input that they will be.
-Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool asked, Operands& operands);
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands);
 
 // Throws unless each view lies in its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);

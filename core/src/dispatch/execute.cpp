@@ -100,9 +100,9 @@ inline uint64_t word_at(const void* from) noexcept {
   const bph_tensor& out = call.outputs[0];
   const bph_tensor& first = counts.inputs != 0 ? call.inputs[0] : out;
   const uint32_t set =
-      front_set(call.op, out.rank, out.shape, first.rank, first.shape, first.flags != 0 ? no_strides : first.strides);
+      stream_cache_set(call.op, out.rank, out.shape, first.rank, first.shape, first.flags != 0 ? kNoStrides : first.strides);
   shares = shares_buffers(call, counts);
-  return stream.device->plans.find(stream.plan_front, set, [&](const PlanEntry& entry) {
+  return stream.device->plans.find(stream.plan_cache, set, [&](const PlanEntry& entry) {
     if ((call.op ^ entry.desc.op) | (call.flags ^ entry.call_flags) |
         ((counts.inputs | uint64_t{counts.outputs} << 32) ^ entry.call_counts) |
         (word_at(&call.scalar_count) ^ entry.call_tail)) {
@@ -137,7 +137,7 @@ inline uint64_t word_at(const void* from) noexcept {
   Device& device = *stream.device;
   const Descriptor key = describe(row, device, call, false, operands);
   try {
-    PlanEntry& entry = device.plans.get(stream.plan_front, key);
+    PlanEntry& entry = device.plans.get(stream.plan_cache, key);
     check_bounds(entry, call, operands);
     return &entry;
   } catch (const Error& error) {
@@ -171,7 +171,7 @@ void execute(Stream& stream, const bph_call& given) {
   if (shares) [[unlikely]]
     check_overlaps(*entry, operands);
   if (entry->specializable) [[unlikely]]
-    stream.device->plans.used(stream.plan_front, *entry);
+    stream.device->plans.used(stream.plan_cache, *entry);
 
   bp_operand scalars[rules::kMaxScalars];
   for (uint32_t i = 0; i < entry->desc.scalar_count; ++i) {

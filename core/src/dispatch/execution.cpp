@@ -52,7 +52,7 @@ Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_te
   bp_tensor_desc* views = key.views();
   if (!fills) *views++ = from;
   *views = to;
-  return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_front, key));
+  return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_cache, key));
 }
 
 // A copy to or from a temporary: planned before anything is enqueued, so that what follows needs no more memory of core's.

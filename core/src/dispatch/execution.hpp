@@ -31,10 +31,10 @@ namespace backplane::core {
   const bp_status status =
       stream.api->plan_execute(stream.device_handle, stream.handle, entry.plan->handle, &execution, &error);
   if (status != BP_OK) [[unlikely]] {
-    stream.answered(status);
+    stream.count_enqueue(status);
     throw Error::from_plugin(status, error, stream.device->name.c_str()).with_op(entry.row->id);
   }
-  stream.enqueued_one();
+  stream.count_enqueue();
 }
 
 // The same with dense temporaries for the operands that the plan's masks name and for inputs that an output overlays; or a

@@ -57,9 +57,9 @@ Fallback& fallback_of(Device& device) {
 }
 
 // One operand while it is away.
-struct Travelling {
+struct StagedOperand {
   std::vector<unsigned char> bytes;  // on the host, between the devices
-  ScopedBuffer there;
+  ScopedBuffer remote;
   ScopedBuffer dense;  // on the stream's device, for an output that is not dense
 };
 
@@ -88,26 +88,26 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
   const WorkScope scope("fallback", row.name);
   Device& device = *stream.device;
   Fallback& fallback = fallback_of(device);
-  Device& other = require<Device>(fallback.device, "fallback");
+  Device& remote_device = require<Device>(fallback.device, "fallback");
   bp_error error = fresh_error();
   if (stream.fallback_stream == nullptr) {
     check(bph_stream_create(fallback.device, nullptr, &stream.fallback_stream, &error), error, row);
   }
-  bph_stream* there_stream = stream.fallback_stream;
-  Stream& other_stream = require<Stream>(there_stream, "fallback");
+  bph_stream* remote_stream = stream.fallback_stream;
+  Stream& remote = require<Stream>(remote_stream, "fallback");
   if (device.fallback_policy == BPH_FALLBACK_WARN && !fallback.warned[row.id].exchange(true)) {
     const Error line(BP_UNSUPPORTED, "{}: {} is missing and runs on {}, with copies both ways; this is said once",
-                     device.name, row.name, other.name);
+                     device.name, row.name, remote_device.name);
     device.plugin->registry->log(BP_LOG_WARNING, line.what());
   }
 
   const uint32_t inputs = call.input_count;
   const uint32_t count = inputs + call.output_count;
-  std::vector<Travelling> operands(count);
+  std::vector<StagedOperand> operands(count);
   std::vector<bph_tensor> tensors(count);
-  bph_stream* here = as_handle<bph_stream>(stream.public_handle);
-  const WaitAtEnd wait_here(here);
-  const WaitAtEnd wait_there(there_stream);
+  bph_stream* local_stream = as_handle<bph_stream>(stream.public_handle);
+  const WaitAtEnd wait_local(local_stream);
+  const WaitAtEnd wait_remote(remote_stream);
   uint64_t moved = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_input = i < inputs;
@@ -119,19 +119,19 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     // The span of bytes that the view touches travels as it is; the view on it keeps its strides.
     const uint64_t bytes = static_cast<uint64_t>(extent.hi - extent.lo);
     operands[i].bytes.resize(bytes);
-    tensors[i].buffer = operands[i].there.create(other, other_stream, bytes);
+    tensors[i].buffer = operands[i].remote.create(remote_device, remote, bytes);
     tensors[i].offset = static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_out(here, operands[i].bytes.data(), source.buffer, source.offset - static_cast<uint64_t>(-extent.lo),
+    check(bph_copy_out(local_stream, operands[i].bytes.data(), source.buffer, source.offset - static_cast<uint64_t>(-extent.lo),
                        bytes, 0, &error),
           error, row);
-    check(bph_copy_in(there_stream, tensors[i].buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
+    check(bph_copy_in(remote_stream, tensors[i].buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
     moved += bytes;
   }
 
-  bph_call there = call;
-  there.inputs = tensors.data();
-  there.outputs = tensors.data() + inputs;
-  check(bph_execute(there_stream, &there, &error), error, row);
+  bph_call remote_call = call;
+  remote_call.inputs = tensors.data();
+  remote_call.outputs = tensors.data() + inputs;
+  check(bph_execute(remote_stream, &remote_call, &error), error, row);
 
   for (uint32_t i = inputs; i < count; ++i) {
     const bph_tensor& target = call.outputs[i - inputs];
@@ -139,28 +139,28 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     if (extent.hi == 0) continue;
     const uint64_t bytes = static_cast<uint64_t>(extent.hi - extent.lo);
     const uint64_t start = target.offset - static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_out(there_stream, operands[i].bytes.data(), tensors[i].buffer, 0, bytes, 0, &error), error, row);
+    check(bph_copy_out(remote_stream, operands[i].bytes.data(), tensors[i].buffer, 0, bytes, 0, &error), error, row);
     moved += bytes;
     if (is_dense(entry.desc.outputs[i - inputs])) {
-      check(bph_copy_in(here, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
+      check(bph_copy_in(local_stream, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
       continue;
     }
-    // Through a twin of the span and `copy`, which writes the view's elements only: what lies between them may be written
+    // Through a staging copy of the span and `copy`, which writes the view's elements only: what lies between them may be written
     // by others meanwhile.
-    bph_tensor twin = target;
-    twin.buffer = operands[i].dense.create(device, stream, bytes);
-    twin.offset = static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_in(here, twin.buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
+    bph_tensor staging = target;
+    staging.buffer = operands[i].dense.create(device, stream, bytes);
+    staging.offset = static_cast<uint64_t>(-extent.lo);
+    check(bph_copy_in(local_stream, staging.buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
     bph_call copy = {};
     copy.struct_size = sizeof(copy);
     copy.op = BP_OP_COPY;
-    copy.inputs = &twin;
+    copy.inputs = &staging;
     copy.outputs = &target;
     copy.input_count = 1;
     copy.output_count = 1;
-    check(bph_execute(here, &copy, &error), error, row);
+    check(bph_execute(local_stream, &copy, &error), error, row);
   }
-  check(bph_stream_wait(here, BP_WAIT_FOREVER, &error), error, row);  // the host bytes are borrowed until here
+  check(bph_stream_wait(local_stream, BP_WAIT_FOREVER, &error), error, row);  // the host bytes are borrowed until here
   device.counters.fallback_executions.fetch_add(1, std::memory_order_relaxed);
   device.counters.fallback_bytes.fetch_add(moved, std::memory_order_relaxed);
 }

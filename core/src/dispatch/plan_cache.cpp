@@ -95,7 +95,7 @@ Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
   const size_t operands = head.operands();
   const size_t planned = head.overlaid != 0 ? operands : 0;
   const size_t extra = key.bytes() + planned * sizeof(bp_tensor_desc) + operands * sizeof(Operand);
-  Ref<PlanEntry> entry(adopt, new (extra) PlanEntry);
+  Ref<PlanEntry> entry(kAdopt, new (extra) PlanEntry);
   auto* own = reinterpret_cast<unsigned char*>(entry.get() + 1);
   std::memcpy(own, key.data(), key.bytes());
   const DescriptorLayout layout(row, head);
@@ -136,75 +136,75 @@ Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
     }
   }
   if (planned != 0) {
-    bp_tensor_desc* asked = views + operands;
-    std::copy_n(views, operands, asked);
+    bp_tensor_desc* planned_views = views + operands;
+    std::copy_n(views, operands, planned_views);
     for (uint32_t i = 0; i < head.inputs; ++i) {
-      if ((head.overlaid >> i & 1u) != 0) asked[i] = staged_like(views[i], device.full_alignment_log2);
+      if ((head.overlaid >> i & 1u) != 0) planned_views[i] = staged_like(views[i], device.full_alignment_log2);
     }
-    desc.inputs = asked;
-    desc.outputs = asked + head.inputs;
+    desc.inputs = planned_views;
+    desc.outputs = planned_views + head.inputs;
   }
   return entry;
 }
 
-Ref<SupportAnswer> SupportAnswer::create(const Descriptor& key) {
-  Ref<SupportAnswer> answer(adopt, new (key.bytes()) SupportAnswer);
-  answer->bytes = key.bytes();
-  std::memcpy(static_cast<void*>(answer.get() + 1), key.data(), key.bytes());
-  return answer;
+Ref<SupportResult> SupportResult::create(const Descriptor& key) {
+  Ref<SupportResult> result(kAdopt, new (key.bytes()) SupportResult);
+  result->bytes = key.bytes();
+  std::memcpy(static_cast<void*>(result.get() + 1), key.data(), key.bytes());
+  return result;
 }
 
 Ref<PlanClass> PlanClass::create(const uint64_t* words, uint32_t count, Ref<Plan> plan) {
-  Ref<PlanClass> item(adopt, new (count * sizeof(uint64_t)) PlanClass);
+  Ref<PlanClass> item(kAdopt, new (count * sizeof(uint64_t)) PlanClass);
   item->plan = std::move(plan);
   item->word_count = count;
   std::memcpy(static_cast<void*>(item.get() + 1), words, count * sizeof(uint64_t));
   return item;
 }
 
-PlanFront::~PlanFront() {
+StreamPlanCache::~StreamPlanCache() {
   flush();
   if (cache_ != nullptr) cache_->detach(*this);
 }
 
-void PlanFront::flush() noexcept {
+void StreamPlanCache::flush() noexcept {
   for (auto& set : entries_) {
     for (PlanEntry*& entry : set) {
       if (entry != nullptr) entry->release();
       entry = nullptr;
     }
   }
-  retired_ = {};
+  superseded_ = {};
 }
 
-void PlanFront::retire(const PlanEntry& entry) noexcept {
+void StreamPlanCache::drop_superseded(const PlanEntry& entry) noexcept {
   for (auto& set : entries_) {
-    PlanEntry** const at = std::find(set, set + ways, &entry);
-    if (at == set + ways) continue;
-    retired_ = Ref<PlanEntry>(adopt, *at);
-    std::copy(at + 1, set + ways, at);
-    set[ways - 1] = nullptr;
+    PlanEntry** const at = std::find(set, set + kWays, &entry);
+    if (at == set + kWays) continue;
+    superseded_ = Ref<PlanEntry>(kAdopt, *at);
+    std::copy(at + 1, set + kWays, at);
+    set[kWays - 1] = nullptr;
     return;
   }
 }
 
-void PlanFront::put(uint32_t set, Ref<PlanEntry> entry) noexcept {
+void StreamPlanCache::put(uint32_t set, Ref<PlanEntry> entry) noexcept {
   PlanEntry** entries = entries_[set];
-  if (entries[ways - 1] != nullptr) entries[ways - 1]->release();
-  std::copy_backward(entries, entries + ways - 1, entries + ways);
+  if (entries[kWays - 1] != nullptr) entries[kWays - 1]->release();
+  std::copy_backward(entries, entries + kWays - 1, entries + kWays);
   entries[0] = entry.detach();
 }
 
 PlanCache::PlanCache(Device& device, uint32_t capacity)
-    : device_(device), entries_(capacity), classes_(capacity), answers_(capacity) {}
+    : device_(device), entries_(capacity), classes_(capacity), support_results_(capacity) {}
 
-PlanEntry& PlanCache::add(PlanFront& front, const Descriptor& key) {
+PlanEntry& PlanCache::add(StreamPlanCache& stream_cache, const Descriptor& key) {
   const uint64_t hash = hash_of(key);
-  if (front.cache_ == nullptr) attach(front);
+  if (stream_cache.cache_ == nullptr) attach(stream_cache);
   const uint64_t generation = generation_.load(std::memory_order_relaxed);
-  if (front.generation_ != generation) {
-    front.flush();
-    front.generation_ = generation;
+  if (stream_cache.generation_ != generation) {
+    stream_cache.flush();
+    stream_cache.generation_ = generation;
   }
   Ref<PlanEntry> entry;
   uint64_t inserted = 0;
@@ -228,7 +228,7 @@ PlanEntry& PlanCache::add(PlanFront& front, const Descriptor& key) {
     }
   }
   PlanEntry& added = *entry;
-  front.put(front_set(key), std::move(entry));
+  stream_cache.put(stream_cache_set(key), std::move(entry));
   return added;
 }
 
@@ -296,7 +296,7 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 }  // namespace
 
 // Queries the plugin.
-bph_support PlanCache::ask(const Descriptor& key) {
+bph_support PlanCache::query_support(const Descriptor& key) {
   const Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   const bool has_other_way = has_program(key.row, entry->desc);
   if (!has_other_way || may_be_native(key)) {
@@ -314,30 +314,30 @@ bph_support PlanCache::supports(const Descriptor& key) {
   const uint64_t hash = hash_of(key);
   const auto same = [&](const auto& item) { return item.matches(key); };
   Ref<PlanEntry> entry;
-  Ref<SupportAnswer> answer;
+  Ref<SupportResult> result;
   {
     const std::lock_guard lock(mutex_);
     entry = Ref(entries_.find(hash, same));
-    if (!entry) answer = Ref(answers_.find(hash, same));
+    if (!entry) result = Ref(support_results_.find(hash, same));
   }
   if (entry) {
     return entry->program ? decomposed_support(*entry, entry->program->temporary_bytes)
                           : support_of(*entry, entry->plan->info, entry->workspace_bytes);
   }
-  if (!answer) {
-    answer = SupportAnswer::create(key);
+  if (!result) {
+    result = SupportResult::create(key);
     try {
-      answer->support = ask(key);
+      result->support = query_support(key);
     } catch (const Error& error) {
       if (error.status() != BP_UNSUPPORTED) throw;
-      answer->refusal = error.what();
+      result->refusal = error.what();
     }
-    Ref<SupportAnswer> dropped;
+    Ref<SupportResult> dropped;
     const std::lock_guard lock(mutex_);
-    if (answers_.find(hash, same) == nullptr) dropped = answers_.insert(hash, answer.get());
+    if (support_results_.find(hash, same) == nullptr) dropped = support_results_.insert(hash, result.get());
   }
-  if (!answer->refusal.empty()) throw Error(BP_UNSUPPORTED, "{}", answer->refusal).with_op(key.row.id);
-  return answer->support;
+  if (!result->refusal.empty()) throw Error(BP_UNSUPPORTED, "{}", result->refusal).with_op(key.row.id);
+  return result->support;
 }
 
 Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
@@ -360,7 +360,7 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   }
   Ref<Plan> plan;
   try {
-    plan = Ref(adopt, new Plan(device_, handle, info));
+    plan = Ref(kAdopt, new Plan(device_, handle, info));
   } catch (...) {
     device_.api->plan_destroy(device_.handle, handle);
     throw;
@@ -410,7 +410,7 @@ void PlanCache::specialise(PlanEntry& entry) {
 
 void PlanCache::plan(PlanEntry& entry, bool specialize) {
   const OpRow& row = *entry.row;
-  uint64_t words[PlanClass::max_words];
+  uint64_t words[PlanClass::kMaxWords];
   const uint32_t count = class_words(entry, words);
   const uint64_t hash = hash_bytes(words, count * sizeof(uint64_t));
   const auto same = [&](const PlanClass& item) {
@@ -456,36 +456,36 @@ void PlanCache::clear() noexcept {
   for (;;) {
     Ref<PlanEntry> entry;
     Ref<PlanClass> item;
-    Ref<SupportAnswer> answer;
+    Ref<SupportResult> result;
     const std::lock_guard lock(mutex_);
     entry = entries_.pop_oldest();
     item = classes_.pop_oldest();
-    answer = answers_.pop_oldest();
-    if (!entry && !item && !answer) return;
+    result = support_results_.pop_oldest();
+    if (!entry && !item && !result) return;
   }
 }
 
-void PlanCache::attach(PlanFront& front) noexcept {
+void PlanCache::attach(StreamPlanCache& stream_cache) noexcept {
   const std::lock_guard lock(mutex_);
-  front.cache_ = this;
-  front.next_ = fronts_;
-  fronts_ = &front;
+  stream_cache.cache_ = this;
+  stream_cache.next_ = stream_caches_;
+  stream_caches_ = &stream_cache;
 }
 
-void PlanCache::detach(PlanFront& front) noexcept {
+void PlanCache::detach(StreamPlanCache& stream_cache) noexcept {
   const std::lock_guard lock(mutex_);
-  PlanFront** link = &fronts_;
-  while (*link != &front) link = &(*link)->next_;
-  *link = front.next_;
-  retired_hits_ += front.hits_.load(std::memory_order_relaxed);
+  StreamPlanCache** link = &stream_caches_;
+  while (*link != &stream_cache) link = &(*link)->next_;
+  *link = stream_cache.next_;
+  closed_stream_hits_ += stream_cache.hits_.load(std::memory_order_relaxed);
 }
 
 PlanCacheStats PlanCache::stats() noexcept {
   const std::lock_guard lock(mutex_);
   PlanCacheStats stats{};
-  stats.hits = retired_hits_ + shared_hits_;
-  for (const PlanFront* front = fronts_; front != nullptr; front = front->next_) {
-    stats.hits += front->hits_.load(std::memory_order_relaxed);
+  stats.hits = closed_stream_hits_ + shared_hits_;
+  for (const StreamPlanCache* stream_cache = stream_caches_; stream_cache != nullptr; stream_cache = stream_cache->next_) {
+    stats.hits += stream_cache->hits_.load(std::memory_order_relaxed);
   }
   stats.class_hits = class_hits_;
   stats.created = created_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans by descriptor: one bounded cache a device, and before it a small front a stream that needs no lock.
+// Plans by descriptor: one bounded cache a device, and before it a small stream_cache a stream that needs no lock.
 //
 // An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
 // (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan. An exact descriptor that recurs gets a plan of
@@ -96,14 +96,14 @@ class PlanEntry final : public Object {
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
 // What bph_device_supports returns for a descriptor: facts, or a refusal.
-class SupportAnswer final : public Object {
+class SupportResult final : public Object {
  public:
-  static Ref<SupportAnswer> create(const Descriptor& key);
+  static Ref<SupportResult> create(const Descriptor& key);
   bool matches(const Descriptor& key) const noexcept {
     return key.bytes() == bytes && std::memcmp(key.data(), static_cast<const void*>(this + 1), bytes) == 0;
   }
 
-  LruLinks<SupportAnswer> links;
+  LruLinks<SupportResult> links;
   bph_support support = {};
   std::string refusal;  // not empty: UNSUPPORTED, with this message
   size_t bytes = 0;
@@ -113,13 +113,13 @@ class SupportAnswer final : public Object {
   static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
 
  private:
-  SupportAnswer() = default;
+  SupportResult() = default;
 };
 
 // A class of descriptors and the plan that serves it.
 class PlanClass final : public Object {
  public:
-  static constexpr uint32_t max_words = sizeof(DescriptorHead) / 8 + max_attribute_bytes / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static constexpr uint32_t kMaxWords = sizeof(DescriptorHead) / 8 + kMaxAttributeBytes / 8 + 2 * BP_MAX_OPERANDS * 2;
   static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
 
   LruLinks<PlanClass> links;
@@ -143,28 +143,28 @@ class PlanCache;
 
 // The entries that one stream used last: sets of a few, the latest first. Used without a lock, because a stream is used by one
 // call at a time.
-class PlanFront {
+class StreamPlanCache {
  public:
-  PlanFront() = default;
-  ~PlanFront();
-  PlanFront(const PlanFront&) = delete;
-  PlanFront& operator=(const PlanFront&) = delete;
+  StreamPlanCache() = default;
+  ~StreamPlanCache();
+  StreamPlanCache(const StreamPlanCache&) = delete;
+  StreamPlanCache& operator=(const StreamPlanCache&) = delete;
 
  private:
   friend class PlanCache;
-  static constexpr uint32_t ways = 4;
+  static constexpr uint32_t kWays = 4;
   void flush() noexcept;
   // Takes the reference over; the last of the set goes.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
   // Takes an entry out; it lives on until the next one goes this way.
-  void retire(const PlanEntry& entry) noexcept;
+  void drop_superseded(const PlanEntry& entry) noexcept;
 
-  PlanEntry* entries_[1u << front_set_bits][ways] = {};  // counted
+  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // counted
   std::atomic<uint64_t> hits_{0};                        // written by the stream's owner, read by stats
-  Ref<PlanEntry> retired_;
+  Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;
   PlanCache* cache_ = nullptr;
-  PlanFront* next_ = nullptr;  // the cache's list
+  StreamPlanCache* next_ = nullptr;  // the cache's list
 };
 
 class PlanCache {
@@ -173,25 +173,25 @@ class PlanCache {
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
 
-  // The entry of `set` that matches, null if the front has none. Borrowed until the next call with this front.
+  // The entry of `set` that matches, null if the stream_cache has none. Borrowed until the next call with this stream_cache.
   template <class Matches>
-  [[gnu::always_inline]] PlanEntry* find(PlanFront& front, uint32_t set, Matches&& matches) noexcept {
-    if (front.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
+  [[gnu::always_inline]] PlanEntry* find(StreamPlanCache& stream_cache, uint32_t set, Matches&& matches) noexcept {
+    if (stream_cache.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
       return nullptr;
-    for (PlanEntry* entry : front.entries_[set]) {
+    for (PlanEntry* entry : stream_cache.entries_[set]) {
       if (entry == nullptr) return nullptr;
       if (!matches(*entry)) continue;
-      front.hits_.store(front.hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      stream_cache.hits_.store(stream_cache.hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return entry;
     }
     return nullptr;
   }
-  // The entry of a descriptor that the front does not have, made if it is new. Throws failures of validation and of the
+  // The entry of a descriptor that the stream_cache does not have, made if it is new. Throws failures of validation and of the
   // plugin's plan_create.
-  PlanEntry& add(PlanFront& front, const Descriptor& key);
-  PlanEntry& get(PlanFront& front, const Descriptor& key) {
-    PlanEntry* entry = find(front, front_set(key), [&](const PlanEntry& item) { return item.matches(key); });
-    return entry != nullptr ? *entry : add(front, key);
+  PlanEntry& add(StreamPlanCache& stream_cache, const Descriptor& key);
+  PlanEntry& get(StreamPlanCache& stream_cache, const Descriptor& key) {
+    PlanEntry* entry = find(stream_cache, stream_cache_set(key), [&](const PlanEntry& item) { return item.matches(key); });
+    return entry != nullptr ? *entry : add(stream_cache, key);
   }
 
   // A new entry with its plan, which the cache does not keep: a step of a program. With specialize the plan is for its size
@@ -203,38 +203,38 @@ class PlanCache {
   bph_support supports(const Descriptor& key);
 
   // Call at each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its
-  // size alone. Each front finds that at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
-  void used(PlanFront& front, PlanEntry& entry) {
+  // size alone. Each stream_cache finds that at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
+  void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
-    if (entry.superseded.load(std::memory_order_acquire)) front.retire(entry);
+    if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Forgets all; fronts notice at their next use.
+  // Forgets all; stream caches notice at their next use.
   void clear() noexcept;
   PlanCacheStats stats() noexcept;
 
  private:
-  friend class PlanFront;
+  friend class StreamPlanCache;
   Ref<PlanEntry> make(const Descriptor& key, bool specialize);
   bool may_be_native(const Descriptor& key) const noexcept;
-  bph_support ask(const Descriptor& key);
+  bph_support query_support(const Descriptor& key);
   void plan(PlanEntry& entry, bool specialize);
   Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
   void specialized_plan(PlanEntry& entry);
   void specialise(PlanEntry& entry);
-  void attach(PlanFront& front) noexcept;
-  void detach(PlanFront& front) noexcept;
+  void attach(StreamPlanCache& stream_cache) noexcept;
+  void detach(StreamPlanCache& stream_cache) noexcept;
 
   Device& device_;
   std::atomic<uint64_t> generation_{1};
   std::mutex mutex_;  // never held while the plugin is called
   LruTable<PlanEntry> entries_;
   LruTable<PlanClass> classes_;
-  LruTable<SupportAnswer> answers_;
-  PlanFront* fronts_ = nullptr;
+  LruTable<SupportResult> support_results_;
+  StreamPlanCache* stream_caches_ = nullptr;
   uint64_t inserted_ = 0;  // entries ever inserted: if unchanged since a look, the look need not be repeated
-  uint64_t retired_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
+  uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;
 };
 

@@ -30,10 +30,10 @@ void check_alignment(const char* role, uint32_t index, const bp_tensor_desc& vie
 
 void check_output(const OpRow& row, uint32_t index, const bp_tensor_desc& view) {
   if (view.dtype == 0) return;
-  const Answer answer = self_overlap(view);
-  if (answer != Answer::no) {
+  const Overlap overlap = self_overlap(view);
+  if (overlap != Overlap::no) {
     rules::invalid("output ", index, " with shape ", rules::shape_text(view), " and strides ", rules::stride_text(view),
-                   answer == Answer::yes ? " has two elements at one address; write to distinct ones"
+                   overlap == Overlap::yes ? " has two elements at one address; write to distinct ones"
                                          : " may have two elements at one address, and it takes too long to tell");
   }
   if (view.alias != 0 && row.shape_rule != BP_SHAPE_ELEMENTWISE) {

@@ -15,7 +15,7 @@ const OpRow& require_op(uint32_t op);
 
 // Copies the attributes of an operator to `out` as this library knows them. Throws INVALID_ARGUMENT (missing, an
 // illegal size) or UNSUPPORTED (a value outside its range, non-zero bytes that this library does not know).
-inline constexpr size_t max_attribute_bytes = rules::kMaxAttributeBytes;
+inline constexpr size_t kMaxAttributeBytes = rules::kMaxAttributeBytes;
 void read_attributes(const OpRow& row, const void* attributes, unsigned char* out);
 
 // Counts, dtypes, shapes, attributes, addresses. Throws INVALID_ARGUMENT or UNSUPPORTED with operator, operand and

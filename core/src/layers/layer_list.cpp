@@ -27,12 +27,12 @@ void splice_trace(Plugin& plugin) {
   plugin.wrap(layers::trace(plugin.instance, &plugin.host, *plugin.registry->trace_file()));
 }
 
-constexpr std::array known = {Layer{"fault", splice_fault}, Layer{"trace", splice_trace},
+constexpr std::array kLayers = {Layer{"fault", splice_fault}, Layer{"trace", splice_trace},
                               Layer{"validation", splice_validation}};
 
 }  // namespace
 
-std::span<const Layer> known_layers() noexcept { return known; }
+std::span<const Layer> known_layers() noexcept { return kLayers; }
 
 std::vector<Layer> parse_layers(std::string_view list) {
   std::vector<Layer> layers;
@@ -40,10 +40,10 @@ std::vector<Layer> parse_layers(std::string_view list) {
     const std::string_view name = list.substr(0, list.find(','));
     list.remove_prefix(std::min(name.size() + 1, list.size()));
     if (name.empty()) continue;
-    const auto found = std::find_if(known.begin(), known.end(), [&](const Layer& layer) { return layer.name == name; });
-    if (found == known.end()) {
+    const auto found = std::find_if(kLayers.begin(), kLayers.end(), [&](const Layer& layer) { return layer.name == name; });
+    if (found == kLayers.end()) {
       std::string names;
-      for (const Layer& layer : known) names.append(names.empty() ? "" : ", ").append(layer.name);
+      for (const Layer& layer : kLayers) names.append(names.empty() ? "" : ", ").append(layer.name);
       throw Error(BP_INVALID_ARGUMENT, "bph_registry_create: no layer is named \"{:.64}\"; this library has: {}", name,
                   names);
     }

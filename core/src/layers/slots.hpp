@@ -15,7 +15,7 @@ enum class Slot : uint8_t {
 #undef BP_SLOT
   count
 };
-inline constexpr size_t slot_count = static_cast<size_t>(Slot::count);
+inline constexpr size_t kSlotCount = static_cast<size_t>(Slot::count);
 
 const char* slot_name(Slot slot) noexcept;
 // Whether the slot's comment states `status`, which is none that any slot may answer.

@@ -13,7 +13,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t config_limit = 64 * 1024;  // bytes
+constexpr size_t kConfigLimit = 64 * 1024;  // bytes
 
 void check_device(const std::string& device, const std::string& path) {
   const size_t colon = device.find(':');
@@ -36,8 +36,8 @@ Config read_config(const char* file) {
   Config config;
   config.path = file != nullptr ? file : default_config_file();
   if (config.path.empty() || (file == nullptr && access(config.path.c_str(), F_OK) != 0)) return {};
-  const std::string text = read_file(config.path, config_rules, config_limit);
-  const Json root = parse_json(text, config.path, "config.json", json_depth_limit);
+  const std::string text = read_file(config.path, kConfigRules, kConfigLimit);
+  const Json root = parse_json(text, config.path, "config.json", kJsonDepthLimit);
   const auto malformed = [&](const char* what) {
     throw Error(BP_INVALID_ARGUMENT, "{}: {}; write {{\"devices\": [\"plugin:0\", ...]}}", shown(config.path), what);
   };

@@ -15,8 +15,8 @@ namespace backplane::core {
 
 namespace {
 
-constexpr uint32_t default_plan_entries = 4096;
-constexpr uint32_t most_plan_entries = 1u << 20;
+constexpr uint32_t kDefaultPlanEntries = 4096;
+constexpr uint32_t kMaxPlanEntries = 1u << 20;
 
 // BACKPLANE_NATIVE: on (default) or off.
 bool native_by_environment() {
@@ -28,11 +28,11 @@ bool native_by_environment() {
 
 // What the plugin says of a device, as far as core computes with it.
 bp_device_info checked_info(const std::string& name, const bp_device_info& info, const Plugin& plugin) {
-  if (!std::has_single_bit(info.alignment) || info.alignment > most_alignment) {
+  if (!std::has_single_bit(info.alignment) || info.alignment > kMaxAlignment) {
     throw Error(BP_INTERNAL,
                 "{}: device_info gives an alignment of {} bytes, which must be a power of two up to {}; it is "
                 "nonconforming, report it to the plugin's author",
-                name, info.alignment, most_alignment);
+                name, info.alignment, kMaxAlignment);
   }
   if ((info.memory_kinds >> BP_MEMORY_DEVICE & 1) == 0) {
     throw Error(BP_INTERNAL,
@@ -61,9 +61,9 @@ bph_device_desc read_desc(const bph_device_desc* desc) {
     throw Error(BP_INVALID_ARGUMENT, "bph_device_open: native_composites is {}; it is 0, 1 or 2",
                 copy.native_composites);
   }
-  if (copy.plan_cache_entries > most_plan_entries) {
+  if (copy.plan_cache_entries > kMaxPlanEntries) {
     throw Error(BP_INVALID_ARGUMENT, "bph_device_open: plan_cache_entries is {}; the most is {}",
-                copy.plan_cache_entries, most_plan_entries);
+                copy.plan_cache_entries, kMaxPlanEntries);
   }
   if (copy.allocator != nullptr && (copy.allocator->struct_size < BPH_ALLOCATOR_MIN_SIZE ||
                                     copy.allocator->allocate == nullptr || copy.allocator->release == nullptr)) {
@@ -71,7 +71,7 @@ bph_device_desc read_desc(const bph_device_desc* desc) {
                 "bph_device_open: the allocator's struct_size is {} (at least {}), and both its functions must be set",
                 copy.allocator->struct_size, BPH_ALLOCATOR_MIN_SIZE);
   }
-  if (copy.plan_cache_entries == 0) copy.plan_cache_entries = default_plan_entries;
+  if (copy.plan_cache_entries == 0) copy.plan_cache_entries = kDefaultPlanEntries;
   return copy;
 }
 
@@ -79,7 +79,7 @@ bph_device_desc read_desc(const bph_device_desc* desc) {
 
 Ref<Device> Device::open(Ref<Plugin> plugin, uint32_t index, const bph_device_desc* given) {
   const bph_device_desc desc = read_desc(given);
-  Ref<Device> device(adopt, new Device(std::move(plugin), index, desc));
+  Ref<Device> device(kAdopt, new Device(std::move(plugin), index, desc));
   bp_device_desc plugin_desc = {};
   plugin_desc.struct_size = sizeof(plugin_desc);
   plugin_desc.options = desc.options;
@@ -93,7 +93,7 @@ Ref<Device> Device::open(Ref<Plugin> plugin, uint32_t index, const bph_device_de
     throw Error(BP_INTERNAL, "{}: device_open succeeded with a null device; the plugin is nonconforming", device->name);
   }
   device->handle = handle;
-  device->public_handle = HandleTable::instance().insert(handle_type, device.get());
+  device->public_handle = HandleTable::instance().insert(kHandleType, device.get());
   return device;
 }
 

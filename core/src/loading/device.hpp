@@ -36,7 +36,7 @@ class Fallback;
 
 class Device final : public Object {
  public:
-  static constexpr HandleType handle_type = HandleType::device;
+  static constexpr HandleType kHandleType = HandleType::device;
 
   static Ref<Device> open(Ref<Plugin> plugin, uint32_t index, const bph_device_desc* desc);
 

@@ -24,7 +24,7 @@ struct Architecture {
   const char* name;
   uint16_t machine;
 };
-constexpr Architecture architectures[] = {{"x86_64", EM_X86_64}, {"i686", EM_386},      {"aarch64", EM_AARCH64},
+constexpr Architecture kArchitectures[] = {{"x86_64", EM_X86_64}, {"i686", EM_386},      {"aarch64", EM_AARCH64},
                                           {"arm", EM_ARM},       {"riscv64", EM_RISCV}, {"ppc64le", EM_PPC64},
                                           {"s390x", EM_S390},    {"mips64", EM_MIPS}};
 
@@ -48,17 +48,17 @@ constexpr uint16_t host_machine =
 #endif
 
 std::string machine_name(uint16_t machine) {
-  for (const Architecture& architecture : architectures) {
+  for (const Architecture& architecture : kArchitectures) {
     if (architecture.machine == machine) return architecture.name;
   }
   return fmt::format("ELF machine {}", machine);
 }
 
-constexpr unsigned char host_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
-constexpr unsigned char host_data = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+constexpr unsigned char kHostClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+constexpr unsigned char kHostData = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 [[noreturn]] void refuse_format(const std::string& path, const char* why) {
-  throw Fault(BP_INVALID_ARGUMENT, "library.format", "plugin",
+  throw Refusal(BP_INVALID_ARGUMENT, "library.format", "plugin",
               "{}: not a shared library for this system: {}; install the "
               "right file",
               shown(path), why);
@@ -66,18 +66,18 @@ constexpr unsigned char host_data = std::endian::native == std::endian::little ?
 
 void check_headers(const FileDescriptor& file, uint64_t size, const std::string& path) {
   const auto truncated = [&](uint64_t wanted) {
-    throw Fault(BP_INVALID_ARGUMENT, "library.truncated", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "library.truncated", "plugin",
                 "{}: truncated: the file has {} bytes, its headers speak of {}; install it again", shown(path), size,
                 wanted);
   };
   ElfW(Ehdr) header = {};
-  const size_t got = read_at(file, &header, sizeof(header), 0, path, library_rules);
+  const size_t got = read_at(file, &header, sizeof(header), 0, path, kLibraryRules);
   if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) refuse_format(path, "no ELF header");
   if (got < sizeof(header)) truncated(sizeof(header));
-  if (header.e_ident[EI_DATA] != host_data || header.e_ident[EI_CLASS] != host_class ||
+  if (header.e_ident[EI_DATA] != kHostData || header.e_ident[EI_CLASS] != kHostClass ||
       header.e_machine != host_machine) {
-    const bool swapped = header.e_ident[EI_DATA] != host_data;
-    throw Fault(
+    const bool swapped = header.e_ident[EI_DATA] != kHostData;
+    throw Refusal(
         BP_INVALID_ARGUMENT, "library.architecture", "plugin",
         "{}: built for {}{}, {}-bit; this program runs on {}; install that build", shown(path),
         swapped ? "the other byte order, " : "",
@@ -94,7 +94,7 @@ void check_headers(const FileDescriptor& file, uint64_t size, const std::string&
   inside(header.e_phoff, static_cast<uint64_t>(header.e_phnum) * sizeof(ElfW(Phdr)));
   if (header.e_shoff != 0) inside(header.e_shoff, static_cast<uint64_t>(header.e_shnum) * header.e_shentsize);
   std::vector<ElfW(Phdr)> segments(header.e_phnum);
-  if (read_at(file, segments.data(), segments.size() * sizeof(segments[0]), header.e_phoff, path, library_rules) !=
+  if (read_at(file, segments.data(), segments.size() * sizeof(segments[0]), header.e_phoff, path, kLibraryRules) !=
       segments.size() * sizeof(segments[0])) {
     truncated(header.e_phoff + segments.size() * sizeof(segments[0]));
   }
@@ -117,7 +117,7 @@ std::string digest_of(const FileDescriptor& file, const std::string& path) {
   if (context == nullptr || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   std::vector<unsigned char> chunk(256 * 1024);
   uint64_t offset = 0;
-  while (const size_t got = read_at(file, chunk.data(), chunk.size(), offset, path, library_rules)) {
+  while (const size_t got = read_at(file, chunk.data(), chunk.size(), offset, path, kLibraryRules)) {
     if (EVP_DigestUpdate(context.get(), chunk.data(), got) != 1) throw std::bad_alloc();
     offset += got;
   }
@@ -132,14 +132,14 @@ std::string digest_of(const FileDescriptor& file, const std::string& path) {
 void check_digest(const FileDescriptor& file, const std::string& path, const std::string& wanted) {
   const std::string found = digest_of(file, path);
   if (found != wanted) {
-    throw Fault(BP_INVALID_ARGUMENT, "library.sha256", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "library.sha256", "plugin",
                 "{}: sha256 is {}, the manifest says {}; install library and manifest of one build", shown(path), found,
                 wanted);
   }
 }
 #else
 void check_digest(const FileDescriptor&, const std::string& path, const std::string&) {
-  throw Fault(BP_UNSUPPORTED, "library.sha256", "host",
+  throw Refusal(BP_UNSUPPORTED, "library.sha256", "host",
               "{}: the manifest asks for a digest check and this build has none; build backplane with libcrypto",
               shown(path));
 }
@@ -148,7 +148,7 @@ void check_digest(const FileDescriptor&, const std::string& path, const std::str
 }  // namespace
 
 const char* host_architecture() noexcept {
-  for (const Architecture& architecture : architectures) {
+  for (const Architecture& architecture : kArchitectures) {
     if (architecture.machine == host_machine) return architecture.name;
   }
   return "unknown";
@@ -156,7 +156,7 @@ const char* host_architecture() noexcept {
 
 void check_library(const std::string& path, const std::string& sha256) {
   uint64_t size = 0;
-  const FileDescriptor file = open_regular(path, library_rules, &size);
+  const FileDescriptor file = open_regular(path, kLibraryRules, &size);
   check_headers(file, size, path);
   if (!sha256.empty()) check_digest(file, path, sha256);
 }

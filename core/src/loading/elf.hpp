@@ -9,7 +9,7 @@ namespace backplane::core {
 // As a manifest names it, e.g. "x86_64"; what this library was built for.
 const char* host_architecture() noexcept;
 
-// Throws Fault "library.format", "library.architecture" or "library.truncated" unless `path` is a whole shared library
+// Throws Refusal "library.format", "library.architecture" or "library.truncated" unless `path` is a whole shared library
 // for this machine. If `sha256` is not empty, the file must have that digest ("library.sha256").
 void check_library(const std::string& path, const std::string& sha256);
 

@@ -15,38 +15,38 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int link_limit = 40;  // as the kernel's own
+constexpr int kLinkLimit = 40;  // as the kernel's own
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
-[[noreturn]] void fail_open(const std::string& path, const FileRules& rules, int code) {
+[[noreturn]] void fail_open(const std::string& path, const FileRuleNames& rules, int code) {
   if (code == ENOMEM) throw std::bad_alloc();
   if (code == ENOENT || code == ENOTDIR) {
-    throw Fault(BP_UNAVAILABLE, rules.missing, "user", "{}: no such {}; correct the path or install it", shown(path),
+    throw Refusal(BP_UNAVAILABLE, rules.missing, "user", "{}: no such {}; correct the path or install it", shown(path),
                 rules.noun);
   }
-  throw Fault(BP_UNAVAILABLE, rules.read, "system", "{}: cannot read the {}: {}; make it readable, then try again",
+  throw Refusal(BP_UNAVAILABLE, rules.read, "system", "{}: cannot read the {}: {}; make it readable, then try again",
               shown(path), rules.noun, reason(code));
 }
 
-void check_owner(const std::string& path, const struct stat& status, const FileRules& rules) {
+void check_owner(const std::string& path, const struct stat& status, const FileRuleNames& rules) {
   if (status.st_uid != 0 && status.st_uid != geteuid()) {
-    throw Fault(BP_INVALID_ARGUMENT, rules.permissions, "system",
+    throw Refusal(BP_INVALID_ARGUMENT, rules.permissions, "system",
                 "{}: belongs to user {}, neither to root nor to you ({}), on the way to a {}; chown it, or move the {}",
                 shown(path), status.st_uid, geteuid(), rules.noun, rules.noun);
   }
 }
 
-void check_mode(const std::string& path, const struct stat& status, const FileRules& rules) {
+void check_mode(const std::string& path, const struct stat& status, const FileRuleNames& rules) {
   const bool sticky_directory = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !sticky_directory) {
-    throw Fault(BP_INVALID_ARGUMENT, rules.permissions, "system",
+    throw Refusal(BP_INVALID_ARGUMENT, rules.permissions, "system",
                 "{}: mode {:04o} lets others than its owner write it, and so decide what the {} does; chmod go-w it",
                 shown(path), status.st_mode & 07777u, rules.noun);
   }
 }
 
-std::string read_link(const std::string& path, const FileRules& rules) {
+std::string read_link(const std::string& path, const FileRuleNames& rules) {
   std::string target(PATH_MAX, '\0');
   const ssize_t length = readlink(path.c_str(), target.data(), target.size());
   if (length < 0) fail_open(path, rules, errno);
@@ -54,7 +54,7 @@ std::string read_link(const std::string& path, const FileRules& rules) {
   return target;
 }
 
-std::string absolute(std::string_view path, const FileRules& rules) {
+std::string absolute(std::string_view path, const FileRuleNames& rules) {
   if (path.substr(0, 1) == "/") return std::string(path);
   char here[PATH_MAX];
   if (getcwd(here, sizeof(here)) == nullptr) fail_open(std::string(path), rules, errno);
@@ -67,7 +67,7 @@ FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::string resolve_trusted(std::string_view path, const FileRules& rules) {
+std::string resolve_trusted(std::string_view path, const FileRuleNames& rules) {
   std::string rest = absolute(path, rules);
   std::string resolved = "/";
   struct stat status;
@@ -87,14 +87,14 @@ std::string resolve_trusted(std::string_view path, const FileRules& rules) {
     std::string next = resolved;
     if (next.size() > 1) next += '/';
     next += step;
-    if (next.size() >= path_limit) {
-      throw Fault(BP_INVALID_ARGUMENT, rules.missing, "user", "{}: the path has more than {} bytes; move the {}",
-                  shown(next), path_limit - 1, rules.noun);
+    if (next.size() >= kPathLimit) {
+      throw Refusal(BP_INVALID_ARGUMENT, rules.missing, "user", "{}: the path has more than {} bytes; move the {}",
+                  shown(next), kPathLimit - 1, rules.noun);
     }
     if (lstat(next.c_str(), &status) != 0) fail_open(next, rules, errno);
     check_owner(next, status, rules);
     if (S_ISLNK(status.st_mode)) {
-      if (++links > link_limit) fail_open(next, rules, ELOOP);
+      if (++links > kLinkLimit) fail_open(next, rules, ELOOP);
       const std::string target = read_link(next, rules);
       if (target.substr(0, 1) == "/") resolved.resize(1);
       rest.insert(0, 1, '/').insert(0, target);
@@ -106,12 +106,12 @@ std::string resolve_trusted(std::string_view path, const FileRules& rules) {
   return resolved;
 }
 
-FileDescriptor open_regular(const std::string& path, const FileRules& rules, uint64_t* out_size) {
+FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules, uint64_t* out_size) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) fail_open(path, rules, errno);
   const auto check_type = [&] {
     if (!S_ISREG(status.st_mode)) {
-      throw Fault(BP_INVALID_ARGUMENT, rules.type, "user", "{}: not a regular file; a {} is one", shown(path),
+      throw Refusal(BP_INVALID_ARGUMENT, rules.type, "user", "{}: not a regular file; a {} is one", shown(path),
                   rules.noun);
     }
   };
@@ -125,7 +125,7 @@ FileDescriptor open_regular(const std::string& path, const FileRules& rules, uin
 }
 
 size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
-               const FileRules& rules) {
+               const FileRuleNames& rules) {
   size_t done = 0;
   while (done < bytes) {
     const ssize_t got =
@@ -138,11 +138,11 @@ size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t 
   return done;
 }
 
-std::string read_file(const std::string& path, const FileRules& rules, size_t limit) {
+std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit) {
   uint64_t size = 0;
   const FileDescriptor file = open_regular(path, rules, &size);
   if (size > limit) {
-    throw Fault(BP_INVALID_ARGUMENT, rules.size, "user", "{}: {} bytes, a {} has at most {}; shorten it", shown(path),
+    throw Refusal(BP_INVALID_ARGUMENT, rules.size, "user", "{}: {} bytes, a {} has at most {}; shorten it", shown(path),
                 size, rules.noun, limit);
   }
   std::string text(static_cast<size_t>(size), '\0');

@@ -11,7 +11,7 @@
 namespace backplane::core {
 
 // What a broken rule is called for one kind of file.
-struct FileRules {
+struct FileRuleNames {
   const char* noun;
   const char* missing;
   const char* type;
@@ -19,17 +19,17 @@ struct FileRules {
   const char* size;
   const char* read;
 };
-inline constexpr FileRules manifest_rules = {
+inline constexpr FileRuleNames kManifestRules = {
     "manifest", "manifest.missing", "manifest.type", "manifest.permissions", "manifest.size", "manifest.read"};
-inline constexpr FileRules library_rules = {"library",      "library.missing", "library.type", "library.permissions",
+inline constexpr FileRuleNames kLibraryRules = {"library",      "library.missing", "library.type", "library.permissions",
                                             "library.size", "library.read"};
-inline constexpr FileRules place_rules = {"directory",         "place.missing", "place.type",
+inline constexpr FileRuleNames kPlaceRules = {"directory",         "place.missing", "place.type",
                                           "place.permissions", "place.size",    "place.read"};
-inline constexpr FileRules config_rules = {"config file",        "config.missing", "config.type",
+inline constexpr FileRuleNames kConfigRules = {"config file",        "config.missing", "config.type",
                                            "config.permissions", "config.size",    "config.read"};
 
 // Longest path that a candidate can report, NUL included.
-inline constexpr size_t path_limit = 1024;
+inline constexpr size_t kPathLimit = 1024;
 
 class FileDescriptor {
  public:
@@ -45,16 +45,16 @@ class FileDescriptor {
 
 // The absolute path without links, after following `path` step by step. Every directory, link and file met belongs to
 // root or to the effective user and is writable by its owner only; of directories also sticky ones pass.
-std::string resolve_trusted(std::string_view path, const FileRules& rules);
+std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 
 // Opens a regular file for reading; never waits (FIFO, device). `out_size` may be null.
-FileDescriptor open_regular(const std::string& path, const FileRules& rules, uint64_t* out_size);
+FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules, uint64_t* out_size);
 
 // The whole file, at most `limit` bytes.
-std::string read_file(const std::string& path, const FileRules& rules, size_t limit);
+std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit);
 
 // Fills `bytes` of `buffer` from `offset`. Returns what there was, less at the file's end.
 size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
-               const FileRules& rules);
+               const FileRuleNames& rules);
 
 }  // namespace backplane::core

@@ -8,7 +8,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t members_limit = 256;  // of one object: looking for keys twice is quadratic
+constexpr size_t kMembersLimit = 256;  // of one object: looking for keys twice is quadratic
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -31,12 +31,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
-    if (open_.back()->children.size() == members_limit) {
-      throw Fault(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: an object of more than {} keys; shorten it", shown(path_),
-                  members_limit);
+    if (open_.back()->children.size() == kMembersLimit) {
+      throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: an object of more than {} keys; shorten it", shown(path_),
+                  kMembersLimit);
     }
     if (open_.back()->find(value) != nullptr) {
-      throw Fault(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: key \"{:.64}\" appears twice; remove one", shown(path_),
+      throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: key \"{:.64}\" appears twice; remove one", shown(path_),
                   value);
     }
     key_ = std::move(value);
@@ -45,7 +45,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& failure) override {
     std::string_view what = failure.what();
     what.remove_prefix(std::min(what.find(']') + 2, what.size()));
-    throw Fault(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: not JSON: {:.200}; correct it", shown(path_), what);
+    throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: not JSON: {:.200}; correct it", shown(path_), what);
   }
 
  private:
@@ -65,7 +65,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open(Json::Type type) {
     if (open_.size() == depth_limit_) {
-      throw Fault(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: nested deeper than {}; flatten it", shown(path_),
+      throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: nested deeper than {}; flatten it", shown(path_),
                   depth_limit_);
     }
     Json& value = place();

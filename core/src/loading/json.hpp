@@ -26,7 +26,7 @@ struct Json {
   const char* type_name() const noexcept;
 };
 
-// Throws Fault `rule` with `path` in front for what is not JSON in UTF-8, deeper than `depth_limit`, or has a key
+// Throws Refusal `rule` with `path` in front for what is not JSON in UTF-8, deeper than `depth_limit`, or has a key
 // twice.
 Json parse_json(std::string_view text, const std::string& path, const char* rule, size_t depth_limit);
 

@@ -9,7 +9,7 @@
 
 namespace backplane::core {
 
-// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Fault "library.open", "query.symbol".
+// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Refusal "library.open", "query.symbol".
 bp_plugin_query_fn open_library(const std::string& path);
 
 }  // namespace backplane::core

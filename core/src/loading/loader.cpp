@@ -18,7 +18,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int64_t slow_load_ms = 100;
+constexpr int64_t kSlowLoadMs = 100;
 
 // Restores the thread's floating-point control if loading changed it.
 class FloatGuard {
@@ -52,7 +52,7 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   try {
     status = function(&plugin.host, &table, &error);
   } catch (...) {
-    throw Fault(BP_INTERNAL, "query.threw", "plugin",
+    throw Refusal(BP_INTERNAL, "query.threw", "plugin",
                 "{}: bp_plugin_query threw an exception; no exception may leave a plugin: report it to its author",
                 shown(plugin.library));
   }
@@ -63,10 +63,10 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
       refusal = reported.what();
       return nullptr;
     }
-    throw Fault(reported.status(), "query.status", "plugin", "{}", reported.what());
+    throw Refusal(reported.status(), "query.status", "plugin", "{}", reported.what());
   }
   if (table == nullptr) {
-    throw Fault(BP_INTERNAL, "query.null", "plugin",
+    throw Refusal(BP_INTERNAL, "query.null", "plugin",
                 "{}: bp_plugin_query answered OK with a null table; report it to the plugin's author",
                 shown(plugin.library));
   }
@@ -79,35 +79,35 @@ const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;
   std::string refusal;
-  for (const SpokenMajor& spoken : spoken_majors) {
+  for (const SpokenMajor& spoken : kSpokenMajors) {
     plugin.host.abi_version = spoken.newest;
     const bp_plugin* given = query(function, plugin, refusal);
     if (given == nullptr) continue;
     table = given;
     if (table->struct_size < versions_end) {
-      throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
+      throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
                   "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                   shown(plugin.library), table->struct_size, BP_PLUGIN_MIN_SIZE);
     }
     if (compatible(spoken, table->abi_version_min, table->abi_version)) return table;
   }
-  if (table == nullptr) throw Fault(BP_ABI_MISMATCH, "query.status", "host", "{}", refusal);
+  if (table == nullptr) throw Refusal(BP_ABI_MISMATCH, "query.status", "host", "{}", refusal);
   const bool newer = table->abi_version_min > BP_ABI_VERSION || table->abi_version > BP_ABI_VERSION;
-  throw Fault(
+  throw Refusal(
       BP_ABI_MISMATCH, "abi.range", newer ? "host" : "plugin",
       "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; {}", shown(plugin.library),
-      version_text(table->abi_version), version_text(table->abi_version_min), spoken_text(spoken_majors),
+      version_text(table->abi_version), version_text(table->abi_version_min), spoken_text(kSpokenMajors),
       newer ? "update the host library, or install the plugin's build for it" : "install a newer build of the plugin");
 }
 
 void check_tables(const bp_plugin& table, const std::string& library) {
   const auto too_small = [&](const char* type, uint32_t size, uint32_t minimum) {
-    throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
                 "{}: {}.struct_size is {}, at least {} is needed; build it against the SDK's headers", shown(library),
                 type, size, minimum);
   };
   const auto missing = [&](const char* type, const char* slot) {
-    throw Fault(BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "{}: {}.{} is null and is required; implement it",
+    throw Refusal(BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "{}: {}.{} is null and is required; implement it",
                 shown(library), type, slot);
   };
   if (const char* slot = missing_slot(rules::known_part(table, table.abi_version))) missing("bp_plugin", slot);
@@ -125,7 +125,7 @@ std::string read_name(const bp_plugin& table, const std::string& library) {
   }
   if (!valid_name(name)) {
     for (char& c : name) c = c >= 0x20 && c < 0x7F ? c : '?';
-    throw Fault(BP_INVALID_ARGUMENT, "name.form", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "name.form", "plugin",
                 "{}: bp_plugin.name {}\"{}\" is not [a-z0-9_]{{1,63}} with a NUL; correct it", shown(library),
                 table.name == nullptr ? "(null) " : "", name);
   }
@@ -134,7 +134,7 @@ std::string read_name(const bp_plugin& table, const std::string& library) {
 
 std::string read_version(const bp_plugin& table, const std::string& library) {
   if (table.version == nullptr) {
-    throw Fault(BP_INVALID_ARGUMENT, "table.version", "plugin", "{}: bp_plugin.version is null; set it to a string",
+    throw Refusal(BP_INVALID_ARGUMENT, "table.version", "plugin", "{}: bp_plugin.version is null; set it to a string",
                 shown(library));
   }
   constexpr size_t limit = sizeof(bph_plugin_info::version) - 1;
@@ -148,27 +148,27 @@ void check_manifest(const Manifest& manifest, const std::string& path) {
   if (std::find(list.begin(), list.end(), host_architecture()) == list.end()) {
     std::string names;
     for (const std::string& name : list) names.append(names.empty() ? "" : ", ").append(name, 0, 32);
-    throw Fault(BP_UNAVAILABLE, "manifest.architecture", "plugin",
+    throw Refusal(BP_UNAVAILABLE, "manifest.architecture", "plugin",
                 "{}: made for {:.100}; this program runs on {}; install that build", shown(path), names,
                 host_architecture());
   }
   if (manifest.abi_min > BP_ABI_VERSION) {
-    throw Fault(BP_ABI_MISMATCH, "abi.range", "host",
+    throw Refusal(BP_ABI_MISMATCH, "abi.range", "host",
                 "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; update the host library",
                 shown(path), version_text(manifest.abi_max), version_text(manifest.abi_min),
-                spoken_text(spoken_majors));
+                spoken_text(kSpokenMajors));
   }
 }
 
 void check_promise(const Manifest& manifest, const Plugin& plugin) {
   if (manifest.name != plugin.name) {
-    throw Fault(BP_INVALID_ARGUMENT, "name.mismatch", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "name.mismatch", "plugin",
                 "{}: the library calls itself \"{}\", its manifest \"{}\"; make them the same", shown(plugin.library),
                 plugin.name, manifest.name);
   }
   const uint32_t built = plugin.instance->abi_version;
   if (built < manifest.abi_min) {
-    throw Fault(BP_INVALID_ARGUMENT, "abi.manifest", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "abi.manifest", "plugin",
                 "{}: built for ABI {}, its manifest says that it works with hosts from {} on; correct it",
                 shown(plugin.library), version_text(built), version_text(manifest.abi_min));
   }
@@ -181,11 +181,11 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
   const Registry& log = *registry;
   check_library(library, manifest != nullptr ? manifest->sha256 : std::string());
 
-  Ref<Plugin> plugin(adopt, new Plugin(std::move(registry), library));
+  Ref<Plugin> plugin(kAdopt, new Plugin(std::move(registry), library));
   const FloatGuard float_guard(log, plugin->library);
   const bp_plugin* table = negotiate(open_library(library), *plugin);
   if (table->struct_size < BP_PLUGIN_MIN_SIZE) {
-    throw Fault(BP_INVALID_ARGUMENT, "table.size", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
                 "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                 shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
@@ -203,7 +203,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
 
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
-  if (elapsed > slow_load_ms) {
+  if (elapsed > kSlowLoadMs) {
     log.log(BP_LOG_WARNING, Error(BP_OK, "{}: loading {} took {} ms; a plugin's query starts no driver", plugin->name,
                                   shown(library), elapsed)
                                 .what());

@@ -21,7 +21,7 @@ struct Reader {
   const Json& need(const Json& object, const char* key, const char* rule) const {
     const Json* found = object.find(key);
     if (found == nullptr) {
-      throw Fault(BP_INVALID_ARGUMENT, rule, "plugin", "{}: \"{}\" is missing; add it", shown(path), key);
+      throw Refusal(BP_INVALID_ARGUMENT, rule, "plugin", "{}: \"{}\" is missing; add it", shown(path), key);
     }
     return *found;
   }
@@ -29,7 +29,7 @@ struct Reader {
   const std::string& need_string(const Json& object, const char* key, const char* rule) const {
     const Json& value = need(object, key, rule);
     if (value.type != Json::string) {
-      throw Fault(BP_INVALID_ARGUMENT, rule, "plugin", "{}: \"{}\" is of type {}; make it a string", shown(path), key,
+      throw Refusal(BP_INVALID_ARGUMENT, rule, "plugin", "{}: \"{}\" is of type {}; make it a string", shown(path), key,
                   value.type_name());
     }
     return value.text;
@@ -39,7 +39,7 @@ struct Reader {
     const std::string& text = need_string(object, key, "manifest.abi");
     uint32_t version = 0;
     if (!parse_version(text, &version)) {
-      throw Fault(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
+      throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
                   "{}: abi.{} \"{:.32}\" is no version; write \"major.minor\"", shown(path), key, text);
     }
     return version;
@@ -47,11 +47,11 @@ struct Reader {
 
   void check_library(const std::string& library) const {
     const auto refuse = [&](const char* why) {
-      throw Fault(BP_INVALID_ARGUMENT, "manifest.library", "plugin", "{}: library \"{:.120}\" {}", shown(path), library,
+      throw Refusal(BP_INVALID_ARGUMENT, "manifest.library", "plugin", "{}: library \"{:.120}\" {}", shown(path), library,
                   why);
     };
     if (library.empty() || library.back() == '/') refuse("names no file; name the shared library");
-    if (library.size() >= path_limit) refuse("is longer than 1023 bytes; shorten it");
+    if (library.size() >= kPathLimit) refuse("is longer than 1023 bytes; shorten it");
     for (const char c : library) {
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) refuse("holds a control character; remove it");
     }
@@ -92,23 +92,23 @@ bool parse_version(std::string_view text, uint32_t* out) noexcept {
 std::string version_text(uint32_t version) { return fmt::format("{}.{}", version >> 16, version & 0xFFFFu); }
 
 void parse_manifest(std::string_view text, const std::string& path, Manifest& out) {
-  const Json root = parse_json(text, path, "manifest.json", json_depth_limit);
+  const Json root = parse_json(text, path, "manifest.json", kJsonDepthLimit);
   if (root.type != Json::object) {
-    throw Fault(BP_INVALID_ARGUMENT, "manifest.json", "plugin", "{}: the top is of type {}; make it an object",
+    throw Refusal(BP_INVALID_ARGUMENT, "manifest.json", "plugin", "{}: the top is of type {}; make it an object",
                 shown(path), root.type_name());
   }
   const Reader reader{path, root};
 
   const std::string& name = reader.need_string(root, "name", "manifest.name");
   if (!valid_name(name)) {
-    throw Fault(BP_INVALID_ARGUMENT, "manifest.name", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "manifest.name", "plugin",
                 "{}: name \"{:.80}\" is not [a-z0-9_]{{1,63}}; correct it", shown(path), name);
   }
   out.name = name;
 
   const Json& version = reader.need(root, "manifest_version", "manifest.version");
   if (version.type != Json::integer || version.number != 1) {
-    throw Fault(BP_UNSUPPORTED, "manifest.version",
+    throw Refusal(BP_UNSUPPORTED, "manifest.version",
                 version.type == Json::integer && version.number > 1 ? "host" : "plugin",
                 "{}: manifest_version is {}, not 1, all that this library knows; correct it or update the library",
                 shown(path), version.type == Json::integer ? std::to_string(version.number) : version.type_name());
@@ -119,7 +119,7 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
 
   const Json& abi = reader.need(root, "abi", "manifest.abi");
   if (abi.type != Json::object) {
-    throw Fault(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
                 "{}: \"abi\" is of type {}; write {{\"min\": ..., \"max\": "
                 "...}}",
                 shown(path), abi.type_name());
@@ -127,13 +127,13 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
   out.abi_min = reader.need_version(abi, "min");
   out.abi_max = reader.need_version(abi, "max");
   if (out.abi_min > out.abi_max) {
-    throw Fault(BP_INVALID_ARGUMENT, "manifest.abi", "plugin", "{}: abi.min {} is above abi.max {}; correct them",
+    throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin", "{}: abi.min {} is above abi.max {}; correct them",
                 shown(path), version_text(out.abi_min), version_text(out.abi_max));
   }
 
   const Json& architectures = reader.need(root, "architectures", "manifest.architectures");
   const auto refuse_architectures = [&] {
-    throw Fault(BP_INVALID_ARGUMENT, "manifest.architectures", "plugin",
+    throw Refusal(BP_INVALID_ARGUMENT, "manifest.architectures", "plugin",
                 "{}: \"architectures\" is not a list of names; write for example [\"x86_64\"]", shown(path));
   };
   if (architectures.type != Json::array || architectures.children.empty()) refuse_architectures();
@@ -150,7 +150,7 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
       if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
     }
     if (!digest) {
-      throw Fault(BP_INVALID_ARGUMENT, "manifest.sha256", "plugin",
+      throw Refusal(BP_INVALID_ARGUMENT, "manifest.sha256", "plugin",
                   "{}: sha256 is not 64 hexadecimal digits; correct it", shown(path));
     }
   }

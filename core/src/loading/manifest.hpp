@@ -18,8 +18,8 @@
 
 namespace backplane::core {
 
-inline constexpr size_t manifest_limit = 64 * 1024;  // bytes
-inline constexpr size_t json_depth_limit = 16;
+inline constexpr size_t kManifestLimit = 64 * 1024;  // bytes
+inline constexpr size_t kJsonDepthLimit = 16;
 
 struct Manifest {
   std::string name;
@@ -31,7 +31,7 @@ struct Manifest {
   std::vector<std::string> unknown_keys;
 };
 
-// Reads the text of a manifest. Throws Fault "manifest.*" with `path` in front; the name is filled in as early as it is
+// Reads the text of a manifest. Throws Refusal "manifest.*" with `path` in front; the name is filled in as early as it is
 // known, so that a refused manifest can still be called by it.
 void parse_manifest(std::string_view text, const std::string& path, Manifest& out);
 

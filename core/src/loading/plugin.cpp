@@ -37,7 +37,7 @@ void call_slot(const Plugin& plugin, const char* slot, Call&& call) {
   if (status != BP_OK) throw Error::from_plugin(status, error, fmt::format("{}: {}", plugin.name, slot).c_str());
 }
 
-const void* ask_interface(const bp_plugin* table, bp_device* device, const char* name, uint32_t version) noexcept {
+const void* query_interface(const bp_plugin* table, bp_device* device, const char* name, uint32_t version) noexcept {
   if (!BP_HAS_FIELD(table->struct_size, bp_plugin, get_interface) || table->get_interface == nullptr) return nullptr;
   try {
     return table->get_interface(table, device, name, version);
@@ -95,13 +95,13 @@ bp_device_info Plugin::device_info(uint32_t index) {
 
 const void* Plugin::get_interface(bp_device* device, const char* interface_name,
                                   uint32_t interface_version) const noexcept {
-  return ask_interface(instance, device, interface_name, interface_version);
+  return query_interface(instance, device, interface_name, interface_version);
 }
 
 const void* Plugin::own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
                                   bp_device** own_device) const noexcept {
   bp_device* const inner = layers::inner_device(device, layer_count);
-  const void* table = ask_interface(own, inner, interface_name, interface_version);
+  const void* table = query_interface(own, inner, interface_name, interface_version);
   *own_device = table != nullptr ? inner : nullptr;
   return table;
 }

@@ -17,7 +17,7 @@ class Registry;
 
 class Plugin final : public Object {
  public:
-  static constexpr HandleType handle_type = HandleType::plugin;
+  static constexpr HandleType kHandleType = HandleType::plugin;
 
   // The host table is ready, the instance is not.
   Plugin(Ref<Registry> owner, std::string library_path);

@@ -11,11 +11,11 @@
 
 namespace backplane::core {
 
-class Fault : public Error {
+class Refusal : public Error {
  public:
   // `rule` and `side` ("plugin", "host", "user", "system") are static.
   template <class... Args>
-  Fault(bp_status status, const char* broken_rule, const char* guilty_side, fmt::format_string<Args...> format,
+  Refusal(bp_status status, const char* broken_rule, const char* guilty_side, fmt::format_string<Args...> format,
         Args&&... args) noexcept
       : Error(status, format, std::forward<Args>(args)...), rule(broken_rule), side(guilty_side) {}
 

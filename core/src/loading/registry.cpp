@@ -14,14 +14,14 @@
 #include "loading/loader.hpp"
 #include "loading/registry_state.hpp"
 #include "memory/address_map.hpp"
-#include "streams/turn.hpp"
+#include "streams/stream_lock.hpp"
 
 namespace backplane::core {
 
 namespace {
 
-constexpr uint32_t candidate_min_size = 3336;
-static_assert(sizeof(bph_candidate) >= candidate_min_size);
+constexpr uint32_t kCandidateMinSize = 3336;
+static_assert(sizeof(bph_candidate) >= kCandidateMinSize);
 
 // The locks of the handle table and of the address map are held across fork: so the child finds both whole, and empties
 // them.
@@ -66,7 +66,7 @@ Ref<Registry> Registry::create(const bph_registry_desc* given) {
                 "bph_registry_create: flags are {:#x}, BPH_REGISTRY_NO_DEFAULT_PATHS is all there is", desc.flags);
   }
   watch_fork();
-  Ref<Registry> registry(adopt, new Registry);
+  Ref<Registry> registry(kAdopt, new Registry);
   State& state = *registry->state_;
   state.log = desc.log;
   state.log_context = desc.log_context;
@@ -96,7 +96,7 @@ void Registry::read_faults(const bph_registry_desc& desc, bool wanted) {
   const char* source = desc.faults != nullptr ? "bph_registry_desc.faults" : "BACKPLANE_FAULT";
   const char* text = desc.faults != nullptr ? desc.faults : trusted_environment("BACKPLANE_FAULT");
   if (text != nullptr) {
-    auto plan = std::make_shared<const layers::FaultPlan>(layers::parse_faults(text, source));
+    auto plan = std::make_shared<const layers::FaultSchedule>(layers::parse_faults(text, source));
     if (wanted) state_->faults = std::move(plan);
   }
   if (wanted == (text != nullptr)) return;
@@ -125,21 +125,21 @@ void Registry::read_trace(const bph_registry_desc& desc, bool wanted) {
 
 layers::TraceFile* Registry::trace_file() const { return state_->trace_file; }
 
-std::shared_ptr<const layers::FaultPlan> Registry::faults() const { return state_->faults; }
+std::shared_ptr<const layers::FaultSchedule> Registry::faults() const { return state_->faults; }
 
 void Registry::search() {
   for (const Place& place : state_->places) {
     try {
       for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
-    } catch (const Fault& fault) {
+    } catch (const Refusal& refusal) {
       // A default place need not exist; one that the user named should.
-      if (std::string_view(fault.rule) == "place.missing" && std::string_view(place.origin) != "search_path") continue;
+      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path") continue;
       auto candidate = std::make_unique<Candidate>();
       candidate->origin = place.origin;
       candidate->manifest_path = place.path;
       candidate->refused = fault;
       state_->candidates.push_back(std::move(candidate));
-      log(BP_LOG_WARNING, fault.what());
+      log(BP_LOG_WARNING, refusal.what());
     }
   }
 }
@@ -150,22 +150,22 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
   candidate.origin = origin;
   candidate.manifest_path = path;
   try {
-    const std::string resolved = resolve_trusted(path, manifest_rules);
-    parse_manifest(read_file(resolved, manifest_rules, manifest_limit), path, candidate.manifest);
+    const std::string resolved = resolve_trusted(path, kManifestRules);
+    parse_manifest(read_file(resolved, kManifestRules, kManifestLimit), path, candidate.manifest);
     candidate.library = library_path(resolved, candidate.manifest.library);
     check_manifest(candidate.manifest, path);
     for (const std::string& key : candidate.manifest.unknown_keys) {
       log(BP_LOG_INFO, Error(BP_OK, "{}: unknown key \"{:.64}\" is ignored", shown(path), key).what());
     }
-  } catch (const Fault& fault) {
+  } catch (const Refusal& refusal) {
     candidate.refused = fault;
-    log(BP_LOG_WARNING, fault.what());
+    log(BP_LOG_WARNING, refusal.what());
   }
   candidate.name = candidate.manifest.name;
   if (!candidate.refused) {
     try {
-      (void)resolve_trusted(candidate.library, library_rules);
-    } catch (const Fault& fault) {
+      (void)resolve_trusted(candidate.library, kLibraryRules);
+    } catch (const Refusal& refusal) {
       candidate.failed = fault;
     }
   }
@@ -185,7 +185,7 @@ Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
 
 Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
   const bool is_manifest = path.ends_with(".json");
-  const FileRules& rules = is_manifest ? manifest_rules : library_rules;
+  const FileRuleNames& rules = is_manifest ? kManifestRules : kLibraryRules;
   const std::string resolved = resolve_trusted(path, rules);
   std::vector<std::pair<Candidate*, std::string>> known;
   {
@@ -201,7 +201,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
   for (const auto& [candidate, file] : known) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
-    } catch (const Fault&) {
+    } catch (const Refusal&) {
       continue;  // it is another file, and reported for itself
     }
   }
@@ -227,7 +227,7 @@ Ref<Plugin> Registry::load(const char* name_or_path) {
     candidate = candidate_by_name(wanted);
     if (candidate == nullptr) {
       for (const auto& other : state_->candidates) {
-        if (other->name == wanted && other->refused) throw Fault(*other->refused);
+        if (other->name == wanted && other->refused) throw Refusal(*other->refused);
       }
     }
   }
@@ -239,9 +239,9 @@ Ref<Plugin> Registry::load(const char* name_or_path) {
 }
 
 Ref<Plugin> Registry::load_candidate(Candidate& candidate) {
-  if (candidate.refused) throw Fault(*candidate.refused);
+  if (candidate.refused) throw Refusal(*candidate.refused);
   try {
-    Ref<Plugin> plugin = load_library(candidate, resolve_trusted(candidate.library, library_rules));
+    Ref<Plugin> plugin = load_library(candidate, resolve_trusted(candidate.library, kLibraryRules));
     std::string name = plugin->name;
     std::string version = plugin->version;
     const std::lock_guard lock(state_->mutex);
@@ -253,7 +253,7 @@ Ref<Plugin> Registry::load_candidate(Candidate& candidate) {
     candidate.failed.reset();
     if (!state_->closed) candidate.plugin = plugin;
     return plugin;
-  } catch (const Fault& fault) {
+  } catch (const Refusal& refusal) {
     const std::lock_guard lock(state_->mutex);
     candidate.failed = fault;
     throw;
@@ -312,12 +312,12 @@ void Registry::candidate(uint32_t index, bph_candidate* out) const {
                   state_->candidates.size());
     }
     const Candidate& candidate = *state_->candidates[index];
-    const Fault* fault = candidate.refused ? &*candidate.refused : candidate.failed ? &*candidate.failed : nullptr;
-    if (fault != nullptr) {
-      result.status = fault->status();
-      copy_text(result.rule, fault->rule);
-      copy_text(result.side, fault->side);
-      copy_text(result.message, fault->what());
+    const Refusal* refusal = candidate.refused ? &*candidate.refused : candidate.failed ? &*candidate.failed : nullptr;
+    if (refusal != nullptr) {
+      result.status = refusal->status();
+      copy_text(result.rule, refusal->rule);
+      copy_text(result.side, refusal->side);
+      copy_text(result.message, refusal->what());
     }
     result.loaded = candidate.plugin ? 1 : 0;
     result.shadowed = candidate.shadowed ? 1 : 0;
@@ -328,7 +328,7 @@ void Registry::candidate(uint32_t index, bph_candidate* out) const {
     copy_text(result.manifest, candidate.manifest_path);
     copy_text(result.library, candidate.library);
   }
-  write_output(out, result, "bph_registry_candidate", "bph_candidate", candidate_min_size);
+  write_output(out, result, "bph_registry_candidate", "bph_candidate", kCandidateMinSize);
 }
 
 void Registry::examine() {
@@ -342,11 +342,11 @@ void Registry::examine() {
     try {
       const Ref<Plugin> plugin = load_candidate(*candidate);
       (void)plugin->device_count();
-    } catch (const Fault& fault) {
-      if (!candidate->refused) log(BP_LOG_WARNING, fault.what());
+    } catch (const Refusal& refusal) {
+      if (!candidate->refused) log(BP_LOG_WARNING, refusal.what());
     } catch (const Error& error) {
       const std::lock_guard lock(state_->mutex);
-      candidate->failed = Fault(error.status(), "device.count", "system", "{}", error.what());
+      candidate->failed = Refusal(error.status(), "device.count", "system", "{}", error.what());
     }
   }
 }
@@ -367,7 +367,7 @@ void Registry::close() noexcept {
 }
 
 void Registry::log(int32_t level, const char* message) const noexcept {
-  if (Turn::held() && Turn::defer_log(*this, level, message)) return;
+  if (StreamLock::held_by_thread() && StreamLock::defer_log(*this, level, message)) return;
   if (state_->log != nullptr) {
     state_->log(state_->log_context, level, message);
   } else if (level <= BP_LOG_WARNING) {

@@ -14,13 +14,13 @@
 namespace backplane::core {
 
 namespace layers {
-struct FaultPlan;
+struct FaultSchedule;
 class TraceFile;
 }  // namespace layers
 
 class Registry final : public Object {
  public:
-  static constexpr HandleType handle_type = HandleType::registry;
+  static constexpr HandleType kHandleType = HandleType::registry;
 
   // Throws; see bph_registry_create.
   static Ref<Registry> create(const bph_registry_desc* desc);
@@ -37,7 +37,7 @@ class Registry final : public Object {
   };
   Choice choose_device(const char* name);
   // What the layer `fault` makes go wrong; null without it.
-  std::shared_ptr<const layers::FaultPlan> faults() const;
+  std::shared_ptr<const layers::FaultSchedule> faults() const;
   // Where the layer `trace` writes; null without it.
   layers::TraceFile* trace_file() const;
   // Called once, when the host lets go of its handle: plugins now live only as long as what uses them, and what a

@@ -26,11 +26,11 @@ struct Registry::Candidate {
   std::string manifest_path;  // empty: a bare library
   std::string library;        // as the manifest says, made absolute; empty if it does not
   Manifest manifest;
-  std::optional<Fault> refused;  // final: what is wrong with the manifest itself
+  std::optional<Refusal> refused;  // final: what is wrong with the manifest itself
 
   std::string name;  // the manifest's, or the library's own once loaded
   std::string version;
-  std::optional<Fault> failed;  // how the last load ended; the next may go better
+  std::optional<Refusal> failed;  // how the last load ended; the next may go better
   Ref<Plugin> plugin;
   bool shadowed = false;
 };
@@ -46,7 +46,7 @@ struct Registry::State {
   void (*log)(void* context, int32_t level, const char* message) = nullptr;
   void* log_context = nullptr;
   std::vector<Layer> layers;
-  std::shared_ptr<const layers::FaultPlan> faults;  // of the layer `fault`, null without it
+  std::shared_ptr<const layers::FaultSchedule> faults;  // of the layer `fault`, null without it
   layers::TraceFile* trace_file = nullptr;          // of the layer `trace`, null without it; never ends
   Config config;
   std::vector<Place> places;

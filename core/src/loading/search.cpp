@@ -19,8 +19,8 @@ namespace backplane::core {
 
 namespace {
 
-constexpr const char* subfolder = "/backplane/plugins";
-constexpr size_t manifests_limit = 1024;  // of one directory
+constexpr const char* kSubfolder = "/backplane/plugins";
+constexpr size_t kManifestsLimit = 1024;  // of one directory
 
 void split(std::string_view list, const char* suffix, const char* origin, std::vector<Place>& out) {
   while (!list.empty()) {
@@ -44,7 +44,7 @@ std::string beside_this_library() {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(info.dli_fname, nullptr), &std::free);
   if (real == nullptr) return {};
   const std::string_view path = real.get();
-  return std::string(path.substr(0, path.rfind('/'))) + subfolder;
+  return std::string(path.substr(0, path.rfind('/'))) + kSubfolder;
 }
 
 }  // namespace
@@ -68,11 +68,11 @@ std::vector<Place> search_places(const char* search_path, bool default_paths) {
   if (listed != nullptr) split(listed, "", "search_path", places);
   if (default_paths) {
     const std::string data_home = xdg_base("XDG_DATA_HOME", "/.local/share");
-    if (!data_home.empty()) places.push_back({data_home + subfolder, "user"});
+    if (!data_home.empty()) places.push_back({data_home + kSubfolder, "user"});
     const std::string beside = beside_this_library();
     if (!beside.empty()) places.push_back({beside, "system"});
     const char* data_directories = trusted_environment("XDG_DATA_DIRS");
-    split(data_directories != nullptr ? data_directories : "/usr/local/share:/usr/share", subfolder, "system", places);
+    split(data_directories != nullptr ? data_directories : "/usr/local/share:/usr/share", kSubfolder, "system", places);
   }
 
   std::vector<std::pair<dev_t, ino_t>> seen;
@@ -94,24 +94,24 @@ std::vector<std::string> list_manifests(const Place& place) {
       place.origin == std::string_view("search_path")) {
     return {place.path};
   }
-  const std::string resolved = resolve_trusted(place.path, place_rules);
+  const std::string resolved = resolve_trusted(place.path, kPlaceRules);
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(resolved.c_str()), &closedir);
   if (directory == nullptr) {
     if (errno == ENOMEM) throw std::bad_alloc();
     if (errno == ENOTDIR) {
-      throw Fault(BP_INVALID_ARGUMENT, "place.type", "user",
+      throw Refusal(BP_INVALID_ARGUMENT, "place.type", "user",
                   "{}: neither a directory nor a manifest (*.json); correct the search path", shown(place.path));
     }
-    throw Fault(BP_UNAVAILABLE, "place.read", "system", "{}: cannot list the directory (error {}); make it readable",
+    throw Refusal(BP_UNAVAILABLE, "place.read", "system", "{}: cannot list the directory (error {}); make it readable",
                 shown(place.path), errno);
   }
   std::vector<std::string> manifests;
   while (const dirent* entry = readdir(directory.get())) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(".json") || name.starts_with(".")) continue;
-    if (manifests.size() == manifests_limit) {
-      throw Fault(BP_INVALID_ARGUMENT, "place.size", "user", "{}: more than {} manifests; split the directory",
-                  shown(place.path), manifests_limit);
+    if (manifests.size() == kManifestsLimit) {
+      throw Refusal(BP_INVALID_ARGUMENT, "place.size", "user", "{}: more than {} manifests; split the directory",
+                  shown(place.path), kManifestsLimit);
     }
     manifests.push_back(resolved + "/" + std::string(name));
   }

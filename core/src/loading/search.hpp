@@ -28,7 +28,7 @@ std::vector<Place> search_places(const char* search_path, bool default_paths);
 std::string default_config_file();
 
 // The manifests of a place, sorted by name: its files *.json, or the place itself if that is a manifest.
-// Throws Fault "place.*".
+// Throws Refusal "place.*".
 std::vector<std::string> list_manifests(const Place& place);
 
 }  // namespace backplane::core

@@ -17,7 +17,7 @@ struct SpokenMajor {
 };
 
 // The newest major first: plugins are queried in this order.
-inline constexpr SpokenMajor spoken_majors[] = {
+inline constexpr SpokenMajor kSpokenMajors[] = {
     {BP_ABI_VERSION, BP_ABI_VERSION_OLDEST},
 #if BP_ABI_VERSION_MAJOR == 1
     {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)},  // 1.0 has the layout of the last 0.x, whichever minor that is

@@ -61,66 +61,66 @@ bool AddressMap::meets(uint64_t address, uint64_t bytes) const noexcept {
 std::unique_ptr<Placement> AddressMap::add_mapped(const Placement& given) {
   auto place = std::make_unique<Placement>(given);
   const std::lock_guard guard(mutex_);
-  if (meets(place->address, place->bytes)) {
-    others_.emplace(place->address, place.get());
-    longest_ = std::max(longest_, place->bytes);
+  if (meets(placement->address, placement->bytes)) {
+    others_.emplace(placement->address, placement.get());
+    longest_ = std::max(longest_, placement->bytes);
   } else {
-    apart_.emplace(place->address, place.get());
+    apart_.emplace(placement->address, placement.get());
   }
-  return place;
+  return placement;
 }
 
 std::unique_ptr<Placement> AddressMap::add_device(const Placement& given, bool unique) {
   auto place = std::make_unique<Placement>(given);
-  const uint64_t own = place->address;
-  const bool fits = own != 0 && UINT64_MAX - own >= place->bytes;
+  const uint64_t own = placement->address;
+  const bool fits = own != 0 && UINT64_MAX - own >= placement->bytes;
   const std::lock_guard guard(mutex_);
-  if (fits && !meets(own, place->bytes)) {
-    const Pages pages = pages_of(own, place->bytes);
-    place->native = unique;
-    if (!unique) place->native = place->reserved = reserve(pages.begin, pages.bytes) != 0;
+  if (fits && !meets(own, placement->bytes)) {
+    const Pages pages = pages_of(own, placement->bytes);
+    placement->native = unique;
+    if (!unique) placement->native = placement->reserved = reserve(pages.begin, pages.bytes) != 0;
   }
-  if (!place->native) {
-    const uint64_t numbers = reserve(0, pages_of(0, place->bytes).bytes);
+  if (!placement->native) {
+    const uint64_t numbers = reserve(0, pages_of(0, placement->bytes).bytes);
     if (numbers == 0) {
       throw Error(BP_OUT_OF_MEMORY, "{}: no range of {} numbers is left to address memory by; release buffers",
-                  place->device->name, place->bytes);
+                  placement->device->name, placement->bytes);
     }
-    place->address = numbers;
-    place->reserved = true;
+    placement->address = numbers;
+    placement->reserved = true;
   }
   try {
-    apart_.emplace(place->address, place.get());
+    apart_.emplace(placement->address, placement.get());
   } catch (...) {
-    const Pages pages = pages_of(place->address, place->bytes);
-    if (place->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
+    const Pages pages = pages_of(placement->address, placement->bytes);
+    if (placement->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
     throw;
   }
-  return place;
+  return placement;
 }
 
-void AddressMap::remove(std::unique_ptr<Placement> place) noexcept {
-  if (!place) return;
+void AddressMap::remove(std::unique_ptr<Placement> placement) noexcept {
+  if (!placement) return;
   {
     const std::lock_guard guard(mutex_);
-    const auto found = apart_.find(place->address);
-    if (found != apart_.end() && found->second == place.get()) {
+    const auto found = apart_.find(placement->address);
+    if (found != apart_.end() && found->second == placement.get()) {
       apart_.erase(found);
     } else {
-      auto [begin, end] = others_.equal_range(place->address);
-      while (begin != end && begin->second != place.get()) ++begin;
+      auto [begin, end] = others_.equal_range(placement->address);
+      while (begin != end && begin->second != placement.get()) ++begin;
       if (begin != end) others_.erase(begin);
     }
   }
-  const Pages pages = pages_of(place->address, place->bytes);
-  if (place->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
+  const Pages pages = pages_of(placement->address, placement->bytes);
+  if (placement->reserved) munmap(reinterpret_cast<void*>(pages.begin), pages.bytes);
 }
 
 AddressedBuffer AddressMap::find(uint64_t address) {
   const std::lock_guard guard(mutex_);
-  const auto of = [&](const Placement& place) {
-    const uint64_t offset = address - place.address;
-    return offset < place.bytes ? place.device->allocator.buffer_in(place, offset) : AddressedBuffer{};
+  const auto of = [&](const Placement& placement) {
+    const uint64_t offset = address - placement.address;
+    return offset < placement.bytes ? placement.device->allocator.buffer_in(placement, offset) : AddressedBuffer{};
   };
   if (auto next = apart_.upper_bound(address); next != apart_.begin()) {
     const AddressedBuffer found = of(*std::prev(next)->second);

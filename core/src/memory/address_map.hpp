@@ -38,13 +38,13 @@ struct AddressedBuffer {
 
 class AddressMap {
  public:
-  // Memory of the process at `place.address` that the host reaches: imports and mappings. May overlap another's.
-  std::unique_ptr<Placement> add_mapped(const Placement& place);
+  // Memory of the process at `placement.address` that the host reaches: imports and mappings. May overlap another's.
+  std::unique_ptr<Placement> add_mapped(const Placement& placement);
   // Memory that only the device reaches, with its address there (0: none). That address is used if it is `unique` in
   // the process or can be made so. Throws OUT_OF_MEMORY if no addresses can be reserved.
-  std::unique_ptr<Placement> add_device(const Placement& place, bool unique);
+  std::unique_ptr<Placement> add_device(const Placement& placement, bool unique);
   // Call before the memory is given back.
-  void remove(std::unique_ptr<Placement> place) noexcept;
+  void remove(std::unique_ptr<Placement> placement) noexcept;
   AddressedBuffer find(uint64_t address);
 
   // Around a fork: the child knows no memory of its parent's.

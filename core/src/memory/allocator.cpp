@@ -36,7 +36,7 @@ Pool& Allocator::State::shared_pool(uint32_t kind, uint64_t alignment) {
   made->device = &device;
   made->kind = kind;
   made->alignment = alignment;
-  made->quantum = std::max(alignment, SizeClass::quantum);
+  made->quantum = std::max(alignment, SizeClass::kQuantum);
   const std::lock_guard guard(lock);
   if (Pool* pool = find_shared(kind, alignment)) return *pool;
   made->next = pools;
@@ -63,7 +63,7 @@ void Allocator::State::hand(Block& block, uint64_t bytes, Stream* stream, bool h
 Block& Allocator::State::take(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out) {
   if (custom != nullptr) [[unlikely]]
     return take_custom(kind, bytes, alignment, stream, hand_out);
-  if (kind >= BP_MEMORY_KINDS || bytes > SizeClass::max_bytes) [[unlikely]]
+  if (kind >= BP_MEMORY_KINDS || bytes > SizeClass::kMaxBytes) [[unlikely]]
     require_offered(kind, bytes);
   Pool& pool = pool_for(kind, alignment, stream);
   const uint32_t size_class = SizeClass::holding(bytes);
@@ -85,7 +85,7 @@ Block& Allocator::State::fresh_block() {
   return *new Block;
 }
 
-void Allocator::State::retire_block(Block& block) noexcept {
+void Allocator::State::recycle_block(Block& block) noexcept {
   block.uses.clear();
   block.user = {};
   block.segment = nullptr;
@@ -117,12 +117,12 @@ Block& Allocator::State::take_custom(uint32_t kind, uint64_t bytes, uint64_t ali
       custom->allocate(custom->context, reinterpret_cast<bph_device*>(device.public_handle), kind, bytes,
                        alignment_of(alignment), reinterpret_cast<bph_stream*>(stream_handle), &source, &offset, &error);
   if (status != BP_OK) {
-    retire_block(block);
+    recycle_block(block);
     throw Error::from_plugin(status, error, "the framework's allocator");
   }
   const Buffer* raw = find_handle<Buffer>(source);
   if (raw == nullptr || raw->device != &device || offset > raw->bytes || bytes > raw->bytes - offset) {
-    retire_block(block);
+    recycle_block(block);
     throw Error(BP_INTERNAL,
                 "the framework's allocator answered OK with {} bytes at {} of {}: no live buffer of {} that holds them",
                 bytes, offset, static_cast<const void*>(source), device.name);
@@ -166,7 +166,7 @@ void Allocator::State::count(Block& block, bool hand_out, bool cached) noexcept 
 
 void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   lock.lock();
-  if (handle != 0 && !HandleTable::instance().retire(handle)) [[unlikely]]
+  if (handle != 0 && !HandleTable::instance().invalidate(handle)) [[unlikely]]
     return lock.unlock();
   if (block.holds != 0) [[unlikely]] {
     block.orphaned = true;
@@ -186,8 +186,8 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   }
   lock.unlock();
   collect_uses(block);
-  const bool later = block.source == Block::Source::imported && Turn::held();
-  if (later) Turn::defer_releases();
+  const bool later = block.source == Block::Source::imported && StreamLock::held_by_thread();
+  if (later) StreamLock::defer_releases();
   if (drop_passed(block) && !later) {
     put_back(block);
   } else {
@@ -255,13 +255,13 @@ Block& Allocator::raw_block(uint32_t kind, uint64_t bytes, uint64_t alignment, S
     try {
       state.reclaim_pending(stream);
     } catch (...) {
-      state.retire_block(block);
+      state.recycle_block(block);
       throw;
     }
     status = create();
   }
   if (status != BP_OK) {
-    state.retire_block(block);
+    state.recycle_block(block);
     if (status == BP_OUT_OF_MEMORY) state.exhausted(kind, bytes, error);
     throw plugin_failure(state.device, "buffer_create", status, error);
   }
@@ -296,14 +296,14 @@ Block& Allocator::import(uint32_t type, uint64_t address, uint64_t bytes, bool h
   const bp_status status = table->import_memory(state.device.handle, &desc, &kind, &block.plugin_buffer, &error);
   if (status != BP_OK || block.plugin_buffer == nullptr) {
     block.plugin_buffer = nullptr;
-    state.retire_block(block);
+    state.recycle_block(block);
     created(state.device, "import_memory", status, error, static_cast<bp_buffer*>(nullptr));
   }
   const bool right =
       type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_HOST || kind == BP_MEMORY_SHARED;
   if (!right) {
     state.device.api->buffer_destroy(state.device.handle, block.plugin_buffer);
-    state.retire_block(block);
+    state.recycle_block(block);
     throw Error(BP_INTERNAL,
                 "{}: import_memory gives memory of kind {}, which must be {}; it is nonconforming, report it to the "
                 "plugin's author",

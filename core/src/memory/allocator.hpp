@@ -27,7 +27,7 @@ struct EndingStream;
 struct Pool;
 
 // The largest alignment that may be asked for, or that a device may have.
-inline constexpr uint64_t most_alignment = uint64_t{1} << 30;
+inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 30;
 
 // A piece of device memory: a plugin buffer, the bytes from its start, and how many.
 struct Span {
@@ -95,8 +95,8 @@ class Allocator {
   Buffer::Address address_of(Block& block);
   // The same for memory whose plugin buffer is mapped at `mapping`.
   void note_mapping(Block& block, void* mapping);
-  // The buffer in which a byte of `place` lies. Called under the address map's lock.
-  AddressedBuffer buffer_in(const Placement& place, uint64_t offset) const noexcept;
+  // The buffer in which a byte of `placement` lies. Called under the address map's lock.
+  AddressedBuffer buffer_in(const Placement& placement, uint64_t offset) const noexcept;
 
   // The device's own handle is gone: from here on only live buffers keep it open.
   void device_released() noexcept;

@@ -7,7 +7,7 @@
 
 namespace backplane::core {
 
-const Placement& Allocator::State::place_of(Block& block, void* mapping) {
+const Placement& Allocator::State::placement_of(Block& block, void* mapping) {
   std::atomic<Placement*>& placement = block.segment != nullptr ? block.segment->placement : block.placement;
   if (const Placement* known = placement.load(std::memory_order_acquire)) return *known;
   Placement wanted;
@@ -39,7 +39,7 @@ const Placement& Allocator::State::place_of(Block& block, void* mapping) {
   return *first;
 }
 
-void Allocator::State::forget_place(std::atomic<Placement*>& placement) noexcept {
+void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noexcept {
   AddressMap::instance().remove(std::unique_ptr<Placement>(placement.exchange(nullptr, std::memory_order_acq_rel)));
 }
 
@@ -69,17 +69,17 @@ Whole whole_of(Block& block) {
 Buffer::Address Allocator::address_of(Block& block) {
   if (block.plugin_buffer == nullptr) return {};
   const Whole whole = whole_of(block);
-  const Placement& place = state_->place_of(whole.block, nullptr);
-  return {place.address + whole.offset, place.native ? BPH_BUFFER_ADDRESS_NATIVE : 0};
+  const Placement& placement = state_->placement_of(whole.block, nullptr);
+  return {placement.address + whole.offset, placement.native ? BPH_BUFFER_ADDRESS_NATIVE : 0};
 }
 
-void Allocator::note_mapping(Block& block, void* mapping) { state_->place_of(whole_of(block).block, mapping); }
+void Allocator::note_mapping(Block& block, void* mapping) { state_->placement_of(whole_of(block).block, mapping); }
 
-AddressedBuffer Allocator::buffer_in(const Placement& place, uint64_t offset) const noexcept {
+AddressedBuffer Allocator::buffer_in(const Placement& placement, uint64_t offset) const noexcept {
   const std::lock_guard guard(state_->lock);
-  Block* block = place.segment != nullptr ? place.segment->first : place.block;
+  Block* block = placement.segment != nullptr ? placement.segment->first : placement.block;
   uint64_t start = 0;
-  if (place.segment != nullptr) {
+  if (placement.segment != nullptr) {
     while (block != nullptr && offset - block->plugin_offset >= block->size) block = block->after;
     if (block == nullptr) return {};
     start = block->plugin_offset;

@@ -10,9 +10,9 @@ namespace backplane::core {
 
 namespace {
 
-constexpr uint64_t small_segment = 2u << 20;
-constexpr uint64_t large_segment = 20u << 20;
-constexpr uint64_t huge_block = large_segment / 2;  // from here a block has a segment to itself
+constexpr uint64_t kSmallSegment = 2u << 20;
+constexpr uint64_t kLargeSegment = 20u << 20;
+constexpr uint64_t kHugeBlock = kLargeSegment / 2;  // from here a block has a segment to itself
 
 const char* kind_name(uint32_t kind) noexcept {
   constexpr const char* names[] = {"DEVICE", "HOST", "SHARED"};
@@ -20,8 +20,8 @@ const char* kind_name(uint32_t kind) noexcept {
 }
 
 uint64_t segment_bytes(const Pool& pool, uint64_t block_bytes, uint64_t most) noexcept {
-  if (block_bytes >= huge_block) return block_bytes;
-  const uint64_t wanted = Pool::is_small(block_bytes) ? small_segment : large_segment;
+  if (block_bytes >= kHugeBlock) return block_bytes;
+  const uint64_t wanted = Pool::is_small(block_bytes) ? kSmallSegment : kLargeSegment;
   const uint64_t rounded = (wanted + pool.quantum - 1) / pool.quantum * pool.quantum;
   return rounded > most ? block_bytes : rounded;
 }
@@ -39,8 +39,8 @@ void Allocator::State::require_offered(uint32_t kind, uint64_t bytes) const {
                 kind_name(kind), offered);
   }
   const uint64_t most = device.info.max_buffer_bytes == 0
-                            ? SizeClass::max_bytes
-                            : std::min(device.info.max_buffer_bytes, SizeClass::max_bytes);
+                            ? SizeClass::kMaxBytes
+                            : std::min(device.info.max_buffer_bytes, SizeClass::kMaxBytes);
   if (bytes > most) {
     throw Error(BP_OUT_OF_MEMORY, "{}: {} bytes asked, and one buffer has at most {}; split it", device.name, bytes,
                 most);
@@ -112,7 +112,7 @@ void Allocator::State::reclaim_pending(Stream* stream) {
   do {
     poll_ending(BP_WAIT_FOREVER);
     device.allocator.poll();
-  } while (await_looks() && ++round < most_rounds);
+  } while (await_polls() && ++round < most_rounds);
   trim_passed();
 }
 
@@ -124,11 +124,11 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
     State& state;
     BlockList& blocks;
     ~Return() {
-      while (Block* block = blocks.pop()) state.retire_block(*block);
+      while (Block* block = blocks.pop()) state.recycle_block(*block);
     }
   } scratch_return{*this, scratch};
   Block* found = nullptr;
-  const auto look = [&](bool share) {
+  const auto search_pools = [&](bool share) {
     if (scratch.head == nullptr) scratch.push(&fresh_block());
     const std::lock_guard guard(lock);
     found = search(pool, size_class, share, &scratch);
@@ -136,7 +136,7 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
     return found != nullptr;
   };
   device.allocator.poll_pending();
-  if (look(false)) return *found;
+  if (search_pools(false)) return *found;
 
   const uint64_t block_bytes = pool.block_bytes(size_class);
   auto segment = std::make_unique<Segment>();
@@ -165,15 +165,15 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   // A size class may round past the largest buffer, or past the memory that is left.
   const auto grow_least = [&] {
     if (block_bytes <= most && grow(block_bytes)) return true;
-    return block_bytes >= huge_block && grow(bytes, true);
+    return block_bytes >= kHugeBlock && grow(bytes, true);
   };
   if (usual <= most && grow(usual)) return *found;
   if ((usual > most || usual != block_bytes) && grow_least()) return *found;
-  if (look(true)) return *found;
+  if (search_pools(true)) return *found;
   reclaim();
-  if (look(true) || grow_least()) return *found;
+  if (search_pools(true) || grow_least()) return *found;
   reclaim_pending(stream);
-  if (look(true) || grow_least()) return *found;
+  if (search_pools(true) || grow_least()) return *found;
   exhausted(pool.kind, bytes, error);
 }
 
@@ -210,7 +210,7 @@ uint64_t Allocator::State::trim_passed() noexcept {
         next = segment->next;
         if (!Pool::is_whole(*segment)) continue;
         if (pool->timeline && !pool->timeline->passed(segment->stamp)) {
-          pool->timeline->want_mark();
+          pool->timeline->request_marker();
           continue;
         }
         scratch.push(pool->remove_segment(segment));
@@ -221,12 +221,12 @@ uint64_t Allocator::State::trim_passed() noexcept {
   }
   while (passed != nullptr) {
     const std::unique_ptr<Segment> segment(std::exchange(passed, passed->next));
-    forget_place(segment->placement);
+    forget_placement(segment->placement);
     device.api->buffer_destroy(device.handle, segment->buffer);
     const std::lock_guard guard(lock);
     stats.bytes_reserved -= segment->bytes;
   }
-  while (Block* block = scratch.pop()) retire_block(*block);
+  while (Block* block = scratch.pop()) recycle_block(*block);
   return bytes;
 }
 

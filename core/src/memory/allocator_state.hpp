@@ -31,16 +31,16 @@ struct Allocator::State {
   EndingStream* ending = nullptr;
   BlockList waiting;
   BlockList spares;  // blocks without memory, some with a handle's slot
-  // A thread's look at what it took out of `ending` or `waiting`: neither list tells of it until the look ends.
-  struct Look {
+  // A thread's poll at what it took out of `ending` or `waiting`: neither list tells of it until the poll ends.
+  struct ActivePoll {
     uint64_t number;
-    Look* next;
+    ActivePoll* next;
   };
   template <class List>
   class Taken;
-  Look* looks = nullptr;
-  uint64_t next_look = 1;
-  std::atomic<uint64_t> looks_ended{0};
+  ActivePoll* active_polls = nullptr;
+  uint64_t next_poll = 1;
+  std::atomic<uint64_t> polls_ended{0};
   AllocatorStats stats = {};
   uint64_t live = 0;      // blocks handed out as buffers: the device stays open while there are any
   bool retained = false;  // by the live ones; kept while the device has a handle, so that the last one costs no more
@@ -57,7 +57,7 @@ struct Allocator::State {
   void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;  // locked
   void count(Block& block, bool hand_out, bool cached) noexcept;                                 // locked
   Block& fresh_block();
-  void retire_block(Block& block) noexcept;                // to the spares
+  void recycle_block(Block& block) noexcept;                // to the spares
   bool uncount(Block& block) noexcept;                     // locked; true if the device was kept open by this one alone
   void give_back(Block& block, uint64_t handle) noexcept;  // handle 0: it has none, or it is retired
 
@@ -73,8 +73,8 @@ struct Allocator::State {
   void reclaim_pending(Stream* stream);
 
   // allocator_address.cpp
-  const Placement& place_of(Block& block, void* mapping);
-  static void forget_place(std::atomic<Placement*>& placement) noexcept;  // before the memory is given back
+  const Placement& placement_of(Block& block, void* mapping);
+  static void forget_placement(std::atomic<Placement*>& placement) noexcept;  // before the memory is given back
 
   // allocator_wait.cpp
   void collect_uses(Block& block) noexcept;
@@ -84,7 +84,7 @@ struct Allocator::State {
   void poll_ending(uint64_t timeout_ns) noexcept;
   void poll_waiting() noexcept;
   void finish_stream(EndingStream* ended) noexcept;
-  bool await_looks() noexcept;
+  bool await_polls() noexcept;
 };
 
 }  // namespace backplane::core

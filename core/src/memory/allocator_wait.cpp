@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and streams whose work is pending: what a released block waits for, and who looks whether it has passed.
+// Memory and streams whose work is pending: what a released block waits for, and who active_polls whether it has passed.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -32,9 +32,9 @@ void Allocator::State::collect_uses(Block& block) noexcept {
       if (block.any_stream) block.uses.reserve(most);
     }
   } catch (const std::bad_alloc&) {
-    // `user` or `any_stream` is still set, so that the next look tries again.
+    // `user` or `any_stream` is still set, so that the next poll tries again.
   }
-  for (const Use& use : block.uses) use.timeline->want_mark();
+  for (const Use& use : block.uses) use.timeline->request_marker();
 }
 
 bool Allocator::State::drop_passed(Block& block) noexcept {
@@ -52,14 +52,14 @@ void Allocator::State::put_back(Block& block) noexcept {
       return;
     }
     case Block::Source::raw: {
-      forget_place(block.placement);
+      forget_placement(block.placement);
       device.api->buffer_destroy(device.handle, block.plugin_buffer);
       const std::lock_guard guard(lock);
       stats.bytes_reserved -= block.size;
       break;
     }
     case Block::Source::imported:
-      forget_place(block.placement);
+      forget_placement(block.placement);
       if (block.plugin_buffer != nullptr) device.api->buffer_destroy(device.handle, block.plugin_buffer);
       if (block.release != nullptr) block.release(block.context);
       break;
@@ -72,7 +72,7 @@ void Allocator::State::put_back(Block& block) noexcept {
     case Block::Source::empty:
       break;
   }
-  retire_block(block);
+  recycle_block(block);
 }
 
 void Allocator::State::poll_timelines() noexcept {
@@ -91,7 +91,7 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
   const std::unique_ptr<EndingStream> stream(ended);
   if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
   stream->timeline->complete(stream->timeline->point());
-  stream->timeline->drop_marks(device);
+  stream->timeline->destroy_markers(device);
   const std::unique_ptr<Pool> pool(stream->pool);
   BlockList scratch;
   {
@@ -107,13 +107,13 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
     while (*at != pool.get()) at = &(*at)->next;
     *at = pool->next;
   }
-  while (Block* block = scratch.pop()) retire_block(*block);
+  while (Block* block = scratch.pop()) recycle_block(*block);
 }
 
 namespace {
 
-// How many looks this thread is in: what they call of the plugin may come back for memory itself.
-constinit thread_local uint32_t looking = 0;
+// How many active_polls this thread is in: what they call of the plugin may come back for memory itself.
+constinit thread_local uint32_t polls_on_thread = 0;
 
 }  // namespace
 
@@ -124,46 +124,46 @@ class Allocator::State::Taken {
   Taken(State& state, List& from) noexcept : state_(state) {
     const std::lock_guard guard(state.lock);
     std::swap(list, from);
-    look_ = {state.next_look++, std::exchange(state.looks, &look_)};
-    ++looking;
+    poll_ = {state.next_poll++, std::exchange(state.active_polls, &poll_)};
+    ++polls_on_thread;
   }
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
   ~Taken() {
-    --looking;
+    --polls_on_thread;
     {
       const std::lock_guard guard(state_.lock);
-      Look** at = &state_.looks;
-      while (*at != &look_) at = &(*at)->next;
-      *at = look_.next;
+      ActivePoll** at = &state_.active_polls;
+      while (*at != &poll_) at = &(*at)->next;
+      *at = poll_.next;
     }
-    state_.looks_ended.fetch_add(1, std::memory_order_release);
-    state_.looks_ended.notify_all();
+    state_.polls_ended.fetch_add(1, std::memory_order_release);
+    state_.polls_ended.notify_all();
   }
 
   List list = {};
 
  private:
   State& state_;
-  Look look_ = {};
+  ActivePoll poll_ = {};
 };
 
-// Waits until the looks that other threads have begun are over; false if there were none. Within a look it waits for nothing: two
+// Waits until the active_polls that other threads have begun are over; false if there were none. Within a poll it waits for nothing: two
 // would wait for each other.
-bool Allocator::State::await_looks() noexcept {
-  if (looking != 0) return false;
+bool Allocator::State::await_polls() noexcept {
+  if (polls_on_thread != 0) return false;
   lock.lock();
-  const uint64_t last = next_look;
+  const uint64_t last = next_poll;
   lock.unlock();
   for (bool waited = false;; waited = true) {
-    const uint64_t ended = looks_ended.load(std::memory_order_acquire);
+    const uint64_t ended = polls_ended.load(std::memory_order_acquire);
     bool begun_before = false;
     {
       const std::lock_guard guard(lock);
-      for (const Look* look = looks; look != nullptr; look = look->next) begun_before |= look->number < last;
+      for (const ActivePoll* poll = active_polls; poll != nullptr; poll = poll->next) begun_before |= poll->number < last;
     }
     if (!begun_before) return waited;
-    looks_ended.wait(ended, std::memory_order_acquire);
+    polls_ended.wait(ended, std::memory_order_acquire);
   }
 }
 
@@ -185,7 +185,7 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  // Their owners are told once the look is over: what an owner does may wait for a thread that waits for looks.
+  // Their owners are told once the poll is over: what an owner does may wait for a thread that waits for active_polls.
   BlockList owned;
   {
     Taken taken(*this, waiting);
@@ -202,8 +202,8 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  const bool later = Turn::held();  // an owner's callback may need a lock whose holder waits for the turn
-  if (later && owned.head != nullptr) Turn::defer_releases();
+  const bool later = StreamLock::held_by_thread();  // an owner's callback may need a lock whose holder waits for the turn
+  if (later && owned.head != nullptr) StreamLock::defer_releases();
   while (Block* block = owned.pop()) {
     if (later) {
       const std::lock_guard guard(lock);

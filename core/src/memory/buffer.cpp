@@ -27,7 +27,7 @@ Buffer& with_handle(Device& device, Block& block) {
     return block;
   }
   try {
-    handle.store(handles.insert(Buffer::handle_type, static_cast<Buffer*>(&block)), std::memory_order_relaxed);
+    handle.store(handles.insert(Buffer::kHandleType, static_cast<Buffer*>(&block)), std::memory_order_relaxed);
   } catch (...) {
     device.allocator.release_block(block);
     throw;
@@ -50,10 +50,10 @@ Buffer& Buffer::create(Device& device, const bph_buffer_desc& desc, Stream* stre
                 "bph_buffer_create: flags {:#x} or reserved {:#x} has unknown bits; use BPH_BUFFER_* and 0", desc.flags,
                 desc.reserved);
   }
-  if (desc.alignment != 0 && (!std::has_single_bit(desc.alignment) || desc.alignment > most_alignment)) [[unlikely]] {
+  if (desc.alignment != 0 && (!std::has_single_bit(desc.alignment) || desc.alignment > kMaxAlignment)) [[unlikely]] {
     throw Error(BP_INVALID_ARGUMENT,
                 "bph_buffer_create: alignment {} is not a power of two up to {}; 0 is the device's own", desc.alignment,
-                most_alignment);
+                kMaxAlignment);
   }
   require_same_device("bph_buffer_create", device, stream);
   Allocator& allocator = device.allocator;

@@ -16,7 +16,7 @@ class Stream;
 // What a call reads of a buffer; constant while the handle lives. The allocator's Block is its only derivation.
 class Buffer {
  public:
-  static constexpr HandleType handle_type = HandleType::buffer;
+  static constexpr HandleType kHandleType = HandleType::buffer;
 
   bp_buffer* plugin_buffer = nullptr;  // null if empty
   uint64_t plugin_offset = 0;

@@ -8,7 +8,7 @@
 namespace backplane::core {
 
 void Pool::FreeLists::insert(Block* block) noexcept {
-  const uint32_t index = SizeClass::within(std::min(block->size, SizeClass::max_bytes));
+  const uint32_t index = SizeClass::within(std::min(block->size, SizeClass::kMaxBytes));
   block->size_class = index;
   block->back = nullptr;
   block->link = heads[index];

@@ -86,19 +86,19 @@ struct Pool {
   Device* device = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
   uint64_t alignment = 1;  // of segments, and so of blocks if the quantum is a multiple
-  uint64_t quantum = SizeClass::quantum;
+  uint64_t quantum = SizeClass::kQuantum;
   Ref<Timeline> timeline;  // the stream that owns it; null: any may use its free blocks
   Pool* next = nullptr;
   Segment* segments = nullptr;
-  BlockList bins[SizeClass::count];
+  BlockList bins[SizeClass::kCount];
 
-  static constexpr uint64_t small_limit = 1u << 20;  // blocks up to this come from small segments
+  static constexpr uint64_t kSmallLimit = 1u << 20;  // blocks up to this come from small segments
 
   // What a block for this class measures.
   uint64_t block_bytes(uint32_t size_class) const noexcept {
     return (SizeClass::size(size_class) + quantum - 1) / quantum * quantum;
   }
-  static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= small_limit; }
+  static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
 
   // A block of `size_class` cut from the free ones, null if none fits. Takes at most one block from `spares`, which is
   // not empty.
@@ -121,8 +121,8 @@ struct Pool {
 
  private:
   struct FreeLists {
-    Block* heads[SizeClass::count] = {};
-    uint64_t occupied[(SizeClass::count + 63) / 64] = {};
+    Block* heads[SizeClass::kCount] = {};
+    uint64_t occupied[(SizeClass::kCount + 63) / 64] = {};
     void insert(Block* block) noexcept;
     void erase(Block* block) noexcept;
     Block* first_from(uint32_t index) const noexcept;

@@ -44,7 +44,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
       Allocator& allocator;
       Block& block;
     } end{device.allocator, *imported};
-    const Turn turn(stream, function);
+    const StreamLock lock(stream, function);
     stream.begin_call();
     const Buffer& near = *reinterpret_cast<Buffer*>(imported);
     if (from_other) {
@@ -57,7 +57,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
     return;
   }
   if (from_other ? device.plugin->has_copy_in : device.plugin->has_copy_out) {
-    const Turn turn(stream, function);
+    const StreamLock lock(stream, function);
     stream.begin_call();
     return from_other ? enqueue_in(stream, dst, dst_offset, address, bytes)
                       : enqueue_out(stream, address, src, src_offset, bytes);
@@ -88,7 +88,7 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
   if (dst.plugin_buffer == src.plugin_buffer && to < from + bytes && from < to + bytes) {
     overlap(function, bytes, src_offset, dst_offset);
   }
-  const Turn turn(stream, function);
+  const StreamLock lock(stream, function);
   stream.begin_call();
   enqueue_copy(stream, dst.plugin_buffer, to, src.plugin_buffer, from, bytes);
 }
@@ -97,14 +97,14 @@ namespace {
 
 // Whether staging frees the source without the wait that the copy itself needs: behind pending work, and in two chunks.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
-  return !stream.idle() && bytes <= 2 * chunk_bytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
+  return !stream.idle() && bytes <= 2 * kChunkBytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }
 
 // A copy_in by the plugin's slot that returns once the source is free.
 void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
-  std::shared_ptr<WaitMark> mark;
+  std::shared_ptr<WaitMarker> marker;
   {
-    const Turn turn(stream, "bph_copy_in");
+    const StreamLock lock(stream, "bph_copy_in");
     stream.begin_call();
     try {
       enqueue_in(stream, dst, dst_offset, src, bytes);
@@ -112,9 +112,9 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
       if (error.status() == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // a part may read the source until then
       throw;
     }
-    mark = stream.mark_wait();
+    marker = stream.record_wait_marker();
   }
-  stream.wait_for(mark);
+  stream.wait_for(marker);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ void copy_in(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, 
     throw Error(BP_INVALID_ARGUMENT, "{}: src is null, and {} bytes are to come from it", function, bytes);
   if (stream.device->plugin->has_copy_in) {
     if (flags == 0) {
-      const Turn turn(stream, function);
+      const StreamLock lock(stream, function);
       stream.begin_call();
       return enqueue_in(stream, dst, dst_offset, src, bytes);
     }
@@ -153,15 +153,15 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
   if (dst == nullptr)
     throw Error(BP_INVALID_ARGUMENT, "{}: dst is null, and {} bytes are to go there", function, bytes);
   if (stream.device->plugin->has_copy_out) {
-    std::shared_ptr<WaitMark> mark;
+    std::shared_ptr<WaitMarker> marker;
     {
-      const Turn turn(stream, function);
+      const StreamLock lock(stream, function);
       stream.begin_call();
       enqueue_out(stream, dst, src, src_offset, bytes);
       if ((flags & BPH_COPY_ENQUEUE) != 0) return;
-      mark = stream.mark_wait();
+      marker = stream.record_wait_marker();
     }
-    return stream.wait_for(mark);
+    return stream.wait_for(marker);
   }
   if (src.kind != BP_MEMORY_HOST) {
     return stage_out(stream, function, static_cast<char*>(dst), src, src_offset, bytes);

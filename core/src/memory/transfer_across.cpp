@@ -15,7 +15,7 @@ using namespace transfer;
 
 namespace {
 
-constexpr const char* function = "bph_copy_across";
+constexpr const char* kFunction = "bph_copy_across";
 
 // A plugin event for the length of a call. The plugin keeps the event while work waits for it.
 class OwnEvent {
@@ -49,30 +49,30 @@ class OwnEvent {
 void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_stream, Buffer& src, uint64_t from,
                    uint64_t bytes) {
   Device& device = *dst_stream.device;
-  { const Turn looks(dst_stream, function); }  // throws before anything is enqueued
+  { const StreamLock check(dst_stream, kFunction); }  // throws before anything is enqueued
   OwnEvent before(device), after(device);
   src.record(dst_stream);
   dst.record(dst_stream);
   {
-    const Turn turn(src_stream, function);
+    const StreamLock lock(src_stream, kFunction);
     src_stream.begin_call();
     before.record(src_stream);
   }
   {
-    const Turn turn(dst_stream, function);
+    const StreamLock lock(dst_stream, kFunction);
     dst_stream.begin_call();
     before.make_wait(dst_stream);
     enqueue_copy(dst_stream, dst.plugin_buffer, to, src.plugin_buffer, from, bytes);
     after.record(dst_stream);
   }
-  const Turn turn(src_stream, function);
+  const StreamLock lock(src_stream, kFunction);
   after.make_wait(src_stream);
 }
 
 // Reads `src` to the host in pieces. Enqueues each piece on the target before it reads the next but one.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
-  const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, chunk_bytes);
+  const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, kChunkBytes);
   const uint64_t pieces = (bytes + piece - 1) / piece;
   StagingSlot slots[2] = {StagingSlot(dst_stream), StagingSlot(dst_stream)};
   for (uint64_t i = 0; i < std::min<uint64_t>(pieces, 2); ++i) slots[i].prepare(piece, pieces > 2);
@@ -81,7 +81,7 @@ void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, S
     const uint64_t part = std::min(piece, bytes - at);
     if (i >= 2) slot.wait();
     copy_out(src_stream, slot.address(), src, src_offset + at, part, 0);
-    const Turn turn(dst_stream, function);
+    const StreamLock lock(dst_stream, kFunction);
     dst_stream.begin_call();
     enqueue_copy(dst_stream, dst.plugin_buffer, dst.plugin_offset + dst_offset + at, slot.span().buffer,
                  slot.span().offset, part);
@@ -94,31 +94,31 @@ void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, S
 void order(const char* caller, Stream& first, Stream& second) {
   OwnEvent event(*first.device);
   {
-    const Turn turn(first, caller);
+    const StreamLock lock(first, caller);
     first.begin_call();
     event.record(first);
   }
-  const Turn turn(second, caller);
+  const StreamLock lock(second, caller);
   second.begin_call();
   event.make_wait(second);
 }
 
 void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                  uint64_t src_offset, uint64_t bytes, uint32_t flags) {
-  require_flags(function, flags, 0);
+  require_flags(kFunction, flags, 0);
   if (&dst_stream == &src_stream) {
-    throw Error(BP_INVALID_ARGUMENT, "{}: both streams are one; copy on it with bph_copy", function);
+    throw Error(BP_INVALID_ARGUMENT, "{}: both streams are one; copy on it with bph_copy", kFunction);
   }
-  require_on_stream(function, dst_stream, "dst", dst);
-  require_on_stream(function, src_stream, "src", src);
-  require_inside(function, "dst", dst, dst_offset, bytes);
-  require_inside(function, "src", src, src_offset, bytes);
+  require_on_stream(kFunction, dst_stream, "dst", dst);
+  require_on_stream(kFunction, src_stream, "src", src);
+  require_inside(kFunction, "dst", dst, dst_offset, bytes);
+  require_inside(kFunction, "src", src, src_offset, bytes);
   if (bytes == 0) return;
-  if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) both_host(function, bytes);
+  if (dst.kind == BP_MEMORY_HOST && src.kind == BP_MEMORY_HOST) both_host(kFunction, bytes);
   if (dst.device == src.device) {
     const uint64_t to = dst.plugin_offset + dst_offset, from = src.plugin_offset + src_offset;
     if (dst.plugin_buffer == src.plugin_buffer && to < from + bytes && from < to + bytes) {
-      overlap(function, bytes, src_offset, dst_offset);
+      overlap(kFunction, bytes, src_offset, dst_offset);
     }
     return on_one_device(dst_stream, dst, to, src_stream, src, from, bytes);
   }

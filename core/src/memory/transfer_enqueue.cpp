@@ -40,7 +40,7 @@ void both_host(const char* function, uint64_t bytes) {
 }
 
 void check_enqueue(Stream& stream, const char* slot, bp_status status, const bp_error& error) {
-  stream.answered(status);
+  stream.count_enqueue(status);
   check(*stream.device, slot, status, error);
 }
 

@@ -15,12 +15,12 @@ namespace {
 
 // Stages the whole in one piece; false if it is too long for an ordinary stream, or there is no memory for it.
 bool in_one_piece(Stream& stream, StagingSlot& slot, uint64_t bytes) {
-  if (bytes > chunk_bytes && !stream.shared()) return false;
+  if (bytes > kChunkBytes && !stream.shared()) return false;
   try {
     slot.prepare(bytes, false);
     return true;
   } catch (const Error& error) {
-    if (error.status() != BP_OUT_OF_MEMORY || bytes <= chunk_bytes) throw;
+    if (error.status() != BP_OUT_OF_MEMORY || bytes <= kChunkBytes) throw;
     return false;
   }
 }
@@ -69,18 +69,18 @@ void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_of
   const uint64_t to = dst.plugin_offset + dst_offset;
   if (in_one_piece(stream, slots[0], bytes)) {
     std::memcpy(slots[0].address(), src, bytes);
-    const Turn turn(stream, function);
+    const StreamLock lock(stream, function);
     stream.begin_call();
     enqueue_copy(stream, dst.plugin_buffer, to, slots[0].span().buffer, slots[0].span().offset, bytes);
     return count_staged(*stream.device, bytes);
   }
-  const Turn turn(stream, function);
+  const StreamLock lock(stream, function);
   stream.begin_call();
-  const uint64_t chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
-  for (StagingSlot& slot : slots) slot.prepare(chunk_bytes, chunks > 2);
-  for (uint64_t i = 0, at = 0; i < chunks; ++i, at += chunk_bytes) {
+  const uint64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
+  for (StagingSlot& slot : slots) slot.prepare(kChunkBytes, chunks > 2);
+  for (uint64_t i = 0, at = 0; i < chunks; ++i, at += kChunkBytes) {
     StagingSlot& slot = slots[i % 2];
-    const uint64_t part = std::min(chunk_bytes, bytes - at);
+    const uint64_t part = std::min(kChunkBytes, bytes - at);
     if (i >= 2) slot.wait();
     std::memcpy(slot.address(), src + at, part);
     enqueue_copy(stream, dst.plugin_buffer, to + at, slot.span().buffer, slot.span().offset, part);
@@ -93,26 +93,26 @@ void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uin
   StagingSlot slots[2] = {StagingSlot(stream), StagingSlot(stream)};
   const uint64_t from = src.plugin_offset + src_offset;
   if (in_one_piece(stream, slots[0], bytes)) {
-    std::shared_ptr<WaitMark> mark;
+    std::shared_ptr<WaitMarker> mark;
     {
-      const Turn turn(stream, function);
+      const StreamLock lock(stream, function);
       stream.begin_call();
       enqueue_copy(stream, slots[0].span().buffer, slots[0].span().offset, src.plugin_buffer, from, bytes);
-      mark = stream.mark_wait();
+      mark = stream.record_wait_marker();
     }
     stream.wait_for(mark);
     std::memcpy(dst, slots[0].address(), bytes);
     return count_staged(*stream.device, bytes);
   }
-  const Turn turn(stream, function);
+  const StreamLock lock(stream, function);
   stream.begin_call();
-  const uint64_t chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
-  for (StagingSlot& slot : slots) slot.prepare(chunk_bytes, true);
+  const uint64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
+  for (StagingSlot& slot : slots) slot.prepare(kChunkBytes, true);
   const auto start = [&](uint64_t chunk) {
     StagingSlot& slot = slots[chunk % 2];
-    const uint64_t at = chunk * chunk_bytes;
+    const uint64_t at = chunk * kChunkBytes;
     enqueue_copy(stream, slot.span().buffer, slot.span().offset, src.plugin_buffer, from + at,
-                 std::min(chunk_bytes, bytes - at));
+                 std::min(kChunkBytes, bytes - at));
     slot.record();
   };
   start(0);
@@ -123,7 +123,7 @@ void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uin
     } else {
       stream.wait(BP_WAIT_FOREVER);
     }
-    std::memcpy(dst + i * chunk_bytes, slots[i % 2].address(), std::min(chunk_bytes, bytes - i * chunk_bytes));
+    std::memcpy(dst + i * kChunkBytes, slots[i % 2].address(), std::min(kChunkBytes, bytes - i * kChunkBytes));
   }
   count_staged(*stream.device, bytes);
 }

@@ -10,7 +10,7 @@
 namespace backplane::core::transfer {
 
 // Staging goes in pieces of this size, two in flight. A SHARED stream stages the whole at once, so as not to wait in its turn.
-inline constexpr uint64_t chunk_bytes = 2u << 20;
+inline constexpr uint64_t kChunkBytes = 2u << 20;
 
 // A HOST span that the host fills or empties, and the event after which the device is done with it.
 class StagingSlot {

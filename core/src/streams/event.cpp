@@ -28,7 +28,7 @@ Ref<Event> Event::create(Ref<Device> device, uint32_t flags) {
                 "bph_event_create: {} has no timing (BP_CAP_TIMING); create the event without BP_EVENT_TIMING",
                 device->name);
   }
-  Ref<Event> event(adopt, new Event);
+  Ref<Event> event(kAdopt, new Event);
   bp_error error = fresh_error();
   bp_event* handle = nullptr;
   const bp_status status = device->api->event_create(device->handle, flags, &handle, &error);
@@ -40,7 +40,7 @@ Ref<Event> Event::create(Ref<Device> device, uint32_t flags) {
 
 void Event::record(Stream& stream) {
   require_same_device("bph_event_record", "event", *device, "stream", *stream.device);
-  const Turn turn(stream, "bph_event_record");
+  const StreamLock lock(stream, "bph_event_record");
   stream.begin_call();
   Ref<Timeline> timeline = stream.timeline;
   {
@@ -50,7 +50,7 @@ void Event::record(Stream& stream) {
   }
   bp_error error = fresh_error();
   const bp_status status = device->api->event_record(device->handle, handle, stream.handle, &error);
-  stream.answered(status);
+  stream.count_enqueue(status);
   {
     const std::lock_guard lock(lock_);
     ++records_;
@@ -82,11 +82,11 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
 
 void Event::make_wait(Stream& stream) {
   require_same_device("bph_stream_wait_event", "event", *device, "stream", *stream.device);
-  const Turn turn(stream, "bph_stream_wait_event");
+  const StreamLock lock(stream, "bph_stream_wait_event");
   stream.begin_call();
   bp_error error = fresh_error();
   const bp_status status = device->api->stream_wait_event(device->handle, stream.handle, handle, &error);
-  stream.answered(status);
+  stream.count_enqueue(status);
   check(*device, "stream_wait_event", status, error);
 }
 

@@ -18,7 +18,7 @@ namespace backplane::core {
 
 class Event final : public Object {
  public:
-  static constexpr HandleType handle_type = HandleType::event;
+  static constexpr HandleType kHandleType = HandleType::event;
 
   static Ref<Event> create(Ref<Device> device, uint32_t flags);
 

@@ -19,18 +19,18 @@ Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
                 given.flags, given.reserved);
   }
   device->allocator.poll();
-  Ref<Stream> stream(adopt, new Stream);
+  Ref<Stream> stream(kAdopt, new Stream);
   stream->flags = given.flags;
   stream->priority = given.priority;
   if (stream->shared()) {
     stream->shared_ = std::make_unique<Shared>();
-    stream->gate.store(gate_shared, std::memory_order_relaxed);
+    stream->gate.store(kGateShared, std::memory_order_relaxed);
   }
   stream->device = std::move(device);
   Device& owner = *stream->device;
   stream->api = owner.api;
   stream->device_handle = owner.handle;
-  stream->timeline = Ref<Timeline>(adopt, new Timeline(owner.synchronous(), (given.flags & BPH_STREAM_EXTERNAL) != 0));
+  stream->timeline = Ref<Timeline>(kAdopt, new Timeline(owner.synchronous(), (given.flags & BPH_STREAM_EXTERNAL) != 0));
   stream->ending_ = std::make_unique<EndingStream>();
   {
     const std::lock_guard lock(owner.streams_mutex);
@@ -49,21 +49,21 @@ Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
 }
 
 void Stream::enqueue(Enqueue callback, void* context) {
-  const Turn turn(*this, "bph_stream_enqueue");
+  const StreamLock lock(*this, "bph_stream_enqueue");
   begin_call();
   struct Inside {
     explicit Inside(std::atomic<uint32_t>& of) noexcept : bits(of) {
-      bits.fetch_or(gate_callback, std::memory_order_relaxed);
+      bits.fetch_or(kGateCallback, std::memory_order_relaxed);
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
-    ~Inside() { bits.fetch_and(~gate_callback, std::memory_order_relaxed); }
+    ~Inside() { bits.fetch_and(~kGateCallback, std::memory_order_relaxed); }
     std::atomic<uint32_t>& bits;
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
   // Whatever it returns, a part may have been enqueued, and that part may use memory that is released inside.
-  enqueued_one();
+  count_enqueue();
   {
     const Inside inside(gate);
     status = callback(context, layers::inner_device(device_handle, device->plugin->layer_count), handle, &error);
@@ -72,7 +72,7 @@ void Stream::enqueue(Enqueue callback, void* context) {
   const Error failure = Error::from_plugin(status, error, "bph_stream_enqueue: the callback");
   if (status == BP_EXECUTION_FAILED) {
     failure_ = std::make_unique<const Error>(failure);
-    gate.fetch_or(gate_failed, std::memory_order_relaxed);
+    gate.fetch_or(kGateFailed, std::memory_order_relaxed);
   }
   throw failure;
 }

@@ -2,7 +2,7 @@
 // A stream of the host API: the plugin's stream, how far it has come, the plans that it used last, and its workspace.
 //
 // Only the caller that has the stream's turn may call the plugin's stream. Another thread (a buffer's release) may need
-// to know when the stream passes. It wants a mark of the timeline, and the next call on the stream first records it.
+// to know when the stream passes. It wants a marker of the timeline, and the next call on the stream first records it.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -18,19 +18,19 @@
 #include "loading/device.hpp"
 #include "memory/allocator.hpp"
 #include "streams/timeline.hpp"
-#include "streams/turn.hpp"
+#include "streams/stream_lock.hpp"
 
 namespace backplane::core {
 
 struct EndingStream;
 
 // An event of the plugin's behind all that a stream held when it was made; waited for outside the stream's turn.
-class WaitMark {
+class WaitMarker {
  public:
-  WaitMark(const Device& device, bp_event* event) noexcept : device_(device), event_(event) {}
-  WaitMark(const WaitMark&) = delete;
-  WaitMark& operator=(const WaitMark&) = delete;
-  ~WaitMark();
+  WaitMarker(const Device& device, bp_event* event) noexcept : device_(device), event_(event) {}
+  WaitMarker(const WaitMarker&) = delete;
+  WaitMarker& operator=(const WaitMarker&) = delete;
+  ~WaitMarker();
   bp_event* event() const noexcept { return event_; }
   uint64_t point = 0;  // of the timeline
 
@@ -41,7 +41,7 @@ class WaitMark {
 
 class Stream final : public Object {
  public:
-  static constexpr HandleType handle_type = HandleType::stream;
+  static constexpr HandleType kHandleType = HandleType::stream;
 
   // `desc` as the caller gave it. Throws as bph_stream_create.
   static Ref<Stream> create(Ref<Device> device, const bph_stream_desc& desc);
@@ -55,10 +55,10 @@ class Stream final : public Object {
   Pool* pool = nullptr;  // the allocator's own
 
   // Why a call must do more to get its turn; 0 for an ordinary stream.
-  static constexpr uint32_t gate_shared = 1, gate_callback = 2, gate_failed = 4;
+  static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
   std::atomic<uint32_t> gate{0};
 
-  PlanFront plan_front;                   // see plan_cache.hpp
+  StreamPlanCache plan_cache;                   // see plan_cache.hpp
   Span workspace;                         // of plans: grows on demand, in stream order
   Span temporaries;                       // of programs: likewise
   bph_stream* fallback_stream = nullptr;  // on the fallback device, made at the first use
@@ -69,12 +69,12 @@ class Stream final : public Object {
 
   // Call first in every call on the stream, in its turn: one load when there is nothing to do.
   void begin_call() noexcept {
-    if (timeline->mark_wanted()) [[unlikely]]
-      timeline->record_mark(*device, handle);
+    if (timeline->marker_requested()) [[unlikely]]
+      timeline->record_marker(*device, handle);
   }
-  // Called after every enqueue with what the plugin answered; `enqueued_one` where that was OK.
-  void answered(bp_status status) noexcept { timeline->answered(status); }
-  void enqueued_one() noexcept { timeline->enqueued_one(); }
+  // Called after every enqueue with what the plugin count_enqueue; `count_enqueue` where that was OK.
+  void count_enqueue(bp_status status) noexcept { timeline->count_enqueue(status); }
+  void count_enqueue() noexcept { timeline->count_enqueue(); }
   bool idle() const noexcept { return timeline->idle(); }
 
   // Workspace of at least `bytes`, valid until the next call on the stream that needs more.
@@ -102,23 +102,23 @@ class Stream final : public Object {
   // Throws TIMEOUT too.
   void wait(uint64_t timeout_ns);
 
-  // Call in its turn: a mark behind all that is enqueued, for `wait_for` after the turn. Null where the stream's own
-  // wait serves: it is not SHARED, or no mark could be made.
-  std::shared_ptr<WaitMark> mark_wait() noexcept;
-  bp_status try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t timeout_ns);
-  void wait_for(const std::shared_ptr<WaitMark>& mark) { try_wait_for(mark, BP_WAIT_FOREVER); }
+  // Call in its turn: a marker behind all that is enqueued, for `wait_for` after the turn. Null where the stream's own
+  // wait serves: it is not SHARED, or no marker could be made.
+  std::shared_ptr<WaitMarker> record_wait_marker() noexcept;
+  bp_status try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64_t timeout_ns);
+  void wait_for(const std::shared_ptr<WaitMarker>& marker) { try_wait_for(marker, BP_WAIT_FOREVER); }
 
   ~Stream() override;
 
  private:
-  friend class Turn;
+  friend class StreamLock;
 
   // A SHARED stream's turn.
   struct Shared {
     std::mutex mutex;
-    std::atomic<const void*> owner{nullptr};  // Turn::thread() of the thread that has it
+    std::atomic<const void*> owner{nullptr};  // StreamLock::thread() of the thread that has it
     uint32_t depth = 0;
-    std::shared_ptr<WaitMark> latest;  // used again while nothing was enqueued behind it
+    std::shared_ptr<WaitMarker> latest;  // used again while nothing was enqueued behind it
   };
 
   Stream() = default;
@@ -126,8 +126,8 @@ class Stream final : public Object {
   // To `wanted` bytes, or to `least` where that is more, or all that memory is left for.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
-  bool has_turn() const noexcept;
-  bp_status wait_in_turn(uint64_t timeout_ns);
+  bool holds_lock() const noexcept;
+  bp_status wait_locked(uint64_t timeout_ns);
   bp_status wait_in_slices(uint64_t timeout_ns);
   bp_status wait_shared(uint64_t timeout_ns);
 
@@ -136,7 +136,7 @@ class Stream final : public Object {
   std::unique_ptr<EndingStream> ending_;  // made with the stream, so that its end cannot fail
 };
 
-inline Turn::Turn(Stream& stream, const char* function, Purpose purpose) : stream_(stream) {
+inline StreamLock::StreamLock(Stream& stream, const char* function, Purpose purpose) : stream_(stream) {
   if (stream.gate.load(std::memory_order_relaxed) != 0) [[unlikely]]
     enter(function, purpose);
 }

@@ -29,16 +29,16 @@ class Remaining {
 
 }  // namespace
 
-WaitMark::~WaitMark() { device_.api->event_destroy(device_.handle, event_); }
+WaitMarker::~WaitMarker() { device_.api->event_destroy(device_.handle, event_); }
 
-bool Stream::has_turn() const noexcept { return shared_->owner.load(std::memory_order_relaxed) == Turn::thread(); }
+bool Stream::holds_lock() const noexcept { return shared_->owner.load(std::memory_order_relaxed) == StreamLock::thread(); }
 
 bool Stream::may_wait() const noexcept {
-  if ((gate.load(std::memory_order_relaxed) & gate_callback) == 0) return true;
-  return shared_ != nullptr && !has_turn();
+  if ((gate.load(std::memory_order_relaxed) & kGateCallback) == 0) return true;
+  return shared_ != nullptr && !holds_lock();
 }
 
-bp_status Stream::wait_in_turn(uint64_t timeout_ns) {
+bp_status Stream::wait_locked(uint64_t timeout_ns) {
   bp_error error = fresh_error();
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
@@ -58,15 +58,15 @@ bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
   for (;;) {
     const uint64_t left = remaining.ns();
     {
-      const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
-      const bp_status status = wait_in_turn(std::min(left, slice_ns));
+      const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
+      const bp_status status = wait_locked(std::min(left, slice_ns));
       if (status != BP_TIMEOUT || left <= slice_ns) return status;
     }
     std::this_thread::yield();
   }
 }
 
-std::shared_ptr<WaitMark> Stream::mark_wait() noexcept {
+std::shared_ptr<WaitMarker> Stream::record_wait_marker() noexcept {
   if (!shared_) return nullptr;
   const bool external = (flags & BPH_STREAM_EXTERNAL) != 0;
   if (shared_->latest && !external && !device->synchronous() && shared_->latest->point == timeline->enqueued()) {
@@ -76,55 +76,55 @@ std::shared_ptr<WaitMark> Stream::mark_wait() noexcept {
     bp_error error = fresh_error();
     bp_event* event = nullptr;
     if (api->event_create(device_handle, 0, &event, &error) != BP_OK || event == nullptr) return nullptr;
-    std::unique_ptr<WaitMark> made;
+    std::unique_ptr<WaitMarker> made;
     try {
-      made = std::make_unique<WaitMark>(*device, event);
+      made = std::make_unique<WaitMarker>(*device, event);
     } catch (...) {
       api->event_destroy(device_handle, event);
       throw;
     }
-    std::shared_ptr<WaitMark> mark = std::move(made);
+    std::shared_ptr<WaitMarker> marker = std::move(made);
     const bp_status status = api->event_record(device_handle, event, handle, &error);
-    answered(status);
+    count_enqueue(status);
     if (status != BP_OK) return nullptr;
-    mark->point = timeline->enqueued();
-    shared_->latest = mark;
-    return mark;
+    marker->point = timeline->enqueued();
+    shared_->latest = marker;
+    return marker;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-bp_status Stream::try_wait_for(const std::shared_ptr<WaitMark>& mark, uint64_t timeout_ns) {
-  if (!mark) return shared_ && !has_turn() ? wait_in_slices(timeout_ns) : try_wait(timeout_ns);
+bp_status Stream::try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64_t timeout_ns) {
+  if (!marker) return shared_ && !holds_lock() ? wait_in_slices(timeout_ns) : try_wait(timeout_ns);
   const Remaining remaining(timeout_ns);
   bp_error error = fresh_error();
-  const bp_status status = api->event_wait(device_handle, mark->event(), timeout_ns, &error);
+  const bp_status status = api->event_wait(device_handle, marker->event(), timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
   // A failure says that the stream did not reach the event. Only the stream's own wait says that memory is free.
   if (status != BP_OK) return wait_in_slices(remaining.ns());
-  timeline->complete(mark->point);
+  timeline->complete(marker->point);
   device->allocator.poll_pending();
   return BP_OK;
 }
 
 bp_status Stream::wait_shared(uint64_t timeout_ns) {
   const Remaining remaining(timeout_ns);
-  std::shared_ptr<WaitMark> mark;
+  std::shared_ptr<WaitMarker> marker;
   {
-    const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
+    const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
     // Query the stream first: a loop of short waits does not end if each puts an event behind the one before.
-    const bp_status status = wait_in_turn(0);
+    const bp_status status = wait_locked(0);
     if (status != BP_TIMEOUT || timeout_ns == 0) return status;
-    mark = mark_wait();
+    marker = record_wait_marker();
   }
-  return try_wait_for(mark, remaining.ns());
+  return try_wait_for(marker, remaining.ns());
 }
 
 bp_status Stream::try_wait(uint64_t timeout_ns) {
-  if (shared_ && !has_turn()) return wait_shared(timeout_ns);
-  const Turn turn(*this, "bph_stream_wait", Turn::Purpose::wait);
-  return wait_in_turn(timeout_ns);
+  if (shared_ && !holds_lock()) return wait_shared(timeout_ns);
+  const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
+  return wait_locked(timeout_ns);
 }
 
 void Stream::wait(uint64_t timeout_ns) {

@@ -18,29 +18,29 @@ void Timeline::complete(uint64_t point) noexcept {
   }
 }
 
-void Timeline::insert(Mark mark) noexcept {
-  uint32_t at = mark_count_++;
-  for (; at > 0 && marks_[at - 1].point > mark.point; --at) marks_[at] = marks_[at - 1];
-  marks_[at] = mark;
+void Timeline::insert(Marker marker) noexcept {
+  uint32_t at = marker_count_++;
+  for (; at > 0 && markers_[at - 1].point > marker.point; --at) markers_[at] = markers_[at - 1];
+  markers_[at] = marker;
 }
 
-bool Timeline::take_first(Mark* mark) noexcept {
+bool Timeline::take_first(Marker* marker) noexcept {
   const std::lock_guard lock(lock_);
-  if (mark_count_ == 0) return false;
-  *mark = marks_[0];
-  --mark_count_;
-  for (uint32_t i = 0; i < mark_count_; ++i) marks_[i] = marks_[i + 1];
+  if (marker_count_ == 0) return false;
+  *marker = markers_[0];
+  --marker_count_;
+  for (uint32_t i = 0; i < marker_count_; ++i) markers_[i] = markers_[i + 1];
   return true;
 }
 
-void Timeline::record_mark(const Device& device, bp_stream* stream) noexcept {
-  mark_wanted_.store(false, std::memory_order_relaxed);
+void Timeline::record_marker(const Device& device, bp_stream* stream) noexcept {
+  marker_requested_.store(false, std::memory_order_relaxed);
   if (idle()) return;
   poll(device);
   bp_event* event = nullptr;
   {
     const std::lock_guard lock(lock_);
-    if (outstanding_ == capacity) {
+    if (outstanding_ == kCapacity) {
       missed_ = true;
       return;
     }
@@ -51,10 +51,10 @@ void Timeline::record_mark(const Device& device, bp_stream* stream) noexcept {
   if (event == nullptr && (device.api->event_create(device.handle, 0, &event, &error) != BP_OK || event == nullptr)) {
     const std::lock_guard lock(lock_);
     --outstanding_;
-    return want_mark();
+    return request_marker();
   }
   const bp_status status = device.api->event_record(device.handle, event, stream, &error);
-  answered(status);
+  count_enqueue(status);
   const std::lock_guard lock(lock_);
   if (status == BP_OK) {
     insert({event, enqueued()});
@@ -62,29 +62,29 @@ void Timeline::record_mark(const Device& device, bp_stream* stream) noexcept {
   }
   --outstanding_;
   spare_[spare_count_++] = event;
-  want_mark();
+  request_marker();
 }
 
 bool Timeline::poll(const Device& device) noexcept {
   bool moved = false;
-  for (Mark mark; take_first(&mark);) {
+  for (Marker marker; take_first(&marker);) {
     bp_error error = fresh_error();
-    const bp_status status = device.api->event_wait(device.handle, mark.event, 0, &error);
+    const bp_status status = device.api->event_wait(device.handle, marker.event, 0, &error);
     // A failure says that the stream did not get here, not that its work left memory alone: only the stream's end
     // tells.
-    if (status == BP_OK) complete(mark.point);
+    if (status == BP_OK) complete(marker.point);
     bp_event* unwanted = nullptr;
     {
       const std::lock_guard lock(lock_);
       if (status == BP_TIMEOUT && !dropped_) {
-        insert(mark);
+        insert(marker);
       } else {
         --outstanding_;
-        if (std::exchange(missed_, false)) want_mark();
+        if (std::exchange(missed_, false)) request_marker();
         if (dropped_) {
-          unwanted = mark.event;
+          unwanted = marker.event;
         } else {
-          spare_[spare_count_++] = mark.event;
+          spare_[spare_count_++] = marker.event;
         }
       }
     }
@@ -95,13 +95,13 @@ bool Timeline::poll(const Device& device) noexcept {
   return moved;
 }
 
-void Timeline::drop_marks(const Device& device) noexcept {
-  bp_event* events[2 * capacity];
+void Timeline::destroy_markers(const Device& device) noexcept {
+  bp_event* events[2 * kCapacity];
   uint32_t count = 0;
   {
     const std::lock_guard lock(lock_);
     dropped_ = true;
-    for (; mark_count_ != 0; --outstanding_) events[count++] = marks_[--mark_count_].event;
+    for (; marker_count_ != 0; --outstanding_) events[count++] = markers_[--marker_count_].event;
     while (spare_count_ != 0) events[count++] = spare_[--spare_count_];
   }
   for (uint32_t i = 0; i < count; ++i) device.api->event_destroy(device.handle, events[i]);

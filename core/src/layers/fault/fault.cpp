@@ -22,11 +22,11 @@ namespace backplane::core::layers {
 namespace {
 
 struct FaultPlugin : WrappedPlugin {
-  FaultPlugin(const bp_plugin* wrapped, const bp_host* given, std::shared_ptr<const FaultPlan> what)
-      : WrappedPlugin(wrapped, given), plan(std::move(what)) {}
+  FaultPlugin(const bp_plugin* wrapped, const bp_host* given, std::shared_ptr<const FaultSchedule> what)
+      : WrappedPlugin(wrapped, given), schedule(std::move(what)) {}
 
-  const std::shared_ptr<const FaultPlan> plan;
-  std::array<std::atomic<uint64_t>, slot_count> calls = {};
+  const std::shared_ptr<const FaultSchedule> schedule;
+  std::array<std::atomic<uint64_t>, kSlotCount> calls = {};
   std::atomic<uint64_t> device_calls{0};  // of every slot of devices
 };
 
@@ -44,46 +44,46 @@ FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrap
 FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
 // What the plan says of one call.
-struct Verdict {
+struct Decision {
   uint64_t call = 0;
   bp_status status = BP_OK;
   std::chrono::nanoseconds delay{0};
   bool lose = false;
 };
 
-Verdict judge(FaultPlugin& plugin, Slot slot, bool of_device) {
-  Verdict verdict;
-  verdict.call = plugin.calls[static_cast<size_t>(slot)].fetch_add(1, std::memory_order_relaxed) + 1;
+Decision decide(FaultPlugin& plugin, Slot slot, bool of_device) {
+  Decision decision;
+  decision.call = plugin.calls[static_cast<size_t>(slot)].fetch_add(1, std::memory_order_relaxed) + 1;
   const uint64_t any = of_device ? plugin.device_calls.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
-  for (const FaultRule& rule : plugin.plan->rules) {
-    if (rule.slot && *rule.slot != slot) continue;
-    switch (rule.kind) {
-      case FaultRule::Kind::fail:
-        if (verdict.status == BP_OK && (verdict.call == rule.call || (rule.onward && verdict.call > rule.call))) {
-          verdict.status = rule.status;
+  for (const FaultEntry& entry : plugin.schedule->entries) {
+    if (entry.slot && *entry.slot != slot) continue;
+    switch (entry.kind) {
+      case FaultEntry::Kind::fail:
+        if (decision.status == BP_OK && (decision.call == entry.call || (entry.onward && decision.call > entry.call))) {
+          decision.status = entry.status;
         }
         break;
-      case FaultRule::Kind::delay:
-        verdict.delay += rule.time;
+      case FaultEntry::Kind::delay:
+        decision.delay += entry.time;
         break;
-      case FaultRule::Kind::lose:
-        verdict.lose |= of_device && (rule.slot ? verdict.call : any) == rule.call;
+      case FaultEntry::Kind::lose:
+        decision.lose |= of_device && (entry.slot ? decision.call : any) == entry.call;
         break;
     }
   }
-  return verdict;
+  return decision;
 }
 
 // TIMEOUT and NOT_READY leave the record alone.
-bp_status answer(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
+bp_status fail(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
   if (status == BP_TIMEOUT || status == BP_NOT_READY) return status;
   return Error(status, "fault: {:.64}: {}: answers {}: {}", plugin.table.name, slot_name(slot), bph_status_name(status),
                why)
       .write(error);
 }
-bp_status injected(const FaultPlugin& plugin, Slot slot, const Verdict& verdict, bp_error* error) {
-  const Error why(BP_OK, "the layer was told so of call {}", verdict.call);
-  return answer(plugin, slot, verdict.status, why.what(), error);
+bp_status injected(const FaultPlugin& plugin, Slot slot, const Decision& decision, bp_error* error) {
+  const Error why(BP_OK, "the layer was told so of call {}", decision.call);
+  return fail(plugin, slot, decision.status, why.what(), error);
 }
 
 // Behind it nothing of the device is pending, so that everything may be destroyed.
@@ -121,25 +121,25 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
   const FaultPlugin& plugin = device.owner;
-  const Verdict verdict = judge(device.owner, slot, true);
-  if (verdict.delay.count() != 0) std::this_thread::sleep_for(verdict.delay);
-  const bool loses = verdict.lose || verdict.status == BP_DEVICE_LOST;
+  const Decision decision = decide(device.owner, slot, true);
+  if (decision.delay.count() != 0) std::this_thread::sleep_for(decision.delay);
+  const bool loses = decision.lose || decision.status == BP_DEVICE_LOST;
   bp_status status = BP_OK;
   {
     const std::shared_lock with_others(device.use);
-    if (device.lost) return answer(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
-    if (stream != nullptr && failed(device, stream, verdict.status == BP_EXECUTION_FAILED)) {
+    if (device.lost) return fail(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
+    if (stream != nullptr && failed(device, stream, decision.status == BP_EXECUTION_FAILED)) {
       // A failed stream's wait answers only when its work touches memory no more.
       status = slot == Slot::stream_wait ? forward() : BP_OK;
       if (status != BP_TIMEOUT)
-        status = answer(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
-    } else if (verdict.status != BP_OK) {
-      const bool passes = verdict.status == BP_TIMEOUT || loses;
+        status = fail(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
+    } else if (decision.status != BP_OK) {
+      const bool passes = decision.status == BP_TIMEOUT || loses;
       bp_error ignored = fresh_error();
       if (slot == Slot::stream_wait && !passes) {
         (void)plugin.next.stream_wait(device.inner, stream, BP_WAIT_FOREVER, &ignored);
       }
-      status = injected(plugin, slot, verdict, error);
+      status = injected(plugin, slot, decision, error);
     } else {
       status = forward();
     }
@@ -177,14 +177,14 @@ struct Shim<slot, member> {
     Arguments found;
     (found.see(args), ...);
     bool passed_on = false;
-    const bp_status answered = intercept(device, slot, found.stream, found.error, [&] {
+    const bp_status result = intercept(device, slot, found.stream, found.error, [&] {
       passed_on = true;
       const bp_status status = (device.owner.next.*member)(device.inner, args...);
       if (status != BP_OK || found.new_stream == nullptr || *found.new_stream == nullptr) return status;
       return add_stream(device, found.new_stream, found.error);
     });
     if (!passed_on) (Arguments::clear(args), ...);
-    return answered;
+    return result;
   }
 };
 
@@ -221,9 +221,9 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
 // One call of a slot of the plugin's own.
 template <class Forward>
 bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
-  const Verdict verdict = judge(plugin, slot, false);
-  if (verdict.delay.count() != 0) std::this_thread::sleep_for(verdict.delay);
-  return verdict.status != BP_OK ? injected(plugin, slot, verdict, error) : forward();
+  const Decision decision = decide(plugin, slot, false);
+  if (decision.delay.count() != 0) std::this_thread::sleep_for(decision.delay);
+  return decision.status != BP_OK ? injected(plugin, slot, decision, error) : forward();
 }
 
 bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
@@ -260,8 +260,8 @@ void shutdown(const bp_plugin* plugin) {
 
 }  // namespace
 
-const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan) {
-  auto made = std::make_unique<FaultPlugin>(inner, host, std::move(plan));
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule) {
+  auto made = std::make_unique<FaultPlugin>(inner, host, std::move(schedule));
   bp_plugin& table = made->table;
   table.device_count = device_count;
   table.device_info = device_info;

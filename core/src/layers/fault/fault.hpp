@@ -8,9 +8,9 @@
 
 namespace backplane::core::layers {
 
-struct FaultPlan;
+struct FaultSchedule;
 
 // `inner` with what the plan says going wrong. Throws bad_alloc.
-const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultPlan> plan);
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule);
 
 }  // namespace backplane::core::layers

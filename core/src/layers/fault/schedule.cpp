@@ -13,19 +13,19 @@ namespace backplane::core::layers {
 
 namespace {
 
-constexpr uint64_t most_calls = 1'000'000'000;
-constexpr std::chrono::nanoseconds longest_delay = std::chrono::minutes(1);
-constexpr Slot work_slots[] = {Slot::plan_execute, Slot::copy, Slot::copy_in, Slot::copy_out};
+constexpr uint64_t kMaxCalls = 1'000'000'000;
+constexpr std::chrono::nanoseconds kMaxDelay = std::chrono::minutes(1);
+constexpr Slot kWorkSlots[] = {Slot::plan_execute, Slot::copy, Slot::copy_in, Slot::copy_out};
 
 struct Unit {
   std::string_view name;
   int64_t nanoseconds;
 };
-constexpr Unit units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
 
 std::string slot_names() {
   std::string names;
-  for (size_t i = 0; i < slot_count; ++i) names.append(i == 0 ? "" : " ").append(slot_name(static_cast<Slot>(i)));
+  for (size_t i = 0; i < kSlotCount; ++i) names.append(i == 0 ? "" : " ").append(slot_name(static_cast<Slot>(i)));
   return names;
 }
 
@@ -33,16 +33,16 @@ class Parser {
  public:
   Parser(std::string_view text, const char* source) : text_(text), source_(source) {}
 
-  FaultPlan run() {
-    FaultPlan plan;
+  FaultSchedule run() {
+    FaultSchedule schedule;
     for (;;) {
       skip_blanks();
-      if (at_ == text_.size()) return plan;
+      if (at_ == text_.size()) return schedule;
       if (text_[at_] == ';') {
         ++at_;
         continue;
       }
-      rule(plan);
+      entry(schedule);
       skip_blanks();
       if (at_ != text_.size() && text_[at_] != ';') refuse(word(), "is too much; end the rule with ';'");
     }
@@ -63,39 +63,39 @@ class Parser {
     return text_.substr(start_, at_ - start_);
   }
 
-  void rule(FaultPlan& plan) {
+  void entry(FaultSchedule& schedule) {
     const std::string_view verb = word();
     if (verb == "fail") {
-      FaultRule made = {FaultRule::Kind::fail, slot(word())};
+      FaultEntry made = {FaultEntry::Kind::fail, slot(word())};
       made.call = number(word(), &made.onward);
       made.status = status(word());
-      plan.rules.push_back(made);
+      schedule.entries.push_back(made);
     } else if (verb == "delay") {
       const std::string_view name = word();
-      FaultRule made = {FaultRule::Kind::delay, Slot::count};
+      FaultEntry made = {FaultEntry::Kind::delay, Slot::count};
       if (name != "work") made.slot = slot(name);
       made.time = time(word());
-      for (const Slot each : work_slots) {
+      for (const Slot each : kWorkSlots) {
         if (name == "work") made.slot = each;
-        plan.rules.push_back(made);
+        schedule.entries.push_back(made);
         if (name != "work") break;
       }
     } else if (verb == "lose") {
-      FaultRule made = {FaultRule::Kind::lose, std::nullopt};
+      FaultEntry made = {FaultEntry::Kind::lose, std::nullopt};
       std::string_view next = word();
       if (!next.empty() && (next.front() < '0' || next.front() > '9')) {
         made.slot = slot(next);
         next = word();
       }
       made.call = number(next, nullptr);
-      plan.rules.push_back(made);
+      schedule.entries.push_back(made);
     } else {
       refuse(verb, "is no rule; write fail SLOT N[+] STATUS, delay SLOT TIME or lose [SLOT] N");
     }
   }
 
   Slot slot(std::string_view name) const {
-    for (size_t i = 0; i < slot_count; ++i) {
+    for (size_t i = 0; i < kSlotCount; ++i) {
       if (name == slot_name(static_cast<Slot>(i))) return static_cast<Slot>(i);
     }
     refuse(name, "is no slot that can fail; these are: " + slot_names());
@@ -109,7 +109,7 @@ class Parser {
     }
     uint64_t value = 0;
     const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc() || stop != digits.data() + digits.size() || value == 0 || value > most_calls) {
+    if (code != std::errc() || stop != digits.data() + digits.size() || value == 0 || value > kMaxCalls) {
       refuse(text, onward != nullptr ? "is no call; write 1 to 1000000000, with a + behind for every later one too"
                                      : "is no call; write 1 to 1000000000");
     }
@@ -129,8 +129,8 @@ class Parser {
     uint64_t value = 0;
     const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     const std::string_view rest = text.substr(static_cast<size_t>(stop - text.data()));
-    for (const Unit& unit : units) {
-      const auto most = static_cast<uint64_t>(longest_delay.count() / unit.nanoseconds);
+    for (const Unit& unit : kUnits) {
+      const auto most = static_cast<uint64_t>(kMaxDelay.count() / unit.nanoseconds);
       if (code == std::errc() && rest == unit.name && value <= most) {
         return std::chrono::nanoseconds(static_cast<int64_t>(value) * unit.nanoseconds);
       }
@@ -146,6 +146,6 @@ class Parser {
 
 }  // namespace
 
-FaultPlan parse_faults(std::string_view text, const char* source) { return Parser(text, source).run(); }
+FaultSchedule parse_faults(std::string_view text, const char* source) { return Parser(text, source).run(); }
 
 }  // namespace backplane::core::layers

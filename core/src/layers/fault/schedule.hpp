@@ -11,7 +11,7 @@
 
 namespace backplane::core::layers {
 
-struct FaultRule {
+struct FaultEntry {
   enum class Kind : uint8_t { fail, delay, lose } kind;
   std::optional<Slot> slot;  // none: any slot of the device
   uint64_t call = 0;         // from 1, as the layer counts the slot's calls; not of a delay
@@ -20,8 +20,8 @@ struct FaultRule {
   std::chrono::nanoseconds time{0};
 };
 
-struct FaultPlan {
-  std::vector<FaultRule> rules;
+struct FaultSchedule {
+  std::vector<FaultEntry> entries;
 };
 
 // Rules with ';' between (docs/layers.md):
@@ -29,6 +29,6 @@ struct FaultPlan {
 //   delay SLOT TIME          each call of SLOT first sleeps; SLOT may be `work`: plan_execute and the copies
 //   lose [SLOT] N            behind call N, of SLOT or of any slot, its device is lost
 // Throws INVALID_ARGUMENT with the place in `text`, which `source` names, and with what is legal there.
-FaultPlan parse_faults(std::string_view text, const char* source);
+FaultSchedule parse_faults(std::string_view text, const char* source);
 
 }  // namespace backplane::core::layers

@@ -31,7 +31,7 @@ Track TraceDevice::stream_track(const bp_stream* stream) {
 
 Track TraceDevice::thread_track() {
   const uint32_t number = TraceFile::thread_number();
-  const Track track = {group, first_thread_line + number};
+  const Track track = {group, kFirstThreadLine + number};
   {
     const std::lock_guard lock(mutex_);
     if (!threads_.insert(number).second) return track;

@@ -15,7 +15,7 @@ struct Track {
   uint32_t group;
   uint32_t line;
 };
-inline constexpr uint32_t first_thread_line = 1000;  // lines below are streams
+inline constexpr uint32_t kFirstThreadLine = 1000;  // lines below are streams
 
 class TraceEvent {
  public:

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view head =
     R"({"displayTimeUnit":"ns","otherData":{"writer":"backplane )" BACKPLANE_VERSION R"("},"traceEvents":[)";
-constexpr std::string_view tail = "\n]}\n";
+constexpr std::string_view kTail = "\n]}\n";
 
 // All files of this process, by path. Never destroyed: threads may trace while the process ends.
 struct Files {
@@ -90,7 +90,7 @@ bool write_at(int file, std::string_view text, uint64_t offset) noexcept {
 
 TraceFile::TraceFile(std::string path, int file)
     : path_(std::move(path)), file_(file), owner_(getpid()), start_(std::chrono::steady_clock::now()) {
-  buffer_.reserve(buffer_bytes + tail.size());
+  buffer_.reserve(kBufferBytes + kTail.size());
   buffer_ = head;
 }
 
@@ -130,7 +130,7 @@ uint32_t TraceFile::thread_number() noexcept {
 bool TraceFile::write_out(std::string* complaint) noexcept {
   if (failed_) return true;
   const size_t length = buffer_.size();
-  buffer_.append(tail);  // within what was reserved
+  buffer_.append(kTail);  // within what was reserved
   const bool good = write_at(file_, buffer_, written_);
   const int code = errno;
   buffer_.resize(length);
@@ -139,8 +139,8 @@ bool TraceFile::write_out(std::string* complaint) noexcept {
   } else {
     failed_ = true;
     // What was written before stays a whole document.
-    (void)write_at(file_, tail, written_);
-    (void)!ftruncate(file_, static_cast<off_t>(written_ + tail.size()));
+    (void)write_at(file_, kTail, written_);
+    (void)!ftruncate(file_, static_cast<off_t>(written_ + kTail.size()));
     try {
       *complaint = fmt::format("trace: {}: {} after {} bytes; the trace ends here: make room, or trace less", path_,
                                std::strerror(code), written_);
@@ -159,11 +159,11 @@ void TraceFile::add(std::string_view event, const bp_host& host) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (failed_) return;
-    if (event.size() + 2 > buffer_bytes) {
+    if (event.size() + 2 > kBufferBytes) {
       lose_one();
       return;
     }
-    if (buffer_.size() + event.size() + 2 > buffer_bytes) good = write_out(&complaint);
+    if (buffer_.size() + event.size() + 2 > kBufferBytes) good = write_out(&complaint);
     buffer_.append(any_ ? ",\n" : "\n").append(event);
     any_ = true;
   }

@@ -42,7 +42,7 @@ class TraceFile {
   static void at_exit() noexcept;
   bool write_out(std::string* complaint) noexcept;  // locked by the caller
 
-  static constexpr size_t buffer_bytes = 64 * 1024;
+  static constexpr size_t kBufferBytes = 64 * 1024;
 
   const std::string path_;
   const int file_;

@@ -55,45 +55,45 @@ struct At {};
 
 // What a slot was asked.
 template <Slot slot, class... Args>
-void ask(At<slot>, TraceEvent&, const Args&...) {}
+void add_request(At<slot>, TraceEvent&, const Args&...) {}
 
-void ask_operator(TraceEvent& event, const bp_op_desc& desc) {
+void add_operator(TraceEvent& event, const bp_op_desc& desc) {
   event.arg("inputs", desc.inputs, desc.input_count).arg("outputs", desc.outputs, desc.output_count);
 }
-void ask(At<Slot::plan_execute>, TraceEvent& event, bp_stream*, bp_plan*, const bp_execution* execution, bp_error*) {
-  ask_operator(event, *execution->desc);
+void add_request(At<Slot::plan_execute>, TraceEvent& event, bp_stream*, bp_plan*, const bp_execution* execution, bp_error*) {
+  add_operator(event, *execution->desc);
 }
-void ask(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* desc, bp_plan** out, bp_plan_info*, bp_error*) {
+void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* desc, bp_plan** out, bp_plan_info*, bp_error*) {
   char room[32];
   event.arg("operator", op_name(desc->op, room)).arg("made", out != nullptr ? "plan" : "answer only");
-  ask_operator(event, *desc);
+  add_operator(event, *desc);
 }
-void ask(At<Slot::buffer_create>, TraceEvent& event, const bp_buffer_desc* desc, bp_buffer**, bp_error*) {
+void add_request(At<Slot::buffer_create>, TraceEvent& event, const bp_buffer_desc* desc, bp_buffer**, bp_error*) {
   event.arg("kind", uint64_t{desc->kind}).arg("bytes", desc->bytes);
 }
-void ask(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t, uint64_t bytes,
+void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t, uint64_t bytes,
          bp_error*) {
   event.arg("bytes", bytes);
 }
-void ask(At<Slot::copy_in>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, const void*, uint64_t bytes,
+void add_request(At<Slot::copy_in>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, const void*, uint64_t bytes,
          bp_error*) {
   event.arg("bytes", bytes);
 }
-void ask(At<Slot::copy_out>, TraceEvent& event, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t bytes, bp_error*) {
+void add_request(At<Slot::copy_out>, TraceEvent& event, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t bytes, bp_error*) {
   event.arg("bytes", bytes);
 }
 
 // What came of it, once the slot answered OK. `begin` is when it was called.
 template <Slot slot, class... Args>
-void describe(At<slot>, TraceEvent&, TraceDevice&, Track, double, const Args&...) {}
+void add_result(At<slot>, TraceEvent&, TraceDevice&, Track, double, const Args&...) {}
 
-void describe(At<Slot::plan_execute>, TraceEvent& event, TraceDevice& device, Track, double, bp_stream*, bp_plan* plan,
+void add_result(At<Slot::plan_execute>, TraceEvent& event, TraceDevice& device, Track, double, bp_stream*, bp_plan* plan,
               const bp_execution* execution, bp_error*) {
   event.arg("plan", device.first_execution(plan) ? "miss" : "hit").arg("bytes", bytes_moved(*execution->desc));
   if (execution->workspace_bytes != 0) event.arg("workspace_bytes", execution->workspace_bytes);
 }
 
-void describe(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, double, const bp_op_desc*, bp_plan**,
+void add_result(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, double, const bp_op_desc*, bp_plan**,
               bp_plan_info* info, bp_error*) {
   if (info == nullptr) return;
   event.arg("any_size", uint64_t{(info->flags & BP_PLAN_ANY_SIZE) != 0}).arg("workspace_bytes", info->workspace_bytes);
@@ -101,12 +101,12 @@ void describe(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, dou
   if (info->stage_outputs != 0) event.arg("stage_outputs", uint64_t{info->stage_outputs});
 }
 
-void describe(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track, double, const bp_buffer_desc* desc,
+void add_result(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track, double, const bp_buffer_desc* desc,
               bp_buffer** out, bp_error*) {
   device.add_buffer(*out, desc->kind, desc->bytes);
 }
 
-void describe(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device, Track, double, const bp_stream_desc*,
+void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device, Track, double, const bp_stream_desc*,
               bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
@@ -120,17 +120,17 @@ void arrive(TraceDevice& device, Track track, double at, const bp_event* event) 
   const uint64_t flow = device.record_of(event);
   if (flow != 0) arrow('t', device, track, at, flow);
 }
-void describe(At<Slot::event_record>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
+void add_result(At<Slot::event_record>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
               bp_stream*, bp_error*) {
   const uint64_t flow = device.owner.file.new_flow();
   device.set_record(event, flow);
   arrow('s', device, track, begin, flow);
 }
-void describe(At<Slot::stream_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
+void add_result(At<Slot::stream_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
               bp_event* event, bp_error*) {
   arrive(device, track, begin, event);
 }
-void describe(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
+void add_result(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
               uint64_t, bp_error*) {
   arrive(device, track, begin, event);
 }
@@ -154,9 +154,9 @@ void note(TraceDevice& device, double begin, double end, bp_status status, const
     char room[32];
     TraceEvent event('X', name_of(room, slot, args...), track);
     event.category(category_of(slot)).span(begin, end);
-    ask(At<slot>(), event, args...);
+    add_request(At<slot>(), event, args...);
     if (status == BP_OK) {
-      describe(At<slot>(), event, device, track, begin, args...);
+      add_result(At<slot>(), event, device, track, begin, args...);
     } else {
       event.arg("status", bph_status_name(status));
     }

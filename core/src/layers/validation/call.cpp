@@ -8,7 +8,7 @@
 
 namespace backplane::core::layers {
 
-bp_status Outcome::answer(bp_error* error) const noexcept {
+bp_status Outcome::write(bp_error* error) const noexcept {
   if (defect) return defect->write(error);
   if (record.status != BP_OK && error != nullptr && error->struct_size >= BP_ERROR_MIN_SIZE) {
     const uint32_t size = error->struct_size;
@@ -20,14 +20,14 @@ bp_status Outcome::answer(bp_error* error) const noexcept {
   return status;
 }
 
-void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept {
+void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept {
   const auto blame = [&](const Rule& rule, auto format, auto... args) {
     if (!outcome.defect) outcome.defect = rule_error(BP_INTERNAL, rule, who, slot_name(slot), format, args...);
   };
   const uint64_t after = float_control();
   if (after != control) {
     set_float_control(control);
-    blame(rule::float_control,
+    blame(rule::kFloatControl,
           FMT_STRING("the thread's floating-point control was {:#x} before and {:#x} after; it is restored, report it "
                      "to the plugin's author"),
           control, after);
@@ -35,14 +35,14 @@ void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) 
   const bp_status status = outcome.status;
   const bp_error& record = outcome.record;
   if (known_status(status) != status) {
-    blame(rule::known_status, FMT_STRING("answered {}, which is no status; report it to the plugin's author"), status);
+    blame(rule::kKnownStatus, FMT_STRING("answered {}, which is no status; report it to the plugin's author"), status);
   } else if (slot == Slot::plan_execute && status == BP_UNSUPPORTED) {
     blame(
-        rule::truthful_plan,
+        rule::kTruthfulPlan,
         FMT_STRING("answered UNSUPPORTED for a plan that plan_create gave; report it to the plugin's author: {:.120}"),
         static_cast<const char*>(record.message));
   } else if (!states(slot, status)) {
-    blame(rule::stated_status,
+    blame(rule::kStatedStatus,
           FMT_STRING("answered {}, which its comment does not state; report it to the plugin's author: {:.120}"),
           bph_status_name(status), static_cast<const char*>(record.message));
   }
@@ -53,7 +53,7 @@ void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) 
   const bool filled = record.status == status && length != 0 && length < sizeof(record.message) &&
                       record.message_length == length && record.struct_size == sizeof(record);
   if (silent ? !untouched : !filled) {
-    blame(rule::error_record,
+    blame(rule::kErrorRecord,
           FMT_STRING("answered {} with a record of status {} and a message of {} bytes, {} stated; report it to the "
                      "plugin's author"),
           bph_status_name(status), record.status, length, record.message_length);
@@ -62,15 +62,15 @@ void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) 
 
 Call::Call(const bp_device* handle, const char* slot) : slot_(slot) {
   if (handle == nullptr) {
-    throw rule_error(BP_INVALID_ARGUMENT, rule::null_pointer, "?", slot, "the device is null; pass one");
+    throw rule_error(BP_INVALID_ARGUMENT, rule::kNullPointer, "?", slot, "the device is null; pass one");
   }
   device_ = LiveDevices::instance().find(handle);
   if (device_ == nullptr) {
-    throw rule_error(BP_INVALID_ARGUMENT, rule::device_handle, "?", slot,
+    throw rule_error(BP_INVALID_ARGUMENT, rule::kDeviceHandle, "?", slot,
                      "{} is no open device: it was closed, or device_open did not give it", fmt::ptr(handle));
   }
   if (device_->process != getpid()) {
-    refuse(rule::forked_child, "the device was opened before fork(); a child opens its own");
+    refuse(rule::kForkedChild, "the device was opened before fork(); a child opens its own");
   }
   device_->calls.fetch_add(1, std::memory_order_relaxed);
 }
@@ -87,7 +87,7 @@ Call::~Call() {
 CheckedStream& Call::occupy_stream(const bp_stream* handle) {
   CheckedStream& stream = object(handle, "stream");
   if (stream.calls != 0) {
-    refuse(rule::stream_one_call, "another call on stream {} is running; make one call on a stream at a time",
+    refuse(rule::kStreamOneCall, "another call on stream {} is running; make one call on a stream at a time",
            fmt::ptr(handle));
   }
   occupy(stream.calls);
@@ -98,7 +98,7 @@ void Call::note(Outcome& outcome, CheckedStream* stream) const {
   if (outcome.status == BP_DEVICE_LOST) device_->ledger.lose();
   if (stream == nullptr) return;
   if (stream->failed && (outcome.status == BP_OK || outcome.status == BP_OUT_OF_MEMORY)) {
-    blame(outcome, rule::sticky_failure,
+    blame(outcome, rule::kStickyFailure,
           "answered {} on a stream that has failed before; a failure stays: report it to the plugin's author",
           outcome.ok() ? "OK" : "OUT_OF_MEMORY");
   }

@@ -43,11 +43,11 @@ struct Outcome {
 
   bool ok() const noexcept { return status == BP_OK; }
   // What the layer answers: the status, with the record written through.
-  bp_status answer(bp_error* error) const noexcept;
+  bp_status write(bp_error* error) const noexcept;
 };
 
 // What every answer is held against. `control` is the floating-point control before the call.
-void judge(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
+void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
 
 // Runs a fallible slot of the plugin's; `forward` gets the record to fill.
 template <class Forward>
@@ -58,10 +58,10 @@ Outcome invoke(std::string_view who, Slot slot, Forward&& forward) {
     outcome.status = forward(&outcome.record);
   } catch (...) {
     outcome.status = BP_INTERNAL;
-    outcome.defect = rule_error(BP_INTERNAL, rule::no_exception, who, slot_name(slot),
+    outcome.defect = rule_error(BP_INTERNAL, rule::kNoException, who, slot_name(slot),
                                 "an exception left the plugin; report it to the plugin's author");
   }
-  judge(outcome, who, slot, control);
+  check_outcome(outcome, who, slot, control);
   return outcome;
 }
 
@@ -102,21 +102,21 @@ class Call {
     }
   }
   void need(const void* pointer, const char* what) const {
-    if (pointer == nullptr) refuse(rule::null_pointer, "{} is null; pass one", what);
+    if (pointer == nullptr) refuse(rule::kNullPointer, "{} is null; pass one", what);
   }
   // A copy of an input struct as this library knows it.
   template <class T>
   T input(const T* given, size_t min_size, const char* type) const {
     need(given, type);
     T copy{};
-    under(rule::input_struct, [&] { copy = read_input(given, min_size, "input", type); });
+    under(rule::kInputStruct, [&] { copy = read_input(given, min_size, "input", type); });
     return copy;
   }
   template <class T>
   void output(const T* given, size_t min_size, const char* type) const {
     need(given, type);
     if (given->struct_size < min_size) {
-      refuse(rule::output_struct, "{}.struct_size is {}, less than its minimum of {}; set it to sizeof({})", type,
+      refuse(rule::kOutputStruct, "{}.struct_size is {}, less than its minimum of {}; set it to sizeof({})", type,
              given->struct_size, min_size, type);
     }
   }
@@ -151,12 +151,12 @@ class Call {
   template <class Handle>
   [[noreturn]] void refuse_handle(const Handle* handle, const char* role, bool ended) const {
     const char* noun = noun_of(handle);
-    if (handle == nullptr) refuse(rule::null_pointer, "the {} is null; pass one", role);
-    if (ended) refuse(rule::ended_handle, "{} {} was destroyed before; drop the handle then", role, fmt::ptr(handle));
+    if (handle == nullptr) refuse(rule::kNullPointer, "the {} is null; pass one", role);
+    if (ended) refuse(rule::kEndedHandle, "{} {} was destroyed before; drop the handle then", role, fmt::ptr(handle));
     if (LiveDevices::instance().holds(handle, *device_)) {
-      refuse(rule::other_device, "{} {} belongs to another device; use one of this device", role, fmt::ptr(handle));
+      refuse(rule::kOtherDevice, "{} {} belongs to another device; use one of this device", role, fmt::ptr(handle));
     }
-    refuse(rule::unknown_handle, "{} {} is no {} of this device; pass what {}_create gave", role, fmt::ptr(handle),
+    refuse(rule::kUnknownHandle, "{} {} is no {} of this device; pass what {}_create gave", role, fmt::ptr(handle),
            noun, noun);
   }
 
@@ -198,11 +198,11 @@ Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
     return body(next, inner, made, record);
   });
   if (outcome.ok() && (*made == nullptr || *made == untouched)) {
-    call.blame(outcome, rule::success_null, "answered OK without a result; report it to the plugin's author");
+    call.blame(outcome, rule::kSuccessNull, "answered OK without a result; report it to the plugin's author");
     *made = nullptr;
   } else if (!outcome.ok()) {
     if (*made != nullptr) {
-      call.blame(outcome, rule::failure_null,
+      call.blame(outcome, rule::kFailureNull,
                  "failed with status {} and left a result that is not null; report it to the plugin's author",
                  outcome.status);
     }
@@ -229,7 +229,7 @@ Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
     auto& objects = device.of(made);
     known = objects.find(made) != nullptr;
     if (known) {
-      call.blame(outcome, rule::distinct_handles,
+      call.blame(outcome, rule::kDistinctHandles,
                  "gave {} {}, which is alive already; report it to the plugin's author", noun_of(made), fmt::ptr(made));
     }
     if (!outcome.defect) {

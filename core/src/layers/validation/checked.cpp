@@ -62,24 +62,24 @@ void LiveDevices::remove(const CheckedPlugin* plugin) {
 }
 
 void LiveDevices::log(const bp_device* device, const char* message) {
-  const CheckedPlugin* told = nullptr;
+  const CheckedPlugin* logged_to = nullptr;
   Ref<Object> kept;
-  // One that is ending is past being told, and leaves the list only after this.
+  // One that is ending is past being logged_to, and leaves the list only after this.
   const auto keep = [&](const CheckedPlugin& plugin) {
     if (plugin.keeper != nullptr && !plugin.keeper->try_retain()) return false;
-    kept = Ref<Object>(adopt, plugin.keeper);
-    told = &plugin;
+    kept = Ref<Object>(kAdopt, plugin.keeper);
+    logged_to = &plugin;
     return true;
   };
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = devices_.find(device); found != devices_.end()) (void)keep(found->second->owner);
-    for (auto each = plugins_.rbegin(); told == nullptr && each != plugins_.rend(); ++each) (void)keep(**each);
+    for (auto each = plugins_.rbegin(); logged_to == nullptr && each != plugins_.rend(); ++each) (void)keep(**each);
   }
-  if (told == nullptr) {
+  if (logged_to == nullptr) {
     std::fprintf(stderr, "backplane: error: %s\n", message);
   } else {
-    told->log(message);
+    logged_to->log(message);
   }
 }
 

@@ -21,26 +21,26 @@ uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DES
 // What of a view its operator does not decide.
 void check_view(const Call& call, const char* role, uint32_t index, const bp_tensor_desc& view, bool is_input) {
   if (view.rank > BP_MAX_RANK) {
-    call.refuse(rule::op_rules, "{} {} has rank {}; the most is {}", role, index, view.rank, BP_MAX_RANK);
+    call.refuse(rule::kOpRules, "{} {} has rank {}; the most is {}", role, index, view.rank, BP_MAX_RANK);
   }
   for (uint32_t d = view.rank; d < BP_MAX_RANK; ++d) {
     if (view.shape[d] != 0 || view.strides[d] != 0) {
-      call.refuse(rule::view_tail, "{} {} of rank {} has shape {} and stride {} at {}; zero them", role, index,
+      call.refuse(rule::kViewTail, "{} {} of rank {} has shape {} and stride {} at {}; zero them", role, index,
                   view.rank, view.shape[d], view.strides[d], d);
     }
   }
   if ((view.flags & ~(BP_DESC_IMMEDIATE | BP_DESC_HINTS)) != 0) {
-    call.refuse(rule::unknown_value, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is all there is", role, index,
+    call.refuse(rule::kUnknownValue, "{} {} has flags {:#x}; BP_DESC_IMMEDIATE is all there is", role, index,
                 view.flags);
   }
   if (view.alignment_log2 > BP_MAX_ALIGNMENT_LOG2) {
-    call.refuse(rule::view_alignment, "{} {} states 2^{} bytes; state at most 2^{}", role, index, view.alignment_log2,
+    call.refuse(rule::kViewAlignment, "{} {} states 2^{} bytes; state at most 2^{}", role, index, view.alignment_log2,
                 BP_MAX_ALIGNMENT_LOG2);
   }
   if ((view.flags & BP_DESC_IMMEDIATE) != 0) {
     const bool spread = std::any_of(view.strides, view.strides + view.rank, [](int64_t stride) { return stride != 0; });
     if (!is_input || spread || dtype_bytes(view.dtype) > sizeof(uint64_t)) {
-      call.refuse(rule::view_immediate, "{} {} of {} is an immediate{}; make it an input with strides 0", role, index,
+      call.refuse(rule::kViewImmediate, "{} {} of {} is an immediate{}; make it an input with strides 0", role, index,
                   dtype_name(view.dtype), spread ? " with strides" : "");
     }
   }
@@ -50,7 +50,7 @@ void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, c
   if (view.alias == 0) return;
   const bp_tensor_desc* input = view.alias <= desc.input_count ? &desc.inputs[view.alias - 1] : nullptr;
   if (input == nullptr || binding_flags(*input) != 0 || !same_elements(*input, view)) {
-    call.refuse(rule::view_alias,
+    call.refuse(rule::kViewAlias,
                 "output {} names input {} as identical, of {} inputs; name one with the same dtype, shape and strides",
                 index, view.alias - 1, desc.input_count);
   }
@@ -77,17 +77,17 @@ bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size)
 bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned char* attributes) {
   bp_op_desc desc = call.input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc");
   if ((desc.flags & ~static_cast<uint64_t>(BP_OP_FLAGS_ALL)) != 0) {
-    call.refuse(rule::unknown_value, "bp_op_desc has flags {:#x}; known are {:#x}", desc.flags, BP_OP_FLAGS_ALL);
+    call.refuse(rule::kUnknownValue, "bp_op_desc has flags {:#x}; known are {:#x}", desc.flags, BP_OP_FLAGS_ALL);
   }
   if (desc.input_count > BP_MAX_OPERANDS || desc.output_count > BP_MAX_OPERANDS) {
-    call.refuse(rule::op_rules, "{} inputs and {} outputs are given; the most is {}", desc.input_count,
+    call.refuse(rule::kOpRules, "{} inputs and {} outputs are given; the most is {}", desc.input_count,
                 desc.output_count, BP_MAX_OPERANDS);
   }
   if (desc.input_count != 0) call.need(desc.inputs, "bp_op_desc.inputs");
   if (desc.output_count != 0) call.need(desc.outputs, "bp_op_desc.outputs");
   for (uint32_t i = 0; i < desc.input_count; ++i) {
     check_view(call, "input", i, desc.inputs[i], true);
-    if (desc.inputs[i].alias != 0) call.refuse(rule::view_alias, "input {} has an alias; only outputs have one", i);
+    if (desc.inputs[i].alias != 0) call.refuse(rule::kViewAlias, "input {} has an alias; only outputs have one", i);
   }
   for (uint32_t i = 0; i < desc.output_count; ++i) {
     check_view(call, "output", i, desc.outputs[i], false);
@@ -96,7 +96,7 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
   rules::trim_operands(desc);
   const OpRow* row = op_row(desc.op);
   if (row == nullptr) return desc;  // a vendor's own, or unknown: the plugin says which
-  call.under(rule::op_rules, [&] {
+  call.under(rule::kOpRules, [&] {
     read_attributes(*row, desc.attributes, attributes);
     desc.attributes = row->attributes->bytes == 0 ? nullptr : attributes;
     validate(*row, desc);
@@ -113,7 +113,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
   if (desc.op != own.op || desc.flags != own.flags || desc.input_count != own.input_count ||
       desc.output_count != own.output_count || desc.scalar_count != own.scalar_count || !same_attributes) {
     call.refuse(
-        rule::plan_identity,
+        rule::kPlanIdentity,
         "operator {} with {} inputs, {} outputs, flags {:#x}{}; the plan was made for operator {} with {}, {}, {:#x}: "
         "use the plan's descriptor",
         desc.op, desc.input_count, desc.output_count, desc.flags, same_attributes ? "" : " and other attributes",
@@ -132,7 +132,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
     const char* role = is_input ? "input" : "output";
     if (((is_input ? stage_inputs : stage_outputs) >> index & 1u) != 0) {
       if (!is_staged(view, full_alignment_log2) || !same_shape(view, expected, any_size)) {
-        call.refuse(rule::staged_operand,
+        call.refuse(rule::kStagedOperand,
                     "{} {} is staged by the plan and is not dense with alignment 2^{}, no flags and no alias; stage it",
                     role, index, full_alignment_log2);
       }
@@ -149,7 +149,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
     if (!any_size || view.dtype != expected.dtype || view.rank != expected.rank || view.flags != expected.flags ||
         view.alignment_log2 != expected.alignment_log2 || view.alias != expected.alias ||
         view_class(view) != view_class(expected)) {
-      call.refuse(rule::plan_identity, "{} {} differs from the plan's{}; make a plan for it", role, index,
+      call.refuse(rule::kPlanIdentity, "{} {} differs from the plan's{}; make a plan for it", role, index,
                   any_size ? " in more than its sizes" : ", which serves one descriptor");
     }
   }

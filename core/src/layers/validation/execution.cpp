@@ -49,7 +49,7 @@ class ExecutionCheck {
     const uint32_t bytes = dtype_bytes(dtype);
     const bool wide = bytes != 0 && bytes < sizeof(uint64_t) && operand.immediate >> (8 * bytes) != 0;
     if (operand.buffer != nullptr || wide) {
-      call_.refuse(rule::operand_present, "{} {} is an immediate {}; {}", role, index, dtype_name(dtype),
+      call_.refuse(rule::kOperandPresent, "{} {} is an immediate {}; {}", role, index, dtype_name(dtype),
                    wide ? "zero the bytes above the dtype's" : "pass no buffer with it");
     }
   }
@@ -58,7 +58,7 @@ class ExecutionCheck {
   CheckedBuffer& check_place(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
-      call_.refuse(rule::operand_memory,
+      call_.refuse(rule::kOperandMemory,
                    "{} {} lies in HOST memory and the device has no BP_CAP_HOST_OPERANDS; copy it to DEVICE memory",
                    role, index);
     }
@@ -72,23 +72,23 @@ class ExecutionCheck {
     if ((view.flags & BP_DESC_IMMEDIATE) != 0) return check_immediate(role, index, view.dtype, operand);
     Extent extent;
     if (!extent_of(view, dtype_bytes(view.dtype), &extent)) {
-      call_.refuse(rule::operand_bounds, "{} {} does not fit 63 bits of address; describe less", role, index);
+      call_.refuse(rule::kOperandBounds, "{} {} does not fit 63 bits of address; describe less", role, index);
     }
     if (extent.hi == 0) return;
     if (operand.buffer == nullptr) {
-      call_.refuse(rule::operand_present, "{} {} has elements and no buffer; pass its buffer", role, index);
+      call_.refuse(rule::kOperandPresent, "{} {} has elements and no buffer; pass its buffer", role, index);
     }
     const CheckedBuffer& buffer = check_place(role, index, operand);
     const uint64_t start = operand.offset + static_cast<uint64_t>(extent.lo);
     const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
     if (operand.offset > buffer.bytes || start > buffer.bytes || span > buffer.bytes - start) {
-      call_.refuse(rule::operand_bounds,
+      call_.refuse(rule::kOperandBounds,
                    "{} {} touches bytes {} to {} around offset {} of a buffer of {} bytes; keep inside", role, index,
                    extent.lo, extent.hi, operand.offset, buffer.bytes);
     }
     const uint64_t stated = uint64_t{1} << view.alignment_log2;
     if (buffer.alignment < stated || operand.offset % stated != 0) {
-      call_.refuse(rule::operand_alignment,
+      call_.refuse(rule::kOperandAlignment,
                    "{} {} states an alignment of {} bytes; offset {} of a buffer aligned to {} has less: state that",
                    role, index, stated, operand.offset, buffer.alignment);
     }
@@ -102,7 +102,7 @@ class ExecutionCheck {
     const bp_operand& output = execution_.outputs[index];
     if (input.buffer != output.buffer || input.offset != output.offset) {
       call_.refuse(
-          rule::operand_alias,
+          rule::kOperandAlias,
           "output {} is described as input {} and starts at offset {}, not {}, or in another buffer; pass the same",
           index, view.alias - 1, output.offset, input.offset);
     }
@@ -127,9 +127,9 @@ class ExecutionCheck {
     if (distance + other.extent.lo >= output.extent.hi || distance + other.extent.hi <= output.extent.lo) return;
     if (!other.output && in_place(output, other)) return;
     if (views_overlap(*output.view, dtype_bytes(output.view->dtype), *other.view, dtype_bytes(other.view->dtype),
-                      distance) != Answer::no) {
+                      distance) != Overlap::no) {
       call_.refuse(
-          rule::operand_overlap,
+          rule::kOperandOverlap,
           "output {} shares bytes with {} {}, which starts {} bytes from it; use other memory, or state the alias",
           output.index, other.role, other.index, distance);
     }
@@ -139,14 +139,14 @@ class ExecutionCheck {
     if (workspace_ == 0) return;
     const bp_execution& e = execution_;
     if (e.workspace == nullptr || e.workspace_bytes < workspace_) {
-      call_.refuse(rule::workspace, "the plan needs {} bytes and gets {}{}; give it as much", workspace_,
+      call_.refuse(rule::kWorkspace, "the plan needs {} bytes and gets {}{}; give it as much", workspace_,
                    e.workspace_bytes, e.workspace == nullptr ? " without a buffer" : "");
     }
     const CheckedBuffer& buffer = check_place("workspace", 0, {e.workspace, e.workspace_offset, 0});
     const uint64_t alignment = std::max<uint64_t>(call_.device().info.alignment, 1);
     if (e.workspace_offset > buffer.bytes || e.workspace_bytes > buffer.bytes - e.workspace_offset ||
         e.workspace_offset % alignment != 0 || buffer.alignment < alignment) {
-      call_.refuse(rule::workspace,
+      call_.refuse(rule::kWorkspace,
                    "{} bytes at offset {} of a buffer of {} bytes aligned to {}; keep inside, aligned to {}",
                    e.workspace_bytes, e.workspace_offset, buffer.bytes, buffer.alignment, alignment);
     }
@@ -155,7 +155,7 @@ class ExecutionCheck {
     for (const Placed& operand : placed_) {
       const auto at = static_cast<int64_t>(operand.operand->offset);
       if (operand.operand->buffer == e.workspace && at + operand.extent.lo < end && at + operand.extent.hi > begin) {
-        call_.refuse(rule::workspace, "{} {} lies in the workspace; use other memory", operand.role, operand.index);
+        call_.refuse(rule::kWorkspace, "{} {} lies in the workspace; use other memory", operand.role, operand.index);
       }
     }
   }
@@ -163,7 +163,7 @@ class ExecutionCheck {
   void check_scalars() {
     if (desc_.scalar_count == 0) return;
     if (execution_.scalars == nullptr) {
-      call_.refuse(rule::scalars, "{} scalars are described and none is given; pass them", desc_.scalar_count);
+      call_.refuse(rule::kScalars, "{} scalars are described and none is given; pass them", desc_.scalar_count);
     }
     const OpRow* row = op_row(desc_.op);
     const uint32_t dtype = row == nullptr            ? 0
@@ -175,16 +175,16 @@ class ExecutionCheck {
       const bp_operand& scalar = execution_.scalars[i];
       if ((desc_.flags & BP_OP_FLAG_DEVICE_SCALARS) == 0) {
         if (scalar.buffer != nullptr) {
-          call_.refuse(rule::scalars, "scalar {} lies in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
+          call_.refuse(rule::kScalars, "scalar {} lies in a buffer; pass an immediate, or plan with DEVICE_SCALARS", i);
         }
         continue;
       }
       if (scalar.buffer == nullptr) {
-        call_.refuse(rule::scalars, "scalar {} is an immediate and the plan has DEVICE_SCALARS; pass a buffer", i);
+        call_.refuse(rule::kScalars, "scalar {} is an immediate and the plan has DEVICE_SCALARS; pass a buffer", i);
       }
       const CheckedBuffer& buffer = check_place("scalar", i, scalar);
       if (scalar.offset > buffer.bytes || bytes > buffer.bytes - scalar.offset || scalar.offset % bytes != 0) {
-        call_.refuse(rule::scalars,
+        call_.refuse(rule::kScalars,
                      "scalar {} of {} bytes at offset {} of a buffer of {} bytes; keep it inside and aligned", i, bytes,
                      scalar.offset, buffer.bytes);
       }

@@ -10,7 +10,7 @@ namespace {
 
 void check_kind(const Call& call, uint32_t kind) {
   if (kind >= BP_MEMORY_KINDS) {
-    call.refuse(rule::unknown_value, "memory kind {} is none; BP_MEMORY_* are 0 to {}", kind, BP_MEMORY_KINDS - 1);
+    call.refuse(rule::kUnknownValue, "memory kind {} is none; BP_MEMORY_* are 0 to {}", kind, BP_MEMORY_KINDS - 1);
   }
 }
 
@@ -23,12 +23,12 @@ bp_status memory_info(bp_device* handle, uint32_t kind, bp_memory_info* out, bp_
           return next.memory_info(inner, kind, out, record);
         });
     if (outcome.ok() && out->free_bytes != UINT64_MAX && out->free_bytes > out->total_bytes) {
-      call.blame(outcome, rule::memory_numbers, "{} bytes are free of {}; report it to the plugin's author",
+      call.blame(outcome, rule::kMemoryNumbers, "{} bytes are free of {}; report it to the plugin's author",
                  out->free_bytes, out->total_bytes);
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -39,7 +39,7 @@ bp_status buffer_create(bp_device* handle, const bp_buffer_desc* desc, bp_buffer
     const bp_buffer_desc known = call.input(desc, BP_BUFFER_DESC_MIN_SIZE, "bp_buffer_desc");
     check_kind(call, known.kind);
     if (known.bytes == 0 || (known.alignment != 0 && !std::has_single_bit(known.alignment))) {
-      call.refuse(rule::buffer_size, "{} bytes aligned to {} are asked for; ask for at least 1, and for a power of two",
+      call.refuse(rule::kBufferSize, "{} bytes aligned to {} are asked for; ask for at least 1, and for a power of two",
                   known.bytes, known.alignment);
     }
     bp_buffer* made = nullptr;
@@ -52,7 +52,7 @@ bp_status buffer_create(bp_device* handle, const bp_buffer_desc* desc, bp_buffer
     state.bytes = known.bytes;
     state.alignment = known.alignment != 0 ? known.alignment : std::max<uint64_t>(call.device().info.alignment, 1);
     *out = keep(call, outcome, made, std::move(state));
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -63,7 +63,7 @@ void buffer_destroy(bp_device* handle, bp_buffer* buffer) {
       const std::lock_guard lock(device.mutex);
       CheckedBuffer& state = call.object(buffer, "buffer");
       if (state.calls != 0 || device.ledger.pending(state.uses)) {
-        call.refuse(rule::buffer_pending, "work that uses buffer {} is pending; wait for its streams, then destroy",
+        call.refuse(rule::kBufferPending, "work that uses buffer {} is pending; wait for its streams, then destroy",
                     fmt::ptr(buffer));
       }
       device.buffers.end(buffer);
@@ -91,7 +91,7 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
     const std::lock_guard lock(device.mutex);
     call.note(outcome, nullptr);
     if (outcome.ok() && (state->kind == BP_MEMORY_DEVICE || (state->mapped != nullptr && state->mapped != address))) {
-      call.blame(outcome, rule::one_mapping,
+      call.blame(outcome, rule::kOneMapping,
                  "gave {} for a buffer of kind {} that was mapped at {}; report it to the plugin's author",
                  fmt::ptr(address), state->kind, fmt::ptr(state->mapped));
     }
@@ -101,7 +101,7 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
       state->alignment = std::max(state->alignment, at & (~at + 1));
       *out = address;
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -134,12 +134,12 @@ bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp
     const std::lock_guard lock(device.mutex);
     call.note(outcome, nullptr);
     if (outcome.ok() && (address == 0 || (state->address != 0 && state->address != address))) {
-      call.blame(outcome, rule::one_address,
+      call.blame(outcome, rule::kOneAddress,
                  "gave {:#x} for a buffer that was at {:#x}; report it to the plugin's author", address,
                  state->address);
     }
     if (outcome.ok() && !state->imported && meets_another(device, *state, address)) {
-      call.blame(outcome, rule::one_address,
+      call.blame(outcome, rule::kOneAddress,
                  "gave {:#x}, and the {} bytes there are another living buffer's too; report it to the plugin's author",
                  address, state->bytes);
     }
@@ -147,7 +147,7 @@ bp_status buffer_address(bp_device* handle, bp_buffer* buffer, uint64_t* out, bp
       if (!state->imported) state->address = address;
       *out = address;
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -159,10 +159,10 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
     call.need(out_kind, "out_kind");
     const bp_import_desc known = call.input(desc, BP_IMPORT_DESC_MIN_SIZE, "bp_import_desc");
     if (known.type > BP_IMPORT_DEVICE) {
-      call.refuse(rule::unknown_value, "import type {} is none; BP_IMPORT_* are 0 and 1", known.type);
+      call.refuse(rule::kUnknownValue, "import type {} is none; BP_IMPORT_* are 0 and 1", known.type);
     }
     if (known.address == 0 || known.bytes == 0) {
-      call.refuse(rule::import_memory, "{} bytes at {:#x} are offered; offer at least 1 at an address", known.bytes,
+      call.refuse(rule::kImportMemory, "{} bytes at {:#x} are offered; offer at least 1 at an address", known.bytes,
                   known.address);
     }
     const bp_import_api* table = call.device().owner.inner_import(call.inner());
@@ -175,7 +175,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
     const bool right =
         known.type == BP_IMPORT_DEVICE ? kind == BP_MEMORY_DEVICE : kind == BP_MEMORY_SHARED || kind == BP_MEMORY_HOST;
     if (outcome.ok() && !right) {
-      call.blame(outcome, rule::import_kind, "gave a buffer of kind {}; report it to the plugin's author", kind);
+      call.blame(outcome, rule::kImportKind, "gave a buffer of kind {}; report it to the plugin's author", kind);
     }
     CheckedBuffer state;
     state.kind = kind;
@@ -184,14 +184,14 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
     state.imported = true;
     *out = keep(call, outcome, made, std::move(state));
     if (*out != nullptr) *out_kind = kind;
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
 // A range of bytes inside a buffer.
 void check_range(const Call& call, const CheckedBuffer& buffer, const char* role, uint64_t offset, uint64_t bytes) {
   if (offset > buffer.bytes || bytes > buffer.bytes - offset) {
-    call.refuse(rule::copy_bounds, "{} bytes at offset {} of the {} go beyond its {} bytes; copy less, or elsewhere",
+    call.refuse(rule::kCopyBounds, "{} bytes at offset {} of the {} go beyond its {} bytes; copy less, or elsewhere",
                 bytes, offset, role, buffer.bytes);
   }
 }
@@ -204,7 +204,7 @@ bp_status enqueue_copy(Call& call, Slot slot, CheckedStream& stream, const std::
   const std::lock_guard lock(call.device().mutex);
   call.note(outcome, &stream);
   if (outcome.ok()) use_buffers(call, stream, buffers);
-  return outcome.answer(error);
+  return outcome.write(error);
 }
 
 bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, bp_buffer* src,
@@ -219,11 +219,11 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
       check_range(call, to, "destination", dst_offset, bytes);
       check_range(call, from, "source", src_offset, bytes);
       if (dst == src && bytes != 0 && dst_offset < src_offset + bytes && src_offset < dst_offset + bytes) {
-        call.refuse(rule::copy_overlap, "{} bytes from offset {} to offset {} of one buffer overlap; copy in two steps",
+        call.refuse(rule::kCopyOverlap, "{} bytes from offset {} to offset {} of one buffer overlap; copy in two steps",
                     bytes, src_offset, dst_offset);
       }
       if (to.kind == BP_MEMORY_HOST && from.kind == BP_MEMORY_HOST) {
-        call.refuse(rule::copy_host, "both buffers lie in HOST memory; copy there with memcpy, behind a wait");
+        call.refuse(rule::kCopyHost, "both buffers lie in HOST memory; copy there with memcpy, behind a wait");
       }
       line = &call.occupy_stream(stream);
       buffers = {&to, &from};
@@ -248,7 +248,7 @@ bp_status pageable(bp_device* handle, Slot slot, bp_stream* stream, bp_buffer* b
       CheckedBuffer& known = call.object(buffer, "buffer");
       check_range(call, known, "buffer", offset, bytes);
       if (address == nullptr && bytes != 0) {
-        call.refuse(rule::copy_pointer, "the address of {} bytes of host memory is null; pass it", bytes);
+        call.refuse(rule::kCopyPointer, "the address of {} bytes of host memory is null; pass it", bytes);
       }
       line = &call.occupy_stream(stream);
       buffers = {&known};

@@ -31,7 +31,7 @@ void check_info(const Call& call, Outcome& outcome, const bp_op_desc& desc, cons
   const bool sized = (info.flags & BP_PLAN_SIZED_WORKSPACE) != 0;
   if (beyond(info.stage_inputs, desc.input_count) || beyond(info.stage_outputs, desc.output_count) ||
       (sized && ((info.flags & BP_PLAN_ANY_SIZE) == 0 || call.device().owner.has.plan_workspace == nullptr))) {
-    call.blame(outcome, rule::plan_info,
+    call.blame(outcome, rule::kPlanInfo,
                "gave flags {:#x} and stages inputs {:#x} of {}, outputs {:#x} of {}; report it to the plugin's author",
                info.flags, info.stage_inputs, desc.input_count, info.stage_outputs, desc.output_count);
   }
@@ -40,7 +40,7 @@ void check_info(const Call& call, Outcome& outcome, const bp_op_desc& desc, cons
 bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   if (out != nullptr) *out = nullptr;
   return checked(handle, Slot::plan_create, error, [&](Call& call) {
-    unsigned char attributes[max_attribute_bytes];
+    unsigned char attributes[kMaxAttributeBytes];
     const bp_op_desc known = check_descriptor(call, desc, attributes);
     call.output(info, BP_PLAN_INFO_MIN_SIZE, "bp_plan_info");
     bp_plan_info facts = {};
@@ -58,7 +58,7 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     if (outcome.ok()) check_info(call, outcome, known, facts);
     if (outcome.status == BP_INVALID_ARGUMENT) {
       call.blame(
-          outcome, rule::checked_descriptor,
+          outcome, rule::kCheckedDescriptor,
           "answered INVALID_ARGUMENT to a descriptor that keeps the rules; it counts as a refusal without this layer: "
           "answer UNSUPPORTED, or report it to the plugin's author");
     }
@@ -71,7 +71,7 @@ bp_status plan_create(bp_device* handle, const bp_op_desc* desc, bp_plan** out, 
     }
     if (outcome.ok() && !outcome.defect)
       write_output(info, facts, "plan_create", "bp_plan_info", BP_PLAN_INFO_MIN_SIZE);
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -81,7 +81,7 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
       const std::lock_guard lock(call.device().mutex);
       const CheckedPlan& state = call.object(plan, "plan");
       if (state.calls != 0) {
-        call.refuse(rule::call_running, "another call on plan {} runs; wait for it, then destroy", fmt::ptr(plan));
+        call.refuse(rule::kCallRunning, "another call on plan {} runs; wait for it, then destroy", fmt::ptr(plan));
       }
       call.device().plans.end(plan);
     }
@@ -109,7 +109,7 @@ bool same_views(const CheckedPlan& plan, const bp_op_desc& desc) {
 Described check_described(Call& call, const bp_plan* plan, const bp_execution* given, unsigned char* attributes) {
   Described made = {&call.object(plan, "plan"), call.input(given, BP_EXECUTION_MIN_SIZE, "bp_execution"), {}};
   if (made.execution.reserved != 0) {
-    call.refuse(rule::unknown_value, "bp_execution.reserved is {:#x}; set it to 0", made.execution.reserved);
+    call.refuse(rule::kUnknownValue, "bp_execution.reserved is {:#x}; set it to 0", made.execution.reserved);
   }
   made.desc = check_descriptor(call, made.execution.desc, attributes);
   check_same_plan(call, *made.plan, made.desc, true);
@@ -121,17 +121,17 @@ uint64_t needed_workspace(const Call& call, bp_plan* handle, const Described& ma
   const bp_plan_info& info = made.plan->info;
   if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || same_views(*made.plan, made.desc)) return info.workspace_bytes;
   uint64_t bytes = 0;
-  const Outcome told =
+  const Outcome queried =
       call.forward(Slot::plan_workspace, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
         return next.plan_workspace(inner, handle, made.execution.desc, &bytes, record);
       });
-  return told.ok() ? bytes : 0;
+  return queried.ok() ? bytes : 0;
 }
 
 bp_status plan_execute(bp_device* handle, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                        bp_error* error) {
   return checked(handle, Slot::plan_execute, error, [&](Call& call) {
-    unsigned char attributes[max_attribute_bytes];
+    unsigned char attributes[kMaxAttributeBytes];
     std::mutex& mutex = call.device().mutex;
     std::unique_lock lock(mutex);
     CheckedStream& line = call.occupy_stream(stream);
@@ -149,7 +149,7 @@ bp_status plan_execute(bp_device* handle, bp_stream* stream, bp_plan* plan, cons
     lock.lock();
     call.note(outcome, &line);
     if (outcome.ok()) use_buffers(call, line, buffers);
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -157,13 +157,13 @@ bp_status plan_workspace(bp_device* handle, bp_plan* plan, const bp_op_desc* des
                          bp_error* error) {
   return checked(handle, Slot::plan_workspace, error, [&](Call& call) {
     call.need(out_bytes, "out_bytes");
-    unsigned char attributes[max_attribute_bytes];
+    unsigned char attributes[kMaxAttributeBytes];
     const bp_op_desc known = check_descriptor(call, desc, attributes);
     {
       const std::lock_guard lock(call.device().mutex);
       CheckedPlan& state = call.object(plan, "plan");
       if ((state.info.flags & BP_PLAN_SIZED_WORKSPACE) == 0) {
-        call.refuse(rule::sized_workspace, "plan {} has no BP_PLAN_SIZED_WORKSPACE; use its info.workspace_bytes",
+        call.refuse(rule::kSizedWorkspace, "plan {} has no BP_PLAN_SIZED_WORKSPACE; use its info.workspace_bytes",
                     fmt::ptr(plan));
       }
       check_same_plan(call, state, known, false);
@@ -175,7 +175,7 @@ bp_status plan_workspace(bp_device* handle, bp_plan* plan, const bp_op_desc* des
         });
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 

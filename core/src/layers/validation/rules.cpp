@@ -6,7 +6,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-constexpr Rule rules[] = {
+constexpr Rule kRules[] = {
 #define BP_VAL_RULE(number, name, sentence) rule::name,
 #include "layers/validation/rules.def"
 #undef BP_VAL_RULE
@@ -14,6 +14,6 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-std::span<const Rule> all_rules() noexcept { return rules; }
+std::span<const Rule> all_rules() noexcept { return kRules; }
 
 }  // namespace backplane::core::layers

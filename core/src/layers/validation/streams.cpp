@@ -31,7 +31,7 @@ bp_status stream_create(bp_device* handle, const bp_stream_desc* desc, bp_stream
       const std::lock_guard lock(device.mutex);
       device.ledger.close_line(state.line);
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -44,10 +44,10 @@ void stream_destroy(bp_device* handle, bp_stream* stream) {
       const CheckedStream& state = call.object(stream, "stream");
       line = state.line;
       if (state.calls != 0) {
-        call.refuse(rule::call_running, "another call on stream {} runs; wait for it, then destroy", fmt::ptr(stream));
+        call.refuse(rule::kCallRunning, "another call on stream {} runs; wait for it, then destroy", fmt::ptr(stream));
       }
       if (!state.failed && !device.ledger.idle(state.line)) {
-        call.refuse(rule::stream_pending, "work of stream {} is pending; wait for it, then destroy", fmt::ptr(stream));
+        call.refuse(rule::kStreamPending, "work of stream {} is pending; wait for it, then destroy", fmt::ptr(stream));
       }
       device.streams.end(stream);
     }
@@ -86,7 +86,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
           return next.stream_wait(inner, stream, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::endless_wait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
@@ -95,7 +95,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
       ledger.failed(state->line, enqueued);
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -104,7 +104,7 @@ bp_status event_create(bp_device* handle, uint32_t flags, bp_event** out, bp_err
   return checked(handle, Slot::event_create, error, [&](Call& call) {
     call.need(out, "out");
     if ((flags & ~BP_EVENT_TIMING) != 0) {
-      call.refuse(rule::unknown_value, "flags {:#x} has unknown bits; use 0 or BP_EVENT_TIMING", flags);
+      call.refuse(rule::kUnknownValue, "flags {:#x} has unknown bits; use 0 or BP_EVENT_TIMING", flags);
     }
     bp_event* made = nullptr;
     Outcome outcome = create(call, Slot::event_create, &made,
@@ -114,7 +114,7 @@ bp_status event_create(bp_device* handle, uint32_t flags, bp_event** out, bp_err
     CheckedEvent state;
     state.timing = (flags & BP_EVENT_TIMING) != 0;
     *out = keep(call, outcome, made, std::move(state));
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -124,7 +124,7 @@ void event_destroy(bp_device* handle, bp_event* event) {
       const std::lock_guard lock(call.device().mutex);
       const CheckedEvent& state = call.object(event, "event");
       if (state.calls != 0) {
-        call.refuse(rule::call_running, "another call on event {} runs; wait for it, then destroy", fmt::ptr(event));
+        call.refuse(rule::kCallRunning, "another call on event {} runs; wait for it, then destroy", fmt::ptr(event));
       }
       call.device().events.end(event);
     }
@@ -142,7 +142,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
       const std::lock_guard lock(call.device().mutex);
       state = &call.object(event, "event");
       if (state->recording()) {
-        call.refuse(rule::event_one_record, "another record of event {} runs; record it once at a time",
+        call.refuse(rule::kEventOneRecord, "another record of event {} runs; record it once at a time",
                     fmt::ptr(event));
       }
       line = &call.occupy_stream(stream);
@@ -162,7 +162,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
       ledger.now(line->line, recorded);
       std::swap(state->clock, recorded);
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -210,7 +210,7 @@ bp_status stream_wait_event(bp_device* handle, bp_stream* stream, bp_event* even
       if (!awaited.complete) call.device().ledger.lose();
       if (awaited.known()) call.device().ledger.order_behind(line->line, awaited.clock);
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -226,12 +226,12 @@ bp_status event_wait(bp_device* handle, bp_event* event, uint64_t timeout_ns, bp
           return next.event_wait(inner, event, timeout_ns, record);
         });
     if (outcome.status == BP_TIMEOUT && timeout_ns == BP_WAIT_FOREVER) {
-      call.blame(outcome, rule::endless_wait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
+      call.blame(outcome, rule::kEndlessWait, "answered TIMEOUT to BP_WAIT_FOREVER; report it to the plugin's author");
     }
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, nullptr);
     if (outcome.ok()) awaited.passed(call.device().ledger);
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 
@@ -246,7 +246,7 @@ bp_status event_elapsed(bp_device* handle, bp_event* begin, bp_event* end, int64
       to.begin(call, end, "end event");
       for (const Awaited* each : {&from, &to}) {
         if (!each->event->timing || (each->event->clock.empty() && !each->event->recording())) {
-          call.refuse(rule::elapsed_timing, "the {} event {}; create both with BP_EVENT_TIMING and record them",
+          call.refuse(rule::kElapsedTiming, "the {} event {}; create both with BP_EVENT_TIMING and record them",
                       each == &from ? "begin" : "end", each->event->timing ? "was never recorded" : "has no timing");
         }
       }
@@ -260,7 +260,7 @@ bp_status event_elapsed(bp_device* handle, bp_event* begin, bp_event* end, int64
     for (const Awaited* each : {&from, &to}) {
       if (outcome.ok()) each->passed(call.device().ledger);
     }
-    return outcome.answer(error);
+    return outcome.write(error);
   });
 }
 

@@ -24,11 +24,11 @@ bp_status plugin_slot(const bp_plugin* plugin, Slot slot, bp_error* error, Body&
   bp_status status = BP_OK;
   const bp_status refused = guard(error, [&] {
     if (plugin == nullptr) {
-      throw rule_error(BP_INVALID_ARGUMENT, rule::null_pointer, "?", slot_name(slot), "the plugin is null; pass one");
+      throw rule_error(BP_INVALID_ARGUMENT, rule::kNullPointer, "?", slot_name(slot), "the plugin is null; pass one");
     }
     CheckedPlugin& checked = of(plugin);
     if (checked.process != getpid()) {
-      refuse(checked, slot, rule::forked_child, "the plugin was loaded before fork(); a child loads its own");
+      refuse(checked, slot, rule::kForkedChild, "the plugin was loaded before fork(); a child loads its own");
     }
     status = body(checked);
   });
@@ -37,24 +37,24 @@ bp_status plugin_slot(const bp_plugin* plugin, Slot slot, bp_error* error, Body&
 
 bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
   return plugin_slot(plugin, Slot::device_count, error, [&](CheckedPlugin& own) {
-    if (out == nullptr) refuse(own, Slot::device_count, rule::null_pointer, "out is null; pass one");
+    if (out == nullptr) refuse(own, Slot::device_count, rule::kNullPointer, "out is null; pass one");
     return invoke(own.name, Slot::device_count,
                   [&](bp_error* record) { return own.inner->device_count(own.inner, out, record); })
-        .answer(error);
+        .write(error);
   });
 }
 
 bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
   return plugin_slot(plugin, Slot::device_info, error, [&](CheckedPlugin& own) {
-    if (out == nullptr) refuse(own, Slot::device_info, rule::null_pointer, "out is null; pass one");
+    if (out == nullptr) refuse(own, Slot::device_info, rule::kNullPointer, "out is null; pass one");
     if (out->struct_size < BP_DEVICE_INFO_MIN_SIZE) {
-      refuse(own, Slot::device_info, rule::output_struct,
+      refuse(own, Slot::device_info, rule::kOutputStruct,
              "bp_device_info.struct_size is {}, less than its minimum of {}; set it to sizeof(bp_device_info)",
              out->struct_size, BP_DEVICE_INFO_MIN_SIZE);
     }
     return invoke(own.name, Slot::device_info,
                   [&](bp_error* record) { return own.inner->device_info(own.inner, index, out, record); })
-        .answer(error);
+        .write(error);
   });
 }
 
@@ -64,10 +64,10 @@ void check_device_desc(const CheckedPlugin& own, const bp_device_desc* desc) {
   try {
     copy = read_input(desc, BP_DEVICE_DESC_MIN_SIZE, "input", "bp_device_desc");
   } catch (const Error& error) {
-    refuse(own, Slot::device_open, rule::input_struct, "{}", error.what());
+    refuse(own, Slot::device_open, rule::kInputStruct, "{}", error.what());
   }
   if (copy.flags != 0) {
-    refuse(own, Slot::device_open, rule::unknown_value, "bp_device_desc.flags is {:#x}; no bit is known: set it to 0",
+    refuse(own, Slot::device_open, rule::kUnknownValue, "bp_device_desc.flags is {:#x}; no bit is known: set it to 0",
            copy.flags);
   }
 }
@@ -76,7 +76,7 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
                       bp_error* error) {
   if (out != nullptr) *out = nullptr;
   return plugin_slot(plugin, Slot::device_open, error, [&](CheckedPlugin& own) {
-    if (out == nullptr) refuse(own, Slot::device_open, rule::null_pointer, "out is null; pass one");
+    if (out == nullptr) refuse(own, Slot::device_open, rule::kNullPointer, "out is null; pass one");
     check_device_desc(own, desc);
     bp_device* const untouched = reinterpret_cast<bp_device*>(out);
     bp_device* made = untouched;
@@ -90,21 +90,21 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
       }
     };
     if (!outcome.ok()) {
-      if (made != nullptr) blame(rule::failure_null, "failed and left a device that is not null");
-      return outcome.answer(error);
+      if (made != nullptr) blame(rule::kFailureNull, "failed and left a device that is not null");
+      return outcome.write(error);
     }
     if (made == nullptr || made == untouched) {
-      blame(rule::success_null, "answered OK without a device");
-      return outcome.answer(error);
+      blame(rule::kSuccessNull, "answered OK without a device");
+      return outcome.write(error);
     }
     bp_device_info info = {};
     info.struct_size = sizeof(info);
-    const Outcome told = invoke(own.name, Slot::device_info, [&](bp_error* record) {
+    const Outcome queried = invoke(own.name, Slot::device_info, [&](bp_error* record) {
       return own.inner->device_info(own.inner, index, &info, record);
     });
-    if (outcome.defect || told.defect || !told.ok()) {
+    if (outcome.defect || queried.defect || !queried.ok()) {
       own.next.close(made);
-      return outcome.defect ? outcome.answer(error) : told.answer(error);
+      return outcome.defect ? outcome.write(error) : queried.write(error);
     }
     std::shared_ptr<CheckedDevice> device;
     try {
@@ -124,12 +124,12 @@ void close(bp_device* handle) {
   checked_void(handle, "close", [&](Call& call) {
     CheckedDevice& device = call.device();
     if (const uint32_t calls = device.calls.load(std::memory_order_relaxed); calls > 1) {
-      call.refuse(rule::call_running, "{} other calls on the device run; wait for them, then close", calls - 1);
+      call.refuse(rule::kCallRunning, "{} other calls on the device run; wait for them, then close", calls - 1);
     }
     {
       const std::lock_guard lock(device.mutex);
       if (device.buffers.size() + device.streams.size() + device.events.size() + device.plans.size() != 0) {
-        call.refuse(rule::close_last,
+        call.refuse(rule::kCloseLast,
                     "{} buffers, {} streams, {} events and {} plans are alive; destroy them, then close",
                     device.buffers.size(), device.streams.size(), device.events.size(), device.plans.size());
       }
@@ -146,7 +146,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
   if (device != nullptr) {
     const std::shared_ptr<CheckedDevice> found = LiveDevices::instance().find(device);
     if (found == nullptr || found->process != getpid()) {
-      own.log(rule_error(BP_INVALID_ARGUMENT, rule::device_handle, own.name, "get_interface",
+      own.log(rule_error(BP_INVALID_ARGUMENT, rule::kDeviceHandle, own.name, "get_interface",
                          "{} is no open device: it was closed, or device_open did not give it", fmt::ptr(device))
                   .what());
       return nullptr;
@@ -154,7 +154,7 @@ const void* get_interface(const bp_plugin* plugin, bp_device* device, const char
     inner = found->inner;
   }
   if (name == nullptr) {
-    own.log(rule_error(BP_INVALID_ARGUMENT, rule::null_pointer, own.name, "get_interface", "the name is null; pass one")
+    own.log(rule_error(BP_INVALID_ARGUMENT, rule::kNullPointer, own.name, "get_interface", "the name is null; pass one")
                 .what());
     return nullptr;
   }
@@ -168,7 +168,7 @@ void shutdown(const bp_plugin* plugin) {
   CheckedPlugin& own = of(plugin);
   if (own.process != getpid() || own.devices.load(std::memory_order_relaxed) != 0) {
     const bool forked = own.process != getpid();
-    own.log(rule_error(BP_INVALID_ARGUMENT, forked ? rule::forked_child : rule::shutdown_last, own.name, "shutdown",
+    own.log(rule_error(BP_INVALID_ARGUMENT, forked ? rule::kForkedChild : rule::kShutdownLast, own.name, "shutdown",
                        "{}",
                        forked ? "the plugin was loaded before fork(); the child leaves it alone"
                               : "devices are open; close them, then shut down")

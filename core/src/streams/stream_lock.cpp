@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns of SHARED streams, and the work that is deferred until they end.
-#include "streams/turn.hpp"
+#include "streams/stream_lock.hpp"
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct LogLine {
   LogLine* next = nullptr;
 };
 
-// Of this thread's turns, oldest first.
+// Of this thread's locks_held, oldest first.
 constinit thread_local LogLine* first_line = nullptr;
 constinit thread_local LogLine* last_line = nullptr;
 
@@ -34,7 +34,7 @@ void deliver_log() noexcept {
 
 }  // namespace
 
-bool Turn::defer_log(const Registry& registry, int32_t level, const char* message) noexcept {
+bool StreamLock::defer_log(const Registry& registry, int32_t level, const char* message) noexcept {
   try {
     auto line = std::make_unique<LogLine>(Ref<Registry>(const_cast<Registry*>(&registry)), level, message);
     LogLine*& place = last_line == nullptr ? first_line : last_line->next;
@@ -45,7 +45,7 @@ bool Turn::defer_log(const Registry& registry, int32_t level, const char* messag
   }
 }
 
-void Turn::enter(const char* function, Purpose purpose) {
+void StreamLock::enter(const char* function, Purpose purpose) {
   const auto inside = [&] {
     return Error(BP_INVALID_ARGUMENT,
                  "{}: called inside an enqueue callback of the same stream, whose turn that has; enqueue through the "
@@ -54,31 +54,31 @@ void Turn::enter(const char* function, Purpose purpose) {
   };
   const auto gate = [&] { return stream_.gate.load(std::memory_order_relaxed); };
   if (Stream::Shared* const shared = stream_.shared_.get()) {
-    if (stream_.has_turn()) {
-      if ((gate() & Stream::gate_callback) != 0) throw inside();
+    if (stream_.holds_lock()) {
+      if ((gate() & Stream::kGateCallback) != 0) throw inside();
     } else {
       shared->mutex.lock();
       shared->owner.store(thread(), std::memory_order_relaxed);
-      ++turns;
+      ++locks_held;
     }
     ++shared->depth;
     held_ = true;
-  } else if ((gate() & Stream::gate_callback) != 0) {
+  } else if ((gate() & Stream::kGateCallback) != 0) {
     throw inside();
   }
-  if ((gate() & Stream::gate_failed) != 0 && purpose == Purpose::call) {
+  if ((gate() & Stream::kGateFailed) != 0 && purpose == Purpose::call) {
     const Error failure = *stream_.failure_;
     if (held_) leave();
     throw failure;
   }
 }
 
-void Turn::leave() noexcept {
+void StreamLock::leave() noexcept {
   Stream::Shared& shared = *stream_.shared_;
   if (--shared.depth != 0) return;
   shared.owner.store(nullptr, std::memory_order_relaxed);
   shared.mutex.unlock();
-  if (--turns != 0) return;
+  if (--locks_held != 0) return;
   if (first_line != nullptr) deliver_log();
   if (std::exchange(releases_due, false)) stream_.device->allocator.poll_pending();
 }

@@ -13,34 +13,34 @@ namespace backplane::core {
 class Registry;
 class Stream;
 
-class Turn {
+class StreamLock {
  public:
   // `wait`: also enters a stream that an enqueue callback failed.
   enum class Purpose : uint8_t { call, wait };
 
   // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and the error that failed the stream.
-  inline Turn(Stream& stream, const char* function, Purpose purpose = Purpose::call);
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() {
+  inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
+  StreamLock(const StreamLock&) = delete;
+  StreamLock& operator=(const StreamLock&) = delete;
+  ~StreamLock() {
     if (held_) [[unlikely]]
       leave();
   }
 
   // Whether this thread has the turn of a SHARED stream.
-  static bool held() noexcept { return turns != 0; }
+  static bool held_by_thread() noexcept { return locks_held != 0; }
   // Keeps a log line for after the turn; false if there is no memory for it.
   static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
   // A release of imported memory fell due in the turn: the allocator looks again after it.
   static void defer_releases() noexcept { releases_due = true; }
   // The calling thread's identity, by which a SHARED stream knows the owner of its turn.
-  static const void* thread() noexcept { return &turns; }
+  static const void* thread() noexcept { return &locks_held; }
 
  private:
   void enter(const char* function, Purpose purpose);
   void leave() noexcept;
 
-  static inline constinit thread_local uint32_t turns = 0;
+  static inline constinit thread_local uint32_t locks_held = 0;
   static inline constinit thread_local bool releases_due = false;
 
   Stream& stream_;
