@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null kernel: a conforming plugin in every slot but one thing, execution does nothing. It measures what core
- * costs. */
+/* The null plugin: conforming, except that execution does nothing. `backplane bench` measures core's
+ * own cost with it, and core's tests load it. */
 #include <backplane/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct instance {
   const bp_host* host;
 } instance;
 
-/* Opaque objects without a state of their own still need distinct addresses. */
+/* Objects without state still need distinct addresses. */
 struct bp_device {
   const instance* owner;
 };
@@ -47,7 +47,7 @@ static bp_status create(void** out, size_t bytes, bp_error* error) {
   return *out != NULL ? BP_OK : fail(error, BP_OUT_OF_MEMORY, "host memory is exhausted");
 }
 
-/* Writes an output struct by its role: what both sides know, then zeroes. */
+/* Writes an output struct: the fields that both sides know, then zeroes. */
 static void write_output(void* out, const void* value, size_t known) {
   uint32_t size;
   memcpy(&size, out, sizeof(size));

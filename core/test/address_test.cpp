@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of buffers, and the way back.
+// Addresses of buffers, and buffers by address.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ class AddressTest : public MemoryTest {
   }
 };
 
-// Nobody may read a number that stands for device memory.
+// Addresses that stand for device memory are not readable.
 bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
@@ -84,7 +84,7 @@ TEST_F(AddressTest, DeviceMemoryWithoutAddressesGetsReservedNumbers) {
       EXPECT_TRUE(about.address >= before.address + before.bytes || before.address >= about.address + about.bytes);
     }
   }
-  expect_nothing(info(buffers[0]).address + 1);  // behind its bytes, inside its block
+  expect_nothing(info(buffers[0]).address + 1);  // after its bytes, inside its block
   const uint64_t ended = info(buffers[2]).address;
   bph_buffer_release(buffers[2]);
   expect_nothing(ended);
@@ -117,7 +117,7 @@ TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
   EXPECT_EQ(fake->calls("buffer_address"), 1u) << "once for memory of the plugin's";
 }
 
-// A number of the device's that means something else to the process, or to another device, is no address.
+// A device address is replaced if the process or another device uses it for something else.
 TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   static std::array<char, 1 << 16> host_memory;
   FakeOptions options;
@@ -143,7 +143,7 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
-  // Another device that says the same of its own memory.
+  // Another device reports the same address for its own memory.
   FakeDevice other(options);
   bph_device* other_device = other.open();
   const bph_buffer_desc desc = desc_of(1u << 20);
@@ -199,7 +199,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   EXPECT_EQ(find(at + 4095).buffer, imported) << "without a question before";
   EXPECT_EQ(info(imported).address, at);
-  // The same memory again, by this device or another, is found under one of its names.
+  // Memory that is imported twice, by one device or two, is found as one of the imports.
   desc = import_of(memory + 1024, 1024);
   bph_buffer* part = nullptr;
   ASSERT_OK(bph_buffer_import(device, &desc, &part, &error));
@@ -212,7 +212,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   expect_nothing(at + 2048);
   bph_buffer_release(part);
   expect_nothing(at + 1500);
-  // An import whose plugin does not say is none of the process's.
+  // An import without an address from its plugin is not memory of the process.
   fake->fail("import_memory", BP_UNSUPPORTED);
   EXPECT_FAILS(bph_buffer_import(device, &desc, &part, &error), BP_UNSUPPORTED, "import_memory");
   expect_nothing(at + 1500);
@@ -257,7 +257,7 @@ TEST_F(AddressTest, AChildAfterForkKnowsNone) {
   bph_registry_desc quiet = {};
   quiet.struct_size = sizeof(quiet);
   quiet.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
-  bph_registry* registry = nullptr;  // the first one watches for forks
+  bph_registry* registry = nullptr;  // the first registry installs the fork handlers
   ASSERT_OK(bph_registry_create(&quiet, &registry, &error));
   open();
   bph_buffer* buffer = create(100);
@@ -299,14 +299,14 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   threads.emplace_back([&] {
     while (!done) {
       EXPECT_EQ(find(address + 7).buffer, kept);
-      Found found;  // of memory that comes and goes
+      Found found;  // of memory that is allocated and freed
       (void)bph_buffer_from_address(address + 4096, &found.device, &found.buffer, &found.offset, nullptr);
     }
   });
   for (std::thread& thread : threads) thread.join();
 }
 
-// The framework's own allocator divides raw buffers of its own: an address is in one of those.
+// A framework's allocator divides its own raw buffers: an address belongs to one of them.
 TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   struct Framework {
     bph_buffer* whole = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator: what is reused when, what is given back, and what happens when memory has run out.
+// The caching allocator: reuse, trimming, and exhausted memory.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // A device of 8 MiB, of which the work of a stream that is held uses 6.
+  // A device of 8 MiB; pending work of a stream uses 6.
   InUse most_in_use() {
     FakeOptions options;
     options.limit = 8 * kMib;
@@ -111,7 +111,7 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The owner's next call marks the point; work behind the mark does not count.
+  // The owner's next call records the marker; work after the marker does not count.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -153,14 +153,14 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
     bph_buffer* buffer = create(1024, one);
     ASSERT_OK(bph_buffer_record(buffer, two, &error));
     use(work, two);
-    bph_buffer_release(buffer);  // wants a mark of `two`
+    bph_buffer_release(buffer);  // requests a marker of `two`
   }
   use(work, two);
   const uint64_t polls = fake->calls("event_wait");
   for (int i = 0; i < 20; ++i) use(work, two);
   EXPECT_EQ(fake->calls("event_wait"), polls);
   fake->run(plugin_stream(two));
-  trim();  // asks the marks: there is room again
+  trim();  // polls the markers: there is room again
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -296,7 +296,7 @@ TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
   EXPECT_EQ(trim(), 16 * kMib) << "freed before the pending work";
   EXPECT_EQ(trim(), 0u);
   fake->run(plugin_stream(one));
-  use(b, one);  // the mark that the trim asked for
+  use(b, one);  // records the marker that the trim requested
   fake->run(plugin_stream(one));
   EXPECT_EQ(trim(), 12 * kMib);
 }
@@ -390,7 +390,8 @@ TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   bph_stream_release(one);
 }
 
-// One thread looks at an ended stream whose memory another needs: that one waits for it.
+// One thread polls an ended stream whose memory another thread needs: the other thread waits for
+// the poll.
 TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
@@ -408,17 +409,19 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
       bph_buffer_release(made);
       answered.set_value(status);
     });
-    // It answers only once this call has returned. One that does not wait answers meanwhile, given the time.
+    // It returns only once this call has returned. If it did not wait, it would return within this
+    // time.
     (void)answer.wait_for(std::chrono::milliseconds(200));
   };
-  trim();  // looks at the stream
+  trim();  // polls the stream
   ASSERT_TRUE(second.joinable());
   second.join();
   EXPECT_EQ(answer.get(), BP_OK);
 }
 
-// One thread is in the release of imported memory, which takes a lock of the framework's that an allocation is made under. (One that
-// waits for the other waits for ever, and the runner ends the test.)
+// One thread releases imported memory, and its callback takes a lock of the framework. Another
+// thread allocates with that lock held. If either waited for the other, the test would hang until
+// its timeout.
 TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   FakeOptions options;
   options.limit = 8 * kMib;
@@ -496,7 +499,7 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   FakeOptions options;
   options.limit = 64 * kMib;
   open(options);
-  // Statistics take the allocator's lock: called from inside a slot they hang if it is held.
+  // Statistics take the allocator's lock: if a slot is called with the lock held, this hangs.
   fake->hook = [&](const char*) {
     bph_stats now = {};
     now.struct_size = sizeof(now);
@@ -526,8 +529,8 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   trim();
 }
 
-// Random calls against a model that knows only what is handed out: no two live buffers share a byte, each is aligned
-// and large enough, the counters agree, and once all is released one trim gives everything back.
+// Random calls against a model of the live buffers: no two share a byte, each is aligned and large
+// enough, and the counters agree. Once all are released, one trim frees everything.
 TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   open();
   std::mt19937 random(20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: arguments, handles, raw and imported memory, the framework's own allocator.
+// Buffers: arguments, handles, raw and imported memory, the framework's allocator.
 #include "memory/buffer.hpp"
 
 #include <algorithm>
@@ -355,7 +355,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with both, so that what a plugin says of its device is held against the header first.
+// Core computes with these facts of a device, so it first checks them against the header.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {
     FakeDevice wrong(options);

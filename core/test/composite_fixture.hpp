@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of composites share: calls that are decomposed, on data that a test makes up.
+// Fixture of the tests of composites: runs decomposed calls on generated data.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ class Composite : public ::testing::Test {
   Host host{REFERENCE_PLUGIN};
   uint32_t state = 1;
 
-  // In [-1, 1), from a small generator, so that every test has its own numbers.
+  // Numbers in [-1, 1) from a small generator.
   Values numbers(size_t count) {
     Values made(count);
     for (float& value : made) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of more than one tile: 32 equal kImages whose unfolded pixels are 75 MB, against one image, which is a tile. Small whole
-// numbers, so that every sum is exact.
+// Problems of more than one tile: 32 equal images, whose unfolded pixels are 75 MB, against one
+// image, which is one tile. Small whole numbers, so that every sum is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -30,7 +30,7 @@ class Tiles : public Composite {
     }
     return attributes;
   }
-  // Outputs of `op` on one image and on all: every image's are the same.
+  // Compares the outputs of `op` on one image and on all: all images have the same.
   void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
              const void* attributes) {
     const bph_tensor one = out({1, to, kSide, kSide}), all = out({kImages, to, kSide, kSide});
@@ -59,8 +59,8 @@ TEST_F(Tiles, OfAWeightGradientAddUp) {
   run(BP_OP_CONV_BWD_WEIGHT, {f32({1, kChannels, kSide, kSide}, x), f32({1, kOutputs, kSide, kSide}, dy)}, {one},
       &attributes);
   run(BP_OP_CONV_BWD_WEIGHT,
-      {f32({kImages, kChannels, kSide, kSide}, repeated(x)), f32({kImages, kOutputs, kSide, kSide}, repeated(dy))}, {all},
-      &attributes);
+      {f32({kImages, kChannels, kSide, kSide}, repeated(x)), f32({kImages, kOutputs, kSide, kSide}, repeated(dy))},
+      {all}, &attributes);
   Values wanted = host.read<float>(one, kOutputs * kChannels * kTaps);
   for (float& value : wanted) value *= kImages;
   EXPECT_EQ(host.read<float>(all, wanted.size()), wanted);
@@ -85,7 +85,7 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
   }
 }
 
-// A kernel of more kTaps than a program may have steps.
+// A kernel with more taps than a program may have steps.
 TEST_F(Tiles, TooManyStepsAreRefused) {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;

@@ -22,7 +22,7 @@ class CopiesTest : public MemoryTest {
     options.copy_in = options.copy_out = true;
     return options;
   }
-  // What `buffer` holds, once `on` has passed.
+  // The content of `buffer` after the work of `on`.
   std::string read(bph_stream* on, bph_buffer* buffer, uint64_t bytes) {
     std::string got(bytes, 0);
     EXPECT_EQ(bph_copy_out(on, got.data(), buffer, 0, bytes, 0, nullptr), BP_OK);
@@ -49,7 +49,7 @@ TEST_F(CopiesTest, UnknownFlagsAreRefused) {
   for (const char* slot : {"copy", "copy_in", "copy_out"}) EXPECT_EQ(fake->calls(slot), 0u);
 }
 
-// Behind pending work the source is staged, without a wait.
+// While work is pending, the source is staged without a wait.
 TEST_F(CopiesTest, AFreeSourceMayChangeAtOnce) {
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
     open(slots());
@@ -99,7 +99,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   }
 }
 
-// More than the two chunks: the slot and a wait.
+// More than two chunks: the plugin's slot and a wait.
 TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   open(slots());
   bph_stream* one = stream();
@@ -113,7 +113,7 @@ TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   std::fill(source.begin(), source.end(), '!');
   EXPECT_EQ(fake->calls("copy_in"), 1u);
   EXPECT_EQ(read(one, buffer, bytes), sent);
-  // A part that was submitted reads the source until the stream has ended: the call waits for that.
+  // A submitted part reads the source until the stream has ended: the call waits for that.
   fake->submit_part("copy_in");
   EXPECT_FAILS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error), BP_EXECUTION_FAILED,
                "broken");
@@ -161,7 +161,7 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
   }
 }
 
-// No memory for the whole: in chunks then, as on any stream.
+// Without memory for everything, it is staged in chunks, as on any stream.
 TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   FakeOptions options;
   options.max_buffer_bytes = 20u << 20;
@@ -180,7 +180,7 @@ TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   EXPECT_EQ(read(one, buffer, bytes), other);
 }
 
-// ---- Two devices --------------------------------------------------------------------------------------------------------
+// ---- Two devices --------------------------------------------------------------------------------
 
 class TwoDevicesTest : public CopiesTest {
  protected:
@@ -220,7 +220,7 @@ class TwoDevicesTest : public CopiesTest {
   bph_device* far_device = nullptr;
 };
 
-// The three ways that a HOST buffer of another device is reached.
+// The three ways to copy a HOST buffer of another device.
 struct Way {
   const char* name;
   bool import, slots;
@@ -253,7 +253,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   EXPECT_EQ(fake->calls("import_memory"), way.imports);
   EXPECT_EQ(fake->calls("copy_in"), way.slot_calls);
   EXPECT_EQ(stats().host_staged_copies, way.staged);
-  // Back, in the order of the stream: what is written there is read again.
+  // Copies back in stream order: reads what was written.
   ASSERT_OK(bph_copy(one, host, 2096, own, 7, 2000, 0, &error));
   ASSERT_OK(bph_copy(one, own, 2007, host, 2096, 2000, 0, &error));
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
@@ -268,7 +268,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   const auto [way, flags] = GetParam();
-  if (way.staged != 0) return;  // has waited already: nothing of it is pending
+  if (way.staged != 0) return;  // has waited: none of its work is pending
   FakeOptions options;
   options.import = way.import;
   options.copy_in = options.copy_out = way.slots;
@@ -357,7 +357,7 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
           fake->hold();
           far->hold();
           ASSERT_OK(bph_copy_across(to, target, 4, from, source, 9, bytes, 0, &error));
-          // Later work of the source's stream does not reach what was copied.
+          // Later work of the source's stream does not change the copied bytes.
           std::string other(bytes, '!');
           ASSERT_OK(bph_copy_in(from, source, 9, other.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
           ASSERT_OK(bph_stream_wait(from, BP_WAIT_FOREVER, &error));
@@ -388,7 +388,7 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
   far->hold();
-  // far_host is written by work of its stream, then travels, then is written again by that stream.
+  // Work of its stream writes far_host, far_host is copied, then the stream writes it again.
   ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
   ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
   std::memset(mapped(far_host), '!', 512);
@@ -437,7 +437,7 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
     const uint64_t waits = fake->calls("stream_wait") + fake->calls("event_wait");
     ASSERT_OK(bph_copy_across(to, target, 0, from, source, 0, 512, 0, &error));
     EXPECT_EQ(fake->calls("stream_wait") + fake->calls("event_wait"), waits) << "the host waits for nothing";
-    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));  // behind the copy
+    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));  // after the copy
     bph_buffer_release(source);
     fake->run(plugin_stream(from));
     EXPECT_EQ(read(to, target, 512), sent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack, against a consumer and a producer made by hand.
+// DLPack, with a handmade consumer and producer.
 #include "api/dlpack.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class DlpackTest : public MemoryTest {
     EXPECT_EQ(managed, nullptr);
   }
 
-  // A tensor of another library's: 4 x 6 floats.
+  // A tensor of another library: 4 x 6 floats.
   struct Producer {
     Producer() {
       std::iota(std::begin(data), std::end(data), 0.0f);
@@ -131,7 +131,7 @@ TEST_F(DlpackTest, TheMemoryLivesUntilTheDeleterRan) {
   std::thread([&] { second->deleter(second); }).join();
   bph_buffer* again = create(512, one);
   EXPECT_EQ(info(again).address, address);
-  // The deleter before the release.
+  // Calls the deleter before the release.
   DLManagedTensorVersioned* third = give(tensor_of(again, {4}));
   third->deleter(third);
   use(again, one);
@@ -168,7 +168,7 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   ASSERT_OK(bph_copy_out(two, got.data(), copied, 0, 1024, 0, &error));
   EXPECT_EQ(got, text);
   managed->deleter(managed);
-  // A consumer that is no stream of ours finds the work done.
+  // A consumer without a stream of this library finds the work done.
   ASSERT_OK(bph_copy_in(one, buffer, 0, std::string(1024, 'y').data(), 1024, 0, &error));
   managed = give(tensor_of(buffer, {4}), one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
@@ -307,7 +307,7 @@ TEST_F(DlpackTest, WhatIsExportedIsImported) {
   EXPECT_EQ(tensor.dtype, BP_I64);
   EXPECT_EQ(info(tensor.buffer).kind, BP_MEMORY_DEVICE);
   bph_buffer_release(buffer);
-  bph_buffer_release(tensor.buffer);  // runs the deleter, which ends the first buffer
+  bph_buffer_release(tensor.buffer);  // runs the deleter, which releases the first buffer
   trim();
   EXPECT_EQ(fake->buffers(), 0u);
 }

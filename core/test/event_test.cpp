@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: order between streams, host waits, timing, and what a wait tells of its stream.
+// Events: order between streams, host waits, timing, and the progress that a wait shows.
 #include "streams/event.hpp"
 
 #include "memory_fixture.hpp"
@@ -75,7 +75,8 @@ TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
   fake->hold();
   use(buffer, one);
   ASSERT_OK(bph_event_record(point, one, &error));
-  // While the wait is on its way to the plugin, the event is recorded on an idle stream, which passes at once.
+  // During the wait's plugin call, the event is recorded on an idle stream, where it passes at
+  // once.
   bool recorded = false;
   fake->hook = [&](const char* slot) {
     if (recorded || std::string_view(slot) != "event_wait") return;

@@ -83,7 +83,7 @@ class StreamCall {
 };
 }  // namespace
 
-// The slots, as static members so that they reach the fake's inside.
+// The slots are static members, so that they can access the fake.
 struct FakeSlots {
   static FakeDevice& of(bp_device* device) { return *device->fake; }
 
@@ -191,7 +191,7 @@ struct FakeSlots {
     --fake.live_events_;
     delete event;
   }
-  // Appends work, and runs it at once unless the device is held or earlier work is pending.
+  // Appends work. Runs it at once unless the device is held or earlier work is pending.
   static bp_status enqueue(FakeDevice& fake, const char* slot, bp_stream* stream, Task task, bp_error* error) {
     const std::lock_guard lock(fake.mutex_);
     if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");
@@ -453,7 +453,8 @@ bool FakeDevice::enter(const char* slot, bp_error* error, bp_status* answer) {
   return false;
 }
 
-// True if the first task ran: a wait for an event that has not passed runs the event's stream first, or stays.
+// Runs the first task; false if it cannot run yet. A wait for an event runs the event's stream
+// first.
 bool FakeDevice::run_one(bp_stream* stream, bool run_others) {
   if (stream->tasks.empty()) return false;
   const auto wait = stream->tasks.front().wait;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the host API share: a plugin loaded by path, a device, a stream, buffers with data.
+// Fixture of tests of the host API: a plugin loaded by path, a device, a stream, buffers with data.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,7 +13,7 @@
 
 namespace backplane::core::test {
 
-// A registry that searches nothing by itself, with one device of the plugin at `path`.
+// A registry without default directories, with one device of the plugin at `path`.
 class Host {
  public:
   explicit Host(const std::string& path, const bph_device_desc* desc = nullptr, const char* search_path = "") {
@@ -96,7 +96,7 @@ class Host {
   std::vector<bph_buffer*> buffers_;
 };
 
-// A call that owns its parts.
+// A bph_call that owns its arrays.
 struct Call : bph_call {
   Call(uint32_t operator_id, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
        const void* attribute_struct = nullptr, std::vector<uint64_t> scalar_bits = {})

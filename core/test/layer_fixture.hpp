@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of layers share: the puppet behind the layer `validation`, objects of it, and an operator to execute.
+// Fixture of the tests of layers: the puppet below the layer `validation`, objects, and an operator
+// to execute.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@
 
 namespace backplane::core::test {
 
-// out = a + b of four f32 each, every part open to change.
+// out = a + b of four f32 each; tests change any part.
 struct Addition {
   bp_tensor_desc views[3] = {};  // a, b, out
   bp_operand operands[3] = {};
@@ -53,7 +54,7 @@ struct Addition {
   Addition& operator=(const Addition&) = delete;
 };
 
-// The rules that some test of this program saw broken.
+// The rules that tests of this program have seen broken.
 inline std::set<std::string> rules_seen;
 
 class LayerTest : public ::testing::Test {
@@ -111,7 +112,7 @@ class LayerTest : public ::testing::Test {
     std::erase(list, item);
   }
 
-  // The caller's fault: refused with the rule, and the plugin never called.
+  // A mistake of the caller: refused with the rule, and not passed on to the plugin.
   template <class Call>
   void refused(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -120,7 +121,7 @@ class LayerTest : public ::testing::Test {
     saw(rule, error.message);
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The same of a slot that cannot answer.
+  // The same for a slot without a status.
   template <class Call>
   void logged(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -131,7 +132,7 @@ class LayerTest : public ::testing::Test {
     puppet.log.clear();
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The plugin's fault.
+  // A defect of the plugin.
   template <class Call>
   void blamed(const layers::Rule& rule, Call&& call) {
     error = fresh_error();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fake plugin a fault: each disables itself only, by a named rule, with the side that must change and a remedy.
+// One faulty plugin per defect: it is refused by a named rule, with the side that must fix it and a
+// remedy; others still load.
 #include <algorithm>
 
 #include "loader_fixture.hpp"
@@ -18,7 +19,7 @@ class LoaderFault : public LoaderTest {
   LoaderFault() { EXPECT_EQ(create(""), BP_OK); }
   void TearDown() override { bph_plugin_release(plugin); }
 
-  // Loads by path; the candidate that it became.
+  // Loads by path; returns the candidate.
   bph_candidate refused(const std::string& path, bp_status status) {
     EXPECT_EQ(load(path), status) << error.message;
     EXPECT_EQ(plugin, nullptr);
@@ -39,7 +40,7 @@ struct Fault {
   const char* rule;
   const char* side;
   const char* says;
-  bool shut_down;  // whether the instance that it gave was ended
+  bool shut_down;  // whether its instance was shut down
 };
 
 constexpr Fault kFaults[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loader's tests share: a private folder of manifests, a registry over it alone, and what was logged.
+// Fixture of the loader's tests: a private folder of manifests, a registry that searches only this
+// folder, and its log.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -19,7 +20,7 @@
 
 namespace backplane::core::test {
 
-// The folder of the built test plugins; the tests' own place, given by the build.
+// A test plugin; the build passes their folder.
 inline std::string plugin_file(const std::string& name) {
   const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
   return std::string(folder != nullptr ? folder : "plugins") + "/" + name + ".so";
@@ -40,7 +41,7 @@ class LoaderTest : public testing::Test {
 
   void write(const std::string& file, const std::string& text) { std::ofstream(folder + "/" + file) << text; }
 
-  // A manifest that is right, but for what `changes` says: key to JSON text, empty to leave the key out.
+  // A valid manifest with `changes`: key to JSON text; an empty text removes the key.
   static std::string manifest_text(const std::string& name, const std::string& library,
                                    std::map<std::string, std::string> changes = {}) {
     std::map<std::string, std::string> keys = {
@@ -56,7 +57,7 @@ class LoaderTest : public testing::Test {
     }
     return text + "}\n";
   }
-  // Copies a test plugin beside a manifest for it.
+  // Installs a test plugin with a manifest.
   void install(const std::string& file, const std::string& name) {
     std::filesystem::copy_file(plugin_file(file), folder + "/lib" + file + ".so");
     write(file + ".json", manifest_text(name, "lib" + file + ".so"));
@@ -94,7 +95,7 @@ class LoaderTest : public testing::Test {
     plugin = nullptr;
     return bph_plugin_load(registry, name.c_str(), &plugin, record != nullptr ? record : &error);
   }
-  // The rule that stopped the load of a candidate by path.
+  // The rule that refuses a candidate loaded by path.
   std::string rule_of(const std::string& path) {
     if (load(path) == BP_OK) return "loaded";
     return candidate(count() - 1).rule;

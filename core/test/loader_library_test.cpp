@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that the dynamic linker must never see: truncated, foreign, no library at all, or writable by others.
+// Libraries that must not reach dlopen: truncated, foreign, not a library, or writable by others.
 #include <elf.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long plugins live: once a registry, through any order of release, across threads, forks and many cycles.
+// Lifetimes of plugins: once per registry, any order of release, threads, forks, and many cycles.
 #include <malloc.h>
 #include <sys/wait.h>
 
@@ -25,7 +25,7 @@ class LoaderLifetime : public LoaderTest {
   }
 };
 
-// The library that logs its shutdown, in good order.
+// A valid library that logs its shutdown.
 constexpr const char* kLoggingPlugin = "faulty_long_tables";
 
 TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {

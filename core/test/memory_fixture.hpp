@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of memory, streams and events share: an open fake device, and short calls that must succeed.
+// Fixture of the tests of memory, streams and events: an open fake device, and short calls that
+// must succeed.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -84,7 +85,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(bph_buffer_get_info(buffer, &info, nullptr), BP_OK);
     return info;
   }
-  // Where a buffer's memory is: equal for the same memory.
+  // The memory of a buffer: equal for the same memory.
   static std::pair<bp_buffer*, uint64_t> place(bph_buffer* buffer) {
     return {info(buffer).plugin_buffer, info(buffer).plugin_offset};
   }
@@ -116,7 +117,7 @@ class MemoryTest : public ::testing::Test {
     return handle;
   }
 
-  std::mutex mutex_;  // of the lists
+  std::mutex mutex_;  // guards the lists
   std::vector<bph_buffer*> buffers_;
   std::vector<bph_event*> events_;
   std::vector<bph_stream*> streams_;

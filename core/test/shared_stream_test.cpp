@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams made with flags: SHARED ones, which threads call at once; EXTERNAL ones, on which others enqueue unseen; and enqueues of
-// the caller's own.
+// Streams with flags: SHARED streams, which threads use concurrently; EXTERNAL streams, on which
+// others enqueue; and bph_stream_enqueue.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -15,7 +15,7 @@ namespace {
 
 class SharedStreamTest : public MemoryTest {
  protected:
-  // A registry whose log lines go to `lines`, and to `on_line`.
+  // A registry that logs to `lines` and `on_line`.
   struct Log {
     Log() {
       bph_registry_desc desc = {};
@@ -180,7 +180,7 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   bph_buffer* buffer = create(1024, one);
   fake->hold();
   use(buffer, one);
-  fake->hook = [&](const char* slot) {  // fails while the wait is outside the turn
+  fake->hook = [&](const char* slot) {  // fails while the wait is without the lock
     if (std::string(slot) == "event_wait") fake->break_stream(plugin_stream(one));
   };
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED,
@@ -189,14 +189,15 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED, "broken");
 }
 
-// A callback of the host's may want a lock (Python's) whose holder waits for the stream's turn.
+// A host callback may need a lock (e.g. Python's) whose holder waits for the stream's lock.
 TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
   open();
   Log log;
   bph_stream* one = stream(BPH_STREAM_SHARED);
   bph_buffer* buffer = create(1024, one);
   log.on_line = [&] {
-    std::thread([&] { use(buffer, one); }).join();  // locks up if this thread has the turn
+    // Deadlocks if this thread holds the stream's lock.
+    std::thread([&] { use(buffer, one); }).join();
     EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   };
   bool told = false;
@@ -234,7 +235,8 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
       memory, sizeof(memory),
       [](void* context) {
         auto& self = *static_cast<Owner*>(context);
-        std::thread([&] { use(self.buffer, self.stream); }).join();  // locks up if this thread has the turn
+        // Deadlocks if this thread holds the stream's lock.
+        std::thread([&] { use(self.buffer, self.stream); }).join();
         ++self.released;
       },
       &owner);
@@ -244,12 +246,12 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
   fake->hold();
   use(imported, two);
   bph_buffer_release(imported);
-  use(buffer, two);  // records the mark
+  use(buffer, two);  // records the marker
   fake->release();
   EXPECT_EQ(owner.released, 0);
-  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls in its turn
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls with its lock
   EXPECT_EQ(owner.released, 1);
-  // One that is idle, released inside an enqueue callback.
+  // An idle stream, released inside an enqueue callback.
   ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   const auto releases = [](void* context, bp_device*, bp_stream*, bp_error*) -> bp_status {
@@ -370,7 +372,7 @@ TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
   };
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_UNSUPPORTED,
                "bph_stream_enqueue: the callback: no kernel");
-  use(buffer, one);  // which goes on
+  use(buffer, one);  // which continues
   status = -12;
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_INTERNAL, "no kernel");
   use(buffer, one);
@@ -387,20 +389,21 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  // Nothing was enqueued through core: it cannot know of others' work.
+  // Nothing was enqueued through core, so it does not know the work of others.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);
   bph_buffer* device_memory = create(512, one);
   fake->hold();
-  use(device_memory, one);  // records a mark, behind whatever others enqueued before the release
+  // Records a marker, after everything that others enqueued before the release.
+  use(device_memory, one);
   bph_buffer* still = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(still), first);
   fake->release();
   trim();
   bph_buffer* again = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(again), first);
-  // On its own stream device memory is reused by order, as ever.
+  // On its own stream, device memory is reused in stream order, as always.
   const auto own = place(device_memory);
   bph_buffer_release(device_memory);
   device_memory = create(512, one);
@@ -415,8 +418,8 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
   bph_buffer* c = create(1024, one);
   const auto second = place(b);
   bph_buffer_release(a);
-  use(c, one);            // records a mark for a
-  bph_buffer_release(b);  // others may have enqueued work on b behind that mark
+  use(c, one);            // records a marker for a
+  bph_buffer_release(b);  // others may have enqueued work on b after that marker
   trim();
   bph_buffer* x = create(512, one, BP_MEMORY_HOST);
   bph_buffer* y = create(512, one, BP_MEMORY_HOST);

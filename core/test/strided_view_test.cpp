@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views: extents, denseness, and overlap against brute force.
+// Views: extents, density, and overlap against brute force.
 #include "base/strided_view.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ TEST(Layout, ExtentCoversNegativeStrides) {
   EXPECT_FALSE(extent_of(view({3, 4}, {INT64_MIN, 1}), 1, &extent));
 }
 
-// Strides that are never taken, and extents beside one of 0, are any numbers. (The sanitizer passes run this.)
+// Unused strides, and extents next to an extent of 0, may be any numbers. (The sanitizer runs
+// include this test.)
 TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
   const int64_t huge = int64_t{1} << 40;
   EXPECT_TRUE(is_dense(view({0, huge, huge, huge}, {1, 2, 3, 4})));
@@ -65,7 +66,7 @@ TEST(Layout, NumbersThatDoNotCountAreNotReckonedWith) {
     EXPECT_EQ(views_overlap(one, 8, one, 8, 0), Overlap::yes);
     EXPECT_EQ(views_overlap(one, 8, one, 8, 32), Overlap::no);
   }
-  // Spans of a byte each that reach from one end of the address space to the other.
+  // Views of single bytes that span the whole address space.
   const bp_tensor_desc wide = view({2, 2}, {INT64_MAX - 1, -(INT64_MAX - 1)});
   EXPECT_NE(self_overlap(wide), Overlap::no);
   EXPECT_NE(views_overlap(wide, 1, wide, 1, 0), Overlap::no);
@@ -133,7 +134,7 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
 }
 
 TEST(Layout, InterleavedHalvesDoNotOverlap) {
-  // The two halves of each row, as rope reads and writes them: their extents meet, their elements do not.
+  // The two halves of each row, as in rope: their extents overlap, their elements do not.
   const bp_tensor_desc half = view({4096, 64}, {128, 1});
   EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Overlap::no);
   EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Overlap::yes);

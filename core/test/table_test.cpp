@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's copy of a plugin's table: stubs in the empty slots, and layers only where they are named.
+// Core's copy of a plugin's table: stubs in empty slots, and layers only if they are named.
 #include "loading/plugin_table.hpp"
 
 #include <gmock/gmock.h>
@@ -70,7 +70,7 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
-// A table that grew twice since 0.2, as its rows in rules/tables.hpp say.
+// A table that grew twice since 0.2, as rules/tables.hpp describes it.
 TEST(Table, ItsLengthIsThatOfItsVersion) {
   constexpr rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
@@ -82,7 +82,8 @@ TEST(Table, ItsLengthIsThatOfItsVersion) {
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
 }
 
-// struct_size counts private fields, as sizeof of a derived struct does: of a table of this version they are no slots.
+// struct_size may include private fields of a derived struct: in a table of this version they are
+// not slots.
 TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
   const Loaded plugin("");
   struct Derived {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`: what its file says, and how it is written.
+// The layer `trace`: the content of its file, and how it is written.
 #include <backplane/backplane.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ using layers::TraceFile;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A path that nothing in this process traced to before.
+// A path that this process has not traced to.
 std::string fresh_path() {
   static int count = 0;
   return testing::TempDir() + "trace_layer_test_" + std::to_string(getpid()) + "_" + std::to_string(++count) + ".json";
@@ -188,7 +188,8 @@ TEST_F(TraceTest, ThreadsWriteOneWholeDocument) {
   EXPECT_EQ(std::count_if(spans.begin(), spans.end(), [](const json& e) { return e["args"]["plan"] == "miss"; }), 1);
 }
 
-// With everything alive, as a program ends that never lets go; and a forked child leaves the parent's file alone.
+// Exits with live objects, like a program that releases nothing; and a forked child does not touch
+// the parent's file.
 TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   path = fresh_path();
   const pid_t program = fork();
@@ -210,7 +211,7 @@ TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   EXPECT_TRUE(Trace(path).of("X", "event_wait").empty());
 }
 
-// No room: one message, calls go on, and what was written stays a whole document.
+// A full disk: one message, calls continue, and the file stays a complete document.
 TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   open(fresh_path());
   rlimit before = {};
@@ -275,7 +276,8 @@ TEST_F(TraceHost, ThePathMayHoldTheProcessId) {
   unlink(path.c_str());
 }
 
-// A child that would write to its parent's file is told, also where the fork met another thread opening one.
+// A child that would write to its parent's file gets an error, even if another thread was opening a
+// file during the fork.
 TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   const std::string path = fresh_path();
   ASSERT_OK(create("trace", path.c_str(), &error));
@@ -295,7 +297,7 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
       const std::string own = path + "." + std::to_string(getpid());
       const bool opened = create("trace", (path + ".%p").c_str(), &error) == BP_OK;
       unlink(own.c_str());
-      // Past the thread sanitizer, which calls the parent's thread one that the child leaked.
+      // Bypasses the thread sanitizer, which reports the parent's thread as leaked by the child.
       syscall(SYS_exit_group, told && opened ? 0 : 1);
     }
     int status = 0;
@@ -307,7 +309,7 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   unlink(path.c_str());
 }
 
-// What core does on its own account says so.
+// Calls that core makes on its own account are marked as such.
 TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   const std::string path = fresh_path();
   setenv("BACKPLANE_LAYERS", "trace", 1);

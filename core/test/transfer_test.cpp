@@ -23,7 +23,8 @@ class TransferTest : public MemoryTest {
     const std::vector<char> sent = pattern(bytes);
     std::vector<char> changed = sent;
     ASSERT_OK(bph_copy_in(one, buffer, offset, changed.data(), bytes, 0, &error));
-    if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');  // a staged source is free at once
+    // A staged source is free at once.
+    if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');
     std::vector<char> received(bytes);
     ASSERT_OK(bph_copy_out(one, received.data(), buffer, offset, bytes, 0, &error));
     EXPECT_TRUE(sent == received);
@@ -158,7 +159,7 @@ TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
   std::vector<char> data(8u << 20);
   for (const char* slot : {"buffer_map", "event_create", "copy", "event_record"}) {
     ASSERT_OK(
-        bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // an idle stream needs no mark, whose failure is no error
+        bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // an idle stream needs no marker, so its failure is no error
     fake->fail(slot, BP_OUT_OF_MEMORY);
     EXPECT_FAILS(bph_copy_in(one, buffer, 0, data.data(), data.size(), 0, &error), BP_OUT_OF_MEMORY, slot);
     ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));

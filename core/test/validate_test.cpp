@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What validation lets through and what it refuses: one legal descriptor an operator, then one rule broken at a time.
+// Validation accepts a legal descriptor per operator, and refuses descriptors that break one rule.
 #include "dispatch/validate.hpp"
 
 #include <gtest/gtest.h>

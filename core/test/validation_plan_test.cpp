@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: what a caller may not do with plans and executions.
+// The layer `validation`: mistakes of callers with plans and executions.
 #include "layer_fixture.hpp"
 
 namespace backplane::core::test {
@@ -248,7 +248,7 @@ TEST_F(ValidationPlanTest, OutputsOverlapNothing) {
   bp_plan* p = plan(work);
   work.operands[2].offset = 264;
   run_refused(rule::kOperandOverlap, p, work);
-  work.operands[2].offset = 256;  // identical to the second input, and not said
+  work.operands[2].offset = 256;  // identical to the second input, without an alias
   run_refused(rule::kOperandOverlap, p, work);
   work.operands[2].offset = 272;
   runs(p, work);

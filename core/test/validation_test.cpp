@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: what a caller may not do with handles, structs, memory, streams and events.
+// The layer `validation`: mistakes of callers with handles, structs, memory, streams and events.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ TEST_F(ValidationTest, ADeviceIsAnOpenOne) {
   logged(rule::kDeviceHandle, [&] { api->close(second); });
 }
 
-// Each registry has a log of its own, and that may call the device.
+// Each registry has its own log callback, which may call the device.
 TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   open();
   struct Caller {
@@ -75,7 +75,7 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   other->shutdown(other);
 }
 
-// Another thread may let go of the plugin meanwhile: here the log does.
+// Another thread may release the plugin meanwhile; here the log callback does.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
   struct Keeper final : Object {
@@ -93,11 +93,11 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   };
   const bp_plugin* other = layers::validation(&later.instance.table, &later.host, &keeper);
   auto* const foreign = reinterpret_cast<bp_device*>(&later);
-  api->close(foreign);  // of no known device: the latest plugin is told
+  api->close(foreign);  // an unknown device: the latest plugin logs
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
-  // One whose end has begun is not told any more.
+  // A plugin whose end has begun does not log any more.
   logged(rule::kDeviceHandle, [&] { api->close(foreign); });
   EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);
@@ -222,7 +222,7 @@ TEST_F(ValidationTest, AWaitCoversWhatItsEventsCover) {
   EXPECT_OK(api->event_record(device, between, first, &error));
   EXPECT_OK(api->stream_wait_event(device, second, between, &error));
   EXPECT_OK(api->event_record(device, last, second, &error));
-  // Later work of the first stream, which `last` does not cover.
+  // `last` does not cover later work of the first stream.
   bp_buffer* later = buffer();
   EXPECT_OK(api->copy(device, first, later, 0, later, 512, 256, &error));
   EXPECT_OK(api->stream_wait(device, third, BP_WAIT_FOREVER, &error));
@@ -443,7 +443,7 @@ TEST(ValidationRules, AreDocumentedWordForWord) {
   }
 }
 
-// Runs last: each rule was broken by some test.
+// Runs last: tests have broken each rule.
 class EveryRule : public testing::Environment {
  public:
   void TearDown() override {

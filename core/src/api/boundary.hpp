@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C functions share: outputs, handles, and the statuses that are no failure.
+// Helpers of the C functions: outputs, handles, and statuses that are not failures.
 #pragma once
 
 #include "base/error.hpp"
@@ -36,7 +36,8 @@ void end_handle(const void* handle) noexcept {
   if (object != nullptr) object->release();
 }
 
-// As guard, for a body whose TIMEOUT or NOT_READY is no failure and leaves the record alone.
+// Like guard, for a body that may return TIMEOUT or NOT_READY, which leave the error record
+// unchanged.
 template <class Body>
 bp_status guard_status(bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;

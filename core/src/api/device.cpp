@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions about this library and about devices.
+// The C functions of the library itself and of devices.
 #include <backplane/backplane.h>
 
 #include <cstring>

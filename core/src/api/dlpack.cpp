@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors to and from other libraries, by DLPack.
+// Exchanges tensors with other libraries through DLPack.
 #include <backplane/backplane.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Extent extent_of_view(const char* function, const bp_tensor_desc& view) {
   return extent;
 }
 
-// ---- Export --------------------------------------------------------------------------------------------------------------
+// ---- Export -------------------------------------------------------------------------------------
 
 constexpr const char* kExportName = "bph_dlpack_export";
 
@@ -159,7 +159,7 @@ void export_tensor(const bph_tensor& tensor, Stream* producer, Stream* consumer,
   *out = &own.release()->managed;
 }
 
-// ---- Import --------------------------------------------------------------------------------------------------------------
+// ---- Import -------------------------------------------------------------------------------------
 
 constexpr const char* kImportName = "bph_dlpack_import";
 
@@ -175,7 +175,7 @@ uint32_t dtype_of(const DLDataType& type) {
   return found->dtype;
 }
 
-// The BP_IMPORT_* by which this device takes memory of a DLPack device.
+// The BP_IMPORT_* type with which this device imports memory of a DLPack device.
 uint32_t import_type_of(const Device& device, const DLDevice& from) {
   const bp_device_info& info = device.info;
   const auto is = [&](uint32_t kind) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions about the operator and dtype tables, and scalars.
+// The C functions of the operator table, the dtype table and scalars.
 #include <backplane/backplane.h>
 
 #include <algorithm>

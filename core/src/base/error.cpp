@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error record: filling, truncating on a character, passing on.
+// Fills error records, truncates messages at a character boundary, and forwards plugin errors.
 #include "base/error.hpp"
 
 #include <fmt/format.h>

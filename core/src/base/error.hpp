@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How core fails: inside, an Error is thrown; at the C boundary `guard` turns it into a status and the caller's record.
+// Error handling in core. Internal code throws Error; at the C boundary `guard` converts it to a
+// status and fills the caller's record.
 #pragma once
 
 #include <backplane/base.h>
@@ -11,7 +12,7 @@
 
 namespace backplane::core {
 
-// A status with its message, formatted into fixed storage so that failing needs no heap.
+// A status and its message. The storage is fixed, so throwing an Error allocates no message.
 class Error : public std::exception {
  public:
   template <class... Args>
@@ -19,7 +20,7 @@ class Error : public std::exception {
     fill(status, format, fmt::make_format_args(args...));
   }
 
-  // Passes on what a plugin reported, with `context` ("who: what") in front of its message.
+  // Wraps a plugin's error and prefixes its message with `context`.
   static Error from_plugin(bp_status status, const bp_error& reported, const char* context) noexcept;
 
   const char* what() const noexcept override { return record_.message; }
@@ -28,7 +29,7 @@ class Error : public std::exception {
     record_.op = op;
     return *this;
   }
-  // Fills the caller's record, size-guarded, and returns the status.
+  // Fills the caller's record, up to its struct_size, and returns the status.
   bp_status write(bp_error* error) const noexcept;
 
  private:
@@ -49,14 +50,14 @@ inline bp_error fresh_error() noexcept {
   return error;
 }
 
-// A status that this library does not know counts as INTERNAL.
+// Maps a status that this library does not know to INTERNAL.
 inline bp_status known_status(bp_status status) noexcept {
   return status >= BP_OK && status <= BP_EXECUTION_FAILED ? status : BP_INTERNAL;
 }
 
 bp_status write_error(bp_error* error, bp_status status, const char* message) noexcept;
 
-// The C boundary: runs `body`, and turns whatever it throws into a status.
+// Runs `body` at the C boundary and converts any exception to a status.
 template <class Body>
 bp_status guard(bp_error* error, Body&& body) noexcept {
   try {

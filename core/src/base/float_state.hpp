@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread's floating-point control: rounding, traps, flush to zero. A library built with unsafe floating-point
-// options changes it when it is loaded, and would change the numbers of its whole host.
+// The thread's floating-point control register: rounding, traps, flush to zero. A library built
+// with unsafe floating-point options changes it when loaded, which would change the host's results.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace backplane::core {
 
 namespace {
-// The finaliser of splitmix64: spreads every input bit over the result.
+// The finaliser of splitmix64: every input bit affects the whole result.
 uint64_t mixed(uint64_t value) noexcept {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ value >> 27) * 0x94d049bb133111ebull;
@@ -24,7 +24,8 @@ uint64_t process_random() noexcept {
   return bits;
 }
 
-// Where generations start, so that the handles of another copy of this library, or of another process, do not match.
+// The first generation. It differs between processes and between copies of this library, so that
+// their handles do not match.
 uint32_t fresh_salt(const void* table) noexcept {
   const auto now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   return static_cast<uint32_t>(mixed(process_random() ^ mixed(reinterpret_cast<uint64_t>(table) ^ mixed(now)))) | 1;
@@ -104,7 +105,7 @@ bool HandleTable::from_before_fork(uint64_t handle) const noexcept {
   if (!forked_.load(std::memory_order_relaxed)) return false;
   const Slot* slot = slot_of(handle);
   if (slot == nullptr) return true;
-  // The child's generations of this slot are those behind its salt, up to the latest.
+  // In the child, this slot has used the generations from the salt to the latest.
   const uint32_t given_out = slot->generation.load(std::memory_order_relaxed) - salt_;
   return static_cast<uint32_t>(handle >> 32) - salt_ - 1 >= given_out;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of the host API: values that are checked at every use, so that a stale or foreign one is an error, not a
-// crash.
+// Handles of the host API. Every use checks the handle, so a stale or foreign one is an error, not
+// a crash.
 //
-// A handle is generation << 32 | slot << 8 | type. Slots live for ever, and their generation changes at each insert and
-// renew, so that a released handle never matches again (until 2^32 reuses of one slot). Generations start at a salt, so
-// that a handle of another copy of this library in the process does not match either.
+// A handle is generation << 32 | slot << 8 | type. Slots are never freed; each insert and renew
+// changes the slot's generation. A released handle therefore never matches again, until the slot
+// was reused 2^32 times. Generations start at a salt, so handles of another copy of this library do
+// not match either.
 #pragma once
 
 #include <atomic>
@@ -35,24 +36,25 @@ class HandleTable {
 
   // A new handle for `object`. Throws bad_alloc.
   uint64_t insert(HandleType type, void* object);
-  // Takes the object out, null if the handle is not valid: of two concurrent removes one gets it.
+  // Removes the object and returns it; null if the handle is not valid. Of two concurrent calls,
+  // only one gets the object.
   void* remove(HandleType type, uint64_t handle) noexcept;
-  // As remove, but the caller keeps the slot for `renew` or `drop`. Takes no lock: the caller excludes other calls for the
-  // same handle.
+  // Like remove, but the caller keeps the slot for `renew` or `drop`. Takes no lock: the caller
+  // excludes other calls for the same handle.
   bool invalidate(uint64_t handle) noexcept {
     Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_relaxed) != handle) return false;
     slot->handle.store(0, std::memory_order_release);
     return true;
   }
-  // A new handle for the object of a invalidated one. Takes no lock.
+  // A new handle in the slot of an invalidated one, for the same object. Takes no lock.
   uint64_t renew(uint64_t invalidated) noexcept {
     Slot& slot = *slot_of(invalidated);
     const uint64_t handle = static_cast<uint64_t>(slot.next_generation()) << 32 | static_cast<uint32_t>(invalidated);
     slot.handle.store(handle, std::memory_order_release);
     return handle;
   }
-  // Gives the slot of a invalidated handle back.
+  // Frees the slot of an invalidated handle.
   void drop(uint64_t invalidated) noexcept;
   // The object, null if the handle is not valid.
   void* find(HandleType type, uint64_t handle) const noexcept {
@@ -64,13 +66,13 @@ class HandleTable {
     return slot->object;
   }
 
-  // In a forked child nothing of the parent's may be used: from here on none of its handles is valid.
+  // Call in a forked child: invalidates all handles of the parent.
   void forget_after_fork() noexcept;
-  // Whether the handle may be one of the parent's: this process is a forked child, and has not given it out itself.
+  // True in a forked child for a handle that the child did not create.
   bool from_before_fork(uint64_t handle) const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 
-  // The table of this library. Never destroyed, so that exit with live objects is safe.
+  // The library's only table. It is never destroyed, so exit with live objects is safe.
   static HandleTable& instance() noexcept;
 
  private:
@@ -99,7 +101,7 @@ class HandleTable {
   std::atomic<bool> forked_{false};
 };
 
-// Storage that is never destroyed, and lies at a constant address.
+// Storage that is never destroyed and has a constant address.
 union HandleTableStorage {
   constexpr HandleTableStorage() : table() {}
   ~HandleTableStorage() {}
@@ -113,11 +115,11 @@ T* find_handle(const void* handle) noexcept {
   return static_cast<T*>(HandleTable::instance().find(T::kHandleType, reinterpret_cast<uint64_t>(handle)));
 }
 
-// Throws what a bad handle deserves: null, stale or foreign, or opened before fork.
+// Throws the error for an invalid handle: null, stale or foreign, or created before fork.
 [[noreturn]] void bad_handle(HandleType type, const void* handle, const char* function);
 
-// The object behind a handle of the host API; throws INVALID_ARGUMENT naming `function` for one that is null, released
-// or foreign.
+// The object of a handle. Throws INVALID_ARGUMENT, naming `function`, if the handle is null,
+// released or foreign.
 template <class T>
 T& require(const void* handle, const char* function) {
   T* object = find_handle<T>(handle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded hash table of reference-counted items that drops the least recently used. Not thread-safe; never allocates
-// after construction: the links live in the items.
+// A bounded hash table of reference-counted items; it evicts the least recently used. Not
+// thread-safe. Allocates only during construction: the links are in the items.
 #pragma once
 
 #include <bit>
@@ -30,7 +30,7 @@ class LruTable {
 
   uint32_t size() const noexcept { return size_; }
 
-  // Starts to prefetch the item that an insert drops when the table is full.
+  // Prefetches the item that the next insert evicts if the table is full.
   void prefetch_oldest() const noexcept { __builtin_prefetch(oldest_, 1); }
 
   template <class Matches>
@@ -45,7 +45,7 @@ class LruTable {
     return nullptr;
   }
 
-  // Takes a reference. Returns the item that had to go, if any: released by the caller, outside its lock.
+  // Takes a reference. Returns the evicted item, if any; the caller releases it outside its lock.
   Ref<T> insert(uint64_t hash, T* item) noexcept {
     item->retain();
     item->links.hash = hash;
@@ -56,14 +56,14 @@ class LruTable {
     return remove(oldest_);
   }
 
-  // Takes the item that matches out; null if there is none.
+  // Removes and returns the matching item; null if there is none.
   template <class Matches>
   Ref<T> take(uint64_t hash, Matches&& matches) noexcept {
     T* item = find(hash, matches);
     return item == nullptr ? Ref<T>() : remove(item);
   }
 
-  // Takes the least recently used item out; null if there is none.
+  // Removes and returns the least recently used item; null if the table is empty.
   Ref<T> pop_oldest() noexcept { return oldest_ == nullptr ? Ref<T>() : remove(oldest_); }
 
   void clear() noexcept {

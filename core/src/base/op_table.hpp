@@ -14,7 +14,7 @@ using rules::op_rows;
 using rules::value_mask;
 using OpRow = rules::OpInfo;
 
-// Null for an id that is no operator.
+// Null if `op` is not an operator.
 inline const OpRow* op_row(uint32_t op) noexcept { return rules::find_op(op); }
 
 }  // namespace backplane::core

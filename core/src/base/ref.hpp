@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intrusive reference counting: objects own their parents through Ref, so release order is never the caller's puzzle.
+// Intrusive reference counting. Objects own their parents through Ref, so callers may release
+// handles in any order.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@ class Object {
   Object& operator=(const Object&) = delete;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  // For who knows of the object without a reference: false once the last one is gone, and its end has begun.
+  // Upgrades a weak pointer. Returns false once the last reference is gone.
   bool try_retain() noexcept {
     uint32_t count = references_.load(std::memory_order_relaxed);
     while (count != 0 && !references_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {
@@ -36,7 +37,7 @@ class Object {
   std::atomic<uint32_t> references_{1};
 };
 
-// One counted reference. `Ref(kAdopt, p)` takes over the reference that `new` gave; `Ref(p)` adds one.
+// One counted reference. `Ref(kAdopt, p)` takes over the reference from `new`; `Ref(p)` adds one.
 struct Adopt {};
 inline constexpr Adopt kAdopt{};
 

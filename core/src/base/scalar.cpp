@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casting host numbers: float to float rounds to nearest even once, float to integer truncates and saturates with NaN to 0,
-// integer to integer wraps, to bool is "not zero".
+// Casts host numbers. Float to float rounds once, to nearest even. Float to integer truncates and
+// saturates; NaN gives 0. Integer to integer wraps. To bool means "not zero".
 #include "base/scalar.hpp"
 
 #include <backplane/tensor.h>
@@ -13,8 +13,8 @@ namespace backplane::core {
 
 namespace {
 
-// A double rounded once, to nearest even, to a float format of `mantissa` stored bits and least normal exponent `emin`; the
-// bits of the format. (f64 to f32 to f16 would round twice.)
+// Rounds a double once, to nearest even, to a format with `mantissa` stored bits and smallest
+// normal exponent `emin`. Returns the bits. (Going from f64 to f32 to f16 would round twice.)
 uint64_t narrow(double value, int mantissa, int exponent_bits) noexcept {
   const uint64_t bits = std::bit_cast<uint64_t>(value);
   const uint64_t sign = bits >> 63 << (mantissa + exponent_bits);
@@ -24,15 +24,17 @@ uint64_t narrow(double value, int mantissa, int exponent_bits) noexcept {
   if (std::isinf(magnitude)) return sign | infinity;
   const int bias = (1 << (exponent_bits - 1)) - 1;
   int exponent = 0;
-  (void)std::frexp(magnitude, &exponent);                        // magnitude = f * 2^exponent, f in [0.5, 1)
+  // magnitude = f * 2^exponent, f in [0.5, 1).
+  (void)std::frexp(magnitude, &exponent);
   const int unit = std::max(exponent - 1, 1 - bias) - mantissa;  // weight of the last stored bit
-  // Exact: scaling by a power of two, and rint of what then has at most mantissa + 1 integer bits.
+  // Exact: scales by a power of two, then rounds a value of at most mantissa + 1 integer bits.
   const double scaled = std::nearbyint(std::ldexp(magnitude, -unit));
   const double rounded = std::ldexp(scaled, unit);
   if (rounded == 0) return sign;
   (void)std::frexp(rounded, &exponent);
   if (exponent - 1 > bias) return sign | infinity;
-  if (exponent - 1 < 1 - bias) return sign | static_cast<uint64_t>(scaled);  // subnormal: scaled is the mantissa
+  // Subnormal: scaled is the mantissa.
+  if (exponent - 1 < 1 - bias) return sign | static_cast<uint64_t>(scaled);
   const double fraction = std::ldexp(rounded, 1 - exponent) - 1.0;
   return sign | static_cast<uint64_t>(exponent - 1 + bias) << mantissa |
          static_cast<uint64_t>(std::ldexp(fraction, mantissa));
@@ -99,7 +101,8 @@ uint64_t scalar_bits(uint32_t dtype, int64_t value) noexcept {
       return std::bit_cast<uint64_t>(static_cast<double>(value));
     case BP_F16:
     case BP_BF16: {
-      // Odd rounding to f64 keeps what the second rounding needs to know: f64 has more than twice the bits.
+      // Rounding to odd keeps the information for the second rounding: f64 has more than twice the
+      // bits.
       double wide = static_cast<double>(value);
       if (std::fabs(wide) < 9.2e18 && static_cast<int64_t>(wide) != value && (std::bit_cast<uint64_t>(wide) & 1) == 0) {
         const bool above = static_cast<int64_t>(wide) > value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host numbers as the bits of a dtype, by the cast rules of the operator table.
+// Converts host numbers to the bits of a dtype by the operator table's cast rules.
 #pragma once
 
 #include <cstdint>

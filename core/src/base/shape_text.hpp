@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "[2,3,4]" in fixed storage, for messages.
+// Formats a shape as "[2,3,4]" into fixed storage, for messages.
 #pragma once
 
 #include <backplane/tensor.h>

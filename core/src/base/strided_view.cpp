@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overlap of views.
+// Decides whether views overlap.
 //
-// It is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b? It is solved exactly by
-// depth-first search over the terms in order of falling coefficient, pruned by the range and the greatest common divisor of
-// what is left: real layouts are decided in a handful of steps. The work is bounded, because the problem is NP-hard.
+// This is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b?
+// A depth-first search solves it exactly. It visits the terms by falling coefficient and prunes by
+// the range and the greatest common divisor of the remaining terms. Usual layouts need a few steps.
+// The work is bounded because the problem is NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Term {
   int64_t limit;        // > 0
 };
 
-// For a handful of items.
+// For a few items only.
 template <class T, class Before>
 void insertion_sort(T* items, int count, Before before) {
   for (int i = 1; i < count; ++i) {
@@ -61,7 +62,7 @@ struct Problem {
     if (target < 0 || target > suffix_max[index] || target % suffix_gcd[index] != 0) return Overlap::no;
     if (++work > kMaxWork) return Overlap::unknown;
     const Term& term = terms[index];
-    // What the later terms cannot reach, this one must.
+    // This term must cover what the later terms cannot reach.
     const int64_t rest = suffix_max[index + 1];
     const int64_t least = target > rest ? (target - rest + term.coefficient - 1) / term.coefficient : 0;
     const int64_t most = std::min(term.limit, target / term.coefficient);
@@ -73,7 +74,7 @@ struct Problem {
   }
 };
 
-// Of a stride: INT64_MIN has none, and goes with extents that no address holds.
+// The magnitude of a stride. INT64_MIN has none; no legal view has that stride.
 int64_t magnitude(int64_t value) { return value < 0 ? (value == INT64_MIN ? INT64_MAX : -value) : value; }
 
 }  // namespace
@@ -88,7 +89,8 @@ bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) n
 }
 
 Overlap self_overlap(const bp_tensor_desc& view) noexcept {
-  // Sufficient and usual: by rising stride, each step is longer than all that the smaller ones span.
+  // Sufficient, and the usual case: in order of rising stride, each stride exceeds the span of the
+  // smaller ones.
   struct Dim {
     int64_t stride, extent;
   } dims[BP_MAX_RANK];
@@ -109,15 +111,16 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
     }
   }
   if (nested) return Overlap::no;
-  // Two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry the first d_k that is not 0 is positive: for each k,
-  // with x_j = d_j + n_j - 1 for what follows: s_k (1 + x) + sum s_j x_j = sum s_j (n_j - 1).
+  // Two elements differ by d_k in -(n_k - 1)..(n_k - 1). By symmetry, assume that the first nonzero
+  // d_k is positive. So for each k, with x_j = d_j + n_j - 1 for the later dimensions: s_k (1 + x)
+  // + sum s_j x_j = sum s_j (n_j - 1).
   for (int k = 0; k < count; ++k) {
     if (dims[k].stride == 0) return Overlap::yes;
     Problem problem;
     problem.add(dims[k].stride, dims[k].extent - 2);
     int64_t target = -dims[k].stride;
     for (int j = k + 1; j < count; ++j) {
-      // Within the span, which fits.
+      // No overflow: the value is within the span.
       problem.add(dims[j].stride, 2 * (dims[j].extent - 1));
       target += dims[j].stride * (dims[j].extent - 1);
     }
@@ -128,9 +131,10 @@ Overlap self_overlap(const bp_tensor_desc& view) noexcept {
 }
 
 Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor_desc& b, uint32_t b_bytes,
-                     int64_t b_minus_a) noexcept {
-  // Byte positions: a + sum s_i x_i + u = b + sum t_j y_j + v, with 0 <= u < a_bytes and 0 <= v < b_bytes. Negative
-  // coefficients are turned by x -> n - x, which moves the target.
+                      int64_t b_minus_a) noexcept {
+  // Byte positions: a + sum s_i x_i + u = b + sum t_j y_j + v, with 0 <= u < a_bytes and 0 <= v <
+  // b_bytes. The substitution x -> n - x makes negative coefficients positive and shifts the
+  // target.
   Problem problem;
   int64_t target = b_minus_a;
   bool overflow = false;
@@ -147,7 +151,7 @@ Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor
     problem.add(coefficient, limit);
   };
   const auto add_dim = [&](int64_t stride, int64_t bytes, int64_t limit) {
-    if (limit == 0) return;  // its stride is any number
+    if (limit == 0) return;  // its stride has no meaning
     int64_t coefficient = 0;
     overflow |= __builtin_mul_overflow(stride, bytes, &coefficient);
     if (!overflow) add(coefficient, limit);

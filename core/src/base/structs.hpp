@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs in their roles: reading inputs of another size, writing outputs of another size.
+// Reads input structs and writes output structs whose size differs from this library's.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace backplane::core {
 
-// True if a byte beyond `known` of a struct that claims `size` bytes is not zero.
+// True if a struct of `size` bytes has a nonzero byte after the first `known`.
 inline bool has_unknown_tail(const void* data, size_t size, size_t known) noexcept {
   const auto* bytes = static_cast<const unsigned char*>(data);
   return size > known && std::any_of(bytes + known, bytes + size, [](unsigned char byte) { return byte != 0; });
@@ -28,8 +28,9 @@ inline void check_struct_size(uint32_t size, size_t min_size, const char* functi
   }
 }
 
-// A copy of an input struct as this library knows it; fields that the caller's struct lacks are zero. Throws
-// INVALID_ARGUMENT for null or an illegal struct_size, UNSUPPORTED for unknown bytes that are not zero.
+// Copies an input struct; fields that the caller's struct lacks are zero. Throws INVALID_ARGUMENT
+// for null or an illegal struct_size, UNSUPPORTED for nonzero bytes that this library does not
+// know.
 template <class T>
 T read_input(const T* input, size_t min_size, const char* function, const char* type) {
   if (input == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
@@ -45,7 +46,7 @@ T read_input(const T* input, size_t min_size, const char* function, const char* 
   return copy;
 }
 
-// Writes `value` to an output struct of the caller's size, zeroing what this library does not know.
+// Writes `value` to an output struct of the caller's size and zeroes the bytes beyond it.
 template <class T>
 void write_output(T* output, const T& value, const char* function, const char* type, size_t min_size = 8) {
   if (output == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: the {} is null; pass one", function, type);
@@ -57,7 +58,7 @@ void write_output(T* output, const T& value, const char* function, const char* t
   output->struct_size = size;
 }
 
-// Text into a fixed field of zeroes, cut on a character.
+// Copies text into a zeroed fixed-size field; truncates at a character boundary.
 template <size_t N>
 void copy_text(char (&field)[N], std::string_view text) noexcept {
   size_t length = std::min(text.size(), N - 1);

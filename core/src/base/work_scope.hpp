@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// On whose behalf this thread calls the plugin: what a trace says of calls that the caller did not make itself. Set off the fast
-// path only, so that an eager call pays nothing for it (docs/decisions/0017-what-a-trace-is-told.md).
+// Why this thread calls the plugin. A trace shows the reason for calls that the caller did not make
+// itself. Only slow paths set it, so an eager call pays nothing
+// (docs/decisions/0017-what-a-trace-is-told.md).
 #pragma once
 
 namespace backplane::core {
 
 struct WorkCause {
-  const char* why = nullptr;  // "staging", "fallback", "composite"; static, null: the caller's own call
-  const char* op = nullptr;   // of the operator table, static
+  // "staging", "fallback", "composite"; static, null: the caller's own call.
+  const char* why = nullptr;
+  const char* op = nullptr;  // of the operator table, static
 };
 inline constinit thread_local WorkCause work_cause = {};
 

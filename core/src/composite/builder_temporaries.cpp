@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where temporaries lie, and finished operands.
+// Assigns offsets to temporaries and finishes operands.
 #include <algorithm>
 #include <bit>
 
@@ -39,7 +39,8 @@ class Arena {
 
 }  // namespace
 
-// Whether the step's output may lie where one of its inputs does, whose last use this is: the same elements in place.
+// Whether the step's output may reuse the memory of an input: this step is the input's last use and
+// works in place.
 bool Builder::may_take_over(const Draft& draft, size_t step, const std::vector<size_t>& last, uint32_t& from) const {
   const bool in_place = draft.row->shape_rule == BP_SHAPE_ELEMENTWISE && draft.row->id != BP_OP_CUMSUM;
   const Value& output = draft.operands[draft.inputs];
@@ -80,13 +81,13 @@ uint64_t Builder::place_temporaries() {
       const uint32_t written = draft.operands[i].storage;
       Storage& storage = storages_[written];
       if (storage.kind != Location::Kind::temporary || first[written] != s) continue;
-      first[written] = never;  // laid out
+      first[written] = never;  // placed
       storage.offset = takes_over ? storages_[from].offset : arena.take(static_cast<uint64_t>(storage.bytes));
     }
     for (const Value& operand : drafts_[s].operands) {
       const uint32_t used = operand.storage;
       if (storages_[used].kind != Location::Kind::temporary || last[used] != s) continue;
-      last[used] = never;  // its block is free, or its taker's
+      last[used] = never;  // its block is free, or its new owner's
       if (!takes_over || used != from) arena.give(storages_[used].offset);
     }
   }

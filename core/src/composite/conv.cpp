@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv: the unfolded image, copied to columns, times the weight.
+// conv: copies the unfolded image to columns (im2col) and multiplies them by the weight.
 #include "composite/window.hpp"
 
 namespace backplane::core::composite {

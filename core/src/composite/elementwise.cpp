@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu, silu, sigmoid, pow, and what other composites end with.
+// gelu, silu, sigmoid, pow, and the activations that other composites apply.
 #include <cmath>
 #include <numbers>
 
@@ -9,16 +9,16 @@ namespace backplane::core::composite {
 
 namespace {
 
-// 1 + e^-x, which overflows to infinity below -88: then 1 / it is 0.
+// 1 + e^-x. Below -88 it overflows to infinity, and its reciprocal is 0.
 Value one_plus_exp(Builder& b, const Value& x) { return b.add(b.exp(b.neg(x)), b.constant(1)); }
 
-// x * ((1 + shape) / 2): halving is exact there also where x is subnormal.
+// x * ((1 + shape) / 2): halving the factor is exact, halving a subnormal x is not.
 Value half_gate(Builder& b, const Value& x, const Value& shape) {
   return b.mul(x, b.mul(b.add(shape, b.constant(1)), b.constant(0.5)));
 }
 
-// Half of erfc(|x| / root 2), within 2^-23 of its value: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit
-// (Numerical Recipes, erfcc). 1 + erf would cancel.
+// erfc(|x| / sqrt(2)) / 2, with relative error 2^-23: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
+// Chebyshev fit (Numerical Recipes, erfcc). 1 + erf would cancel.
 Value half_tail(Builder& b, const Value& x) {
   constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
                             -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
@@ -38,7 +38,8 @@ Value gelu_erf(Builder& b, const Value& x) {
   return b.mul(x, b.select(left, tail, b.sub(b.constant(1), tail)));
 }
 
-// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
+// x * sigmoid(2 v), which equals x * (1 + tanh v) / 2 without cancellation; v = sqrt(2 / pi) (x +
+// 0.044715 x^3).
 Value gelu_tanh(Builder& b, const Value& x) {
   const double factor = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const Value cubic = b.add(b.mul(b.mul(x, x), b.constant(factor * 0.044715)), b.constant(factor));
@@ -81,7 +82,8 @@ void silu(Builder& b) { b.store(b.output(0), silu_of(b, b.load(0))); }
 
 void sigmoid(Builder& b) { b.store(b.output(0), sigmoid_of(b, b.load(0))); }
 
-// e^(y ln |x|), with the sign of an odd power, and the corners that the logarithm does not know.
+// e^(y ln |x|) with the sign of an odd power, and the special cases that the logarithm does not
+// cover.
 void pow(Builder& b) {
   const Value x = b.load(0), y = b.load(1);
   const Value zero = b.constant(0), one = b.constant(1);
@@ -97,8 +99,8 @@ void pow(Builder& b) {
   const Value finite = b.compare(BP_COMPARE_LT, magnitude, b.constant(HUGE_VAL));
   const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
   const Value real = b.select(no_real, b.constant(NAN), signed_power);
-  // A device that flushes subnormals takes y for zero in y ln |x|, which is NaN then for an infinite logarithm: y as its
-  // products see it.
+  // A device that flushes subnormals reads a subnormal y as 0, so y ln |x| is NaN for an infinite
+  // logarithm. Use y as the product sees it.
   const Value multiplied = b.mul(y, one);
   const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
   b.store(b.output(0), b.select(is_one, one, real));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decompositions, one function a composite; each appends the steps that compute its outputs. Bounds that they meet and
-// corners are those of the operator table and of docs/decisions/0016.
+// The decompositions, one function per composite. Each appends the steps that compute the outputs.
+// For bounds and special cases see the operator table and docs/decisions/0016.
 #pragma once
 
 #include "composite/builder.hpp"
@@ -12,7 +12,7 @@ void gelu(Builder& b);
 void silu(Builder& b);
 void sigmoid(Builder& b);
 void pow(Builder& b);
-// BP_ACTIVATION_* of x.
+// Applies BP_ACTIVATION_* to x.
 Value activate(Builder& b, uint32_t activation, const Value& x);
 
 // softmax.cpp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy, and its gradient by the logits for an upstream gradient of 1.
+// cross_entropy, and its gradient with respect to the logits for an upstream gradient of 1.
 #include <optional>
 #include <utility>
 
@@ -35,7 +35,7 @@ class Loss {
  private:
   static constexpr uint32_t kDown = 1, kAcross = 2;
 
-  // Rows whose target is `index`; none where targets cannot hold it.
+  // The rows whose target is `index`; none if the targets' dtype cannot represent it.
   Value ignored(int64_t index) {
     const uint32_t dtype = target_.dtype();
     const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
@@ -44,7 +44,7 @@ class Loss {
   }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
-  // Weights of the targets, 0 where the row is ignored, and of all classes.
+  // The weight of each row's target, 0 for ignored rows, and the weights of all classes.
   void weigh() {
     const bool weighted = b_.has_input(2);
     if (weighted) class_weight_ = insert(b_.load(2), 0);
@@ -53,12 +53,12 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // The sum over the target distribution of weight times log-probability.
+  // The sum of weight times log-probability over the target distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;
     Value all = logarithms;
-    if (class_weight_) {  // a class without weight counts nothing, though its logarithm be -inf
+    if (class_weight_) {  // a class of weight 0 contributes 0, even if its logarithm is -inf
       const Value none = b_.compare(BP_COMPARE_EQ, *class_weight_, b_.constant(0));
       all = b_.select(none, b_.constant(0), b_.mul(all, *class_weight_));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The later form of matmul: the operand of f16 or bf16 is cast to f32.
+// The later form of matmul: casts an f16 or bf16 operand to f32.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {

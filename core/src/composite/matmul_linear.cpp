@@ -4,7 +4,7 @@
 
 namespace backplane::core::composite {
 
-// Rows of x as one dimension where strides allow it; else w repeats over the others.
+// Folds the rows of x into one dimension if strides allow it; otherwise broadcasts w over them.
 void linear(Builder& b) {
   const auto& attributes = b.attributes<bp_linear_attributes>();
   const Value x = b.input(0);

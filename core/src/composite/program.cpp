@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a descriptor to a program, and running it.
+// Makes programs from descriptors and runs them.
 #include "composite/program.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 using composite::Builder;
 using composite::Draft;
 
-// Nothing where all outputs are empty.
+// True if all outputs are empty.
 bool writes_nothing(const bp_op_desc& desc) {
   return std::all_of(desc.outputs, desc.outputs + desc.output_count,
                      [](const bp_tensor_desc& view) { return view.dtype == 0 || element_count(view) == 0; });
@@ -74,7 +74,7 @@ void decompose(Builder& b, uint32_t op) {
   }
 }
 
-// The descriptor of a step: its flags and hints are the composite's.
+// The key of a step; flags and hints are the composite's.
 Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const bp_op_desc& composite) {
   const OpRow& row = *draft.row;
   const auto count = static_cast<uint32_t>(draft.operands.size());
@@ -95,7 +95,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   return key;
 }
 
-// What a step's failure means for the composite.
+// The composite's error for a failed step.
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
@@ -120,7 +120,7 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   decompose(builder, row.id);
   Ref<Program> program(kAdopt, new Program);
   program->temporary_bytes = builder.place_temporaries();
-  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ in where they lie, not in what they are
+  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ only in their offsets
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
     const Descriptor key = key_of(draft, operands, desc);
@@ -157,7 +157,7 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 
 void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars) {
-  const Ref<PlanEntry> entry(&borrowed);  // staging looks plans up and may displace it
+  const Ref<PlanEntry> entry(&borrowed);  // staging looks up plans and may evict it
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;

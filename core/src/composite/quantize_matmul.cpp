@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul: in integers where both sides are, else on dequantised weights.
+// quantized_matmul: in integers if both operands are integers, else with dequantised weights.
 #include <algorithm>
 
 #include "composite/quantize.hpp"
@@ -14,20 +14,20 @@ struct Problem {
   Value w;  // [N,K], i8 or u8
 };
 
-// Scale or zero point of the weight as [N or 1, blocks or 1], in `dtype`.
+// The weight's scale or zero point as [N or 1, blocks or 1], in `dtype`.
 Value of_weight(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   if (value.rank() == 2) return value;
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// Likewise of a, as [M or 1, 1].
+// The scale or zero point of a as [M or 1, 1], in `dtype`.
 Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
   const Value value = b.cast(b.input(index), dtype);
   return b.reshape(value, {elements_of(value), 1});
 }
 
-// The columns start..start + extent of the weight: less their zero point, times their scale, plus their minimum.
+// Dequantises columns start..start + extent of the weight: (value - zero point) * scale + minimum.
 // `parameter` is [N,1,blocks] there.
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
@@ -46,7 +46,7 @@ void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t star
   b.store(part_of(weights), steps);
 }
 
-// a less its zero point, times its scale.
+// Dequantises a: (value - zero point) * scale.
 Value dequantised_a(Builder& b, const Problem& p) {
   Value a = b.widen(p.a);
   if (b.has_input(5)) a = b.sub(a, of_rows(b, 5, b.number()));
@@ -59,13 +59,14 @@ Value by_dequantising(Builder& b, const Problem& p) {
   const int64_t full = p.depth / p.block, rest = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
   if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
-  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;  // no permission applies to it
+  // Precision permissions do not apply to it.
+  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;
   const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }
 
-// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32; then the scales, and the
-// minimum times the sum of a - za.
+// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32.
+// Then apply the scales, and add the minimum times the sum of a - za.
 Value in_integers(Builder& b, const Problem& p) {
   const Value w = b.cast(p.w, BP_I8);  // 4-bit values fit
   Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The later form of argmax and argmin: an i64 index is an i32 index, cast.
+// The later form of argmax and argmin: casts the i32 index to i64.
 #include "composite/families.hpp"
 
 namespace backplane::core::composite {

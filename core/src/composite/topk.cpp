@@ -4,7 +4,8 @@
 
 namespace backplane::core::composite {
 
-// The first of all, sorted. Half floats are sorted as f32, which keeps their order.
+// Sorts all elements and takes the first k. Half floats are sorted as f32, which preserves their
+// order.
 void topk(Builder& b) {
   const auto& attributes = b.attributes<bp_topk_attributes>();
   const Value x = b.input(0);

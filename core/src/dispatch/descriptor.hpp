@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key of a plan lookup: an operator made concrete, as one block of bytes that is hashed, compared and copied whole.
-// The descriptor that a plugin gets points into it, so nothing is encoded or decoded.
+// The key of a plan lookup: a concrete operator as one block of bytes, which is hashed, compared
+// and copied as a whole. The plugin's descriptor points into it, so nothing is encoded or decoded.
 //
 //   DescriptorHead
 //   the attributes, as long as the operator table says
-//   a bp_tensor_desc for each input, then for each output; zero beyond the rank, and so are an immediate's strides
+//   a bp_tensor_desc per input, then per output; zero beyond the rank, immediates without strides
 #pragma once
 
 #include <backplane/ops.h>
@@ -16,23 +16,24 @@
 
 namespace backplane::core {
 
-inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // an immediate's
+inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // of an immediate
 
-// All of a descriptor but its attributes and views.
+// A descriptor without its attributes and views.
 struct DescriptorHead {
   uint32_t op = 0;
-  uint8_t inputs = 0, outputs = 0, scalars = 0;  // in canonical form: without absent operands at the end
+  uint8_t inputs = 0, outputs = 0, scalars = 0;  // canonical: without absent operands at the end
   uint8_t no_native = 0;                         // 1: decompose a composite
   uint32_t flags = 0;                            // BP_OP_FLAG_*
   uint32_t hints = 0;                            // BP_HINT_*
-  uint32_t overlaid = 0;                         // mask of inputs that an output overlays; core copies them first
+  // Mask of inputs that an output overlays; core copies them first.
+  uint32_t overlaid = 0;
   uint32_t reserved = 0;
 
   uint32_t operands() const noexcept { return uint32_t{inputs} + outputs; }
 };
 static_assert(sizeof(DescriptorHead) == 24, "it is compared as bytes");
 
-// Where the parts of a descriptor of `head` begin, in bytes.
+// The byte offsets of a descriptor's parts.
 struct DescriptorLayout {
   size_t views, bytes;
   DescriptorLayout(const OpRow& row, const DescriptorHead& head) noexcept
@@ -40,7 +41,7 @@ struct DescriptorLayout {
         bytes(views + head.operands() * sizeof(bp_tensor_desc)) {}
 };
 
-// A descriptor on the way to the plan cache. Only the part in use is ever touched.
+// A descriptor for a lookup in the plan cache. Only the part in use is accessed.
 class Descriptor {
  public:
   // The caller fills the attributes and views: inputs, then outputs.
@@ -48,7 +49,7 @@ class Descriptor {
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));
   }
-  // A copy of a block.
+  // Copies a block.
   Descriptor(const OpRow& operator_row, const void* block) noexcept
       : Descriptor(operator_row, *static_cast<const DescriptorHead*>(block)) {
     std::memcpy(block_, block, bytes());
@@ -72,11 +73,12 @@ class Descriptor {
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
-// The set of a stream's front that a call belongs to, from its first output and first operand. It must only be cheap and
-// spread well: entries are compared whole. Reads only dimensions that exist; of too great a rank, one within bounds.
+// The set of a stream's plan cache for a call, hashed from its first output and first operand. It
+// must be cheap and spread well; entries are compared as a whole anyway. Reads only dimensions that
+// exist; if the rank is too great, some dimension within bounds.
 inline constexpr uint32_t kStreamCacheSetBits = 6;
 inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
-                          const int64_t* first_shape, const int64_t* first_strides) noexcept {
+                                 const int64_t* first_shape, const int64_t* first_strides) noexcept {
   uint64_t mix = op;
   if (out_rank != 0) [[likely]] {
     mix += static_cast<uint64_t>(out_shape[(out_rank - 1) % BP_MAX_RANK]) * 0x9E3779B97F4A7C15u +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call to a descriptor: the path of a call that is wrong, or whose descriptor the stream has not used lately.
+// Converts a call to a descriptor: the path for invalid calls and for descriptors that are not in
+// the stream's plan cache.
 #include "dispatch/eager_call.hpp"
 
 #include <bit>
@@ -11,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// Finds again what is wrong with an operand of a call, off the hot path.
+// Finds out what is wrong with an operand, off the hot path.
 [[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
                                         const char* role, uint32_t index) {
   if (tensor.rank > BP_MAX_RANK) {
@@ -53,8 +54,8 @@ namespace {
       .with_op(row.id);
 }
 
-// Output `o` shares its buffer with operand `other`. Legal: exactly the same view (in-place work), or no common
-// byte.
+// Checks an output `o` that shares its buffer with operand `other`. Legal are exactly the same view
+// (in-place operation) and disjoint bytes.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   const Extent& extent = entry.operands[other].extent;
@@ -87,7 +88,7 @@ void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Ope
       .with_op(row.id);
 }
 
-// How many scalars of a call count, in canonical form.
+// The number of scalars in canonical form.
 uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   uint32_t count = call.scalar_count;
   if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
@@ -95,7 +96,7 @@ uint32_t scalars_of(const OpRow& row, const bph_call& call) {
   return count;
 }
 
-// Resolves operand `at` of a call, and describes all of it but its output's alias.
+// Resolves operand `at` of a call and fills its view, except an output's alias.
 void resolve(const OpRow& row, const Device& device, const bph_call& call, bool is_query, uint32_t at, uint32_t inputs,
              Operands& operands, bp_tensor_desc& view) {
   const bool is_input = at < inputs;
@@ -129,13 +130,14 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// The inputs that an output will be, as the caller of bph_device_supports states them where there are no buffers.
+// The input that an output will alias, as the caller of bph_device_supports states it in place of a
+// buffer.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;
   if (index < inputs) {
     bph_tensor same = call.inputs[index];
     bph_tensor as_output = output;
-    same.buffer = as_output.buffer = reinterpret_cast<bph_buffer*>(1);  // any that is not null
+    same.buffer = as_output.buffer = reinterpret_cast<bph_buffer*>(1);  // any non-null pointer
     same.offset = as_output.offset = 0;
     if (identical_inputs(as_output, &same, 1) != 0) return 1u << index;
   }
@@ -152,8 +154,8 @@ bph_call read_call(const bph_call& given, const char* function) {
 
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands) {
   if (call.input_count > BP_MAX_OPERANDS || call.output_count - 1u >= BP_MAX_OPERANDS ||
-      (call.flags & ~kCallFlags) != 0 || (call.inputs == nullptr && call.input_count != 0) ||
-      call.outputs == nullptr || (call.scalars == nullptr && call.scalar_count != 0 && !is_query)) {
+      (call.flags & ~kCallFlags) != 0 || (call.inputs == nullptr && call.input_count != 0) || call.outputs == nullptr ||
+      (call.scalars == nullptr && call.scalar_count != 0 && !is_query)) {
     bad_call(row, call);
   }
   const CallCounts counts = CallCounts::of(call);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of the host API: reads it, makes its canonical form, resolves its operands, and reports a broken rule.
+// Reads a call of the host API, makes its canonical form, resolves its operands and reports broken
+// rules.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,28 +14,28 @@
 
 namespace backplane::core {
 
-// The flags that a bph_call takes.
+// The flags that a bph_call accepts.
 inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
 inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
 
-// What a call's operands resolve to: inputs, then outputs. Uninitialised beyond the counts.
+// The resolved operands of a call: inputs, then outputs. Uninitialised beyond the counts.
 struct Operands {
   bp_operand at[2 * BP_MAX_OPERANDS];
   const Buffer* buffers[2 * BP_MAX_OPERANDS];  // null: an immediate, or no elements
 };
 
-// Operands of a call in canonical form: absent ones at the end do not count.
+// The operand counts of a call in canonical form: without absent operands at the end.
 struct CallCounts {
   uint32_t inputs, outputs;
 
-  // For a call that has its arrays, at most BP_MAX_OPERANDS of each, and an output.
+  // Requires non-null arrays, at most BP_MAX_OPERANDS of each, and at least one output.
   [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
     using rules::trimmed;
     return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
   }
 };
 
-// Inputs that `output` is identical to (buffer, offset, dtype, shape, strides), a mask.
+// A mask of the inputs that are identical to `output` (buffer, offset, dtype, shape, strides).
 inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
   uint32_t mask = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -49,21 +50,23 @@ inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inp
   return mask;
 }
 
-// Only elementwise kernels read an element no later than they write it; for others core first copies an overlaid input.
+// Only elementwise kernels work in place: they read each element before they write it. For other
+// operators core first copies an overlaid input.
 inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
 
-// A call as this library knows it, for one of another size. Throws.
+// Converts a call whose struct_size differs from this library's. Throws.
 bph_call read_call(const bph_call& given, const char* function);
 
-// The descriptor of a call, its operands resolved. Throws what is wrong with it. `is_query` by bph_device_supports:
-// scalars may be null, and outputs without a buffer may name the input that they will be.
+// Makes the descriptor of a call and resolves its operands; throws if the call is invalid.
+// `is_query`: called by bph_device_supports, so scalars may be null, and outputs without a buffer
+// may name the input that they will alias.
 Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands);
 
-// Throws unless each view lies in its buffer.
+// Throws unless each view is within its buffer.
 void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
 
-// Throws where an output shares a byte with another operand, unless it is exactly the same view of an input. Views overlap
-// only within one buffer.
+// Throws if an output shares a byte with another operand, unless it is exactly the same view as an
+// input. Views in different buffers never overlap.
 void check_overlaps(const PlanEntry& entry, const Operands& operands);
 
 }  // namespace backplane::core

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path: a call whose descriptor the stream used lately, top to bottom. Its entry was checked when it was made.
-// The path checks what the call adds (handles, offsets) against facts of the entry. All else goes to eager_call.cpp.
+// The hot path, top to bottom: a call whose descriptor is in the stream's plan cache. The entry was
+// checked when it was made, so the path checks only what differs by call (handles, offsets) against
+// facts of the entry. eager_call.cpp handles all other calls.
 #include "dispatch/execute.hpp"
 
 #include <bit>
@@ -26,8 +27,8 @@ inline uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-// Whether `tensor` is operand `own` of an entry, with `view`: the same view, in a live buffer of this device, aligned
-// alike, that has room for it. Resolves the operand.
+// Whether `tensor` matches operand `own` of an entry: the same view and alignment, in a live buffer
+// of this device that is large enough. Resolves the operand.
 [[gnu::always_inline]] inline bool fits(const PlanEntry::Operand& own, const bp_tensor_desc& view, const Device& device,
                                         const bph_tensor& tensor, bp_operand& operand, const Buffer*& buffer) {
   uint64_t difference = word_at(&tensor.dtype) ^ own.fields;
@@ -51,7 +52,7 @@ inline uint64_t word_at(const void* from) noexcept {
   const auto alignment =
       static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
   difference |= own.alignment ^ alignment;
-  // Where the view starts in its buffer; below 0 it wraps to more than any buffer has.
+  // The view's start in its buffer; a negative start wraps to a value above any buffer size.
   const uint64_t start = tensor.offset + static_cast<uint64_t>(own.extent.lo);
   const auto span = static_cast<uint64_t>(own.extent.hi - own.extent.lo);
   operand = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
@@ -59,7 +60,7 @@ inline uint64_t word_at(const void* from) noexcept {
          (start <= buffer->bytes) & (span <= buffer->bytes - start);
 }
 
-// Whether an output lies in the buffer of another operand.
+// Whether an output shares a buffer with another operand.
 [[gnu::always_inline]] inline bool shares_buffers(const bph_call& call, const CallCounts& counts) noexcept {
   bool shares = false;
   for (uint32_t o = 0; o < counts.outputs; ++o) {
@@ -70,7 +71,7 @@ inline uint64_t word_at(const void* from) noexcept {
   return shares;
 }
 
-// Whether outputs are the inputs that the entry says they are.
+// Whether the outputs alias the inputs that the entry names.
 [[gnu::noinline]] bool same_overlays(const PlanEntry& entry, const bph_call& call, const CallCounts& counts) noexcept {
   uint32_t overlaid = 0;
   const bool in_place = works_in_place(*entry.row);
@@ -85,11 +86,11 @@ inline uint64_t word_at(const void* from) noexcept {
   return entry.head().overlaid == overlaid;
 }
 
-// The entry of a call whose descriptor the stream used lately, with its operands resolved; null if there is none, or if the
-// call is wrong. `shares`: see shares_buffers.
+// Finds a call's entry in the stream's plan cache and resolves the operands. Null if there is none
+// or the call is invalid. `shares`: see shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // The comparisons below do not tell greater counts apart, and without an output there is no entry.
+  // The comparisons below cannot distinguish greater counts, and no entry is without outputs.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {
@@ -99,8 +100,8 @@ inline uint64_t word_at(const void* from) noexcept {
   const Device& device = *stream.device;
   const bph_tensor& out = call.outputs[0];
   const bph_tensor& first = counts.inputs != 0 ? call.inputs[0] : out;
-  const uint32_t set =
-      stream_cache_set(call.op, out.rank, out.shape, first.rank, first.shape, first.flags != 0 ? kNoStrides : first.strides);
+  const uint32_t set = stream_cache_set(call.op, out.rank, out.shape, first.rank, first.shape,
+                                        first.flags != 0 ? kNoStrides : first.strides);
   shares = shares_buffers(call, counts);
   return stream.device->plans.find(stream.plan_cache, set, [&](const PlanEntry& entry) {
     if ((call.op ^ entry.desc.op) | (call.flags ^ entry.call_flags) |
@@ -114,7 +115,7 @@ inline uint64_t word_at(const void* from) noexcept {
                std::memcmp(call.attributes, entry.attributes, entry.attribute_bytes) != 0) {
       return false;
     }
-    // From here on the counts are those of a checked descriptor.
+    // From here on the counts match a checked descriptor.
     for (uint32_t i = 0; i < counts.inputs; ++i) {
       if (!fits(entry.operands[i], entry.views[i], device, call.inputs[i], operands.at[i], operands.buffers[i])) {
         return false;
@@ -130,8 +131,9 @@ inline uint64_t word_at(const void* from) noexcept {
   });
 }
 
-// A call that is wrong, or whose entry is not in the front: checks all of it, and looks the entry up or makes it. If
-// the device cannot run it and the caller allowed the fallback device, runs it there and returns null.
+// Handles an invalid call, or one whose entry is not in the stream's plan cache: checks all of it,
+// then finds or makes the entry. If the device lacks the operator and the caller allowed the
+// fallback device, runs the call there and returns null.
 [[gnu::noinline]] PlanEntry* add_entry(Stream& stream, const bph_call& call, Operands& operands) {
   const OpRow& row = require_op(call.op);
   Device& device = *stream.device;

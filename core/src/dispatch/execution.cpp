@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running an entry with dense temporaries in place of operands: those that its plan's masks name, and inputs that an output
-// overlays.
+// Runs plans and programs. Operands are staged in dense temporaries if the plan's masks name them,
+// or if they are inputs that an output overlays.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// A temporary in stream order: given back while the work on it is still pending.
+// A temporary in stream order: it may be released while work on it is pending.
 class Temporary {
  public:
   Temporary() = default;
@@ -40,7 +40,8 @@ class Temporary {
       .with_op(row.id);
 }
 
-// The entry that copies between core's own views: COPY, or FILL of an immediate. Throws as planning does.
+// The entry of a copy between core's own views: COPY, or FILL of an immediate. Throws as
+// PlanCache::get.
 Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_tensor_desc& to) {
   const bool fills = (from.flags & BP_DESC_IMMEDIATE) != 0;
   DescriptorHead head;
@@ -55,7 +56,8 @@ Ref<PlanEntry> plan_copy(Stream& stream, const bp_tensor_desc& from, const bp_te
   return Ref<PlanEntry>(&stream.device->plans.get(stream.plan_cache, key));
 }
 
-// A copy to or from a temporary: planned before anything is enqueued, so that what follows needs no more memory of core's.
+// A copy to or from a temporary. It is planned before anything is enqueued, so that later steps
+// need no memory.
 class StagingCopy {
  public:
   void plan(Stream& stream, const bp_tensor_desc& from, bp_tensor_desc to) {
@@ -65,7 +67,7 @@ class StagingCopy {
     if (!entry_->direct) staged_copy(*stream.device, *entry_->row);
   }
   uint64_t workspace_bytes() const noexcept { return entry_ ? entry_->workspace_bytes : 0; }
-  // Nothing if it was not planned.
+  // Does nothing if no copy was planned.
   void run(Stream& stream, const bp_operand& source, const bp_operand& target) const {
     if (!entry_) return;
     run_plan(stream, *entry_, entry_->desc, fills_ ? nullptr : &source, &target, fills_ ? &source : nullptr);
@@ -76,7 +78,7 @@ class StagingCopy {
   bool fills_ = false;
 };
 
-// Of the inputs that `output` is identical to, 1 + the first that is where it was; 0 if all were moved.
+// 1 + the first input that is identical to `output` and not staged; 0 if there is none.
 template <class Staged>
 uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& output, const bp_operand* inputs,
                          Staged&& staged) {
@@ -93,7 +95,7 @@ uint16_t alias_of_staged(const bp_op_desc& original, const bp_tensor_desc& outpu
 
 void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                 const bp_operand* scalars) {
-  // The copies look plans up themselves and may displace this entry.
+  // The copies look up plans and may evict this entry.
   const Ref<PlanEntry> entry(&borrowed);
   bp_plan_info info = {};
   if (entry->plan) info = entry->plan->info;
@@ -114,7 +116,7 @@ void run_staged(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, c
   uint64_t operands_staged = 0;
   uint64_t bytes_staged = 0;
   uint64_t workspace_bytes = entry->workspace_bytes;
-  // All memory and every plan first: where one is missing, nothing is enqueued.
+  // First allocate all memory and make all plans: if that fails, nothing is enqueued.
   for (uint32_t i = 0; i < count; ++i) {
     const bp_tensor_desc& view = entry->views[i];
     views[i] = i < input_count ? original.inputs[i] : original.outputs[i - input_count];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One execution of a plan: the call of the plugin, and what surrounds it.
+// One execution of a plan: the plugin call and its surroundings.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,7 +8,7 @@
 
 namespace backplane::core {
 
-// One execution of an entry's plan, with `desc` saying how the operands lie now.
+// Executes an entry's plan; `desc` describes the actual operands.
 [[gnu::always_inline]] inline void run_plan(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc,
                                             const bp_operand* inputs, const bp_operand* outputs,
                                             const bp_operand* scalars) {
@@ -37,13 +37,13 @@ namespace backplane::core {
   stream.count_enqueue();
 }
 
-// The same with dense temporaries for the operands that the plan's masks name and for inputs that an output overlays; or a
+// Executes an entry that needs dense temporaries for staged or overlaid operands, or that has a
 // program.
 void run_indirect(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                   const bp_operand* scalars);
 
-// Runs a checked entry on its operands. Throws what the plugin answers; OUT_OF_MEMORY leaves nothing enqueued but copies into
-// temporaries.
+// Runs a checked entry on its operands. Throws the plugin's failures; after OUT_OF_MEMORY at most
+// copies into temporaries are enqueued.
 inline void run_entry(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                       const bp_operand* scalars) {
   if (!entry.direct) [[unlikely]] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fallback: written on the host API itself, so that every copy and wait it makes is one that a user could have written.
+// The fallback uses only the host API, so a user could have written each of its copies and waits.
 #include "dispatch/fallback.hpp"
 
 #include <vector>
@@ -56,14 +56,14 @@ Fallback& fallback_of(Device& device) {
   return *device.fallback;
 }
 
-// One operand while it is away.
+// The staging copies of one operand.
 struct StagedOperand {
   std::vector<unsigned char> bytes;  // on the host, between the devices
   ScopedBuffer remote;
   ScopedBuffer dense;  // on the stream's device, for an output that is not dense
 };
 
-// Host bytes are borrowed by copies until their stream has passed, also when a later step fails.
+// Copies borrow the host bytes until their stream has passed, also if a later step fails.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(bph_stream* stream) : stream_(stream) {}
@@ -116,13 +116,13 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     tensors[i] = source;
     tensors[i].buffer = nullptr;
     if (extent.hi == 0) continue;
-    // The span of bytes that the view touches travels as it is; the view on it keeps its strides.
+    // Copies the bytes that the view spans; the remote view keeps its strides.
     const uint64_t bytes = static_cast<uint64_t>(extent.hi - extent.lo);
     operands[i].bytes.resize(bytes);
     tensors[i].buffer = operands[i].remote.create(remote_device, remote, bytes);
     tensors[i].offset = static_cast<uint64_t>(-extent.lo);
-    check(bph_copy_out(local_stream, operands[i].bytes.data(), source.buffer, source.offset - static_cast<uint64_t>(-extent.lo),
-                       bytes, 0, &error),
+    check(bph_copy_out(local_stream, operands[i].bytes.data(), source.buffer,
+                       source.offset - static_cast<uint64_t>(-extent.lo), bytes, 0, &error),
           error, row);
     check(bph_copy_in(remote_stream, tensors[i].buffer, 0, operands[i].bytes.data(), bytes, 0, &error), error, row);
     moved += bytes;
@@ -145,8 +145,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
       check(bph_copy_in(local_stream, target.buffer, start, operands[i].bytes.data(), bytes, 0, &error), error, row);
       continue;
     }
-    // Through a staging copy of the span and `copy`, which writes the view's elements only: what lies between them may be written
-    // by others meanwhile.
+    // Copies through a staging buffer and the operator `copy`, which writes only the view's
+    // elements: others may write the bytes between them meanwhile.
     bph_tensor staging = target;
     staging.buffer = operands[i].dense.create(device, stream, bytes);
     staging.offset = static_cast<uint64_t>(-extent.lo);
@@ -160,13 +160,14 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     copy.output_count = 1;
     check(bph_execute(local_stream, &copy, &error), error, row);
   }
-  check(bph_stream_wait(local_stream, BP_WAIT_FOREVER, &error), error, row);  // the host bytes are borrowed until here
+  check(bph_stream_wait(local_stream, BP_WAIT_FOREVER, &error), error,
+        row);  // the copies borrow the host bytes until here
   device.counters.fallback_executions.fetch_add(1, std::memory_order_relaxed);
   device.counters.fallback_bytes.fetch_add(moved, std::memory_order_relaxed);
 }
 
 bph_support supports_on_fallback(Device& device, const bph_call& given) {
-  // Buffers are of this device; the fallback's would be aligned alike.
+  // The buffers are of this device; buffers on the fallback device would have the same alignment.
   std::vector<bph_tensor> tensors(given.inputs, given.inputs + given.input_count);
   tensors.insert(tensors.end(), given.outputs, given.outputs + given.output_count);
   for (bph_tensor& tensor : tensors) tensor.buffer = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running what a device lacks on another device, with explicit copies: only where the caller allowed it, counted.
+// Runs operators that a device lacks on another device, with explicit copies. Only if the caller
+// allowed it; counted.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -12,7 +13,7 @@
 
 namespace backplane::core {
 
-// The other device, opened at the first use. Each stream has a stream of its own there.
+// The fallback device, opened at first use. Each stream has its own stream there.
 class Fallback {
  public:
   Fallback(Registry& registry, const std::string& device_name);
@@ -24,10 +25,11 @@ class Fallback {
   std::atomic<bool> warned[BP_OP_LIMIT] = {};
 };
 
-// Waits for `stream`, copies the operands over, runs, copies the outputs back. `entry` is checked and has no plan.
+// Waits for `stream`, copies the operands to the fallback device, runs the call and copies the
+// outputs back. `entry` is checked and has no plan.
 void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry);
 
-// What the fallback device answers to `call`.
+// Queries the fallback device.
 bph_support supports_on_fallback(Device& device, const bph_call& call);
 
 }  // namespace backplane::core

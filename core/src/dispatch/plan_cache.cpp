@@ -20,7 +20,8 @@ namespace {
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept { return XXH3_64bits(data, bytes); }
 uint64_t hash_of(const Descriptor& key) noexcept { return hash_bytes(key.data(), key.bytes()); }
 
-// The class of a descriptor: the head, the attributes, and of each view its dtype to alias and its class.
+// The class of a descriptor: the head, the attributes, and per view the fields from dtype to alias
+// and the view class.
 uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   DescriptorHead head = entry.head();
   head.no_native = 0;
@@ -40,7 +41,7 @@ uint32_t class_words(const PlanEntry& entry, uint64_t* out) noexcept {
   return count;
 }
 
-// The fields of a bph_tensor from dtype to reserved, as they lie in memory.
+// The fields of a bph_tensor from dtype to reserved, as one word.
 uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   bph_tensor tensor = {};
   tensor.dtype = view.dtype;
@@ -52,7 +53,8 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   return fields;
 }
 
-// INVALID_ARGUMENT for a descriptor that core has checked is the plugin's defect; core treats it as a refusal.
+// Core has checked the descriptor, so INVALID_ARGUMENT is a defect of the plugin. Core treats it as
+// UNSUPPORTED.
 [[noreturn, gnu::cold]] void refused(Device& device, const OpRow& row, bp_status status, const bp_error& reported) {
   if (status != BP_INVALID_ARGUMENT) throw Error::from_plugin(status, reported, device.name.c_str()).with_op(row.id);
   device.counters.plugin_faults.fetch_add(1, std::memory_order_relaxed);
@@ -67,7 +69,8 @@ uint64_t tensor_fields(const bp_tensor_desc& view) noexcept {
   throw error.with_op(row.id);
 }
 
-// A plugin gets only what was legal in the tables of its own version: rule 3 of docs/spec/growth.md.
+// A plugin receives only descriptors that are legal in its own version (rule 3 of
+// docs/spec/growth.md).
 void require_age(const Device& device, const PlanEntry& entry) {
   const uint32_t since = rules::since_of(*entry.row, entry.desc, entry.desc.attributes);
   if (since <= device.plugin->own->abi_version) return;
@@ -132,7 +135,8 @@ Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
     own_operands[i] = {tensor_fields(view), view.alignment_log2, immediate ? 1u : 0u, {0, 0}};
     entry->overlays |= view.alias != 0;
     if (view.dtype != 0 && !immediate) {
-      (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);  // validate checked that it fits
+      // Validate has checked for overflow.
+      (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);
     }
   }
   if (planned != 0) {
@@ -219,7 +223,8 @@ PlanEntry& PlanCache::add(StreamPlanCache& stream_cache, const Descriptor& key) 
     entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
-    // Another thread may have made the same meanwhile: then that one stays, and this one serves this stream.
+    // Another thread may have inserted the same meanwhile: then that entry stays, and this one
+    // serves only this stream.
     if (inserted_ == inserted ||
         entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
       ++inserted_;
@@ -242,12 +247,12 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
-// Of an operator that has a program.
+// For operators that have a program.
 bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
   return device_.native_composites && key.head().no_native == 0;
 }
 
-// Native if the plugin has it and the caller allows that, else decomposed where there is a program.
+// Uses the plugin's native operator if there is one and the caller allows it, else the program.
 Ref<PlanEntry> PlanCache::make(const Descriptor& key, bool specialize) {
   const OpRow& row = key.row;
   Ref<PlanEntry> entry = PlanEntry::create(device_, key);
@@ -295,7 +300,7 @@ bph_support decomposed_support(const PlanEntry& entry, uint64_t temporary_bytes)
 
 }  // namespace
 
-// Queries the plugin.
+// Queries the plugin without the cache.
 bph_support PlanCache::query_support(const Descriptor& key) {
   const Ref<PlanEntry> entry = PlanEntry::create(device_, key);
   const bool has_other_way = has_program(key.row, entry->desc);
@@ -368,7 +373,7 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   return plan;
 }
 
-// Where the plugin has nothing faster, or no memory for it, the plan stays.
+// If the plugin has nothing faster, or no memory for it, the plan stays.
 void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
   entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;
@@ -383,8 +388,8 @@ void PlanCache::specialized_plan(PlanEntry& entry) {
   }
 }
 
-// A call that is to be deterministic stays with the plan that it began with. So does one whose better plan cannot be had: what it
-// has is good; only a lost device is told.
+// A deterministic call keeps its first plan. So does a call whose specialized plan cannot be made:
+// the plan that it has works. Only a lost device is reported.
 void PlanCache::specialise(PlanEntry& entry) {
   if ((entry.desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return;
   const Descriptor key(*entry.row, entry.block);
@@ -397,7 +402,7 @@ void PlanCache::specialise(PlanEntry& entry) {
   } catch (const std::bad_alloc&) {
     return;
   }
-  better->specializable = false;  // queried once
+  better->specializable = false;  // specialize only once
   const uint64_t hash = hash_of(key);
   Ref<PlanEntry> replaced, dropped;
   const std::lock_guard lock(mutex_);
@@ -452,7 +457,7 @@ void PlanCache::plan(PlanEntry& entry, bool specialize) {
 
 void PlanCache::clear() noexcept {
   generation_.fetch_add(1, std::memory_order_relaxed);
-  // One at a time: releasing an item may call the plugin, which happens outside the lock.
+  // One at a time: releasing an item may call the plugin, which must happen outside the lock.
   for (;;) {
     Ref<PlanEntry> entry;
     Ref<PlanClass> item;
@@ -484,7 +489,8 @@ PlanCacheStats PlanCache::stats() noexcept {
   const std::lock_guard lock(mutex_);
   PlanCacheStats stats{};
   stats.hits = closed_stream_hits_ + shared_hits_;
-  for (const StreamPlanCache* stream_cache = stream_caches_; stream_cache != nullptr; stream_cache = stream_cache->next_) {
+  for (const StreamPlanCache* stream_cache = stream_caches_; stream_cache != nullptr;
+       stream_cache = stream_cache->next_) {
     stats.hits += stream_cache->hits_.load(std::memory_order_relaxed);
   }
   stats.class_hits = class_hits_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans by descriptor: one bounded cache a device, and before it a small stream_cache a stream that needs no lock.
+// Plans by descriptor: one bounded cache per device, and in front of it a small cache per stream
+// that needs no lock.
 //
-// An entry is an exact descriptor with its checked facts. Entries whose plan serves any size share it, found by class
-// (BP_PLAN_ANY_SIZE in ops.h), so that a new size makes an entry but no plan. An exact descriptor that recurs gets a plan of
-// its own where the plugin says that this helps (BP_PLAN_SPECIALIZABLE).
+// An entry is an exact descriptor with its checked facts. Entries share a plan that serves any size
+// (BP_PLAN_ANY_SIZE in ops.h), found by class, so a new size makes an entry but no plan. A
+// recurring descriptor gets a specialized plan if the plugin reports that this helps
+// (BP_PLAN_SPECIALIZABLE).
 #pragma once
 
 #include <backplane/backplane.h>
@@ -37,11 +39,12 @@ class Plan final : public Object {
   Device& device_;  // outlives its plans
 };
 
-// An exact descriptor that was validated, and its plan; of a composite that is decomposed, its program. Immutable but for the
-// links and what counts uses. Its arrays follow it in memory.
+// A validated exact descriptor and its plan, or the program of a decomposed composite. Immutable,
+// except the links and the use counts. Its arrays follow it in memory.
 class PlanEntry final : public Object {
  public:
-  // Validates, and computes the extents. Throws. The plan is set later. The attributes are as read_attributes gives them.
+  // Validates the descriptor and computes the extents. Throws. The caller sets the plan. Attributes
+  // must come from read_attributes.
   static Ref<PlanEntry> create(const Device& device, const Descriptor& key);
   ~PlanEntry() override;
 
@@ -53,19 +56,20 @@ class PlanEntry final : public Object {
   LruLinks<PlanEntry> links;
   const OpRow* row = nullptr;
   Ref<Plan> plan;
-  Ref<Program> program;                 // instead of a plan
-  bool direct = false;                  // a plan that takes its operands as they are
-  bool specializable = false;           // of its plan, or a step's: see PlanCache::used
+  Ref<Program> program;  // instead of a plan
+  bool direct = false;   // a plan that needs no staging
+  // The plan, or a step's plan, is specializable: see PlanCache::used.
+  bool specializable = false;
   bool overlays = false;                // an output is one of the inputs
-  std::atomic<uint32_t> uses{0};        // counted where specializable
-  std::atomic<bool> superseded{false};  // the cache has an entry with a plan for this size alone
+  std::atomic<uint32_t> uses{0};        // counted only if specializable
+  std::atomic<bool> superseded{false};  // the cache has an entry with a specialized plan
   uint64_t workspace_bytes = 0;
-  uint64_t scalar_mask = 0;  // the bits that its scalars have
-  // The descriptor that the plugin gets. Its views are the caller's but for the overlaid inputs: core first copies
-  // these to dense temporaries.
+  uint64_t scalar_mask = 0;  // the significant bits of scalars
+  // The plugin's descriptor. Its views are the caller's, except overlaid inputs, which core first
+  // copies to dense temporaries.
   bp_op_desc desc = {};
 
-  // The fields of a bph_call that it serves.
+  // The fields of a matching bph_call.
   uint64_t call_flags = 0;
   uint64_t call_counts = 0;  // input_count | output_count << 32
   uint64_t call_tail = 0;    // scalar_count | hints << 32
@@ -73,9 +77,9 @@ class PlanEntry final : public Object {
   uint32_t attribute_bytes = 0;
   // Each operand of the call: inputs, then outputs.
   struct Operand {
-    uint64_t fields;     // dtype to reserved of its bph_tensor, as they lie in memory
+    uint64_t fields;     // dtype to reserved of its bph_tensor, as one word
     uint32_t alignment;  // log2, as views state it
-    uint32_t immediate;  // 1: strides do not count
+    uint32_t immediate;  // 1: strides are ignored
     Extent extent;
   };
   const Operand* operands = nullptr;
@@ -92,10 +96,10 @@ class PlanEntry final : public Object {
   PlanEntry();
 };
 
-// What the plugin's plan_create returns without making a plan. Throws its failure.
+// Queries plan_create for the facts of a plan without making it. Throws its failure.
 bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
 
-// What bph_device_supports returns for a descriptor: facts, or a refusal.
+// The cached result of bph_device_supports for a descriptor: facts, or a refusal.
 class SupportResult final : public Object {
  public:
   static Ref<SupportResult> create(const Descriptor& key);
@@ -141,8 +145,8 @@ struct PlanCacheStats {
 
 class PlanCache;
 
-// The entries that one stream used last: sets of a few, the latest first. Used without a lock, because a stream is used by one
-// call at a time.
+// The entries that one stream used last, set-associative, latest first. It needs no lock, because a
+// stream runs one call at a time.
 class StreamPlanCache {
  public:
   StreamPlanCache() = default;
@@ -154,13 +158,14 @@ class StreamPlanCache {
   friend class PlanCache;
   static constexpr uint32_t kWays = 4;
   void flush() noexcept;
-  // Takes the reference over; the last of the set goes.
+  // Takes over the reference; evicts the last entry of the set.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
-  // Takes an entry out; it lives on until the next one goes this way.
+  // Removes an entry that the cache has superseded. It stays alive until the next one is removed.
   void drop_superseded(const PlanEntry& entry) noexcept;
 
   PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // counted
-  std::atomic<uint64_t> hits_{0};                        // written by the stream's owner, read by stats
+  // Written by the stream's owner, read by stats.
+  std::atomic<uint64_t> hits_{0};
   Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;
   PlanCache* cache_ = nullptr;
@@ -173,7 +178,8 @@ class PlanCache {
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
 
-  // The entry of `set` that matches, null if the stream_cache has none. Borrowed until the next call with this stream_cache.
+  // The matching entry of `set`; null if the stream's cache has none. Borrowed until the next call
+  // with this cache.
   template <class Matches>
   [[gnu::always_inline]] PlanEntry* find(StreamPlanCache& stream_cache, uint32_t set, Matches&& matches) noexcept {
     if (stream_cache.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -186,31 +192,34 @@ class PlanCache {
     }
     return nullptr;
   }
-  // The entry of a descriptor that the stream_cache does not have, made if it is new. Throws failures of validation and of the
-  // plugin's plan_create.
+  // Finds or makes the entry of a descriptor that the stream's cache does not have. Throws failures
+  // of validation and of the plugin's plan_create.
   PlanEntry& add(StreamPlanCache& stream_cache, const Descriptor& key);
   PlanEntry& get(StreamPlanCache& stream_cache, const Descriptor& key) {
-    PlanEntry* entry = find(stream_cache, stream_cache_set(key), [&](const PlanEntry& item) { return item.matches(key); });
+    PlanEntry* entry =
+        find(stream_cache, stream_cache_set(key), [&](const PlanEntry& item) { return item.matches(key); });
     return entry != nullptr ? *entry : add(stream_cache, key);
   }
 
-  // A new entry with its plan, which the cache does not keep: a step of a program. With specialize the plan is for its size
-  // alone where the plugin has a faster one. Throws likewise.
+  // A new planned entry that the cache does not keep, for a step of a program. With `specialize`
+  // the plan is specialized if the plugin has a faster one. Throws as add.
   Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
 
-  // What bph_device_supports returns for a descriptor on this device, without its fallback. Queries the plugin once and
-  // keeps the result; a descriptor that has a plan needs no query. Throws failures of validation and of the plugin.
+  // The result of bph_device_supports on this device, without its fallback. Queries the plugin once
+  // and caches the result; a descriptor with a plan needs no query. Throws failures of validation
+  // and of the plugin.
   bph_support supports(const Descriptor& key);
 
-  // Call at each use of an entry that has specializable. One that recurs is replaced by one whose plans are for its
-  // size alone. Each stream_cache finds that at its next use; the caller's own stays good until then. Throws DEVICE_LOST.
+  // Call at each use of a specializable entry. A recurring entry is replaced by one with
+  // specialized plans. Other streams notice at their next use; the caller's entry stays valid until
+  // then. Throws DEVICE_LOST.
   void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
     constexpr uint32_t recurs = 3;
     if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
     if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
   }
 
-  // Forgets all; stream caches notice at their next use.
+  // Drops all entries; stream caches notice at their next use.
   void clear() noexcept;
   PlanCacheStats stats() noexcept;
 
@@ -233,7 +242,7 @@ class PlanCache {
   LruTable<PlanClass> classes_;
   LruTable<SupportResult> support_results_;
   StreamPlanCache* stream_caches_ = nullptr;
-  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged since a look, the look need not be repeated
+  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged, a lookup need not be repeated
   uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
            missed_ = 0;
 };

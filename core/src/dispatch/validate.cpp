@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rulebook's refusals as errors of this library, and the check that only the host can make: where outputs lie.
+// Converts the rulebook's refusals to Error, and checks the addresses, which only the host knows.
 #include "dispatch/validate.hpp"
 
 #include "base/error.hpp"
@@ -9,7 +9,7 @@ namespace backplane::core {
 
 namespace {
 
-// Runs a check of the rulebook for `row`.
+// Runs a check of the rulebook; adds `row` to its refusal.
 template <class Check>
 void obey(const OpRow& row, const Check& check) {
   try {
@@ -19,7 +19,7 @@ void obey(const OpRow& row, const Check& check) {
   }
 }
 
-// The host knows the address of element 0, and states its full alignment.
+// The host knows the address of element 0 and states its alignment.
 void check_alignment(const char* role, uint32_t index, const bp_tensor_desc& view) {
   if (view.dtype == 0 || (view.flags & BP_DESC_IMMEDIATE) != 0 || rules::element_count(view) == 0) return;
   const uint32_t needed = rules::natural_alignment(dtype_bytes(view.dtype));
@@ -34,7 +34,7 @@ void check_output(const OpRow& row, uint32_t index, const bp_tensor_desc& view) 
   if (overlap != Overlap::no) {
     rules::invalid("output ", index, " with shape ", rules::shape_text(view), " and strides ", rules::stride_text(view),
                    overlap == Overlap::yes ? " has two elements at one address; write to distinct ones"
-                                         : " may have two elements at one address, and it takes too long to tell");
+                                           : " may have two elements at one address, and it takes too long to tell");
   }
   if (view.alias != 0 && row.shape_rule != BP_SHAPE_ELEMENTWISE) {
     rules::invalid("output ", index, " is input ", view.alias - 1, ": only elementwise operators work in place");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that this library has.
+// The list of layers.
 #include "layers/layer_list.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void splice_trace(Plugin& plugin) {
 }
 
 constexpr std::array kLayers = {Layer{"fault", splice_fault}, Layer{"trace", splice_trace},
-                              Layer{"validation", splice_validation}};
+                                Layer{"validation", splice_validation}};
 
 }  // namespace
 
@@ -40,7 +40,8 @@ std::vector<Layer> parse_layers(std::string_view list) {
     const std::string_view name = list.substr(0, list.find(','));
     list.remove_prefix(std::min(name.size() + 1, list.size()));
     if (name.empty()) continue;
-    const auto found = std::find_if(kLayers.begin(), kLayers.end(), [&](const Layer& layer) { return layer.name == name; });
+    const auto found =
+        std::find_if(kLayers.begin(), kLayers.end(), [&](const Layer& layer) { return layer.name == name; });
     if (found == kLayers.end()) {
       std::string names;
       for (const Layer& layer : kLayers) names.append(names.empty() ? "" : ", ").append(layer.name);

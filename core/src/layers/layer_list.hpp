@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that this library has.
+// The list of layers.
 #pragma once
 
 #include <span>
@@ -10,15 +10,17 @@ namespace backplane::core {
 
 class Plugin;
 
-// A layer wraps the plugin when it is loaded: it keeps the instance that it finds and puts its own in place.
+// A layer wraps a plugin when it is loaded: it keeps the current instance and puts its own in
+// place.
 using Splice = void (*)(Plugin& plugin);
 struct Layer {
   std::string_view name;
   Splice splice;
 };
-// Every layer that this library has.
+// All layers of this library.
 std::span<const Layer> known_layers() noexcept;
-// The layers of a list "a,b", the first outermost. Throws INVALID_ARGUMENT naming the unknown one.
+// The layers of a list "a,b"; the first is the outermost. Throws INVALID_ARGUMENT naming an unknown
+// layer.
 std::vector<Layer> parse_layers(std::string_view list);
 
 }  // namespace backplane::core

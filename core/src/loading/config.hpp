@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's config file: {"devices": ["name:0", ...]}, the order in which devices are wanted.
+// The user's config file: {"devices": ["name:0", ...]}, in order of preference.
 #pragma once
 
 #include <string>
@@ -8,11 +8,13 @@
 namespace backplane::core {
 
 struct Config {
-  std::string path;                  // empty if there is none
-  std::vector<std::string> devices;  // "name" or "name:index"; no paths, so that the file never names code to run
+  std::string path;  // empty if there is none
+  // "name" or "name:index"; never a path, so the file cannot name code to run.
+  std::vector<std::string> devices;
 };
 
-// `file` null: the default place, where a missing file is no error. Throws INVALID_ARGUMENT for a malformed one.
+// If `file` is null, reads the default file, which may be missing. Throws INVALID_ARGUMENT if the
+// file is malformed.
 Config read_config(const char* file);
 
 }  // namespace backplane::core

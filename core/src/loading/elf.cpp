@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ELF header and program headers against the file's size; the digest.
+// Checks the ELF header and program headers against the file's size, and the digest.
 #include "loading/elf.hpp"
 
 #include <elf.h>
@@ -25,8 +25,8 @@ struct Architecture {
   uint16_t machine;
 };
 constexpr Architecture kArchitectures[] = {{"x86_64", EM_X86_64}, {"i686", EM_386},      {"aarch64", EM_AARCH64},
-                                          {"arm", EM_ARM},       {"riscv64", EM_RISCV}, {"ppc64le", EM_PPC64},
-                                          {"s390x", EM_S390},    {"mips64", EM_MIPS}};
+                                           {"arm", EM_ARM},       {"riscv64", EM_RISCV}, {"ppc64le", EM_PPC64},
+                                           {"s390x", EM_S390},    {"mips64", EM_MIPS}};
 
 constexpr uint16_t host_machine =
 #if defined(__x86_64__)
@@ -59,16 +59,16 @@ constexpr unsigned char kHostData = std::endian::native == std::endian::little ?
 
 [[noreturn]] void refuse_format(const std::string& path, const char* why) {
   throw Refusal(BP_INVALID_ARGUMENT, "library.format", "plugin",
-              "{}: not a shared library for this system: {}; install the "
-              "right file",
-              shown(path), why);
+                "{}: not a shared library for this system: {}; install the "
+                "right file",
+                shown(path), why);
 }
 
 void check_headers(const FileDescriptor& file, uint64_t size, const std::string& path) {
   const auto truncated = [&](uint64_t wanted) {
     throw Refusal(BP_INVALID_ARGUMENT, "library.truncated", "plugin",
-                "{}: truncated: the file has {} bytes, its headers speak of {}; install it again", shown(path), size,
-                wanted);
+                  "{}: truncated: the file has {} bytes, its headers speak of {}; install it again", shown(path), size,
+                  wanted);
   };
   ElfW(Ehdr) header = {};
   const size_t got = read_at(file, &header, sizeof(header), 0, path, kLibraryRules);
@@ -133,15 +133,15 @@ void check_digest(const FileDescriptor& file, const std::string& path, const std
   const std::string found = digest_of(file, path);
   if (found != wanted) {
     throw Refusal(BP_INVALID_ARGUMENT, "library.sha256", "plugin",
-                "{}: sha256 is {}, the manifest says {}; install library and manifest of one build", shown(path), found,
-                wanted);
+                  "{}: sha256 is {}, the manifest says {}; install library and manifest of one build", shown(path),
+                  found, wanted);
   }
 }
 #else
 void check_digest(const FileDescriptor&, const std::string& path, const std::string&) {
   throw Refusal(BP_UNSUPPORTED, "library.sha256", "host",
-              "{}: the manifest asks for a digest check and this build has none; build backplane with libcrypto",
-              shown(path));
+                "{}: the manifest asks for a digest check and this build has none; build backplane with libcrypto",
+                shown(path));
 }
 #endif
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking a path step by step, and reading small files.
+// Resolves paths component by component and reads small files.
 #include "loading/file.hpp"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr int kLinkLimit = 40;  // as the kernel's own
+constexpr int kLinkLimit = 40;  // the kernel's limit
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
@@ -23,17 +23,18 @@ std::string reason(int code) { return std::generic_category().message(code); }
   if (code == ENOMEM) throw std::bad_alloc();
   if (code == ENOENT || code == ENOTDIR) {
     throw Refusal(BP_UNAVAILABLE, rules.missing, "user", "{}: no such {}; correct the path or install it", shown(path),
-                rules.noun);
+                  rules.noun);
   }
   throw Refusal(BP_UNAVAILABLE, rules.read, "system", "{}: cannot read the {}: {}; make it readable, then try again",
-              shown(path), rules.noun, reason(code));
+                shown(path), rules.noun, reason(code));
 }
 
 void check_owner(const std::string& path, const struct stat& status, const FileRuleNames& rules) {
   if (status.st_uid != 0 && status.st_uid != geteuid()) {
-    throw Refusal(BP_INVALID_ARGUMENT, rules.permissions, "system",
-                "{}: belongs to user {}, neither to root nor to you ({}), on the way to a {}; chown it, or move the {}",
-                shown(path), status.st_uid, geteuid(), rules.noun, rules.noun);
+    throw Refusal(
+        BP_INVALID_ARGUMENT, rules.permissions, "system",
+        "{}: belongs to user {}, neither to root nor to you ({}), on the way to a {}; chown it, or move the {}",
+        shown(path), status.st_uid, geteuid(), rules.noun, rules.noun);
   }
 }
 
@@ -41,8 +42,8 @@ void check_mode(const std::string& path, const struct stat& status, const FileRu
   const bool sticky_directory = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !sticky_directory) {
     throw Refusal(BP_INVALID_ARGUMENT, rules.permissions, "system",
-                "{}: mode {:04o} lets others than its owner write it, and so decide what the {} does; chmod go-w it",
-                shown(path), status.st_mode & 07777u, rules.noun);
+                  "{}: mode {:04o} lets others than its owner write it, and so decide what the {} does; chmod go-w it",
+                  shown(path), status.st_mode & 07777u, rules.noun);
   }
 }
 
@@ -89,7 +90,7 @@ std::string resolve_trusted(std::string_view path, const FileRuleNames& rules) {
     next += step;
     if (next.size() >= kPathLimit) {
       throw Refusal(BP_INVALID_ARGUMENT, rules.missing, "user", "{}: the path has more than {} bytes; move the {}",
-                  shown(next), kPathLimit - 1, rules.noun);
+                    shown(next), kPathLimit - 1, rules.noun);
     }
     if (lstat(next.c_str(), &status) != 0) fail_open(next, rules, errno);
     check_owner(next, status, rules);
@@ -112,10 +113,10 @@ FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules,
   const auto check_type = [&] {
     if (!S_ISREG(status.st_mode)) {
       throw Refusal(BP_INVALID_ARGUMENT, rules.type, "user", "{}: not a regular file; a {} is one", shown(path),
-                  rules.noun);
+                    rules.noun);
     }
   };
-  check_type();  // before opening: opening a device may already do something
+  check_type();  // before open: opening a device file may have side effects
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (file.get() < 0) fail_open(path, rules, errno);
   if (fstat(file.get(), &status) != 0) fail_open(path, rules, errno);
@@ -143,7 +144,7 @@ std::string read_file(const std::string& path, const FileRuleNames& rules, size_
   const FileDescriptor file = open_regular(path, rules, &size);
   if (size > limit) {
     throw Refusal(BP_INVALID_ARGUMENT, rules.size, "user", "{}: {} bytes, a {} has at most {}; shorten it", shown(path),
-                size, rules.noun, limit);
+                  size, rules.noun, limit);
   }
   std::string text(static_cast<size_t>(size), '\0');
   text.resize(read_at(file, text.data(), text.size(), 0, path, rules));

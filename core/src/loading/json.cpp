@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's events become a tree.
+// Builds a tree from the parser's events.
 #include "loading/json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t kMembersLimit = 256;  // of one object: looking for keys twice is quadratic
+constexpr size_t kMembersLimit = 256;  // of one object: the search for duplicate keys is quadratic
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -32,12 +32,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
     if (open_.back()->children.size() == kMembersLimit) {
-      throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: an object of more than {} keys; shorten it", shown(path_),
-                  kMembersLimit);
+      throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: an object of more than {} keys; shorten it",
+                    shown(path_), kMembersLimit);
     }
     if (open_.back()->find(value) != nullptr) {
       throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: key \"{:.64}\" appears twice; remove one", shown(path_),
-                  value);
+                    value);
     }
     key_ = std::move(value);
     return true;
@@ -66,11 +66,11 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool open(Json::Type type) {
     if (open_.size() == depth_limit_) {
       throw Refusal(BP_INVALID_ARGUMENT, rule_, "plugin", "{}: nested deeper than {}; flatten it", shown(path_),
-                  depth_limit_);
+                    depth_limit_);
     }
     Json& value = place();
     value.type = type;
-    open_.push_back(&value);  // stays in place: nothing is added beside it while it is open
+    open_.push_back(&value);  // the pointer stays valid: its parent does not grow while it is open
     return true;
   }
   bool close() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from files that core does not trust: bounded depth, no key twice. A tree of core's own, because nlohmann::json
-// allocates in its destructor, which ends the process when memory is exhausted.
+// Parses JSON from untrusted files: bounded depth, no duplicate keys. Core has a tree of its own
+// because nlohmann::json allocates in its destructor, which terminates the process when memory is
+// exhausted.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct Json {
   enum Type { null, boolean, integer, real, string, array, object };
 
   Type type = null;
-  int64_t number = 0;  // of an integer; one that does not fit is a real
+  int64_t number = 0;  // of an integer; one that does not fit becomes a real
   std::string text;    // of a string
   std::string key;     // of an object's member
   std::vector<Json> children;
@@ -26,8 +27,8 @@ struct Json {
   const char* type_name() const noexcept;
 };
 
-// Throws Refusal `rule` with `path` in front for what is not JSON in UTF-8, deeper than `depth_limit`, or has a key
-// twice.
+// Throws Refusal `rule`, prefixed with `path`, if the text is not UTF-8 JSON, is nested deeper than
+// `depth_limit`, or has a duplicate key.
 Json parse_json(std::string_view text, const std::string& path, const char* rule, size_t depth_limit);
 
 }  // namespace backplane::core

@@ -13,16 +13,16 @@ bp_plugin_query_fn open_library(const std::string& path) {
   if (handle == nullptr) {
     const char* why = dlerror();
     throw Refusal(BP_UNAVAILABLE, "library.open", "system",
-                "{}: the dynamic linker refused it: {:.200}; install what is missing, or another build", shown(path),
-                why != nullptr ? why : "no reason given");
+                  "{}: the dynamic linker refused it: {:.200}; install what is missing, or another build", shown(path),
+                  why != nullptr ? why : "no reason given");
   }
   void* const symbol = dlsym(handle, BP_PLUGIN_QUERY_SYMBOL);
   if (symbol == nullptr) {
     dlclose(handle);
     throw Refusal(BP_INVALID_ARGUMENT, "query.symbol", "plugin",
-                "{}: exports no " BP_PLUGIN_QUERY_SYMBOL
-                ", so it is no plugin; name another library, or export the symbol",
-                shown(path));
+                  "{}: exports no " BP_PLUGIN_QUERY_SYMBOL
+                  ", so it is no plugin; name another library, or export the symbol",
+                  shown(path));
   }
   return reinterpret_cast<bp_plugin_query_fn>(symbol);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that was opened. It stays mapped for the life of the process: vendor runtimes leave threads, exit
-// handlers and callbacks behind.
+// Opens shared libraries. They stay mapped until the process ends, because vendor runtimes leave
+// threads, exit handlers and callbacks behind.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -9,7 +9,8 @@
 
 namespace backplane::core {
 
-// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Refusal "library.open", "query.symbol".
+// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Refusal "library.open",
+// "query.symbol".
 bp_plugin_query_fn open_library(const std::string& path);
 
 }  // namespace backplane::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Query, negotiation and checks, each failure with its rule.
+// Query, negotiation and checks. Each failure names its rule.
 #include "loading/loader.hpp"
 
 #include <algorithm>
@@ -44,7 +44,8 @@ class FloatGuard {
   const uint64_t before_ = float_control();
 };
 
-// Queries once, as a host of plugin.host.abi_version. Null if the plugin works with no such host; `refusal` says why.
+// Queries once, as a host of plugin.host.abi_version. Returns null if the plugin does not work with
+// such a host; `refusal` gets the reason.
 const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::string& refusal) {
   const bp_plugin* table = nullptr;
   bp_error error = fresh_error();
@@ -53,8 +54,8 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
     status = function(&plugin.host, &table, &error);
   } catch (...) {
     throw Refusal(BP_INTERNAL, "query.threw", "plugin",
-                "{}: bp_plugin_query threw an exception; no exception may leave a plugin: report it to its author",
-                shown(plugin.library));
+                  "{}: bp_plugin_query threw an exception; no exception may leave a plugin: report it to its author",
+                  shown(plugin.library));
   }
   if (status != BP_OK) {
     const std::string who = fmt::format("{}: bp_plugin_query", shown(plugin.library));
@@ -67,14 +68,14 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   }
   if (table == nullptr) {
     throw Refusal(BP_INTERNAL, "query.null", "plugin",
-                "{}: bp_plugin_query answered OK with a null table; report it to the plugin's author",
-                shown(plugin.library));
+                  "{}: bp_plugin_query answered OK with a null table; report it to the plugin's author",
+                  shown(plugin.library));
   }
   return table;
 }
 
-// Queries as each major that this library speaks, from the newest down. Of an instance of another major only the
-// versions may be read: it is left alone, and the next major is queried.
+// Queries as each major that this library speaks, newest first. Only the versions may be read from
+// an instance of another major: core leaves it alone and queries the next major.
 const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;
@@ -86,8 +87,8 @@ const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
     table = given;
     if (table->struct_size < versions_end) {
       throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
-                  "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
-                  shown(plugin.library), table->struct_size, BP_PLUGIN_MIN_SIZE);
+                    "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
+                    shown(plugin.library), table->struct_size, BP_PLUGIN_MIN_SIZE);
     }
     if (compatible(spoken, table->abi_version_min, table->abi_version)) return table;
   }
@@ -103,12 +104,12 @@ const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
 void check_tables(const bp_plugin& table, const std::string& library) {
   const auto too_small = [&](const char* type, uint32_t size, uint32_t minimum) {
     throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
-                "{}: {}.struct_size is {}, at least {} is needed; build it against the SDK's headers", shown(library),
-                type, size, minimum);
+                  "{}: {}.struct_size is {}, at least {} is needed; build it against the SDK's headers", shown(library),
+                  type, size, minimum);
   };
   const auto missing = [&](const char* type, const char* slot) {
-    throw Refusal(BP_INVALID_ARGUMENT, "table.required_slot", "plugin", "{}: {}.{} is null and is required; implement it",
-                shown(library), type, slot);
+    throw Refusal(BP_INVALID_ARGUMENT, "table.required_slot", "plugin",
+                  "{}: {}.{} is null and is required; implement it", shown(library), type, slot);
   };
   if (const char* slot = missing_slot(rules::known_part(table, table.abi_version))) missing("bp_plugin", slot);
   const bp_device_api& api = *table.device_api;
@@ -116,7 +117,7 @@ void check_tables(const bp_plugin& table, const std::string& library) {
   if (const char* slot = missing_slot(rules::known_part(api, table.abi_version))) missing("bp_device_api", slot);
 }
 
-// The plugin's own name, reading no further than its first wrong character.
+// Reads the plugin's name, up to the first illegal character.
 std::string read_name(const bp_plugin& table, const std::string& library) {
   std::string name;
   for (const char* at = table.name; at != nullptr && *at != '\0'; ++at) {
@@ -126,8 +127,8 @@ std::string read_name(const bp_plugin& table, const std::string& library) {
   if (!valid_name(name)) {
     for (char& c : name) c = c >= 0x20 && c < 0x7F ? c : '?';
     throw Refusal(BP_INVALID_ARGUMENT, "name.form", "plugin",
-                "{}: bp_plugin.name {}\"{}\" is not [a-z0-9_]{{1,63}} with a NUL; correct it", shown(library),
-                table.name == nullptr ? "(null) " : "", name);
+                  "{}: bp_plugin.name {}\"{}\" is not [a-z0-9_]{{1,63}} with a NUL; correct it", shown(library),
+                  table.name == nullptr ? "(null) " : "", name);
   }
   return name;
 }
@@ -135,7 +136,7 @@ std::string read_name(const bp_plugin& table, const std::string& library) {
 std::string read_version(const bp_plugin& table, const std::string& library) {
   if (table.version == nullptr) {
     throw Refusal(BP_INVALID_ARGUMENT, "table.version", "plugin", "{}: bp_plugin.version is null; set it to a string",
-                shown(library));
+                  shown(library));
   }
   constexpr size_t limit = sizeof(bph_plugin_info::version) - 1;
   return std::string(table.version, strnlen(table.version, limit));
@@ -149,28 +150,28 @@ void check_manifest(const Manifest& manifest, const std::string& path) {
     std::string names;
     for (const std::string& name : list) names.append(names.empty() ? "" : ", ").append(name, 0, 32);
     throw Refusal(BP_UNAVAILABLE, "manifest.architecture", "plugin",
-                "{}: made for {:.100}; this program runs on {}; install that build", shown(path), names,
-                host_architecture());
+                  "{}: made for {:.100}; this program runs on {}; install that build", shown(path), names,
+                  host_architecture());
   }
   if (manifest.abi_min > BP_ABI_VERSION) {
     throw Refusal(BP_ABI_MISMATCH, "abi.range", "host",
-                "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; update the host library",
-                shown(path), version_text(manifest.abi_max), version_text(manifest.abi_min),
-                spoken_text(kSpokenMajors));
+                  "{}: built for ABI {}, works with hosts from {} on; this host speaks {}; update the host library",
+                  shown(path), version_text(manifest.abi_max), version_text(manifest.abi_min),
+                  spoken_text(kSpokenMajors));
   }
 }
 
 void check_promise(const Manifest& manifest, const Plugin& plugin) {
   if (manifest.name != plugin.name) {
     throw Refusal(BP_INVALID_ARGUMENT, "name.mismatch", "plugin",
-                "{}: the library calls itself \"{}\", its manifest \"{}\"; make them the same", shown(plugin.library),
-                plugin.name, manifest.name);
+                  "{}: the library calls itself \"{}\", its manifest \"{}\"; make them the same", shown(plugin.library),
+                  plugin.name, manifest.name);
   }
   const uint32_t built = plugin.instance->abi_version;
   if (built < manifest.abi_min) {
     throw Refusal(BP_INVALID_ARGUMENT, "abi.manifest", "plugin",
-                "{}: built for ABI {}, its manifest says that it works with hosts from {} on; correct it",
-                shown(plugin.library), version_text(built), version_text(manifest.abi_min));
+                  "{}: built for ABI {}, its manifest says that it works with hosts from {} on; correct it",
+                  shown(plugin.library), version_text(built), version_text(manifest.abi_min));
   }
 }
 
@@ -186,11 +187,11 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
   const bp_plugin* table = negotiate(open_library(library), *plugin);
   if (table->struct_size < BP_PLUGIN_MIN_SIZE) {
     throw Refusal(BP_INVALID_ARGUMENT, "table.size", "plugin",
-                "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
-                shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
+                  "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
+                  shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
-  if (table->shutdown != nullptr)
-    plugin->own = plugin->instance = table;  // from here on whatever fails also shuts it down
+  // Any failure from here on shuts it down.
+  if (table->shutdown != nullptr) plugin->own = plugin->instance = table;
   check_tables(*table, library);
   plugin->name = read_name(*table, library);
   plugin->version = read_version(*table, library);

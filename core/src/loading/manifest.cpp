@@ -30,7 +30,7 @@ struct Reader {
     const Json& value = need(object, key, rule);
     if (value.type != Json::string) {
       throw Refusal(BP_INVALID_ARGUMENT, rule, "plugin", "{}: \"{}\" is of type {}; make it a string", shown(path), key,
-                  value.type_name());
+                    value.type_name());
     }
     return value.text;
   }
@@ -40,15 +40,15 @@ struct Reader {
     uint32_t version = 0;
     if (!parse_version(text, &version)) {
       throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
-                  "{}: abi.{} \"{:.32}\" is no version; write \"major.minor\"", shown(path), key, text);
+                    "{}: abi.{} \"{:.32}\" is no version; write \"major.minor\"", shown(path), key, text);
     }
     return version;
   }
 
   void check_library(const std::string& library) const {
     const auto refuse = [&](const char* why) {
-      throw Refusal(BP_INVALID_ARGUMENT, "manifest.library", "plugin", "{}: library \"{:.120}\" {}", shown(path), library,
-                  why);
+      throw Refusal(BP_INVALID_ARGUMENT, "manifest.library", "plugin", "{}: library \"{:.120}\" {}", shown(path),
+                    library, why);
     };
     if (library.empty() || library.back() == '/') refuse("names no file; name the shared library");
     if (library.size() >= kPathLimit) refuse("is longer than 1023 bytes; shorten it");
@@ -95,23 +95,23 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
   const Json root = parse_json(text, path, "manifest.json", kJsonDepthLimit);
   if (root.type != Json::object) {
     throw Refusal(BP_INVALID_ARGUMENT, "manifest.json", "plugin", "{}: the top is of type {}; make it an object",
-                shown(path), root.type_name());
+                  shown(path), root.type_name());
   }
   const Reader reader{path, root};
 
   const std::string& name = reader.need_string(root, "name", "manifest.name");
   if (!valid_name(name)) {
     throw Refusal(BP_INVALID_ARGUMENT, "manifest.name", "plugin",
-                "{}: name \"{:.80}\" is not [a-z0-9_]{{1,63}}; correct it", shown(path), name);
+                  "{}: name \"{:.80}\" is not [a-z0-9_]{{1,63}}; correct it", shown(path), name);
   }
   out.name = name;
 
   const Json& version = reader.need(root, "manifest_version", "manifest.version");
   if (version.type != Json::integer || version.number != 1) {
     throw Refusal(BP_UNSUPPORTED, "manifest.version",
-                version.type == Json::integer && version.number > 1 ? "host" : "plugin",
-                "{}: manifest_version is {}, not 1, all that this library knows; correct it or update the library",
-                shown(path), version.type == Json::integer ? std::to_string(version.number) : version.type_name());
+                  version.type == Json::integer && version.number > 1 ? "host" : "plugin",
+                  "{}: manifest_version is {}, not 1, all that this library knows; correct it or update the library",
+                  shown(path), version.type == Json::integer ? std::to_string(version.number) : version.type_name());
   }
 
   out.library = reader.need_string(root, "library", "manifest.library");
@@ -120,21 +120,21 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
   const Json& abi = reader.need(root, "abi", "manifest.abi");
   if (abi.type != Json::object) {
     throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin",
-                "{}: \"abi\" is of type {}; write {{\"min\": ..., \"max\": "
-                "...}}",
-                shown(path), abi.type_name());
+                  "{}: \"abi\" is of type {}; write {{\"min\": ..., \"max\": "
+                  "...}}",
+                  shown(path), abi.type_name());
   }
   out.abi_min = reader.need_version(abi, "min");
   out.abi_max = reader.need_version(abi, "max");
   if (out.abi_min > out.abi_max) {
     throw Refusal(BP_INVALID_ARGUMENT, "manifest.abi", "plugin", "{}: abi.min {} is above abi.max {}; correct them",
-                shown(path), version_text(out.abi_min), version_text(out.abi_max));
+                  shown(path), version_text(out.abi_min), version_text(out.abi_max));
   }
 
   const Json& architectures = reader.need(root, "architectures", "manifest.architectures");
   const auto refuse_architectures = [&] {
     throw Refusal(BP_INVALID_ARGUMENT, "manifest.architectures", "plugin",
-                "{}: \"architectures\" is not a list of names; write for example [\"x86_64\"]", shown(path));
+                  "{}: \"architectures\" is not a list of names; write for example [\"x86_64\"]", shown(path));
   };
   if (architectures.type != Json::array || architectures.children.empty()) refuse_architectures();
   for (const Json& architecture : architectures.children) {
@@ -151,7 +151,7 @@ void parse_manifest(std::string_view text, const std::string& path, Manifest& ou
     }
     if (!digest) {
       throw Refusal(BP_INVALID_ARGUMENT, "manifest.sha256", "plugin",
-                  "{}: sha256 is not 64 hexadecimal digits; correct it", shown(path));
+                    "{}: sha256 is not 64 hexadecimal digits; correct it", shown(path));
     }
   }
   if (root.find("description") != nullptr) (void)reader.need_string(root, "description", "manifest.description");

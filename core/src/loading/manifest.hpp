@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest: a small JSON file that says what a plugin is before its code is run.
+// The manifest: a small JSON file that describes a plugin before any of its code runs.
 //
 //   {"manifest_version": 1, "name": "example", "library": "libexample.so", "abi": {"min": "0.1", "max": "0.1"},
 //    "architectures": ["x86_64"], "sha256": "...", "description": "..."}
 //
-// `library` is relative to the manifest's own folder and stays below it; or absolute, because shared data directories
-// hold no libraries. Either way the library is held to the same rules of ownership as the manifest. `sha256` (of the
-// library) and `description` are optional.
+// `library` is a path below the manifest's directory, or an absolute path, because shared data
+// directories hold no libraries. The same ownership rules apply to the library and to the manifest.
+// `sha256` (of the library) and `description` are optional.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct Manifest {
   std::vector<std::string> unknown_keys;
 };
 
-// Reads the text of a manifest. Throws Refusal "manifest.*" with `path` in front; the name is filled in as early as it is
-// known, so that a refused manifest can still be called by it.
+// Parses a manifest. Throws Refusal "manifest.*", prefixed with `path`. Sets the name as early as
+// possible, so that a refused manifest can still be listed by name.
 void parse_manifest(std::string_view text, const std::string& path, Manifest& out);
 
 bool valid_name(std::string_view name) noexcept;
-// "0.1" as the ABI's number; false if it is no version.
+// Parses "0.1" to the ABI's number; false if the text is not a version.
 bool parse_version(std::string_view text, uint32_t* out) noexcept;
 std::string version_text(uint32_t version);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a plugin's own slots, and its end.
+// Calls of the slots of the plugin's table, and its shutdown.
 #include "loading/plugin.hpp"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ void plugin_log(void* context, int32_t level, const char* message) {
 
 const void* no_host_interface(void*, const char*, uint32_t) { return nullptr; }
 
-// Runs a slot that may, against the rules, throw.
+// Calls a slot that may throw although the ABI forbids it.
 template <class Call>
 void call_slot(const Plugin& plugin, const char* slot, Call&& call) {
   bp_error error = fresh_error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context that a plugin's failure gets.
+// Adds the context to a plugin's failure.
 #include "loading/plugin_call.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a plugin's slots: what they answer becomes an Error that names device and slot.
+// Converts the status of a plugin's slot to an Error that names device and slot.
 #pragma once
 
 #include "base/error.hpp"
@@ -7,7 +7,7 @@
 
 namespace backplane::core {
 
-// "plugin:index: what" in front of the plugin's message.
+// An Error with the plugin's message, prefixed with "plugin:index: what".
 Error plugin_failure(const Device& device, const char* what, bp_status status, const bp_error& reported) noexcept;
 
 // Throws unless `status` is OK.
@@ -16,7 +16,8 @@ inline void check(const Device& device, const char* what, bp_status status, cons
     throw plugin_failure(device, what, status, reported);
 }
 
-// A create slot's answer: the handle, or an Error; success without a handle is the plugin's defect.
+// Checks the result of a create slot and returns the handle. Success with a null handle is a defect
+// of the plugin.
 template <class T>
 T* created(const Device& device, const char* what, bp_status status, const bp_error& reported, T* handle) {
   check(device, what, status, reported);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding candidates, loading them, and letting them go.
+// Finds, loads and releases candidates.
 #include "loading/registry.hpp"
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ namespace {
 constexpr uint32_t kCandidateMinSize = 3336;
 static_assert(sizeof(bph_candidate) >= kCandidateMinSize);
 
-// The locks of the handle table and of the address map are held across fork: so the child finds both whole, and empties
-// them.
+// Holds the locks of the handle table and the address map across fork, so that the child sees both
+// consistent, and empties them.
 void watch_fork() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -132,8 +132,9 @@ void Registry::search() {
     try {
       for (const std::string& path : list_manifests(place)) add_manifest(path, place.origin);
     } catch (const Refusal& refusal) {
-      // A default place need not exist; one that the user named should.
-      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path") continue;
+      // Default directories may be missing; directories that the user named may not.
+      if (std::string_view(refusal.rule) == "place.missing" && std::string_view(place.origin) != "search_path")
+        continue;
       auto candidate = std::make_unique<Candidate>();
       candidate->origin = place.origin;
       candidate->manifest_path = place.path;
@@ -175,7 +176,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
   return candidate;
 }
 
-// The first that may be loaded by this name. The lock is held.
+// The first candidate that may be loaded by this name. The lock is held.
 Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
   for (const auto& candidate : state_->candidates) {
     if (candidate->name == name && !candidate->shadowed && !candidate->refused) return candidate.get();
@@ -202,7 +203,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Refusal&) {
-      continue;  // it is another file, and reported for itself
+      continue;  // another file, which is reported separately
     }
   }
   if (is_manifest) return add_manifest(resolved, "explicit");
@@ -363,7 +364,7 @@ void Registry::close() noexcept {
     }
     return {};
   };
-  while (take_one()) continue;  // a plugin that ends here is called without the lock
+  while (take_one()) continue;  // a plugin that ends here is shut down outside the lock
 }
 
 void Registry::log(int32_t level, const char* message) const noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry: candidates found by search, plugins loaded from them, and the order in which a user wants devices.
+// The registry: the candidates found, the plugins loaded from them, and the user's device
+// preference.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -30,20 +31,22 @@ class Registry final : public Object {
   void examine();
   // By name, or by path if it contains '/'. Throws; see bph_plugin_load.
   Ref<Plugin> load(const char* name_or_path);
-  // "plugin:index", "plugin", or null for the user's choice: the plugin and the device's index.
+  // Chooses a plugin and a device index by "plugin:index" or "plugin"; null means the user's
+  // preference.
   struct Choice {
     Ref<Plugin> plugin;
     uint32_t index;
   };
   Choice choose_device(const char* name);
-  // What the layer `fault` makes go wrong; null without it.
+  // The failures that the layer `fault` injects; null without that layer.
   std::shared_ptr<const layers::FaultSchedule> faults() const;
-  // Where the layer `trace` writes; null without it.
+  // The file of the layer `trace`; null without that layer.
   layers::TraceFile* trace_file() const;
-  // Called once, when the host lets go of its handle: plugins now live only as long as what uses them, and what a
-  // living device still loads (its fallback) belongs to it alone.
+  // Call once, when the host releases its handle. Afterwards a plugin lives only as long as its
+  // users. A plugin that a device loads later, as its fallback, belongs to that device alone.
   void close() noexcept;
-  // For the user: through the registry's callback, else stderr. Callable from any thread, under any lock of a plugin's.
+  // Logs to the registry's callback, or to stderr without one. Callable from any thread, also while
+  // a plugin holds locks.
   void log(int32_t level, const char* message) const noexcept;
 
   ~Registry() override;
@@ -66,7 +69,7 @@ class Registry final : public Object {
   Choice choose_configured();
   Choice choose_first();
   std::string found() const;   // the names, for an error
-  std::string places() const;  // where was searched, for an error
+  std::string places() const;  // the searched directories, for an error
 
   std::unique_ptr<State> state_;
 };

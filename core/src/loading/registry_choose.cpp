@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device a user means.
+// Resolves the user's choice of a device.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -15,7 +15,7 @@ struct DeviceName {
   uint32_t index = 0;
 };
 
-// "plugin", "plugin:index"; the plugin may be a path.
+// Parses "plugin" or "plugin:index"; the plugin may be a path.
 DeviceName parse_device_name(const std::string& text) {
   DeviceName name;
   const size_t colon = text.rfind(':');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry holds.
+// The state of a registry.
 #pragma once
 
 #include <condition_variable>
@@ -19,23 +19,22 @@
 
 namespace backplane::core {
 
-// A manifest, or a library that was named by its path. Guarded by State::mutex, but for what is written before it is
-// listed.
+// A manifest, or a library named by path. Guarded by State::mutex once it is listed.
 struct Registry::Candidate {
   const char* origin = "";
   std::string manifest_path;  // empty: a bare library
-  std::string library;        // as the manifest says, made absolute; empty if it does not
+  std::string library;        // absolute; empty if the manifest names none
   Manifest manifest;
-  std::optional<Refusal> refused;  // final: what is wrong with the manifest itself
+  std::optional<Refusal> refused;  // why the manifest is invalid; final
 
   std::string name;  // the manifest's, or the library's own once loaded
   std::string version;
-  std::optional<Refusal> failed;  // how the last load ended; the next may go better
+  std::optional<Refusal> failed;  // why the last load failed; the next may succeed
   Ref<Plugin> plugin;
   bool shadowed = false;
 };
 
-// One library file: whoever comes first loads it, others wait for that.
+// One library file. The first thread loads it; others wait.
 struct LibraryState {
   std::string path;
   bool loading = false;
@@ -46,8 +45,9 @@ struct Registry::State {
   void (*log)(void* context, int32_t level, const char* message) = nullptr;
   void* log_context = nullptr;
   std::vector<Layer> layers;
-  std::shared_ptr<const layers::FaultSchedule> faults;  // of the layer `fault`, null without it
-  layers::TraceFile* trace_file = nullptr;          // of the layer `trace`, null without it; never ends
+  std::shared_ptr<const layers::FaultSchedule> faults;  // null without the layer `fault`
+  // Null without the layer `trace`; lives as long as the process.
+  layers::TraceFile* trace_file = nullptr;
   Config config;
   std::vector<Place> places;
 

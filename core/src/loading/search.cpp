@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places, from the environment and from where this library lies.
+// Collects the search directories from the environment and from the directory of this library.
 #include "loading/search.hpp"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ void split(std::string_view list, const char* suffix, const char* origin, std::v
   }
 }
 
-// An absolute base directory of the XDG rules: the variable, else `fallback` below the home directory.
+// An absolute XDG base directory: the variable's value, or `fallback` below the home directory.
 std::string xdg_base(const char* variable, const char* fallback) {
   const char* value = trusted_environment(variable);
   if (value != nullptr && value[0] == '/') return value;
@@ -100,10 +100,10 @@ std::vector<std::string> list_manifests(const Place& place) {
     if (errno == ENOMEM) throw std::bad_alloc();
     if (errno == ENOTDIR) {
       throw Refusal(BP_INVALID_ARGUMENT, "place.type", "user",
-                  "{}: neither a directory nor a manifest (*.json); correct the search path", shown(place.path));
+                    "{}: neither a directory nor a manifest (*.json); correct the search path", shown(place.path));
     }
     throw Refusal(BP_UNAVAILABLE, "place.read", "system", "{}: cannot list the directory (error {}); make it readable",
-                shown(place.path), errno);
+                  shown(place.path), errno);
   }
   std::vector<std::string> manifests;
   while (const dirent* entry = readdir(directory.get())) {
@@ -111,7 +111,7 @@ std::vector<std::string> list_manifests(const Place& place) {
     if (!name.ends_with(".json") || name.starts_with(".")) continue;
     if (manifests.size() == kManifestsLimit) {
       throw Refusal(BP_INVALID_ARGUMENT, "place.size", "user", "{}: more than {} manifests; split the directory",
-                  shown(place.path), kManifestsLimit);
+                    shown(place.path), kManifestsLimit);
     }
     manifests.push_back(resolved + "/" + std::string(name));
   }

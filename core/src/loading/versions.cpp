@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of the versions that this library speaks.
+// Formats the versions that this library speaks.
 #include "loading/versions.hpp"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #include "memory/allocator.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000  // Linux 4.17; an older kernel takes it as a hint, so the result is checked
+#define MAP_FIXED_NOREPLACE 0x100000  // before Linux 4.17 a mere hint: check the result
 #endif
 
 namespace backplane::core {
@@ -31,7 +31,7 @@ Pages pages_of(uint64_t address, uint64_t bytes) noexcept {
   return {begin, (address + bytes - begin + mask) & ~mask};
 }
 
-// Reserves inaccessible pages: at `at`, or anywhere if that is 0. Returns 0 if it cannot.
+// Reserves inaccessible pages at `at`, or anywhere if `at` is 0. Returns 0 on failure.
 uint64_t reserve(uint64_t at, uint64_t bytes) noexcept {
   void* const wanted = reinterpret_cast<void*>(at);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);

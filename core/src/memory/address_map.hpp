@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of buffers' memory, unique in the process, and the lookup from an address to its buffer.
+// Process-wide unique addresses of buffers, and the lookup from an address to its buffer.
 //
-// Records the plugin's buffer (a pool's segment, a raw or an imported block) when its address is first requested, so
-// that an allocation from the cache costs nothing more. docs/decisions/0078-addresses-of-buffers.md
+// A plugin buffer (a pool's segment, a raw block or an imported block) is recorded when its address
+// is first requested, so allocations from the cache cost nothing extra. See
+// docs/decisions/0078-addresses-of-buffers.md.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -18,18 +19,18 @@ class Device;
 struct Block;
 struct Segment;
 
-// The range of one plugin buffer.
+// The address range of one plugin buffer.
 struct Placement {
   uint64_t address = 0;  // of the plugin buffer's first byte
   uint64_t bytes = 0;
   Device* device = nullptr;
-  Segment* segment = nullptr;  // or
+  Segment* segment = nullptr;  // or, if there is no segment:
   Block* block = nullptr;
   bool native = false;    // the address is the device's own
   bool reserved = false;  // inaccessible pages that this library reserved
 };
 
-// The buffer that an address lies in; null if none.
+// The buffer that contains an address; `buffer` is 0 if there is none.
 struct AddressedBuffer {
   uint64_t device = 0;  // public handles
   uint64_t buffer = 0;
@@ -38,21 +39,23 @@ struct AddressedBuffer {
 
 class AddressMap {
  public:
-  // Memory of the process at `placement.address` that the host reaches: imports and mappings. May overlap another's.
+  // Adds host-accessible memory at `placement.address`: imports and mappings. Such ranges may
+  // overlap.
   std::unique_ptr<Placement> add_mapped(const Placement& placement);
-  // Memory that only the device reaches, with its address there (0: none). That address is used if it is `unique` in
-  // the process or can be made so. Throws OUT_OF_MEMORY if no addresses can be reserved.
+  // Adds memory that only the device can access, with its device address (0: none). That address is
+  // used if it is `unique` in the process or can be made unique. Throws OUT_OF_MEMORY if no
+  // addresses can be reserved.
   std::unique_ptr<Placement> add_device(const Placement& placement, bool unique);
-  // Call before the memory is given back.
+  // Call before the memory is freed.
   void remove(std::unique_ptr<Placement> placement) noexcept;
   AddressedBuffer find(uint64_t address);
 
-  // Around a fork: the child knows no memory of its parent's.
+  // For fork handlers: the child forgets its parent's memory.
   void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
   void forget_after_fork() noexcept;
 
-  // Of this library. Never destroyed, so that exit with live objects is safe.
+  // The library's only map. It is never destroyed, so exit with live objects is safe.
   static AddressMap& instance() noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks in and out: the paths that a warm cache takes, the framework's own allocator, statistics.
+// Allocation and release with a warm cache, the framework's own allocator, and statistics.
 #include "memory/allocator.hpp"
 
 #include <algorithm>
@@ -193,7 +193,7 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   } else {
     pending.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard guard(lock);
-    block.state = Block::State::waiting;  // neighbours that merge read it
+    block.state = Block::State::waiting;  // merging neighbours read it
     waiting.push(&block);
   }
   if (last) device.release();
@@ -332,7 +332,7 @@ Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream)
     return &block;
   } catch (const Error& error) {
     if (error.status() != BP_UNSUPPORTED && error.status() != BP_OUT_OF_MEMORY) throw;
-    return nullptr;  // other ways to copy need less
+    return nullptr;  // other copy paths need less memory
   }
 }
 
@@ -352,7 +352,7 @@ void Allocator::record_use(Block& block, Stream& stream) {
   block.uses.push_back({stream.timeline, 0});
 }
 
-// Records every stream: the block's own device does not know this one, whichever of its own streams it waits for.
+// Records every stream, because the block's own device does not know `stream`.
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of blocks, and blocks whose memory another library still uses.
+// Addresses of blocks, and holds by other libraries.
 #include <mutex>
 
 #include "loading/plugin_call.hpp"
@@ -16,7 +16,7 @@ const Placement& Allocator::State::placement_of(Block& block, void* mapping) {
   wanted.block = block.segment != nullptr ? nullptr : &block;
   wanted.bytes = block.segment != nullptr ? block.segment->bytes : block.size;
   bp_error error = fresh_error();
-  // Any failure means that the device gives no address.
+  // Any failure means that the device has no address for the buffer.
   uint64_t own = 0;
   if (device.api->buffer_address(device.handle, block.plugin_buffer, &own, &error) != BP_OK) own = 0;
   std::unique_ptr<Placement> made;
@@ -45,7 +45,7 @@ void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noex
 
 namespace {
 
-// The raw block that contains a block of the framework's own allocator, and its offset there.
+// The raw block that contains a block of the framework's allocator, and the offset in it.
 struct Whole {
   Block& block;
   uint64_t offset;
@@ -98,7 +98,8 @@ void Allocator::hold(Block& block) noexcept {
 }
 
 void Allocator::end_hold(Block& block) noexcept {
-  if (!state_->device.of_this_process()) return;  // a forked child calls nothing of its parent's device
+  // A forked child must not call its parent's device.
+  if (!state_->device.of_this_process()) return;
   {
     const std::lock_guard guard(state_->lock);
     if (--block.holds != 0 || !std::exchange(block.orphaned, false)) return;

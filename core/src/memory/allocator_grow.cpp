@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocator beyond the bins: searching free memory, growing by segments, and what happens when memory has run out.
+// The slow path of allocation: searches free memory, adds segments, and reclaims memory when the
+// device has no more.
 #include <algorithm>
 #include <mutex>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint64_t kSmallSegment = 2u << 20;
 constexpr uint64_t kLargeSegment = 20u << 20;
-constexpr uint64_t kHugeBlock = kLargeSegment / 2;  // from here a block has a segment to itself
+constexpr uint64_t kHugeBlock = kLargeSegment / 2;  // larger blocks get a segment of their own
 
 const char* kind_name(uint32_t kind) noexcept {
   constexpr const char* names[] = {"DEVICE", "HOST", "SHARED"};
@@ -53,7 +54,7 @@ Block* Allocator::State::search(Pool& pool, uint32_t size_class, bool share, Blo
   pool.flush(scratch);
   if (Block* block = pool.take_free(size_class, scratch)) return block;
   if (!pool.timeline) return nullptr;
-  // What ended streams left: whole segments, which move over.
+  // Whole segments of ended streams move to this pool.
   Pool* shared = find_shared(pool.kind, pool.alignment);
   if (shared == nullptr) return nullptr;
   shared->flush(scratch);
@@ -88,7 +89,7 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
   return status;
 }
 
-// What an allocation does when the plugin has no more memory: first gives back all that nothing uses,
+// When the plugin has no more memory, an allocation first frees all unused memory,
 void Allocator::State::reclaim() noexcept {
   {
     const std::lock_guard guard(lock);
@@ -99,14 +100,15 @@ void Allocator::State::reclaim() noexcept {
   trim_passed();
 }
 
-// and then waits for the caller's own work, for ended streams, and for what other threads are looking at.
+// and then waits for the caller's own work, for ended streams, and for polls of other threads.
 void Allocator::State::reclaim_pending(Stream* stream) {
   try {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
-    if (error.status() != BP_EXECUTION_FAILED) throw;  // its work has ended; the stream's next call tells
+    if (error.status() != BP_EXECUTION_FAILED)
+      throw;  // its work has ended; the next call on the stream reports a failure
   }
-  // What others were looking at meanwhile they may have given back unfinished.
+  // Polls of other threads may have returned memory that is still in use.
   constexpr int most_rounds = 64;
   int round = 0;
   do {
@@ -146,7 +148,7 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   if (scratch.head == nullptr) scratch.push(&fresh_block());
   bp_error error = fresh_error();
   bp_status status = BP_OUT_OF_MEMORY;
-  // With `whole_block`, which only a huge one asks, the block is the segment whatever its class.
+  // With `whole_block`, which only huge blocks set, the block is the whole segment.
   const auto grow = [&](uint64_t segment_size, bool whole_block = false) {
     status = create_raw(pool.kind, segment_size, pool.alignment, &segment->buffer, &error);
     if (status == BP_OUT_OF_MEMORY) return false;
@@ -162,7 +164,7 @@ Block& Allocator::State::take_slow(Pool& pool, uint32_t size_class, uint64_t byt
   };
   const uint64_t most = device.info.max_buffer_bytes == 0 ? UINT64_MAX : device.info.max_buffer_bytes;
   const uint64_t usual = segment_bytes(pool, block_bytes, most);
-  // A size class may round past the largest buffer, or past the memory that is left.
+  // The rounded size may exceed the largest buffer or the memory that is left.
   const auto grow_least = [&] {
     if (block_bytes <= most && grow(block_bytes)) return true;
     return block_bytes >= kHugeBlock && grow(bytes, true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the allocator's parts share: allocator.cpp (blocks in and out), allocator_grow.cpp (search, growth, exhaustion)
-// and allocator_wait.cpp (memory and streams whose work is pending).
+// The state that the allocator's sources share: allocator.cpp (allocation and release),
+// allocator_grow.cpp (search, growth, exhaustion), allocator_address.cpp (addresses) and
+// allocator_wait.cpp (pending memory and streams).
 #pragma once
 
 #include <atomic>
@@ -26,12 +27,14 @@ struct Allocator::State {
   std::atomic<uint32_t>& pending;
 
   mutable SpinLock lock;  // guards the rest
-  Pool* pools = nullptr;  // all; a stream's have its timeline, the shared ones come by kind and alignment
+  // All pools: a stream's pool has its timeline, a shared pool a kind and an alignment.
+  Pool* pools = nullptr;
   std::vector<Ref<Timeline>> timelines;  // of live and ending streams
   EndingStream* ending = nullptr;
   BlockList waiting;
   BlockList spares;  // blocks without memory, some with a handle's slot
-  // A thread's poll at what it took out of `ending` or `waiting`: neither list tells of it until the poll ends.
+  // A running poll of a thread. It has taken items out of `ending` or `waiting`; until it ends,
+  // neither list is complete.
   struct ActivePoll {
     uint64_t number;
     ActivePoll* next;
@@ -42,28 +45,35 @@ struct Allocator::State {
   uint64_t next_poll = 1;
   std::atomic<uint64_t> polls_ended{0};
   AllocatorStats stats = {};
-  uint64_t live = 0;      // blocks handed out as buffers: the device stays open while there are any
-  bool retained = false;  // by the live ones; kept while the device has a handle, so that the last one costs no more
+  uint64_t live = 0;  // blocks that are live buffers, which keep the device open
+  // Whether live buffers retain the device. Kept while the device has a handle, so that releasing
+  // the last buffer is cheap.
+  bool retained = false;
 
   std::mutex records_mutex;  // guards Block::uses of live blocks
 
   // allocator.cpp
   uint64_t alignment_of(uint64_t alignment) const noexcept;
-  Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // made if it is not there
+  Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // creates it if needed
   Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // locked
   Pool& pool_for(uint32_t kind, uint64_t alignment, Stream* stream);
   Block& take(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
   Block& take_custom(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
-  void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;  // locked
-  void count(Block& block, bool hand_out, bool cached) noexcept;                                 // locked
+  // Locked.
+  void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;
+  // Locked.
+  void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
-  void recycle_block(Block& block) noexcept;                // to the spares
-  bool uncount(Block& block) noexcept;                     // locked; true if the device was kept open by this one alone
-  void give_back(Block& block, uint64_t handle) noexcept;  // handle 0: it has none, or it is retired
+  void recycle_block(Block& block) noexcept;  // to the spares
+  // Locked; true if only this block kept the device open.
+  bool uncount(Block& block) noexcept;
+  // Handle 0: it has none, or an invalidated one.
+  void give_back(Block& block, uint64_t handle) noexcept;
 
   // allocator_grow.cpp
   void require_offered(uint32_t kind, uint64_t bytes) const;
-  // In memory that is there; `share` also in parts of what no stream owns, which come back by a slower path. Locked.
+  // Searches existing memory. `share`: also memory that no stream owns, whose release takes a
+  // slower path. Locked.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;
@@ -74,7 +84,8 @@ struct Allocator::State {
 
   // allocator_address.cpp
   const Placement& placement_of(Block& block, void* mapping);
-  static void forget_placement(std::atomic<Placement*>& placement) noexcept;  // before the memory is given back
+  // Before the memory is freed.
+  static void forget_placement(std::atomic<Placement*>& placement) noexcept;
 
   // allocator_wait.cpp
   void collect_uses(Block& block) noexcept;

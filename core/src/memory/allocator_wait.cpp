@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and streams whose work is pending: what a released block waits for, and who active_polls whether it has passed.
+// Memory and streams with pending work: what a released block waits for, and polling for it.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -9,12 +9,12 @@
 
 namespace backplane::core {
 
-// Fills in which points the block waits for, and asks the streams to mark them.
+// Fills in the points that the block waits for and requests markers for them.
 void Allocator::State::collect_uses(Block& block) noexcept {
   for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
-    block.user = {};  // its order is handed on with the stream
+    block.user = {};  // the caller passes on its order with the stream
   }
   try {
     if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
@@ -42,7 +42,7 @@ bool Allocator::State::drop_passed(Block& block) noexcept {
   return block.uses.empty() && !block.user && !block.any_stream;
 }
 
-// Nothing uses the block any more.
+// Call when nothing uses the block any more.
 void Allocator::State::put_back(Block& block) noexcept {
   switch (block.source) {
     case Block::Source::pool: {
@@ -112,12 +112,12 @@ void Allocator::State::finish_stream(EndingStream* ended) noexcept {
 
 namespace {
 
-// How many active_polls this thread is in: what they call of the plugin may come back for memory itself.
+// The number of polls on this thread's stack. A poll calls the plugin, which may allocate memory.
 constinit thread_local uint32_t polls_on_thread = 0;
 
 }  // namespace
 
-// Takes a list out for the length of a scope.
+// Takes all items out of a list for the length of a scope.
 template <class List>
 class Allocator::State::Taken {
  public:
@@ -148,8 +148,8 @@ class Allocator::State::Taken {
   ActivePoll poll_ = {};
 };
 
-// Waits until the active_polls that other threads have begun are over; false if there were none. Within a poll it waits for nothing: two
-// would wait for each other.
+// Waits until the polls that other threads have begun end; returns false if there were none.
+// Returns at once inside a poll: two polls would wait for each other.
 bool Allocator::State::await_polls() noexcept {
   if (polls_on_thread != 0) return false;
   lock.lock();
@@ -160,7 +160,8 @@ bool Allocator::State::await_polls() noexcept {
     bool begun_before = false;
     {
       const std::lock_guard guard(lock);
-      for (const ActivePoll* poll = active_polls; poll != nullptr; poll = poll->next) begun_before |= poll->number < last;
+      for (const ActivePoll* poll = active_polls; poll != nullptr; poll = poll->next)
+        begun_before |= poll->number < last;
     }
     if (!begun_before) return waited;
     polls_ended.wait(ended, std::memory_order_acquire);
@@ -173,7 +174,7 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
   while (list != nullptr) {
     EndingStream* stream = std::exchange(list, list->next);
     bp_error error = fresh_error();
-    // Anything but TIMEOUT means that its work touches no memory any more.
+    // Any status except TIMEOUT means that its work no longer accesses memory.
     if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
       finish_stream(stream);
       pending.fetch_sub(1, std::memory_order_relaxed);
@@ -185,7 +186,7 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  // Their owners are told once the poll is over: what an owner does may wait for a thread that waits for active_polls.
+  // Owners are notified after the poll: their callbacks may wait for a thread that waits for polls.
   BlockList owned;
   {
     Taken taken(*this, waiting);
@@ -202,7 +203,8 @@ void Allocator::State::poll_waiting() noexcept {
       }
     }
   }
-  const bool later = StreamLock::held_by_thread();  // an owner's callback may need a lock whose holder waits for the turn
+  // An owner's callback may need a lock whose holder waits for the stream's lock.
+  const bool later = StreamLock::held_by_thread();
   if (later && owned.head != nullptr) StreamLock::defer_releases();
   while (Block* block = owned.pop()) {
     if (later) {
@@ -230,7 +232,7 @@ Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
   pool->alignment = alignment;
   pool->quantum = shared.quantum;
   pool->timeline = timeline;
-  std::vector<Ref<Timeline>> room;  // made without the lock; what it replaces is given back without it
+  std::vector<Ref<Timeline>> room;  // allocated and freed outside the lock
   for (;;) {
     size_t needed = 0;
     {

@@ -17,10 +17,10 @@ namespace {
 
 Block& block_of(Buffer& buffer) noexcept { return static_cast<Block&>(buffer); }
 
-// A block keeps its handle's slot while it is cached, so that this takes no lock and no memory then.
+// A cached block keeps its handle's slot, so a new handle needs neither a lock nor memory.
 Buffer& with_handle(Device& device, Block& block) {
   HandleTable& handles = HandleTable::instance();
-  // Atomic, because another thread may look up an address in memory that is being handed out.
+  // Atomic, because another thread may look up an address in this memory concurrently.
   const std::atomic_ref handle(block.public_handle);
   if (block.public_handle != 0) [[likely]] {
     handle.store(handles.renew(block.public_handle), std::memory_order_relaxed);

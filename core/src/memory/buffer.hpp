@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffer of the host API: a span of the allocator's, a raw buffer of the plugin's, or memory that the caller owns.
+// A buffer of the host API: a span from the allocator, a raw plugin buffer, or imported memory.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,7 +13,8 @@ namespace backplane::core {
 class Device;
 class Stream;
 
-// What a call reads of a buffer; constant while the handle lives. The allocator's Block is its only derivation.
+// The fields that calls read; constant while the handle lives. The allocator's Block is the only
+// derived class.
 class Buffer {
  public:
   static constexpr HandleType kHandleType = HandleType::buffer;
@@ -26,15 +27,15 @@ class Buffer {
   Device* device = nullptr;    // kept open by its live buffers
   uint64_t public_handle = 0;
 
-  // `desc` as the caller gave it. Throws as bph_buffer_create.
+  // `desc` is the caller's. Throws as bph_buffer_create.
   static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
-  // `desc` as the caller gave it. Throws as bph_buffer_import.
+  // `desc` is the caller's. Throws as bph_buffer_import.
   static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
-  // Ends the buffer that `handle` names.
+  // Releases the buffer that `handle` names.
   static void end(Buffer& buffer, uint64_t handle) noexcept;
 
   void record(Stream& stream);
-  // The same for a stream of another device.
+  // Like record, for a stream of another device.
   void record_foreign(Stream& stream);
   void* map();  // throws UNSUPPORTED
 
@@ -44,7 +45,7 @@ class Buffer {
   };
   Address address();  // of byte 0, as bph_buffer_info has it
 
-  // Keeps the memory beyond the handle's release.
+  // Keeps the memory alive after its handle is released.
   void hold() noexcept;
   void end_hold() noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting, merging and finding blocks.
+// Splits, merges and finds blocks.
 #include "memory/pool.hpp"
 
 #include <algorithm>

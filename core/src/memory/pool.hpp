@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pool of the caching allocator: segments from the plugin, cut into blocks. It calls no plugin, takes no lock and
-// allocates nothing, so all of it runs under the allocator's lock.
+// One pool of the caching allocator: plugin buffers (segments) that are split into blocks. A pool
+// calls no plugin, takes no lock and allocates nothing, so all of it runs under the allocator's
+// lock.
 //
-// A freed block first goes into the bin of its size class, whole, from where it is taken again in a few instructions.
-// `flush` merges binned blocks with their neighbours; merged ones are listed by the class that they can serve.
+// A freed block first goes into the bin of its size class, unsplit; taking it again costs a few
+// instructions. `flush` merges binned blocks with their neighbours. Merged blocks are listed by the
+// largest class that they can serve.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,7 @@ namespace backplane::core {
 struct Pool;
 struct Block;
 
-// A plugin buffer that blocks are cut from.
+// A plugin buffer that is split into blocks.
 struct Segment {
   bp_buffer* buffer = nullptr;
   uint64_t bytes = 0;
@@ -30,7 +32,7 @@ struct Segment {
   Block* first = nullptr;
   Segment* previous = nullptr;
   Segment* next = nullptr;
-  uint64_t stamp = 0;  // the point of the pool's timeline behind the latest use
+  uint64_t stamp = 0;  // the point of the pool's timeline after the latest use
   bool small = false;
   std::atomic<Placement*> placement{nullptr};  // null until an address is requested
 };
@@ -45,7 +47,7 @@ struct Block final : Buffer {
   enum class State : uint8_t { live, binned, free, waiting };
   enum class Source : uint8_t { pool, raw, imported, custom, empty };
 
-  uint64_t size = 0;  // what the memory holds; `bytes` was asked
+  uint64_t size = 0;  // the block's size; `bytes` is the requested size
   Segment* segment = nullptr;
   Block* before = nullptr;  // neighbours in the segment
   Block* after = nullptr;
@@ -54,14 +56,16 @@ struct Block final : Buffer {
   uint32_t size_class = 0;
   State state = State::live;
   Source source = Source::pool;
-  bool any_stream = false;                     // it was allocated for no stream, so every stream may use it
-  bool handed_out = false;                     // as a buffer of the host API, which keeps the device open
-  Ref<Timeline> user;                          // the stream that it was allocated for, unless the pool is that stream's
-  std::vector<Use> uses;                       // other streams; the points are filled in at release
-  bool orphaned = false;                       // its handle was released while it was held
-  uint32_t holds = 0;                          // by other libraries
-  std::atomic<Placement*> placement{nullptr};  // raw and imported: null until an address is requested
-  void (*release)(void*) = nullptr;            // imported
+  bool any_stream = false;  // allocated for no stream, so every stream may use it
+  bool handed_out = false;  // a buffer of the host API, which keeps the device open
+  // The stream that it was allocated for, if the pool does not belong to it.
+  Ref<Timeline> user;
+  std::vector<Use> uses;  // uses by other streams; release fills in the points
+  bool orphaned = false;  // its handle was released during a hold
+  uint32_t holds = 0;     // by other libraries
+  // Raw and imported: null until an address is requested.
+  std::atomic<Placement*> placement{nullptr};
+  void (*release)(void*) = nullptr;  // imported
   void* context = nullptr;
   bph_buffer* custom_buffer = nullptr;  // custom
   uint64_t custom_offset = 0;
@@ -85,35 +89,37 @@ struct BlockList {
 struct Pool {
   Device* device = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint64_t alignment = 1;  // of segments, and so of blocks if the quantum is a multiple
+  uint64_t alignment = 1;  // of segments, and of blocks if the quantum is a multiple of it
   uint64_t quantum = SizeClass::kQuantum;
-  Ref<Timeline> timeline;  // the stream that owns it; null: any may use its free blocks
+  // Of the stream that owns the pool; null: any stream may use its free blocks.
+  Ref<Timeline> timeline;
   Pool* next = nullptr;
   Segment* segments = nullptr;
   BlockList bins[SizeClass::kCount];
 
   static constexpr uint64_t kSmallLimit = 1u << 20;  // blocks up to this come from small segments
 
-  // What a block for this class measures.
+  // The size of a block of this class.
   uint64_t block_bytes(uint32_t size_class) const noexcept {
     return (SizeClass::size(size_class) + quantum - 1) / quantum * quantum;
   }
   static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
 
-  // A block of `size_class` cut from the free ones, null if none fits. Takes at most one block from `spares`, which is
-  // not empty.
+  // Splits a block of `size_class` off a free one; null if none fits. Takes at most one block from
+  // `spares`, which must not be empty.
   Block* take_free(uint32_t size_class, BlockList* spares) noexcept;
-  // Merges what the bins hold; merged-away blocks go to `spares`.
+  // Merges the blocks in the bins; blocks that vanish go to `spares`.
   void flush(BlockList* spares) noexcept;
-  // A new segment as one free block, `block`.
+  // Adds a segment as one free block, `block`.
   void add_segment(Segment* segment, Block* block) noexcept;
-  // The one free block of a segment, whatever its size, as a live one of the class within it.
+  // Makes the only free block of a segment live, as the largest class that fits it.
   Block* take_whole(Segment& segment) noexcept;
-  // Takes a segment that is one free block out; returns that block.
+  // Removes a segment that is one free block; returns that block.
   Block* remove_segment(Segment* segment) noexcept;
-  // Moves a segment here from its pool.
+  // Moves a segment from its pool to this one.
   void adopt_segment(Segment* segment) noexcept;
-  // A segment that is one free block, holds `bytes` and is of that size class; null if none.
+  // A segment that is one free block of at least `bytes`, in small or large segments; null if there
+  // is none.
   Segment* whole_segment(uint64_t bytes, bool small) noexcept;
   static bool is_whole(const Segment& segment) noexcept {
     return segment.first->state == Block::State::free && segment.first->after == nullptr;

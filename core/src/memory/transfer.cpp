@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on one stream. Pageable memory goes to the plugin if it takes it, else it is staged.
+// Copies on one stream. Pageable memory is passed to the plugin if it accepts that; otherwise it is
+// staged.
 #include "memory/transfer.hpp"
 
 #include <cstring>
@@ -14,7 +15,7 @@ using namespace transfer;
 
 namespace {
 
-// A HOST buffer of another device as one end of a copy: `other`, whose bytes lie at `address`.
+// A copy with a HOST buffer of another device (`other`, mapped at `address`) at one end.
 void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_t src_offset, uint64_t bytes) {
   constexpr const char* function = "bph_copy";
   const bool from_other = src.device != stream.device.get();
@@ -31,7 +32,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
   }
   if (own.kind == BP_MEMORY_HOST) both_host(function, bytes);
   char* const address = static_cast<char*>(other.map()) + (from_other ? src_offset : dst_offset);
-  if (own.kind == BP_MEMORY_SHARED) {  // it may be an import of the very same memory
+  if (own.kind == BP_MEMORY_SHARED) {  // it may be an import of the same memory
     const char* const begin = static_cast<char*>(own.map()) + (from_other ? dst_offset : src_offset);
     if (begin < address + bytes && address < begin + bytes) overlap(function, bytes, src_offset, dst_offset);
   }
@@ -63,7 +64,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
                       : enqueue_out(stream, address, src, src_offset, bytes);
   }
   if (from_other) {
-    stream.wait(BP_WAIT_FOREVER);  // earlier work of the stream may write what is read here
+    stream.wait(BP_WAIT_FOREVER);  // earlier work of the stream may write the source
     stage_in(stream, function, dst, dst_offset, address, bytes);
   } else {
     stage_out(stream, function, address, src, src_offset, bytes);
@@ -95,12 +96,13 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
 
 namespace {
 
-// Whether staging frees the source without the wait that the copy itself needs: behind pending work, and in two chunks.
+// Whether staging frees the source without the wait that copy_in needs: work is pending, and two
+// chunks suffice.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
   return !stream.idle() && bytes <= 2 * kChunkBytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }
 
-// A copy_in by the plugin's slot that returns once the source is free.
+// Copies with the plugin's copy_in and returns once the source is free.
 void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const void* src, uint64_t bytes) {
   std::shared_ptr<WaitMarker> marker;
   {
@@ -109,7 +111,8 @@ void copy_in_and_wait(Stream& stream, Buffer& dst, uint64_t dst_offset, const vo
     try {
       enqueue_in(stream, dst, dst_offset, src, bytes);
     } catch (const Error& error) {
-      if (error.status() == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);  // a part may read the source until then
+      if (error.status() == BP_EXECUTION_FAILED)
+        stream.wait(BP_WAIT_FOREVER);  // submitted parts may read the source until then
       throw;
     }
     marker = stream.record_wait_marker();

@@ -17,7 +17,7 @@ void copy_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, uint6
 void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                  uint64_t src_offset, uint64_t bytes, uint32_t flags);
 
-// Later work of `second` starts after what `first`, of the same device, holds now.
+// Orders later work of `second` after all work that is now on `first`, a stream of the same device.
 void order(const char* function, Stream& first, Stream& second);
 
 }  // namespace backplane::core

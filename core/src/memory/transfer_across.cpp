@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kFunction = "bph_copy_across";
 
-// A plugin event for the length of a call. The plugin keeps the event while work waits for it.
+// A plugin event for the length of a call. The plugin keeps a destroyed event while work waits for
+// it.
 class OwnEvent {
  public:
   explicit OwnEvent(Device& device) : device_(device) {
@@ -69,7 +70,8 @@ void on_one_device(Stream& dst_stream, Buffer& dst, uint64_t to, Stream& src_str
   after.make_wait(src_stream);
 }
 
-// Reads `src` to the host in pieces. Enqueues each piece on the target before it reads the next but one.
+// Reads `src` to the host in chunks. Enqueues each chunk on the target before it reads the chunk
+// after the next.
 void through_host_memory(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& src_stream, Buffer& src,
                          uint64_t src_offset, uint64_t bytes) {
   const uint64_t piece = dst_stream.shared() ? bytes : std::min(bytes, kChunkBytes);
@@ -132,7 +134,7 @@ void copy_across(Stream& dst_stream, Buffer& dst, uint64_t dst_offset, Stream& s
     copy_in(dst_stream, dst, dst_offset, address, bytes, BPH_COPY_SOURCE_FREE);
   } else if (has_host_memory(*dst_stream.device)) {
     through_host_memory(dst_stream, dst, dst_offset, src_stream, src, src_offset, bytes);
-  } else {  // the target takes pageable memory then
+  } else {  // the target accepts pageable memory in this case
     std::vector<char> host(bytes);
     copy_out(src_stream, host.data(), src, src_offset, bytes, 0);
     copy_in(dst_stream, dst, dst_offset, host.data(), bytes, BPH_COPY_SOURCE_FREE);

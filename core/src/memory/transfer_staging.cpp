@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staging between pageable and device memory: through HOST buffers, in chunks, two in flight, so that the host fills or empties
-// one while the device copies the other.
+// Copies between pageable and device memory through HOST buffers. Two chunks are in flight, so that
+// the host fills or empties one while the device copies the other.
 #include "memory/transfer_staging.hpp"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace backplane::core::transfer {
 
 namespace {
 
-// Stages the whole in one piece; false if it is too long for an ordinary stream, or there is no memory for it.
+// Prepares to stage all bytes at once; false if there are too many for an ordinary stream, or there
+// is no memory.
 bool in_one_piece(Stream& stream, StagingSlot& slot, uint64_t bytes) {
   if (bytes > kChunkBytes && !stream.shared()) return false;
   try {

@@ -9,10 +9,12 @@
 
 namespace backplane::core::transfer {
 
-// Staging goes in pieces of this size, two in flight. A SHARED stream stages the whole at once, so as not to wait in its turn.
+// Staging uses chunks of this size, two in flight. A SHARED stream stages everything at once, so
+// that it does not wait with its lock held.
 inline constexpr uint64_t kChunkBytes = 2u << 20;
 
-// A HOST span that the host fills or empties, and the event after which the device is done with it.
+// A HOST span that the host fills or empties, and the event that the device reaches after its last
+// use.
 class StagingSlot {
  public:
   explicit StagingSlot(Stream& stream) : stream_(stream) {}
@@ -20,9 +22,9 @@ class StagingSlot {
   StagingSlot& operator=(const StagingSlot&) = delete;
   ~StagingSlot();
 
-  // `tracked` if `wait` will be called.
+  // Pass `tracked` if `wait` will be called.
   void prepare(uint64_t bytes, bool tracked);
-  void record();  // in the stream's turn
+  void record();  // with the stream's lock
   void wait();
   char* address() const noexcept { return address_; }
   const Span& span() const noexcept { return span_; }
@@ -35,8 +37,9 @@ class StagingSlot {
 };
 
 bool has_host_memory(const Device& device) noexcept;
-// Through HOST memory, which a device has if it does not take pageable memory. At return `src` is free and `dst` is
-// filled. They take the stream's turn themselves, and count the bytes.
+// Copies through HOST memory, which every device has that does not accept pageable memory. At
+// return `src` is free and `dst` is filled. The functions take the stream's lock themselves and
+// count the bytes.
 void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes);
 void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
 void count_staged(Device& device, uint64_t bytes) noexcept;

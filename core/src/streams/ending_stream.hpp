@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stays of a released stream until its work has ended.
+// The rest of a released stream until its work has ended.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event of the host API. It remembers which point of which stream it was recorded at, so that a wait on it also
-// tells how far that stream has come.
+// An event of the host API. It remembers the point and the stream of its latest record, so a wait
+// for the event also advances that stream's timeline.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -28,10 +28,10 @@ class Event final : public Object {
   uint32_t flags = 0;  // BP_EVENT_*
 
   void record(Stream& stream);
-  // OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
+  // Returns OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
   bp_status try_wait(uint64_t timeout_ns);
   void make_wait(Stream& stream);
-  // OK or NOT_READY; throws the rest.
+  // Returns OK or NOT_READY; throws on any other status.
   static bp_status elapsed(Event& begin, Event& end, int64_t* out_ns);
 
   ~Event() override;
@@ -40,7 +40,8 @@ class Event final : public Object {
   Event() = default;
 
   SpinLock lock_;
-  uint64_t records_ = 0;    // begun and ended: odd while one is in progress
+  // Incremented when a record begins and when it ends: odd while one is in progress.
+  uint64_t records_ = 0;
   Ref<Timeline> timeline_;  // of the latest record
   uint64_t point_ = 0;
 };

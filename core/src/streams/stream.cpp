@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's life: creation, enqueues of the caller's own work, workspace, and an end that waits for no pending work.
+// Creates streams, enqueues the caller's own work, grows workspaces, and ends streams without
+// waiting for pending work.
 #include "streams/stream.hpp"
 
 #include <algorithm>
@@ -62,7 +63,8 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Whatever it returns, a part may have been enqueued, and that part may use memory that is released inside.
+  // Whatever it returns, work may have been enqueued, and that work may use memory that the
+  // callback released.
   count_enqueue();
   {
     const Inside inside(gate);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns of SHARED streams, and the work that is deferred until they end.
+// Locks of SHARED streams, and work that is deferred until they are released.
 #include "streams/stream_lock.hpp"
 
 #include <memory>
@@ -20,7 +20,7 @@ struct LogLine {
   LogLine* next = nullptr;
 };
 
-// Of this thread's locks_held, oldest first.
+// The log lines that this thread has deferred, oldest first.
 constinit thread_local LogLine* first_line = nullptr;
 constinit thread_local LogLine* last_line = nullptr;
 
@@ -48,7 +48,7 @@ bool StreamLock::defer_log(const Registry& registry, int32_t level, const char* 
 void StreamLock::enter(const char* function, Purpose purpose) {
   const auto inside = [&] {
     return Error(BP_INVALID_ARGUMENT,
-                 "{}: called inside an enqueue callback of the same stream, whose turn that has; enqueue through the "
+                 "{}: called inside an enqueue callback of the same stream, which holds its lock; enqueue through the "
                  "plugin's stream there, and call this after bph_stream_enqueue",
                  function);
   };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose call a stream is in. An ordinary stream needs nothing: its caller hands it from call to call. A SHARED one has
-// a lock, held around the plugin's calls. Inside the caller's own enqueue callback a call is refused.
+// The exclusive use of a stream for one call. An ordinary stream needs no lock: its callers are
+// ordered already. A SHARED stream has a lock, which is held around plugin calls. A call from
+// inside the caller's own enqueue callback is refused.
 //
-// In a turn the host's callbacks do not run, except the framework's allocator. Log lines of this thread and releases of
-// imported memory wait until the thread's last turn has ended (docs/decisions/0076-streams-that-threads-share.md).
+// While a lock is held, no host callbacks run, except the framework's allocator. Log lines of this
+// thread and releases of imported memory are deferred until the thread's last lock is released
+// (docs/decisions/0076-streams-that-threads-share.md).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +17,11 @@ class Stream;
 
 class StreamLock {
  public:
-  // `wait`: also enters a stream that an enqueue callback failed.
+  // `wait` also locks a stream that an enqueue callback failed.
   enum class Purpose : uint8_t { call, wait };
 
-  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream, and the error that failed the stream.
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream; throws the error of a failed
+  // stream.
   inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
   StreamLock(const StreamLock&) = delete;
   StreamLock& operator=(const StreamLock&) = delete;
@@ -27,13 +30,14 @@ class StreamLock {
       leave();
   }
 
-  // Whether this thread has the turn of a SHARED stream.
+  // Whether this thread holds the lock of any SHARED stream.
   static bool held_by_thread() noexcept { return locks_held != 0; }
-  // Keeps a log line for after the turn; false if there is no memory for it.
+  // Defers a log line until the locks are released; false if there is no memory for it.
   static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
-  // A release of imported memory fell due in the turn: the allocator looks again after it.
+  // Call when imported memory could be released: the allocator polls again after the locks are
+  // released.
   static void defer_releases() noexcept { releases_due = true; }
-  // The calling thread's identity, by which a SHARED stream knows the owner of its turn.
+  // The identity of the calling thread, as the owner of a SHARED stream's lock.
   static const void* thread() noexcept { return &locks_held; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a stream: by the plugin's own wait where no other thread may call the stream meanwhile. Else by an event
-// that is recorded in the stream's turn and waited for outside it.
+// Waits for streams. If no other thread may use the stream meanwhile, this is the plugin's
+// stream_wait; otherwise an event is recorded with the stream's lock and waited for without it.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace backplane::core {
 
 namespace {
 
-// What is left of a timeout.
+// The remaining time of a timeout.
 class Remaining {
  public:
   explicit Remaining(uint64_t timeout_ns) noexcept : timeout_ns_(timeout_ns) {}
@@ -31,7 +31,9 @@ class Remaining {
 
 WaitMarker::~WaitMarker() { device_.api->event_destroy(device_.handle, event_); }
 
-bool Stream::holds_lock() const noexcept { return shared_->owner.load(std::memory_order_relaxed) == StreamLock::thread(); }
+bool Stream::holds_lock() const noexcept {
+  return shared_->owner.load(std::memory_order_relaxed) == StreamLock::thread();
+}
 
 bool Stream::may_wait() const noexcept {
   if ((gate.load(std::memory_order_relaxed) & kGateCallback) == 0) return true;
@@ -43,7 +45,7 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   const uint64_t point = timeline->point_of_wait();
   const bp_status status = api->stream_wait(device_handle, handle, timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // Report a failure only once no work of the stream touches memory any more.
+  // Reports a failure only once no work of the stream accesses memory.
   timeline->complete(point);
   device->allocator.poll_pending();
   check(*device, "stream_wait", status, error);
@@ -51,7 +53,8 @@ bp_status Stream::wait_locked(uint64_t timeout_ns) {
   return BP_OK;
 }
 
-// Takes the stream's turn for 1 ms at a time: for a failed stream, which takes no work, or where no event can be made.
+// Locks the stream for 1 ms at a time: for a failed stream, which accepts no work, or if no event
+// can be recorded.
 bp_status Stream::wait_in_slices(uint64_t timeout_ns) {
   constexpr uint64_t slice_ns = 1'000'000;
   const Remaining remaining(timeout_ns);
@@ -101,7 +104,8 @@ bp_status Stream::try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64
   bp_error error = fresh_error();
   const bp_status status = api->event_wait(device_handle, marker->event(), timeout_ns, &error);
   if (status == BP_TIMEOUT) return status;
-  // A failure says that the stream did not reach the event. Only the stream's own wait says that memory is free.
+  // A failure means that the stream did not reach the event. Only stream_wait reports that its
+  // memory is free.
   if (status != BP_OK) return wait_in_slices(remaining.ns());
   timeline->complete(marker->point);
   device->allocator.poll_pending();
@@ -113,7 +117,8 @@ bp_status Stream::wait_shared(uint64_t timeout_ns) {
   std::shared_ptr<WaitMarker> marker;
   {
     const StreamLock lock(*this, "bph_stream_wait", StreamLock::Purpose::wait);
-    // Query the stream first: a loop of short waits does not end if each puts an event behind the one before.
+    // Query the stream first: otherwise a loop of short waits never ends, because each wait records
+    // another event.
     const bp_status status = wait_locked(0);
     if (status != BP_TIMEOUT || timeout_ns == 0) return status;
     marker = record_wait_marker();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks: recording, asking, recycling. Events are taken out of the timeline while the plugin is asked, so that no lock
-// is held then.
+// Records, polls and recycles markers. A marker is taken out of the timeline during a plugin call,
+// so that no lock is held.
 #include "streams/timeline.hpp"
 
 #include <mutex>
@@ -70,8 +70,8 @@ bool Timeline::poll(const Device& device) noexcept {
   for (Marker marker; take_first(&marker);) {
     bp_error error = fresh_error();
     const bp_status status = device.api->event_wait(device.handle, marker.event, 0, &error);
-    // A failure says that the stream did not get here, not that its work left memory alone: only the stream's end
-    // tells.
+    // A failure means that the stream did not reach the event. Its work may still access memory
+    // until the stream ends.
     if (status == BP_OK) complete(marker.point);
     bp_event* unwanted = nullptr;
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: calls that fail, wait or lose their device, as a plan says.
+// The layer `fault`: makes calls fail, delays them or loses their device, following a schedule.
 #include "layers/fault/fault.hpp"
 
 #include <backplane/backplane.h>
@@ -34,16 +34,17 @@ struct FaultDevice : WrappedDevice {
   FaultDevice(FaultPlugin& plugin, bp_device* wrapped) : WrappedDevice{wrapped}, owner(plugin) {}
 
   FaultPlugin& owner;
-  std::shared_mutex use;  // held shared around every call of the plugin, alone while the device is lost
+  // Locked shared during every plugin call, exclusively while the device is being lost.
+  std::shared_mutex use;
   std::atomic<bool> lost{false};
   std::mutex mutex;                    // of `streams`
-  std::map<bp_stream*, bool> streams;  // and whether each was made to fail
+  std::map<bp_stream*, bool> streams;  // and whether each was failed
 };
 
 FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
 FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
 
-// What the plan says of one call.
+// What the schedule decides for one call.
 struct Decision {
   uint64_t call = 0;
   bp_status status = BP_OK;
@@ -74,7 +75,7 @@ Decision decide(FaultPlugin& plugin, Slot slot, bool of_device) {
   return decision;
 }
 
-// TIMEOUT and NOT_READY leave the record alone.
+// TIMEOUT and NOT_READY leave the error record unchanged.
 bp_status fail(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
   if (status == BP_TIMEOUT || status == BP_NOT_READY) return status;
   return Error(status, "fault: {:.64}: {}: answers {}: {}", plugin.table.name, slot_name(slot), bph_status_name(status),
@@ -86,7 +87,7 @@ bp_status injected(const FaultPlugin& plugin, Slot slot, const Decision& decisio
   return fail(plugin, slot, decision.status, why.what(), error);
 }
 
-// Behind it nothing of the device is pending, so that everything may be destroyed.
+// Afterwards no work of the device is pending, so everything may be destroyed.
 void lose(FaultDevice& device) {
   const std::unique_lock alone(device.use);
   if (device.lost.exchange(true)) return;
@@ -97,7 +98,7 @@ void lose(FaultDevice& device) {
   }
 }
 
-// Whether the stream was made to fail, now or before.
+// Whether the layer has failed the stream, now or before.
 bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   const std::lock_guard lock(device.mutex);
   const auto found = device.streams.find(stream);
@@ -105,7 +106,7 @@ bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   return found->second |= now;
 }
 
-// Takes a new stream among the device's; without memory for that it is destroyed.
+// Registers a new stream; if there is no memory for that, destroys it.
 bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   try {
     const std::lock_guard lock(device.mutex);
@@ -117,7 +118,7 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   }
 }
 
-// One call of a device's slot; `forward` passes it on. The caller sees to results.
+// One call of a device's slot; `forward` passes it on. The caller handles the results.
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
   const FaultPlugin& plugin = device.owner;
@@ -129,7 +130,7 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
     const std::shared_lock with_others(device.use);
     if (device.lost) return fail(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
     if (stream != nullptr && failed(device, stream, decision.status == BP_EXECUTION_FAILED)) {
-      // A failed stream's wait answers only when its work touches memory no more.
+      // A failed stream's wait returns only when its work no longer accesses memory.
       status = slot == Slot::stream_wait ? forward() : BP_OK;
       if (status != BP_TIMEOUT)
         status = fail(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
@@ -148,7 +149,7 @@ bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error*
   return status;
 }
 
-// Finds among a slot's arguments its stream, its record and the places of its results.
+// Finds the stream, the error record and the output pointers among a slot's arguments.
 struct Arguments {
   bp_stream* stream = nullptr;
   bp_error* error = nullptr;
@@ -188,7 +189,7 @@ struct Shim<slot, member> {
   }
 };
 
-// Destroys pass through.
+// Destroy slots are passed on unchanged.
 template <auto member>
 struct Pass;
 template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
@@ -218,7 +219,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// One call of a slot of the plugin's own.
+// One call of a slot of the plugin's own table.
 template <class Forward>
 bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
   const Decision decision = decide(plugin, slot, false);
@@ -243,7 +244,8 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its own answer
+    if (out == nullptr)
+      return own.inner->device_open(own.inner, index, desc, out, error);  // its error
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");
     const bp_status status = own.inner->device_open(own.inner, index, desc, &device->inner, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of faults.
+// Parses fault schedules.
 #include "layers/fault/schedule.hpp"
 
 #include <backplane/backplane.h>
@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     start_ = at_;
   }
-  // The next word of the rule, empty at its end.
+  // The next word of the entry; empty at its end.
   std::string_view word() {
     skip_blanks();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != ';') ++at_;

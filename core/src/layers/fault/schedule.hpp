@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layer `fault` makes go wrong, as data and as text.
+// The schedule of the layer `fault`, as data and as text.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace backplane::core::layers {
 struct FaultEntry {
   enum class Kind : uint8_t { fail, delay, lose } kind;
   std::optional<Slot> slot;  // none: any slot of the device
-  uint64_t call = 0;         // from 1, as the layer counts the slot's calls; not of a delay
+  uint64_t call = 0;         // the number of the call, from 1; unused for a delay
   bool onward = false;       // also every later call
   bp_status status = BP_OK;
   std::chrono::nanoseconds time{0};
@@ -24,11 +24,11 @@ struct FaultSchedule {
   std::vector<FaultEntry> entries;
 };
 
-// Rules with ';' between (docs/layers.md):
-//   fail SLOT N[+] STATUS    call N of SLOT, or from N on every call, answers STATUS and is not passed on
-//   delay SLOT TIME          each call of SLOT first sleeps; SLOT may be `work`: plan_execute and the copies
-//   lose [SLOT] N            behind call N, of SLOT or of any slot, its device is lost
-// Throws INVALID_ARGUMENT with the place in `text`, which `source` names, and with what is legal there.
+// Parses entries that are separated by ';' (docs/layers.md):
+//   fail SLOT N[+] STATUS    call N (+: and later ones) of SLOT returns STATUS, is not passed on
+//   delay SLOT TIME          calls of SLOT first sleep; `work` means plan_execute and all copies
+//   lose [SLOT] N            after call N, of SLOT or of any slot, the device is lost
+// Throws INVALID_ARGUMENT with the position in `text`, named `source`, and what is legal there.
 FaultSchedule parse_faults(std::string_view text, const char* source);
 
 }  // namespace backplane::core::layers

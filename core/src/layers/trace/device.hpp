@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layer `trace` knows of a device: numbers for its objects, and where their events go.
+// The state of the layer `trace` for a device: numbers and tracks of its objects.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct TracePlugin : WrappedPlugin {
   void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
 };
 
-// Every function may throw bad_alloc: the caller loses the event, never the call.
+// Every function may throw bad_alloc: then the caller drops the event, but still makes the call.
 struct TraceDevice : WrappedDevice {
   TraceDevice(TracePlugin& plugin, const std::string& name);
 
@@ -34,9 +34,9 @@ struct TraceDevice : WrappedDevice {
 
   void add_buffer(const bp_buffer* buffer, uint32_t kind, uint64_t bytes);
   void drop_buffer(const bp_buffer* buffer);
-  // Whether `plan` is executed for the first time.
+  // True at the first execution of `plan`.
   bool first_execution(const bp_plan* plan);
-  // The latest record of an event, 0 if the trace saw none.
+  // The latest record of an event; 0 if the trace has none.
   uint64_t record_of(const bp_event* event);
   void set_record(const bp_event* event, uint64_t flow);
 

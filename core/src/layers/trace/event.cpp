@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing one event.
+// Formats one event.
 #include "layers/trace/event.hpp"
 
 #include <iterator>

@@ -10,7 +10,8 @@
 
 namespace backplane::core::layers {
 
-// Where an event is drawn: `group` is a device, `line` a stream or a host thread of it.
+// The position of an event in the picture: `group` is a device, `line` is a stream or host thread
+// of it.
 struct Track {
   uint32_t group;
   uint32_t line;
@@ -19,7 +20,8 @@ inline constexpr uint32_t kFirstThreadLine = 1000;  // lines below are streams
 
 class TraceEvent {
  public:
-  // `phase` is the format's: X a span, s and t the ends of an arrow, C a counter, M a name. Times in microseconds.
+  // `phase` is from the format: X a span, s and t the ends of an arrow, C a counter, M a name.
+  // Times are in microseconds.
   TraceEvent(char phase, std::string_view name, Track track);
   TraceEvent& time(double begin);
   TraceEvent& span(double begin, double end);
@@ -28,10 +30,10 @@ class TraceEvent {
 
   TraceEvent& arg(std::string_view name, uint64_t value);
   TraceEvent& arg(std::string_view name, std::string_view value);
-  // "f32[64,128]" of each operand; views that are not dense with their strides, immediates as such.
+  // Formats each operand as "f32[64,128]", with strides unless it is dense; marks immediates.
   TraceEvent& arg(std::string_view name, const bp_tensor_desc* views, uint32_t count);
 
-  // Borrowed; nothing may be added any more.
+  // The finished text, borrowed. Add nothing afterwards.
   std::string_view text();
 
  private:
@@ -41,10 +43,11 @@ class TraceEvent {
   bool any_arg_ = false;
 };
 
-// "add"; of an operator that the table does not have its number.
+// The operator's name, e.g. "add"; its number if the table does not have it.
 std::string_view op_name(uint32_t op, char (&room)[32]);
 
-// Bytes that an execution reads and writes: each operand's distinct elements once, an output that is read too, twice.
+// The bytes that an execution reads and writes. Counts the distinct elements of each operand once;
+// twice for an output that is also read.
 uint64_t bytes_moved(const bp_op_desc& desc) noexcept;
 
 }  // namespace backplane::core::layers

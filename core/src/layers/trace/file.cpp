@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing the trace.
+// Writes the trace file.
 #include "layers/trace/file.hpp"
 
 #include <fcntl.h>
@@ -25,12 +25,12 @@ constexpr std::string_view head =
     R"({"displayTimeUnit":"ns","otherData":{"writer":"backplane )" BACKPLANE_VERSION R"("},"traceEvents":[)";
 constexpr std::string_view kTail = "\n]}\n";
 
-// All files of this process, by path. Never destroyed: threads may trace while the process ends.
+// All trace files of this process, by path. Never destroyed: threads may trace during exit.
 struct Files {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<TraceFile>, std::less<>> by_path;
 };
-// The lock is held across fork, so that the child finds the map whole.
+// The lock is held across fork, so that the child sees a consistent map.
 Files& files() {
   static Files* const all = [] {
     auto made = std::make_unique<Files>();
@@ -56,7 +56,7 @@ std::string expand(std::string_view pattern) {
   return path;
 }
 
-// Opens a regular file for writing; never waits (FIFO, device).
+// Opens a regular file for writing; never blocks on a FIFO or device.
 int open_for_writing(const std::string& path, const char* source) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat about = {};
@@ -130,7 +130,7 @@ uint32_t TraceFile::thread_number() noexcept {
 bool TraceFile::write_out(std::string* complaint) noexcept {
   if (failed_) return true;
   const size_t length = buffer_.size();
-  buffer_.append(kTail);  // within what was reserved
+  buffer_.append(kTail);  // within the reserved capacity
   const bool good = write_at(file_, buffer_, written_);
   const int code = errno;
   buffer_.resize(length);
@@ -138,7 +138,7 @@ bool TraceFile::write_out(std::string* complaint) noexcept {
     written_ += length;
   } else {
     failed_ = true;
-    // What was written before stays a whole document.
+    // The file remains a complete document up to the last flush.
     (void)write_at(file_, kTail, written_);
     (void)!ftruncate(file_, static_cast<off_t>(written_ + kTail.size()));
     try {
@@ -185,7 +185,7 @@ void TraceFile::flush(const bp_host& host) noexcept {
   host.log(host.context, BP_LOG_WARNING, line.what());
 }
 
-// Calls no plugin, waits for nothing long, and nothing is destroyed: other threads may be tracing.
+// Calls no plugin, does not block for long and destroys nothing: other threads may be tracing.
 void TraceFile::at_exit() noexcept {
   const auto locked = [](std::mutex& mutex) {
     for (int tries = 0; tries < 100; ++tries) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of the layer `trace`: events appended by any thread, a buffer's worth of memory, and a whole JSON document after
-// every flush.
+// The file of the layer `trace`. Any thread may append events; they are buffered. After every flush
+// the file is a complete JSON document.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -16,24 +16,25 @@ namespace backplane::core::layers {
 
 class TraceFile {
  public:
-  // The file at `pattern`, whose every "%p" stands for the process id: made, or emptied, at its first opening in this process,
-  // and then one for all registries. `source` names where the pattern came from. It lives until the process ends, and what is
-  // buffered is written at exit. Throws INVALID_ARGUMENT where it cannot be written.
+  // Opens the file at `pattern`; each "%p" is replaced by the process id. The first call in this
+  // process creates or truncates the file; later calls return the same object. `source` names the
+  // origin of the pattern. The file lives until the process ends, and exit flushes it. Throws
+  // INVALID_ARGUMENT if it cannot be written.
   static TraceFile& open(std::string_view pattern, const char* source);
 
-  // Microseconds since it was opened.
+  // Microseconds since the file was opened.
   double now() const noexcept {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
   }
-  // A number that no other device, record or thread of this file has.
+  // Numbers that are unique in this file.
   uint32_t new_group() noexcept { return groups_.fetch_add(1, std::memory_order_relaxed) + 1; }
   uint64_t new_flow() noexcept { return flows_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // Of the calling thread, from 1.
+  // The number of the calling thread, from 1.
   static uint32_t thread_number() noexcept;
 
-  // One JSON object. The first failure to write is logged to `host`, and ends the trace.
+  // Appends one JSON object. The first write failure is logged to `host` and ends the trace.
   void add(std::string_view event, const bp_host& host) noexcept;
-  // An event was lost because memory ran out: the next flush says how many.
+  // Counts an event that was lost because memory ran out; the next flush reports the number.
   void lose_one() noexcept { lost_.fetch_add(1, std::memory_order_relaxed); }
   void flush(const bp_host& host) noexcept;
 
@@ -50,9 +51,9 @@ class TraceFile {
   const std::chrono::steady_clock::time_point start_;
   std::atomic<uint32_t> groups_{0};
   std::atomic<uint64_t> flows_{0}, lost_{0};
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all members below
   std::string buffer_;
-  uint64_t written_ = 0;  // bytes of the file, without the document's end
+  uint64_t written_ = 0;  // bytes of the file, without the closing characters
   bool any_ = false, failed_ = false;
 };
 

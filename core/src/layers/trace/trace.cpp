@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`: every call of a device's slots as an event of a file.
+// The layer `trace`: writes every call of a device's slots to a file as an event.
 #include "layers/trace/trace.hpp"
 
 #include <backplane/backplane.h>
@@ -42,7 +42,7 @@ constexpr const char* category_of(Slot slot) {
   }
 }
 
-// The stream among a slot's arguments: the track of its event.
+// Finds the stream among a slot's arguments, for the track of its event.
 struct Arguments {
   bp_stream* stream = nullptr;
   void see(bp_stream* argument) { stream = argument; }
@@ -53,17 +53,19 @@ struct Arguments {
 template <Slot>
 struct At {};
 
-// What a slot was asked.
+// Adds the arguments of a call.
 template <Slot slot, class... Args>
 void add_request(At<slot>, TraceEvent&, const Args&...) {}
 
 void add_operator(TraceEvent& event, const bp_op_desc& desc) {
   event.arg("inputs", desc.inputs, desc.input_count).arg("outputs", desc.outputs, desc.output_count);
 }
-void add_request(At<Slot::plan_execute>, TraceEvent& event, bp_stream*, bp_plan*, const bp_execution* execution, bp_error*) {
+void add_request(At<Slot::plan_execute>, TraceEvent& event, bp_stream*, bp_plan*, const bp_execution* execution,
+                 bp_error*) {
   add_operator(event, *execution->desc);
 }
-void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* desc, bp_plan** out, bp_plan_info*, bp_error*) {
+void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* desc, bp_plan** out, bp_plan_info*,
+                 bp_error*) {
   char room[32];
   event.arg("operator", op_name(desc->op, room)).arg("made", out != nullptr ? "plan" : "answer only");
   add_operator(event, *desc);
@@ -71,30 +73,31 @@ void add_request(At<Slot::plan_create>, TraceEvent& event, const bp_op_desc* des
 void add_request(At<Slot::buffer_create>, TraceEvent& event, const bp_buffer_desc* desc, bp_buffer**, bp_error*) {
   event.arg("kind", uint64_t{desc->kind}).arg("bytes", desc->bytes);
 }
-void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t, uint64_t bytes,
-         bp_error*) {
+void add_request(At<Slot::copy>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, bp_buffer*, uint64_t,
+                 uint64_t bytes, bp_error*) {
   event.arg("bytes", bytes);
 }
 void add_request(At<Slot::copy_in>, TraceEvent& event, bp_stream*, bp_buffer*, uint64_t, const void*, uint64_t bytes,
-         bp_error*) {
+                 bp_error*) {
   event.arg("bytes", bytes);
 }
-void add_request(At<Slot::copy_out>, TraceEvent& event, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t bytes, bp_error*) {
+void add_request(At<Slot::copy_out>, TraceEvent& event, bp_stream*, void*, bp_buffer*, uint64_t, uint64_t bytes,
+                 bp_error*) {
   event.arg("bytes", bytes);
 }
 
-// What came of it, once the slot answered OK. `begin` is when it was called.
+// Adds the results of a call that returned OK. `begin` is the time of the call.
 template <Slot slot, class... Args>
 void add_result(At<slot>, TraceEvent&, TraceDevice&, Track, double, const Args&...) {}
 
-void add_result(At<Slot::plan_execute>, TraceEvent& event, TraceDevice& device, Track, double, bp_stream*, bp_plan* plan,
-              const bp_execution* execution, bp_error*) {
+void add_result(At<Slot::plan_execute>, TraceEvent& event, TraceDevice& device, Track, double, bp_stream*,
+                bp_plan* plan, const bp_execution* execution, bp_error*) {
   event.arg("plan", device.first_execution(plan) ? "miss" : "hit").arg("bytes", bytes_moved(*execution->desc));
   if (execution->workspace_bytes != 0) event.arg("workspace_bytes", execution->workspace_bytes);
 }
 
 void add_result(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, double, const bp_op_desc*, bp_plan**,
-              bp_plan_info* info, bp_error*) {
+                bp_plan_info* info, bp_error*) {
   if (info == nullptr) return;
   event.arg("any_size", uint64_t{(info->flags & BP_PLAN_ANY_SIZE) != 0}).arg("workspace_bytes", info->workspace_bytes);
   if (info->stage_inputs != 0) event.arg("stage_inputs", uint64_t{info->stage_inputs});
@@ -102,16 +105,16 @@ void add_result(At<Slot::plan_create>, TraceEvent& event, TraceDevice&, Track, d
 }
 
 void add_result(At<Slot::buffer_create>, TraceEvent&, TraceDevice& device, Track, double, const bp_buffer_desc* desc,
-              bp_buffer** out, bp_error*) {
+                bp_buffer** out, bp_error*) {
   device.add_buffer(*out, desc->kind, desc->bytes);
 }
 
 void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device, Track, double, const bp_stream_desc*,
-              bp_stream** out, bp_error*) {
+                bp_stream** out, bp_error*) {
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
 
-// Arrows lead from a record to what waits for it.
+// Arrows lead from a record to the calls that wait for it.
 void arrow(char end, TraceDevice& device, Track track, double at, uint64_t flow) {
   TraceEvent event(end, "event", track);
   device.owner.add(event.category("order").time(at).flow(flow));
@@ -121,21 +124,21 @@ void arrive(TraceDevice& device, Track track, double at, const bp_event* event) 
   if (flow != 0) arrow('t', device, track, at, flow);
 }
 void add_result(At<Slot::event_record>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
-              bp_stream*, bp_error*) {
+                bp_stream*, bp_error*) {
   const uint64_t flow = device.owner.file.new_flow();
   device.set_record(event, flow);
   arrow('s', device, track, begin, flow);
 }
 void add_result(At<Slot::stream_wait_event>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_stream*,
-              bp_event* event, bp_error*) {
+                bp_event* event, bp_error*) {
   arrive(device, track, begin, event);
 }
 void add_result(At<Slot::event_wait>, TraceEvent&, TraceDevice& device, Track track, double begin, bp_event* event,
-              uint64_t, bp_error*) {
+                uint64_t, bp_error*) {
   arrive(device, track, begin, event);
 }
 
-// Of an execution the operator's, else the slot's.
+// The name of the event: the operator for an execution, else the slot.
 template <class... Args>
 std::string_view name_of(char (&)[32], Slot slot, const Args&...) {
   return slot_name(slot);
@@ -144,7 +147,7 @@ std::string_view name_of(char (&room)[32], Slot, bp_stream*, bp_plan*, const bp_
   return op_name(execution->desc->op, room);
 }
 
-// Writes what happened. A trace without memory loses events, and no call.
+// Writes the event. If memory runs out, the event is lost, but the call is not.
 template <Slot slot, class... Args>
 void note(TraceDevice& device, double begin, double end, bp_status status, const Args&... args) noexcept {
   try {
@@ -193,7 +196,7 @@ struct Destroy<member> {
   static void call(bp_device* handle, Handle* object) {
     TraceDevice& device = of(handle);
     try {
-      device.forget(object);  // before another object may have this handle
+      device.forget(object);  // before another object can get this handle
     } catch (...) {
       device.owner.file.lose_one();
     }
@@ -235,7 +238,8 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
-  if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its own answer
+  if (out == nullptr)
+    return own.inner->device_open(own.inner, index, desc, out, error);  // its error
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;
   const bp_status made =

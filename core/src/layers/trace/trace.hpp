@@ -8,7 +8,8 @@ namespace backplane::core::layers {
 
 class TraceFile;
 
-// `inner` with every call of its devices written to `file`, which lives as long as the process. Throws bad_alloc.
+// Wraps `inner` so that every call of its devices is written to `file`, which lives as long as the
+// process. Throws bad_alloc.
 const bp_plugin* trace(const bp_plugin* inner, const bp_host* host, TraceFile& file);
 
 }  // namespace backplane::core::layers

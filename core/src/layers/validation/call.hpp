@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a slot through the layer `validation`: whom its messages name, the objects that it occupies, and what the plugin
-// made of it.
+// One call through the layer `validation`: the name in its messages, the objects that it uses, and
+// its outcome.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@
 
 namespace backplane::core::layers {
 
-// "validation: who: slot: text [id]"; the text is cut, so that the id stays.
+// An error with the message "validation: who: slot: text [id]". The text is truncated so that the
+// id fits.
 template <class... Args>
 Error rule_error(bp_status status, const Rule& rule, std::string_view who, const char* slot,
                  fmt::format_string<Args...> format, Args&&... args) noexcept {
@@ -35,21 +36,21 @@ Error rule_error(bp_status status, const Rule& rule, std::string_view who, const
   return Error(status, "validation: {:.80}: {}: {} [{}]", who, slot, static_cast<const char*>(text), rule.id);
 }
 
-// What a plugin answered, and what was wrong with it.
+// The plugin's status and record, and what was wrong with them.
 struct Outcome {
   bp_status status = BP_OK;  // the plugin's
   bp_error record = fresh_error();
   std::optional<Error> defect;
 
   bool ok() const noexcept { return status == BP_OK; }
-  // What the layer answers: the status, with the record written through.
+  // Writes the record to the caller's and returns the layer's status.
   bp_status write(bp_error* error) const noexcept;
 };
 
-// What every answer is held against. `control` is the floating-point control before the call.
+// Checks what holds for every slot. `control` is the floating-point control before the call.
 void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
 
-// Runs a fallible slot of the plugin's; `forward` gets the record to fill.
+// Calls a fallible slot of the plugin; `forward` receives the error record to fill.
 template <class Forward>
 Outcome invoke(std::string_view who, Slot slot, Forward&& forward) {
   Outcome outcome;
@@ -72,7 +73,7 @@ inline const char* noun_of(const bp_plan*) { return "plan"; }
 
 class Call {
  public:
-  // Throws for a device that is none, and after fork.
+  // Throws if `handle` is not a device, and after fork.
   Call(const bp_device* handle, const char* slot);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -86,13 +87,13 @@ class Call {
   [[noreturn]] void refuse(const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
     throw rule_error(BP_INVALID_ARGUMENT, rule, device_->name, slot_, format, std::forward<Args>(args)...);
   }
-  // Notes what the plugin did wrong, unless something was noted before.
+  // Records a defect of the plugin, unless one is recorded already.
   template <class... Args>
   void blame(Outcome& outcome, const Rule& rule, fmt::format_string<Args...> format, Args&&... args) const {
     if (!outcome.defect)
       outcome.defect = rule_error(BP_INTERNAL, rule, device_->name, slot_, format, std::forward<Args>(args)...);
   }
-  // Turns what `body` throws into a refusal by `rule`.
+  // Converts an Error of `body` to a refusal by `rule`.
   template <class Body>
   void under(const Rule& rule, Body&& body) const {
     try {
@@ -104,7 +105,7 @@ class Call {
   void need(const void* pointer, const char* what) const {
     if (pointer == nullptr) refuse(rule::kNullPointer, "{} is null; pass one", what);
   }
-  // A copy of an input struct as this library knows it.
+  // A copy of an input struct.
   template <class T>
   T input(const T* given, size_t min_size, const char* type) const {
     need(given, type);
@@ -128,7 +129,7 @@ class Call {
     if (found == nullptr) refuse_handle(handle, role, objects.ended(handle));
     return *found;
   }
-  // The object is in use until the call ends. The device's mutex is held.
+  // Marks the object as in use until the call ends. The device's mutex is held.
   void occupy(uint32_t& calls) {
     if (few_count_ < few_.size()) {
       few_[few_count_++] = &calls;
@@ -139,12 +140,12 @@ class Call {
   }
   CheckedStream& occupy_stream(const bp_stream* handle);
 
-  // Runs the slot of the plugin's. The device's mutex is not held.
+  // Calls the plugin's slot. The device's mutex is not held.
   template <class Forward>
   Outcome forward(Slot slot, Forward&& body) const {
     return invoke(device_->name, slot, [&](bp_error* record) { return body(next(), inner(), record); });
   }
-  // What follows from an answer about `stream`, which may be null. The device's mutex is held.
+  // Updates the state after a call on `stream`, which may be null. The device's mutex is held.
   void note(Outcome& outcome, CheckedStream* stream) const;
 
  private:
@@ -162,12 +163,12 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  std::array<uint32_t*, 4> few_ = {};  // so that waits need no memory
+  std::array<uint32_t*, 4> few_ = {};  // so that waits need no allocation
   size_t few_count_ = 0;
   std::vector<uint32_t*> occupied_;  // the rest
 };
 
-// A fallible slot: `body(call)` gives the status to answer, and throws to refuse.
+// A fallible slot: `body(call)` returns the status, or throws to refuse.
 template <class Body>
 bp_status checked(const bp_device* handle, Slot slot, bp_error* error, Body&& body) noexcept {
   bp_status status = BP_OK;
@@ -178,7 +179,7 @@ bp_status checked(const bp_device* handle, Slot slot, bp_error* error, Body&& bo
   return refused != BP_OK ? refused : status;
 }
 
-// A slot that cannot fail: a refusal is logged. `body(call)` throws to refuse.
+// A slot without a status: `body(call)` throws to refuse, which is logged.
 template <class Body>
 void checked_void(const bp_device* handle, const char* slot, Body&& body) noexcept {
   bp_error record = fresh_error();
@@ -189,10 +190,11 @@ void checked_void(const bp_device* handle, const char* slot, Body&& body) noexce
   if (refused != BP_OK) LiveDevices::instance().log(handle, record.message);
 }
 
-// Runs a create slot with a place of its own for the result: `body(next, inner, &made, record)`.
+// Calls a create slot with an output of the layer's own: `body(next, inner, &made, record)`.
 template <class Handle, class Body>
 Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
-  auto* const untouched = reinterpret_cast<Handle*>(made);  // no plugin gives this: shows that *out was not written
+  // No plugin returns this: shows that *out was not written.
+  auto* const untouched = reinterpret_cast<Handle*>(made);
   *made = untouched;
   Outcome outcome = call.forward(slot, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
     return body(next, inner, made, record);
@@ -216,8 +218,8 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
-// Takes what a create slot made among the living objects. What came with a defect is destroyed, and so is what there is no memory
-// for: null.
+// Registers the object that a create slot made. An object that came with a defect, or for which
+// there is no memory, is destroyed; returns null then.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layer `validation` knows of a device: its living objects, and what is pending on them.
+// The state of the layer `validation` for a device: its live objects and their pending work.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -23,12 +23,12 @@ namespace backplane::core::layers {
 struct CheckedBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   uint64_t bytes = 0;
-  uint64_t alignment = 1;  // of its start, as far as it is known
+  uint64_t alignment = 1;  // of its start, if known
   void* mapped = nullptr;
-  uint64_t address = 0;   // as buffer_address returned it
+  uint64_t address = 0;   // the result of buffer_address
   bool imported = false;  // two imports may name one memory
   Clock uses;
-  uint32_t calls = 0;  // running, that use it
+  uint32_t calls = 0;  // running calls that use it
 };
 
 struct CheckedStream {
@@ -40,13 +40,13 @@ struct CheckedStream {
 struct CheckedEvent {
   Clock clock;  // of the latest record
   bool timing = false;
-  uint64_t records = 0;  // bumped when a record begins and when it ends: odd while one runs
+  uint64_t records = 0;  // incremented when a record begins and when it ends: odd while one runs
   uint32_t calls = 0;
 
   bool recording() const noexcept { return (records & 1) != 0; }
 };
 
-// The descriptor that a plan was made for, by value.
+// A copy of the descriptor that a plan was made for.
 struct CheckedPlan {
   bp_op_desc desc = {};
   std::vector<unsigned char> attributes;
@@ -55,7 +55,7 @@ struct CheckedPlan {
   uint32_t calls = 0;
 };
 
-// The living objects of one kind, and which ended lately: for a better message only.
+// The live objects of one kind. Remembers recently destroyed ones, for better messages.
 template <class Handle, class State>
 class Objects {
  public:
@@ -98,7 +98,7 @@ struct CheckedDevice : WrappedDevice {
   const pid_t process = getpid();
   std::atomic<uint32_t> calls{0};
 
-  std::mutex mutex;  // of all below; never held while the plugin is called
+  std::mutex mutex;  // guards all members below; never held during a plugin call
   Ledger ledger;
   Objects<bp_buffer, CheckedBuffer> buffers;
   Objects<bp_stream, CheckedStream> streams;
@@ -113,25 +113,25 @@ struct CheckedDevice : WrappedDevice {
 
 struct CheckedPlugin : WrappedPlugin {
   CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
-  Object* const keeper;  // null: nothing ends it while a call runs
+  Object* const keeper;  // null: it does not end while a call runs
   const std::string name;
   const pid_t process = getpid();
   std::atomic<uint32_t> devices{0};  // open
 };
 
-// Every device that was opened through the layer and not closed, of all plugins of the process.
+// All open devices of the layer, for all plugins of the process.
 class LiveDevices {
  public:
   void add(std::shared_ptr<CheckedDevice> device);
-  // Null if the handle is none of them.
+  // Null if `device` is not one of them.
   std::shared_ptr<CheckedDevice> find(const bp_device* device);
   void remove(const bp_device* device);
-  // To the log of the device's registry; of what is no known device, to that of the latest plugin. No lock is held
-  // then, and the plugin does not end.
+  // Logs to the registry of the device; for an unknown device, to that of the latest plugin. No
+  // lock is held meanwhile, and the plugin stays alive.
   void log(const bp_device* device, const char* message);
   void add(const CheckedPlugin* plugin);
   void remove(const CheckedPlugin* plugin);
-  // Whether a device other than `but` has `handle`; false too if that device is busy.
+  // Whether a device other than `but` has `handle`. Also false if that device is busy.
   template <class Handle>
   bool holds(const Handle* handle, const CheckedDevice& but) {
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class LiveDevices {
     return false;
   }
 
-  // The one of this process, which is never destroyed: exit with open devices is safe.
+  // The only instance. It is never destroyed, so exit with open devices is safe.
   static LiveDevices& instance();
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: operator descriptors, and executions against their plan.
+// The layer `validation`: checks operator descriptors, and descriptors of executions against their
+// plan.
 #include "layers/validation/descriptor.hpp"
 
 #include <algorithm>
@@ -15,10 +16,10 @@ namespace {
 
 bool same_bytes(const bp_tensor_desc& a, const bp_tensor_desc& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-// Flags without hints; an execution may have other hints.
+// The flags without hints, which may differ between executions.
 uint32_t binding_flags(const bp_tensor_desc& view) { return view.flags & ~BP_DESC_HINTS; }
 
-// What of a view its operator does not decide.
+// Checks a view independently of its operator.
 void check_view(const Call& call, const char* role, uint32_t index, const bp_tensor_desc& view, bool is_input) {
   if (view.rank > BP_MAX_RANK) {
     call.refuse(rule::kOpRules, "{} {} has rank {}; the most is {}", role, index, view.rank, BP_MAX_RANK);
@@ -56,12 +57,13 @@ void check_alias(const Call& call, uint32_t index, const bp_tensor_desc& view, c
   }
 }
 
-// What an operand that core staged looks like.
+// Whether a view looks like a staged operand.
 bool is_staged(const bp_tensor_desc& view, uint8_t full_alignment_log2) {
   return binding_flags(view) == 0 && view.alias == 0 && view.alignment_log2 == full_alignment_log2 && is_dense(view);
 }
 
-// Whether both views have the same dtype, rank and shape, or for ANY_SIZE shapes of one class.
+// Whether both views have the same dtype, rank and shape; with ANY_SIZE the shapes need only be of
+// one class.
 bool same_shape(const bp_tensor_desc& a, const bp_tensor_desc& b, bool any_size) {
   if (a.dtype != b.dtype || a.rank != b.rank) return false;
   for (uint32_t d = 0; d < a.rank; ++d) {
@@ -95,7 +97,7 @@ bp_op_desc check_descriptor(const Call& call, const bp_op_desc* given, unsigned 
   }
   rules::trim_operands(desc);
   const OpRow* row = op_row(desc.op);
-  if (row == nullptr) return desc;  // a vendor's own, or unknown: the plugin says which
+  if (row == nullptr) return desc;  // vendor-specific or unknown: the plugin decides
   call.under(rule::kOpRules, [&] {
     read_attributes(*row, desc.attributes, attributes);
     desc.attributes = row->attributes->bytes == 0 ? nullptr : attributes;
@@ -138,8 +140,8 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
       }
       continue;
     }
-    // An output is identical to an input only if that did not move: to a later one then, or to none. Where they lie is the
-    // execution's.
+    // After staging an output may alias a later identical input, or none. check_execution checks
+    // the addresses.
     const auto moved = [&](uint32_t alias) { return (stage_inputs >> (alias - 1) & 1u) != 0; };
     if (expected.alias != 0 && moved(expected.alias)) {
       expected.alias = view.alias > expected.alias && !moved(view.alias) ? view.alias : uint16_t{0};

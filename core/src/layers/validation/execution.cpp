@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: the data of an execution.
+// The layer `validation`: checks operands, workspace and scalars of an execution.
 #include "layers/validation/execution.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-// An operand of a view with elements: where its bytes lie.
+// An operand with elements, and its bytes.
 struct Placed {
   const char* role;
   uint32_t index;
@@ -54,7 +54,7 @@ class ExecutionCheck {
     }
   }
 
-  // Where a range of a buffer lies, as every use of one must.
+  // Checks a range of a buffer.
   CheckedBuffer& check_place(const char* role, uint32_t index, const bp_operand& operand) {
     CheckedBuffer& buffer = call_.object(operand.buffer, role);
     if (buffer.kind == BP_MEMORY_HOST && (call_.device().info.capabilities & BP_CAP_HOST_OPERANDS) == 0) {
@@ -108,7 +108,8 @@ class ExecutionCheck {
     }
   }
 
-  // An output with an alias is identical to that input, and to each that is the same view of the same place.
+  // An output with an alias is identical to that input, and to every input with the same view and
+  // address.
   static bool in_place(const Placed& output, const Placed& input) {
     return output.view->alias != 0 && output.operand->offset == input.operand->offset &&
            same_elements(*output.view, *input.view);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host can know to have ended: every stream is a line of points, and a wait that succeeded covers points of its own line
-// and, through events that streams waited on, of others.
+// Tracks what a host knows to have ended. Every stream is a line of points. A successful wait
+// covers points of its own line and, through events that streams waited for, of other lines.
 #pragma once
 
 #include <cstddef>
@@ -10,44 +10,46 @@
 
 namespace backplane::core::layers {
 
-// A point of a line: the work up to it.
+// A point of a line stands for all work up to it.
 struct Point {
   uint64_t line;
   uint64_t at;
 };
-// One point each of some lines.
+// At most one point per line.
 using Clock = std::vector<Point>;
 
-// Raises `clock` to hold `point` too.
+// Raises `clock` to cover `point`.
 void raise(Clock& clock, Point point);
 
 class Ledger {
  public:
-  // A device with BP_CAP_SYNCHRONOUS has nothing pending, ever.
+  // A device with BP_CAP_SYNCHRONOUS never has pending work.
   explicit Ledger(bool synchronous) : synchronous_(synchronous) {}
 
   uint64_t open_line();
-  // The line's stream was destroyed: nothing of it is pending any more.
+  // Call when the line's stream was destroyed: none of its work is pending.
   void close_line(uint64_t line) { lines_.erase(line); }
-  // One more enqueue on the line: the point that it ends at.
+  // Counts an enqueue on the line; returns its point.
   Point enqueue(uint64_t line);
-  // What a wait for all that is enqueued on the line covers, in place of what `clock` held; into room for `clock_size` points it
-  // needs no memory.
+  // Sets `clock` to what a wait for all work on the line covers. Needs no memory if `clock` has
+  // room for `clock_size` points.
   void now(uint64_t line, Clock& clock) const;
   std::size_t clock_size(uint64_t line) const { return lines_.at(line).behind.size() + 1; }
-  // Makes room for `order_behind`, which needs no memory then. The line is enqueued to by one call at a time.
+  // Makes room so that `order_behind` needs no memory. Only one call at a time may enqueue on the
+  // line.
   void expect_order(uint64_t line, const Clock& clock);
-  // Later work of the line starts behind `clock`.
+  // Later work of the line starts after `clock`.
   void order_behind(uint64_t line, const Clock& clock);
-  // A wait that covers `clock` succeeded.
+  // Call when a wait that covers `clock` succeeded.
   void passed(const Clock& clock);
-  // The line failed, and no work of it touches memory again.
+  // Call when the line failed and none of its work accesses memory any more.
   void failed(uint64_t line, uint64_t at) { pass({line, at}); }
-  // The device is lost, or what a wait covered could not be noted: nothing is said to be pending from now on.
+  // Call when the device is lost, or there was no memory to record a wait: from now on nothing
+  // counts as pending.
   void lose() { lost_ = true; }
 
   bool pending(Point point) const;
-  // Also forgets what is not.
+  // Also drops the points that are not pending.
   bool pending(Clock& clock) const;
   bool idle(uint64_t line) const;
   uint64_t enqueued(uint64_t line) const { return lines_.at(line).enqueued; }

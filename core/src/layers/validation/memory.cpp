@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: memory, buffers, copies, imports.
+// The layer `validation`: memory, buffers, copies and imports.
 #include "layers/validation/memory.hpp"
 
 #include <bit>
@@ -105,7 +105,8 @@ bp_status buffer_map(bp_device* handle, bp_buffer* buffer, void** out, bp_error*
   });
 }
 
-// Whether the bytes at `address` overlap a living buffer whose address is known. The device's mutex is held.
+// Whether the bytes at `address` overlap a living buffer whose address is known. The device's mutex
+// is held.
 bool meets_another(CheckedDevice& device, const CheckedBuffer& own, uint64_t address) {
   bool met = false;
   device.buffers.for_each([&](const CheckedBuffer& other) {
@@ -196,7 +197,7 @@ void check_range(const Call& call, const CheckedBuffer& buffer, const char* role
   }
 }
 
-// The common part of the copies: `buffers` are checked ones that the work uses.
+// The common part of all copies; `buffers` are the checked buffers that the work uses.
 template <class Forward>
 bp_status enqueue_copy(Call& call, Slot slot, CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers,
                        bp_error* error, Forward&& forward) {
@@ -279,7 +280,7 @@ bp_status copy_out(bp_device* handle, bp_stream* stream, void* dst, bp_buffer* s
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   for (CheckedBuffer* buffer : buffers) {
     call.occupy(buffer->calls);
-    // Each call that runs adds a point at most.
+    // Each running call adds at most one point.
     buffer->uses.reserve(buffer->uses.size() + buffer->calls);
   }
 }

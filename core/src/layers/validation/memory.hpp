@@ -8,10 +8,11 @@ namespace backplane::core::layers {
 
 void splice_memory(CheckedPlugin& plugin);
 
-// The buffers are in use until the call ends, and there is room for use_buffers to note it. The device's mutex is held.
-void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
-// Work of `stream` uses the occupied buffers from now on: called when the plugin accepted it, so that it needs no memory. The
+// Marks the buffers as in use until the call ends, and reserves memory for use_buffers. The
 // device's mutex is held.
+void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
+// Records that work of `stream` uses the occupied buffers. Needs no memory, because it is called
+// after the plugin accepted the work. The device's mutex is held.
 void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
 
 }  // namespace backplane::core::layers

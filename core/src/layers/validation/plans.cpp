@@ -89,7 +89,7 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
   });
 }
 
-// What an execution says of itself, held against its plan.
+// Checks an execution's descriptor against its plan.
 struct Described {
   CheckedPlan* plan;
   bp_execution execution;
@@ -116,7 +116,7 @@ Described check_described(Call& call, const bp_plan* plan, const bp_execution* g
   return made;
 }
 
-// Workspace of the plan for the sizes of `desc`. Called without the mutex.
+// The workspace that the plan needs for the sizes of `desc`. Call without the mutex.
 uint64_t needed_workspace(const Call& call, bp_plan* handle, const Described& made) {
   const bp_plan_info& info = made.plan->info;
   if ((info.flags & BP_PLAN_SIZED_WORKSPACE) == 0 || same_views(*made.plan, made.desc)) return info.workspace_bytes;

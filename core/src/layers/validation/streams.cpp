@@ -57,7 +57,8 @@ void stream_destroy(bp_device* handle, bp_stream* stream) {
   });
 }
 
-// A wait goes on where host memory is too short to note what it covers: false then.
+// Runs `body`, which records what a wait covers; false if there is no memory for that. The wait
+// continues anyway.
 template <class Body>
 bool noted(Body&& body) {
   try {
@@ -91,7 +92,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
     if (outcome.ok()) known ? ledger.passed(covered) : ledger.lose();
-    // It answers with an error only when no work of the stream will touch memory again.
+    // It returns an error only when no work of the stream will access memory again.
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
       ledger.failed(state->line, enqueued);
     }
@@ -166,7 +167,7 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   });
 }
 
-// What a wait for the event covers: its latest record, if no other came between.
+// What a wait for the event covers: its latest record, if no other record came between.
 struct Awaited {
   CheckedEvent* event = nullptr;
   Clock clock;

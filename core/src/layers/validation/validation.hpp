@@ -10,10 +10,11 @@ class Object;
 
 namespace backplane::core::layers {
 
-// `inner` with every call checked: rules.def. A caller's fault is answered INVALID_ARGUMENT and not passed on, a plugin's fault
-// INTERNAL; both name the rule. What cannot answer is logged. `host` gets the lines and outlives the layer: `keeper`, if it is not null, is
-// what ends both, and is kept while a line is told that came from another of the layer's plugins. Throws bad_alloc; then `inner` is as
-// it was.
+// Wraps `inner` so that every call is checked against rules.def. A caller's mistake returns
+// INVALID_ARGUMENT and is not passed on; a plugin's defect returns INTERNAL. Both name the rule.
+// Slots without a status log it to `host`, which must outlive the layer. `keeper` (may be null)
+// owns both; it is retained while the layer logs to this host on behalf of another plugin. Throws
+// bad_alloc; then `inner` is unchanged.
 const bp_plugin* validation(const bp_plugin* inner, const bp_host* host, Object* keeper = nullptr);
 
 }  // namespace backplane::core::layers
