@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention and rope.
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "softmax.hpp"
 
 namespace bp::conformance::oracle {

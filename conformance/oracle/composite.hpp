@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
 #include "sum.hpp"
 

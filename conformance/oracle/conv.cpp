@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear, and the convolutions forward and backward: dot products, chosen by a window.
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "window.hpp"
 
 namespace bp::conformance::oracle {

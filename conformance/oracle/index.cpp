@@ -2,9 +2,9 @@
 // gather and scatter: elements chosen by an index along one axis.
 #include <algorithm>
 
-#include "families.hpp"
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
 namespace bp::conformance::oracle {

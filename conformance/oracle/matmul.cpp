@@ -2,10 +2,10 @@
 // matmul, as the definition says.
 #include <algorithm>
 
+#include "axis.hpp"
 #include "dot.hpp"
-#include "families.hpp"
-#include "lanes.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

@@ -2,7 +2,7 @@
 // layer_norm, rms_norm, group_norm, batch_norm.
 #include "norm.hpp"
 
-#include "families.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // norm_bwd: the gradients of all four normalisations, with statistics of the batch.
-#include "families.hpp"
 #include "norm.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

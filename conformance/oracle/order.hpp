@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
 
 namespace bp::conformance::oracle {

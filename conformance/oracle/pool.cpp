@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool and avg_pool.
-#include "families.hpp"
+#include "operators.hpp"
 #include "window.hpp"
 
 namespace bp::conformance::oracle {

@@ -2,7 +2,7 @@
 // quantize, dequantize, quantized_matmul.
 #include "composite.hpp"
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

@@ -2,9 +2,9 @@
 // Reductions over a set of axes.
 #include <algorithm>
 
-#include "families.hpp"
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
 namespace bp::conformance::oracle {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What walks lanes along one axis: argmax, argmin, cumsum.
-#include "families.hpp"
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
 namespace bp::conformance::oracle {

@@ -2,7 +2,7 @@
 // softmax, log_softmax, their backward, cross_entropy.
 #include "softmax.hpp"
 
-#include "families.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

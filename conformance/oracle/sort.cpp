@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "axis.hpp"
 #include "composite.hpp"
-#include "families.hpp"
-#include "lanes.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "order.hpp"
 
 namespace bp::conformance::oracle {

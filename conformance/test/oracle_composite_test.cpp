@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle_fixture.hpp"
 
 namespace bp::conformance::oracle {

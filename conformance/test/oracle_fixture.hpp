@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <limits>
 
-#include "oracle/families.hpp"
 #include "oracle/number.hpp"
+#include "oracle/operators.hpp"
 
 namespace bp::conformance::oracle {
 

@@ -10,7 +10,7 @@
 
 #include "cases/numeric/deviations.hpp"
 #include "matrix_units.hpp"
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance {

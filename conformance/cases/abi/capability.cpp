@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 

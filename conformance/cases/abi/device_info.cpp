@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
 
 namespace bp::conformance {
 

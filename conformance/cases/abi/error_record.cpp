@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
 namespace bp::conformance {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"

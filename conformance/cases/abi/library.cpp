@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 
+#include "cases/abi/cases.hpp"
 #include "cases/abi/elf_symbols.hpp"
-#include "cases/abi/parts.hpp"
-#include "cases/support/well.hpp"
+#include "cases/support/health_check.hpp"
 
 namespace bp::conformance {
 

@@ -5,10 +5,10 @@
 #include <functional>
 #include <memory>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
 namespace bp::conformance {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <functional>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
 namespace bp::conformance {
 

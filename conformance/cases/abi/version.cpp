@@ -3,7 +3,7 @@
 #include <backplane/rules/tables.hpp>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 

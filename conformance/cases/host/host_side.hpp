@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 

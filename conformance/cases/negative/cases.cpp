@@ -2,7 +2,7 @@
 // A case for each refusal: the status, the record, nothing given, and a device that goes on.
 #include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/support/well.hpp"
+#include "cases/support/health_check.hpp"
 
 namespace bp::conformance {
 

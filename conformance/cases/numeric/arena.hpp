@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

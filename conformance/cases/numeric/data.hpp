@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

@@ -3,7 +3,7 @@
 // bound has room for such a rounding of every product.
 #pragma once
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

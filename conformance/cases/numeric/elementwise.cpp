@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unary, binary, compare and select: one element of each input makes one of the output.
-#include "cases/numeric/design.hpp"
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of gather and scatter.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/values.hpp"
-#include "cases/support/room.hpp"
-#include "oracle/compare.hpp"
+#include "cases/support/large_buffer.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/exact.hpp"
+#include "cases/support/large_buffer.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/room.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"

@@ -2,7 +2,7 @@
 // What all outputs of a matmul together have to keep: class D's statistical bounds.
 #pragma once
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

@@ -5,7 +5,7 @@
 
 #include <backplane/rules/mixed.hpp>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

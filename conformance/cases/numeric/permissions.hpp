@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

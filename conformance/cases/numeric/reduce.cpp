@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of reduce_sum, reduce_prod, reduce_max and reduce_min.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

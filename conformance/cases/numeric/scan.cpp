@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of argmax, argmin, cumsum and sort: what walks lanes along one axis.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"

@@ -2,7 +2,7 @@
 // Data: what the elements of an operand are, by class of values.
 #pragma once
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 

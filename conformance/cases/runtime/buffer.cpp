@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
 
 namespace bp::conformance {
 

@@ -2,7 +2,7 @@
 // Threads: one plan for all of them, streams of their own, everything created and ended meanwhile.
 #include <atomic>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/samples.hpp"
 #include "cases/support/threads.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy between buffers: each pair of kinds, sizes and offsets, and what lies beside the target.
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 
 namespace bp::conformance {

@@ -9,10 +9,10 @@
 #include <set>
 #include <thread>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
-#include "cases/support/room.hpp"
+#include "cases/support/large_buffer.hpp"
 
 namespace bp::conformance {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/threads.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/samples.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // First uses, each in a process of its own: a worker that has run other cases has had everything prepared.
-#include "cases/numeric/spec.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/numeric/problem.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two commands over one buffer, for each pair of kinds: write after read, read after write and write after write, on one stream
 // and across an event. Before the first command lies work of its own kind: who waits for other kinds only overtakes it.
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 

@@ -2,8 +2,8 @@
 // bp.import: buffers over the host's own memory.
 #include <cstring>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/op_desc.hpp"

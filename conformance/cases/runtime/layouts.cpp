@@ -3,7 +3,7 @@
 // plan's descriptor and in the execution's.
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/exact.hpp"
 #include "cases/support/samples.hpp"
 

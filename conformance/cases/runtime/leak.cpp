@@ -2,7 +2,7 @@
 // What stays behind of each object, call and refusal.
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // memory_info: bounds, and moving with what is allocated.
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 

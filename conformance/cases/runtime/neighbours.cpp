@@ -3,8 +3,8 @@
 #include <cstring>
 #include <optional>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 

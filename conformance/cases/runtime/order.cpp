@@ -2,7 +2,7 @@
 // Order across streams, with delays of real work on the side that is waited for.
 #include <functional>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/guarded.hpp"

@@ -5,7 +5,7 @@
 
 #include <backplane/rules/op_table.hpp>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"

@@ -2,7 +2,7 @@
 // More objects and pending commands than a small pool holds, each with data of its own.
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 

@@ -11,11 +11,11 @@
 #include <memory>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 #include "harness/probe.hpp"
 #include "harness/probes.hpp"
 

@@ -4,11 +4,11 @@
 #include <chrono>
 
 #include "cases/negative/refusals.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
 #include "harness/promises.hpp"
 
 namespace bp::conformance {

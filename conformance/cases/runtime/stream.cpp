@@ -2,7 +2,7 @@
 // Streams: creation, order within one, several at once, threads.
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"

@@ -14,7 +14,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "harness/thread_state.hpp"

@@ -3,7 +3,7 @@
 // did not wait for it.
 #include <functional>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"

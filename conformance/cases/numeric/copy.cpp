@@ -2,8 +2,8 @@
 // fill, copy, cast, iota.
 #include <cmath>
 
-#include "cases/numeric/design.hpp"
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "room.hpp"
+#include "large_buffer.hpp"
 
 namespace bp::conformance {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of linear, conv and its relatives, max_pool and avg_pool.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of philox: published answers, odd sizes, and counters that carry.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
 
 namespace bp::conformance::numeric {
 

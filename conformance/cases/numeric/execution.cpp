@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/numeric/execute.hpp"
+#include "cases/numeric/execution.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

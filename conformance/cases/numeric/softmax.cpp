@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/softmax.hpp"

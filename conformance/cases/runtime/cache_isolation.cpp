@@ -3,7 +3,7 @@
 // are the oracle's.
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/exact.hpp"
 #include "cases/support/samples.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of layer_norm, rms_norm, group_norm, batch_norm and norm_bwd.
-#include "cases/numeric/composite.hpp"
-#include "cases/numeric/families.hpp"
-#include "cases/numeric/mixed.hpp"
 #include "oracle/norm.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {

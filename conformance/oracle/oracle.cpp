@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "elementwise.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "oracle.hpp"
 
 namespace bp::conformance::oracle {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/numeric/design.hpp"
+#include "cases/numeric/test_matrix.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 #include <bit>
 #include <cmath>
 
+#include "axis.hpp"
 #include "elementwise.hpp"
-#include "lanes.hpp"
 #include "number.hpp"
 
 namespace bp::conformance::oracle {

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "composite.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 namespace bp::conformance::numeric {
 

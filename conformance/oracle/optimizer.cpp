@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // embedding, topk, adamw.
 #include "composite.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "order.hpp"
 
 namespace bp::conformance::oracle {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cases/host/host_side.hpp"
-#include "cases/numeric/execute.hpp"
+#include "cases/numeric/execution.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 

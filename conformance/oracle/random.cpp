@@ -2,8 +2,8 @@
 // philox: Philox4x32-10, from its definition (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 #include <array>
 
-#include "families.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 
 namespace bp::conformance::oracle {
 

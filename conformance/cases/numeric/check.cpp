@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/numeric/judge.hpp"
+#include "cases/numeric/check.hpp"
 
 #include <fmt/format.h>
 
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "cases/numeric/execute.hpp"
+#include "cases/numeric/execution.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 

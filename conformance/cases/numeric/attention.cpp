@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/deviations.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"

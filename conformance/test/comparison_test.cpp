@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of comparison: what each allows, and what it does not.
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "well.hpp"
+#include "health_check.hpp"
 
 #include <array>
 

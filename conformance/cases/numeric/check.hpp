@@ -2,7 +2,7 @@
 // Ends a case as failed where its outputs are not what the oracle allows.
 #pragma once
 
-#include "cases/numeric/execute.hpp"
+#include "cases/numeric/execution.hpp"
 
 namespace bp::conformance::numeric {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 
 namespace bp::conformance {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare.hpp"
+#include "comparison.hpp"
 
 #include <fmt/format.h>
 

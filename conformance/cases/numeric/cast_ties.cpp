@@ -6,11 +6,11 @@
 #include <bit>
 #include <cmath>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/values.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {

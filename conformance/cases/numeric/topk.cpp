@@ -2,8 +2,8 @@
 // Cases of embedding, topk and adamw.
 #include <cmath>
 
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of gelu, silu, sigmoid and pow.
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
-#include "cases/numeric/families.hpp"
 #include "oracle/number.hpp"
 
 namespace bp::conformance::numeric {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "cases/host/host_side.hpp"
-#include "cases/numeric/execute.hpp"
-#include "cases/numeric/judge.hpp"
+#include "cases/numeric/check.hpp"
+#include "cases/numeric/execution.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/cases.hpp"
 #include "cases/catalogue.hpp"
-#include "cases/numeric/families.hpp"
 
 namespace bp::conformance {
 

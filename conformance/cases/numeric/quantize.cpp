@@ -2,9 +2,9 @@
 // Cases of quantize, dequantize and quantized_matmul.
 #include <cmath>
 
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
 #include "cases/numeric/deviations.hpp"
-#include "cases/numeric/families.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
