@@ -58,6 +58,13 @@ inline long double value_or(const Tensor* tensor, int64_t index, long double oth
   return tensor == nullptr ? otherwise : value_at(*tensor, index);
 }
 
+// The elements of lane (o, j).
+inline std::vector<long double> lane_of(const Tensor& tensor, const Lanes& lanes, int64_t o, int64_t j) {
+  std::vector<long double> lane(static_cast<size_t>(lanes.extent));
+  for (int64_t i = 0; i < lanes.extent; ++i) lane[static_cast<size_t>(i)] = value_at(tensor, lanes.at(o, i, j));
+  return lane;
+}
+
 // Room for the elements of every output that is there.
 inline std::vector<Expected> outputs_of(const Call& call) {
   std::vector<Expected> expected(call.outputs.size());
@@ -66,14 +73,5 @@ inline std::vector<Expected> outputs_of(const Call& call) {
   }
   return expected;
 }
-
-// The number with every fused activation applied to it, and its own bound.
-struct Activated {
-  long double value;
-  long double bound;
-};
-Activated activate(uint32_t activation, uint32_t dtype, long double x);
-// A sum, then an activation.
-Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
 
 }  // namespace bp::conformance::oracle

@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear, and the convolutions forward and backward: dot products, chosen by a window.
+// Convolutions, forward and backward.
 #include "dot.hpp"
 #include "operators.hpp"
 #include "window.hpp"
 
 namespace bp::conformance::oracle {
-
-namespace {
-
-// A sum of `depth` products and perhaps a bias.
-Element judged(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
-  return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
-}
-
-}  // namespace
-
-std::vector<Expected> linear(const Call& call) {
-  const auto attributes = attributes_of<bp_linear_attributes>(call);
-  const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
-  const Tensor* bias = optional(call.inputs, 2);
-  const int64_t cols = w.shape[0], depth = w.shape[1], rows = cols == 0 ? 0 : out.count() / cols;
-  std::vector<Expected> expected = outputs_of(call);
-  for (int64_t m = 0; m < rows; ++m) {
-    for (int64_t n = 0; n < cols; ++n) {
-      Sum sum;
-      for (int64_t k = 0; k < depth; ++k) sum.add_product(value_at(x, m * depth + k), value_at(w, n * depth + k));
-      if (bias != nullptr) sum.add(value_at(*bias, n));
-      expected[0].elements[static_cast<size_t>(m * cols + n)] =
-          judged(sum, sum.count(), out.dtype, attributes.precision, attributes.activation);
-    }
-  }
-  return expected;
-}
 
 std::vector<Expected> conv(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
@@ -56,8 +29,8 @@ std::vector<Expected> conv(const Call& call) {
       }
     }
     if (bias != nullptr) sum.add(value_at(*bias, o));
-    expected[0].elements[static_cast<size_t>(i)] =
-        judged(sum, each * taps + (bias != nullptr ? 1 : 0), out.dtype, attributes.precision, attributes.activation);
+    expected[0].elements[static_cast<size_t>(i)] = finish_dot(sum, each * taps + (bias != nullptr ? 1 : 0), out.dtype,
+                                                              attributes.precision, attributes.activation);
   }
   return expected;
 }
@@ -89,8 +62,8 @@ std::vector<Expected> conv_transpose(const Call& call) {
   for (int64_t i = 0; i < out.count(); ++i) {
     Sum& sum = sums[static_cast<size_t>(i)];
     if (bias != nullptr) sum.add(value_at(*bias, i / volume(result) % outputs));
-    expected[0].elements[static_cast<size_t>(i)] = judged(sum, group_channels * taps + (bias != nullptr ? 1 : 0),
-                                                          out.dtype, attributes.precision, attributes.activation);
+    expected[0].elements[static_cast<size_t>(i)] = finish_dot(sum, group_channels * taps + (bias != nullptr ? 1 : 0),
+                                                              out.dtype, attributes.precision, attributes.activation);
   }
   return expected;
 }
@@ -116,7 +89,7 @@ std::vector<Expected> conv_bwd_weight(const Call& call) {
       }
     }
     expected[0].elements[static_cast<size_t>(i)] =
-        judged(sum, x.shape[0] * volume(result), out.dtype, attributes.precision, BP_ACTIVATION_NONE);
+        finish_dot(sum, x.shape[0] * volume(result), out.dtype, attributes.precision, BP_ACTIVATION_NONE);
   }
   return expected;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "elementwise.hpp"
 #include "number.hpp"
 
 namespace bp::conformance::oracle {
@@ -65,6 +66,10 @@ long double flushable_part(const Vectors::Row& a, const Vectors::Row& b) {
     if (flushable(a.values[k]) || flushable(b.values[k])) part += std::fabs(a.values[k] * b.values[k]);
   }
   return part;
+}
+
+Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
+  return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
 }
 
 }  // namespace bp::conformance::oracle

@@ -37,6 +37,8 @@ class Vectors {
 };
 
 Total dot(const Vectors::Row& a, const Vectors::Row& b);
+// The element for a sum of `depth` products and perhaps a bias, with the fused activation.
+Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation);
 // Total::flushable of the same dot product.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose outputs depend on one element of each input, or on none. Each returns one Expected an output.
+// What other operators share with the elementwise ones.
 #pragma once
 
-#include "oracle.hpp"
+#include "sum.hpp"
 
 namespace bp::conformance::oracle {
 
-std::vector<Expected> unary(const Call& call);
-std::vector<Expected> binary(const Call& call);
-std::vector<Expected> compare(const Call& call);
-std::vector<Expected> select(const Call& call);
-std::vector<Expected> cast(const Call& call);
-std::vector<Expected> copy(const Call& call);
-std::vector<Expected> fill(const Call& call);
-std::vector<Expected> iota(const Call& call);
-
 // |got - value| <= k ulps of the output, one for the halves; poles, exact infinities and NaN are exact.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
+
+// The number with every fused activation applied to it, and its own bound.
+struct Activated {
+  long double value;
+  long double bound;
+};
+Activated activate(uint32_t activation, uint32_t dtype, long double x);
+// A sum, then an activation.
+Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
 
 }  // namespace bp::conformance::oracle

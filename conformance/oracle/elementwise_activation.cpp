@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "composite.hpp"
+#include "elementwise.hpp"
 #include "operators.hpp"
 
 namespace bp::conformance::oracle {

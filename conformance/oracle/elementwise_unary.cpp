@@ -5,6 +5,7 @@
 
 #include "elementwise.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "table.hpp"
 
 namespace bp::conformance::oracle {

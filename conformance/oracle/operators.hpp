@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators by family: what `evaluate` chooses from. Each returns one Expected an output.
+// The operators that `evaluate` chooses from, each in the file of its family. Each returns one Expected per output.
 #pragma once
 
 #include "oracle.hpp"
 
 namespace bp::conformance::oracle {
 
+std::vector<Expected> fill(const Call& call);
+std::vector<Expected> copy(const Call& call);
+std::vector<Expected> iota(const Call& call);
+std::vector<Expected> cast(const Call& call);
+std::vector<Expected> unary(const Call& call);
+std::vector<Expected> binary(const Call& call);
+std::vector<Expected> compare(const Call& call);
+std::vector<Expected> select(const Call& call);
 std::vector<Expected> gather(const Call& call);
 std::vector<Expected> scatter(const Call& call);
 std::vector<Expected> reduce(const Call& call);  // reduce_sum, _prod, _max, _min

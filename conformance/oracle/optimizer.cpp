@@ -1,42 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding, topk, adamw.
+// adamw.
 #include "composite.hpp"
 #include "operators.hpp"
-#include "order.hpp"
 
 namespace bp::conformance::oracle {
-
-std::vector<Expected> embedding(const Call& call) {
-  const Tensor &table = call.inputs[0], &index = call.inputs[1], &out = call.outputs[0];
-  const int64_t entries = table.shape[0], width = table.shape[1];
-  std::vector<Expected> expected = outputs_of(call);
-  for (int64_t i = 0; i < out.count(); ++i) {
-    const int64_t chosen = integer_at(index, i / width);
-    const bool inside = chosen >= 0 && chosen < entries;
-    expected[0].elements[static_cast<size_t>(i)] =
-        exact_bits(out.dtype, inside ? load(table, chosen * width + i % width) : 0);
-  }
-  return expected;
-}
-
-std::vector<Expected> topk(const Call& call) {
-  const auto attributes = attributes_of<bp_topk_attributes>(call);
-  const Tensor &in = call.inputs[0], &values = call.outputs[0];
-  const Tensor* indices = optional(call.outputs, 1);
-  const Lanes from(in, attributes.axis), to(values, attributes.axis);
-  std::vector<Expected> expected = outputs_of(call);
-  to.each([&](int64_t o, int64_t j) {
-    const std::vector<int64_t> order = sorted_lane(in, from, o, j, attributes.smallest == 0);
-    for (int64_t i = 0; i < to.extent; ++i) {
-      const auto at = static_cast<size_t>(to.at(o, i, j));
-      const int64_t chosen = order[static_cast<size_t>(i)];
-      expected[0].elements[at] = exact_value(in.dtype, load(in, from.at(o, chosen, j)));
-      if (indices != nullptr)
-        expected[1].elements[at] = exact_bits(indices->dtype, encode_integer(indices->dtype, chosen));
-    }
-  });
-  return expected;
-}
 
 std::vector<Expected> adamw(const Call& call) {
   const auto attributes = attributes_of<bp_adamw_attributes>(call);

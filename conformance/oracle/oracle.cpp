@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "oracle.hpp"
+
 #include <stdexcept>
 
-#include "elementwise.hpp"
 #include "operators.hpp"
-#include "oracle.hpp"
 
 namespace bp::conformance::oracle {
 
