@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of attention and rope.
+// Cases of attention.
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
@@ -115,7 +114,9 @@ Job make_attention(const Spec& spec, Random& random) {
   return job;
 }
 
-void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
+}  // namespace
+
+void add_attention(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
   Group group = Group::usual;
   const auto described = [&](size_t setup) {
@@ -177,63 +178,6 @@ void add_attention_of(Catalogue& catalogue, uint32_t dtype) {
     for (const int32_t causal : {0, 1}) {
       for (const int32_t sharp : {0, 1}) put(setup, causal, Mask::none, 0, sharp);
     }
-  }
-}
-
-// Spec: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.
-Job make_rope(const Spec& spec, Random& random) {
-  std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_rope_attributes{0, static_cast<uint32_t>(spec.parameters[0]), 10000.0f,
-                                         static_cast<uint32_t>(spec.parameters[1])});
-  job.call.inputs = {scaled(spec.dtype, shape, 2, 0, random)};
-  job.call.outputs = {output(spec.dtype, shape)};
-  shape.pop_back();
-  oracle::Tensor position = make_tensor(BP_I32, shape);
-  for (int64_t i = 0; i < position.count(); ++i) {
-    const int64_t drawn =
-        i % 4 == 0 ? i / 4 : static_cast<int64_t>(random() % (static_cast<uint64_t>(spec.parameters[2]) + 1));
-    oracle::store(position, i, oracle::encode_integer(BP_I32, drawn));
-  }
-  job.call.inputs.push_back(position);
-  return job;
-}
-
-void add_rope_of(Catalogue& catalogue, uint32_t dtype) {
-  auto* adding = add_plain;
-  const auto put = [&](const Shape& shape, int32_t interleaved, int32_t extent, int32_t furthest,
-                       Layout layout = Layout::dense) {
-    Spec spec{.op = BP_OP_ROPE,
-              .dtype = dtype,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::family,
-              .make = make_rope};
-    spec.parameters = {interleaved, extent, furthest};
-    std::string more(interleaved != 0 ? "pairs" : "halves");
-    adding(catalogue, spec,
-           more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
-  };
-  for (const int32_t interleaved : {0, 1}) {
-    for (const int32_t furthest : {0, 15, 4095, 131071}) {
-      put({2, 3, 5, 8}, interleaved, 0, furthest);
-      put({9, 64}, interleaved, 0, furthest);
-      put({4, 12}, interleaved, 8, furthest);
-    }
-    put({7, 2}, interleaved, 0, 100);
-    for (const Layout layout : common_layouts) put({2, 5, 8}, interleaved, 6, 100, layout);
-  }
-  adding = add_mixed;
-  for (const Layout layout : {Layout::dense, Layout::padded}) put({2, 9, 8}, 0, 6, 100, layout);
-}
-
-}  // namespace
-
-void add_attention(Catalogue& catalogue) {
-  for (const uint32_t dtype : float_dtypes) {
-    add_attention_of(catalogue, dtype);
-    add_rope_of(catalogue, dtype);
   }
 }
 

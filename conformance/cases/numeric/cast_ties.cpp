@@ -147,7 +147,7 @@ bool has_ties(uint32_t from, uint32_t to) {
 
 }  // namespace
 
-void add_ties(Catalogue& catalogue) {
+void add_cast_ties(Catalogue& catalogue) {
   for (const uint32_t from : {BP_U8, BP_I8, BP_U32, BP_I32, BP_I64, BP_F64, BP_F32, BP_F16})
     for (const uint32_t to : {BP_F32, BP_F16, BP_BF16, BP_F64}) {
       if (from == to || !has_ties(from, to)) continue;

@@ -8,6 +8,8 @@ namespace bp::conformance::numeric {
 
 namespace {
 
+constexpr std::string_view activations[activation_count] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid"};
+
 // On the plugin's own version of the composite.
 void run_native(Context& context, const Spec& spec) {
   try {
@@ -49,6 +51,11 @@ Shape shape_of(const std::vector<int64_t>& extents) {
   Shape shape;
   for (const int64_t extent : extents) shape.extents[shape.rank++] = static_cast<int32_t>(extent);
   return shape;
+}
+
+std::string variant_name(int32_t variant) {
+  std::string name(activations[variant % without_bias]);
+  return variant < without_bias ? name : name.append(".no_bias");
 }
 
 }  // namespace bp::conformance::numeric

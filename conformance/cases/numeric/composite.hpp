@@ -25,6 +25,10 @@ oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data da
 // Scaled and moved: value * scale + offset.
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);
+// A fused activation, and from 8 on that without a bias.
+inline constexpr int32_t without_bias = 8;
+inline constexpr int32_t activation_count = 6;
+std::string variant_name(int32_t variant);
 // For the name of a case whose extents come from a table.
 Shape shape_of(const std::vector<int64_t>& extents);
 // An output, to be written.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill, copy, cast, iota.
+// Cases of fill, copy and iota.
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"
@@ -27,9 +27,8 @@ Job make_copy(const Spec& spec, Random& random) {
   Job job;
   job.call.op = spec.op;
   job.call.inputs.push_back(make_tensor(spec.dtype, spec.shape.list()));
-  const uint32_t to = spec.second != 0 ? spec.second : spec.dtype;
-  fill_inputs(job.call.inputs, spec, to, random);
-  job.call.outputs.push_back({to, spec.shape.list(), {}});
+  fill_inputs(job.call.inputs, spec, spec.dtype, random);
+  job.call.outputs.push_back({spec.dtype, spec.shape.list(), {}});
   return job;
 }
 
@@ -79,6 +78,8 @@ void add_scalars(Catalogue& catalogue, const Spec& base, bool ranked) {
   }
 }
 
+}  // namespace
+
 void add_fill(Catalogue& catalogue) {
   std::vector<Spec> apart;
   for_dtypes(oracle::operator_of(BP_OP_FILL)->dtypes, [&](uint32_t dtype) {
@@ -122,36 +123,6 @@ void add_copy(Catalogue& catalogue) {
   add_apart(catalogue, apart, "apart");
 }
 
-std::vector<Values> cast_values(uint32_t from, uint32_t to) {
-  if (from == BP_BOOL) return {Values::tags, Values::uniform};
-  std::vector<Values> values = {Values::tags, Values::bits, Values::special, Values::bounds};
-  if (to != BP_BOOL) values.push_back(Values::halfway);
-  return values;
-}
-
-void add_cast(Catalogue& catalogue) {
-  const uint64_t set = oracle::operator_of(BP_OP_CAST)->dtypes;
-  std::vector<Spec> apart;
-  for_dtypes(set, [&](uint32_t from) {
-    for_dtypes(set, [&](uint32_t to) {
-      const bool core = oracle::format_of(from).core && oracle::format_of(to).core;
-      const Spec base{.op = BP_OP_CAST, .dtype = from, .second = to, .make = make_copy};
-      Design design(catalogue, base, {from}, cast_values(from, to));
-      design.cover(core ? 2 : 4);
-      design.cover_values();
-      design.one({127}, Layout::dense, Values::tags, Mode::resized);
-      design.one({257}, Layout::dense, Values::bits, Mode::twice);
-      const uint32_t width = 8 * oracle::bytes_of(from);
-      if (width <= 16) design.one({from == BP_BOOL ? 2 : 1 << width}, Layout::dense, Values::exhaustive);
-      if (from != BP_BOOL)
-        design.one({4, static_cast<int32_t>(special_bits(from).size())}, Layout::sliced, Values::special);
-      if (width > 16 && to != BP_BOOL) design.one({8192}, Layout::dense, Values::halfway);
-      if (core) apart.push_back({.op = BP_OP_CAST, .dtype = from, .second = to, .shape = {9, 7}, .make = make_copy});
-    });
-  });
-  add_apart(catalogue, apart, "apart");
-}
-
 void add_iota(Catalogue& catalogue) {
   std::vector<Spec> apart;
   for_dtypes(oracle::operator_of(BP_OP_IOTA)->dtypes, [&](uint32_t dtype) {
@@ -172,15 +143,6 @@ void add_iota(Catalogue& catalogue) {
     }
   });
   add_apart(catalogue, apart, "apart");
-}
-
-}  // namespace
-
-void add_movement(Catalogue& catalogue) {
-  add_fill(catalogue);
-  add_copy(catalogue);
-  add_cast(catalogue);
-  add_iota(catalogue);
 }
 
 }  // namespace bp::conformance::numeric

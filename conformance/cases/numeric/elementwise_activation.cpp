@@ -55,7 +55,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant,
 
 }  // namespace
 
-void add_activations(Catalogue& catalogue) {
+void add_elementwise_activation(Catalogue& catalogue) {
   for (const uint32_t dtype : float_dtypes) {
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_ERF, "erf");
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_TANH, "tanh");

@@ -40,4 +40,10 @@ oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Na
   return tensor;
 }
 
+oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape) {
+  oracle::Tensor w = make_tensor(dtype, shape);
+  for (int64_t i = 0; i < w.count(); ++i) oracle::store(w, i, oracle::encode(dtype, narrow_right));
+  return w;
+}
+
 }  // namespace bp::conformance::numeric

@@ -25,6 +25,9 @@ inline constexpr long double narrow_right = 4;
 // [lines, count]: the first operands, a row of terms each.
 oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind);
 
+// The second operands: all the same.
+oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape);
+
 inline constexpr std::string_view narrow_requirement = "BP-NUM-045";
 
 }  // namespace bp::conformance::numeric

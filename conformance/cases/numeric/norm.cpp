@@ -240,7 +240,7 @@ class Adder {
 
 }  // namespace
 
-void add_norms(Catalogue& catalogue) {
+void add_norm(Catalogue& catalogue) {
   for (const uint32_t dtype : float_dtypes) {
     Adder layer(catalogue, BP_OP_LAYER_NORM, dtype), rms(catalogue, BP_OP_RMS_NORM, dtype);
     layer.rows(2, 2);

@@ -281,7 +281,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
 
 }  // namespace
 
-void add_quantisation(Catalogue& catalogue) {
+void add_quantize(Catalogue& catalogue) {
   for (const uint32_t dtype : float_dtypes) {
     for (const uint32_t op : {BP_OP_QUANTIZE, BP_OP_DEQUANTIZE}) {
       add_quantize_of(catalogue, op, dtype, BP_I8, 8);

@@ -49,7 +49,7 @@ void add_one(Catalogue& catalogue, const Shape& shape, size_t start, Layout layo
 
 }  // namespace
 
-void add_philox(Catalogue& catalogue) {
+void add_random(Catalogue& catalogue) {
   for (size_t start = 0; start < std::size(starts); ++start) {
     for (const int32_t n : tile_lengths) add_one(catalogue, {n}, start);
     for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{7, 1, 3}, Shape{2, 3, 1, 2, 1, 3, 1, 5}, Shape{65537}}) {

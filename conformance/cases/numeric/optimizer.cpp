@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of adamw.
+#include <cmath>
+
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/mixed.hpp"
+#include "oracle/number.hpp"
+
+namespace bp::conformance::numeric {
+
+namespace {
+
+// Spec: parameters are the step's number, and whether weights decay.
+Job make_adamw(const Spec& spec, Random& random) {
+  const std::vector<int64_t> shape = spec.shape.list();
+  const auto step = static_cast<double>(spec.parameters[0]);
+  const float beta1 = 0.9f, beta2 = 0.999f;
+  Job job;
+  job.call.op = spec.op;
+  set_attributes(job, bp_adamw_attributes{0, beta1, beta2, 1e-8f, spec.parameters[1] != 0 ? 0.25f : 0.0f, 0});
+  job.call.inputs = {scaled(spec.dtype, shape, 1, 0, random)};
+  const bool first = spec.parameters[0] == 1;
+  job.call.outputs = {scaled(spec.dtype, shape, 1, 0, random), scaled(spec.dtype, shape, first ? 0 : 0.5L, 0, random),
+                      scaled(spec.dtype, shape, first ? 0 : 0.25L, first ? 0 : 0.5L, random)};
+  for (const double scalar :
+       {1.0 / 1024, 1 - std::pow(static_cast<double>(beta1), step), 1 - std::pow(static_cast<double>(beta2), step)}) {
+    job.call.scalars.push_back(oracle::encode(BP_F32, static_cast<long double>(scalar)));
+  }
+  return job;
+}
+
+}  // namespace
+
+void add_optimizer(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_plain;
+  const auto put = [&](const Shape& shape, int32_t step, int32_t decays, Layout layout = Layout::dense,
+                       Mode mode = Mode::once) {
+    Spec spec{.op = BP_OP_ADAMW,
+              .dtype = dtype,
+              .shape = shape,
+              .layout = layout,
+              .values = Values::family,
+              .mode = mode,
+              .make = make_adamw};
+    spec.parameters = {step, decays};
+    adding(catalogue, spec, "step_" + std::to_string(step) + (decays != 0 ? ".decay" : ".plain"));
+  };
+  for (const int32_t step : {1, 2, 100, 10000}) {
+    for (const int32_t decays : {0, 1}) {
+      for (const Shape& shape : {Shape{1}, Shape{33}, Shape{1025}, Shape{5, 7}}) put(shape, step, decays);
+    }
+  }
+  for (const Layout layout : common_layouts) put({5, 4, 11}, 3, 1, layout);
+  put({65}, 3, 1, Layout::dense, Mode::twice);
+  put({65}, 3, 1, Layout::dense, Mode::device_scalars);
+  adding = add_mixed;
+  for (const int32_t step : {1, 100}) {
+    for (const Shape& shape : {Shape{33}, Shape{1025}}) put(shape, step, 1);
+  }
+  for (const Layout layout : {Layout::padded, Layout::transposed}) put({5, 4, 11}, 3, 0, layout);
+}
+
+}  // namespace bp::conformance::numeric

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The convolutions and poolings that cases run.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "cases/numeric/composite.hpp"
+
+namespace bp::conformance::numeric {
+
+// A convolution or pooling as conv sees it; its backward and conv_transpose swap image and result.
+struct WindowProblem {
+  std::string_view name;
+  uint32_t rank, groups;
+  int64_t batches, in_channels, out_channels;
+  std::array<int64_t, 3> image, kernel, stride, dilation, pad_begin, pad_end;
+  int64_t result(size_t d) const;
+};
+
+extern const std::span<const WindowProblem> window_problems;
+
+// Sums of nothing, or no sums at all.
+bool is_empty(const WindowProblem& problem);
+
+std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
+std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
+
+// `values` of the spatial dimensions, 0 beyond them.
+std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
+
+template <typename Attributes>
+void set_window(const WindowProblem& s, Attributes& attributes) {
+  attributes.spatial_rank = s.rank;
+  std::copy_n(used(s, s.stride).begin(), 3, attributes.stride);
+  std::copy_n(used(s, s.dilation).begin(), 3, attributes.dilation);
+  std::copy_n(used(s, s.pad_begin).begin(), 3, attributes.pad_begin);
+  std::copy_n(used(s, s.pad_end).begin(), 3, attributes.pad_end);
+}
+
+}  // namespace bp::conformance::numeric
