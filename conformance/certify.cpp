@@ -8,13 +8,14 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cases/catalogue.hpp"
 #include "harness/journal.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
 #include "report/names.hpp"
 #include "report/verdict.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -144,4 +145,4 @@ nlohmann::json certify(const CertifyOptions& options) {
   return certificate;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,7 +11,7 @@
 #include "harness/run.hpp"
 #include "harness/select.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Progress {
   size_t done = 0;
@@ -48,4 +48,4 @@ std::string no_match_text(const std::vector<std::string>& filters, uint32_t prof
 // Throws std::runtime_error for what keeps the run from beginning; what the plugin does wrong is in the certificate.
 nlohmann::json certify(const CertifyOptions& options);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

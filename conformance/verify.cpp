@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cases/catalogue.hpp"
 #include "report/causes.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
@@ -13,7 +14,7 @@
 #include "report/verdict.hpp"
 #include "verify_sample.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -296,4 +297,4 @@ bool Verification::verified() const {
 
 Verification verify(const VerifyOptions& options) { return Verifier(options).run(); }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

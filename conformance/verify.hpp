@@ -9,7 +9,7 @@
 
 #include "certify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct VerifyOptions {
   std::string certificate{};         // its text
@@ -60,4 +60,4 @@ std::string first_difference(const nlohmann::json& derived, const nlohmann::json
 // What a tally's errors cannot be: over the bound where nothing failed, or of more cases than there were.
 std::string error_fault(const nlohmann::json& tally);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -10,7 +10,7 @@
 #include "report/verdict.hpp"
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -203,4 +203,4 @@ std::string error_fault(const Json& tally) {
   return worst > 1 && failures == 0 ? fmt::format("is {} of the bound, and nothing failed", worst) : "";
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

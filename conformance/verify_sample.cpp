@@ -9,7 +9,7 @@
 #include "harness/supervisor.hpp"
 #include "report/certificate.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_
   return again.take();
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

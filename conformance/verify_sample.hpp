@@ -6,7 +6,7 @@
 
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // What a certificate says of each case of its run.
 struct Listed {
@@ -25,4 +25,4 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
                                    const VerifyOptions& options);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

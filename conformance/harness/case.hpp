@@ -10,7 +10,7 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Context;
 
@@ -60,7 +60,4 @@ struct CaseEnd {
 bool abandoned();
 void begin_case();
 
-// Every case there is, in the order of the report. Enumerating makes no data.
-Catalogue enumerate();
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

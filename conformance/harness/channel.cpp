@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::optional<Message> MessageReader::next() {
   return message;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,7 +11,7 @@
 #include "run.hpp"
 #include "slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Message {
   enum class Kind : uint32_t {
@@ -61,4 +61,4 @@ uint64_t file_bytes(int fd);
 [[noreturn]] void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
                        WorkerEnds ends);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

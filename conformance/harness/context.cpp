@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string_view name_of(Outcome outcome) {
   constexpr std::string_view names[outcome_count] = {"pass", "fail",        "crash",   "hang",
@@ -47,4 +47,4 @@ Device& Context::device() {
   return *session_.device;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -12,7 +12,7 @@
 #include "case.hpp"
 #include "plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // The plugin and device that the cases of one worker share. After a failure both are abandoned, and the next case runs in
 // a new process.
@@ -79,4 +79,4 @@ class Context {
   double error_share_ = -1;  // negative: none was noted
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

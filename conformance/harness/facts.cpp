@@ -13,7 +13,7 @@
 #include "channel.hpp"
 #include "context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -135,4 +135,4 @@ Facts ask_facts(const Target& target) {
   return facts;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

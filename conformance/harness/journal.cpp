@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -71,4 +71,4 @@ void Journal::remove() {
   std::remove(path_.c_str());
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

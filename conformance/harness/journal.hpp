@@ -9,7 +9,7 @@
 
 #include "run.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Journal {
  public:
@@ -34,4 +34,4 @@ class Journal {
   std::map<std::string, Result, std::less<>> kept_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -12,7 +12,7 @@
 #include "promises.hpp"
 #include "slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -390,4 +390,4 @@ void Plan::execute(bp_stream* stream, const bp_execution& execution) {
   expect_ok(device()->plan_execute(device().get(), stream, get(), &execution, &error), error, "plan_execute");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

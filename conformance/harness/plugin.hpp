@@ -10,7 +10,7 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // A bp_error ready to be passed.
 struct ErrorRecord : bp_error {
@@ -189,4 +189,4 @@ void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot
 void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
                    std::initializer_list<bp_status> expected);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 constexpr const char* mark = "--conformance-probe";
@@ -55,4 +55,4 @@ void serve_probe(int argc, char** argv) {
   do_probe(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct ProbeEnd {
   bool well = false;  // the probe did what it should and the process ended as it should
@@ -18,4 +18,4 @@ ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t d
 // First thing in the main of a program that runs cases: if the program was started as a probe, this is all that it does.
 void serve_probe(int argc, char** argv);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

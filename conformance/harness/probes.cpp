@@ -13,7 +13,7 @@
 
 #include "plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -173,4 +173,4 @@ void do_probe(std::string_view name, const std::string& path, uint32_t device_in
   _exit(1);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

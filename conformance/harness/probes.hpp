@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // Unlike the status of any other program or accident.
 inline constexpr int probe_ended_well = 87;
@@ -22,4 +22,4 @@ std::span<const ProbeRow> probe_rows();
 // Never returns.
 [[noreturn]] void do_probe(std::string_view name, const std::string& path, uint32_t device_index);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

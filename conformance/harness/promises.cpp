@@ -16,7 +16,7 @@
 
 #include "plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -255,4 +255,4 @@ void Promises::ask_all(bp_device* device) {
   for (uint32_t place = 0; place < total; ++place) ask(device, place);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

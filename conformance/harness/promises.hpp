@@ -7,7 +7,7 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // The memory in which the processes of a run note the answers. Made before the first process; used until it ends.
 class Promises {
@@ -37,4 +37,4 @@ class Promises {
   const Catalogue* catalogue_before_ = nullptr;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

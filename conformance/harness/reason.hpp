@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // In the message of a case that was given up for those before it: what follows is what they said.
 inline constexpr std::string_view given_up_mark = " before it, each with: ";
@@ -21,4 +21,4 @@ constexpr std::string_view shared_part(std::string_view reason) {
   return reason;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

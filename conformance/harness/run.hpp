@@ -10,7 +10,7 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Target {
   std::string path;  // of the library, absolute
@@ -68,4 +68,4 @@ struct Facts {
 // Asked in a child process.
 Facts ask_facts(const Target& target);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,8 +6,8 @@
 #include "run.hpp"
 #include "thread_state.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 Result run_case(Session& session, const Case& which);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

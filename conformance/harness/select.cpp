@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::vector<std::string> without_match(const Catalogue& catalogue, const Selecti
   return rest;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Selection {
   uint32_t profile = BP_PROFILE_CORE;  // with every profile before it
@@ -39,4 +39,4 @@ std::vector<size_t> select(const Catalogue& catalogue, const Selection& selectio
 // The filters that match no case of the profile, of whatever version.
 std::vector<std::string> without_match(const Catalogue& catalogue, const Selection& selection);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 
 #include "reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -107,4 +107,4 @@ InSlot::~InSlot() {
   if (watch != nullptr) watch->look_after(slot_);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

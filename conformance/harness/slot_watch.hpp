@@ -11,7 +11,7 @@
 
 #include "thread_state.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // Calls that may be slow or change the thread. The numbers go through memory that a plugin could overwrite.
 enum class Slot : uint32_t {
@@ -107,4 +107,4 @@ class SlotWatch {
   uint64_t count_ = 0;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -20,7 +20,7 @@
 #include "promises.hpp"
 #include "reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -469,4 +469,4 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   return results;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

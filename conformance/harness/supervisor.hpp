@@ -14,7 +14,7 @@
 #include "channel.hpp"
 #include "run_case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string group_of(std::string_view id);  // its first two words
 
@@ -84,4 +84,4 @@ class Supervisor {
   bool stopping_ = false;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,7 +13,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -84,4 +84,4 @@ void ThreadState::restore() const {
   if (!directory_.empty() && chdir(directory_.c_str()) != 0) return;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

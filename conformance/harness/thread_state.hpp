@@ -7,7 +7,7 @@
 #include <csignal>
 #include <string>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class ThreadState {
  public:
@@ -28,4 +28,4 @@ class ThreadState {
   std::string directory_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,12 +7,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
 #include <thread>
 
 #include "channel.hpp"
-#include "promises.hpp"
-#include "reason.hpp"
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
@@ -20,15 +17,11 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" int __lsan_do_recoverable_leak_check() __attribute__((weak));
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 constexpr int exit_leaked = 23;  // what the leak sanitizer ends a process with
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
 
 bool receive(int fd, Work& work) {
   for (;;) {
@@ -49,45 +42,6 @@ bool left_a_child() {
 }
 
 }  // namespace
-
-Result run_case(Session& session, const Case& which) {
-  const ThreadState before = ThreadState::now();
-  const uint64_t start = now_ns();
-  Result result;
-  begin_case();
-  Promises::begin(which);
-  Context context(session, which);
-  const SlotWatch watch(before);
-  try {
-    which.run(context);
-    result.outcome = Outcome::pass;
-  } catch (const CaseEnd& end) {
-    result = {end.outcome, end.message};
-    // Of a failure on another thread these would be the wrong steps.
-    if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
-  } catch (const std::exception& exception) {
-    result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
-  } catch (...) {
-    result = {Outcome::fail, "an exception of an unknown type came out"};
-  }
-  result.nanoseconds = now_ns() - start;
-  result.error_share = context.error_share();
-  // Before the thread is looked at: this calls the plugin, too.
-  if (!is_failure(result.outcome) && session.device != nullptr) {
-    const InSlot in(Slot::plan_create);
-    Promises::ask_one(session.device->get(), context.random()());
-  }
-  if (const std::string change = before.changed_since(); !change.empty()) {
-    before.restore();
-    if (!is_failure(result.outcome))
-      result = {Outcome::fail,
-                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
-                            watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
-  }
-  if (is_failure(result.outcome)) return result;
-  if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
-  return result;
-}
 
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
@@ -128,4 +82,4 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   _exit(0);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

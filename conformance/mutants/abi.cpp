@@ -2,7 +2,7 @@
 // Defects of the binary interface: struct sizes, versions, tables, names, indices.
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // ---- Input structs
@@ -336,4 +336,4 @@ const Mutation defect::info_index_accepted{
 const Mutation defect::option_accepted{
     .plugin = [](bp_plugin& plugin) { plugin.device_open = mutants::option_accepted; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -7,7 +7,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // device_info with `kChange` applied to the answer.
@@ -151,4 +151,4 @@ const Mutation defect::deterministic_when_idle{
     .kernels = [](Kernels& kernels) { replace(kernels, BP_OP_REDUCE_SUM, sum_varies_with_load, BP_DTYPE_BIT(BP_F32)); },
     .api = [](bp_device_api& api) { api.copy = copy_marked; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // The lanes of softmax along an axis; each is an array of `length` indices with a common step.
@@ -326,4 +326,4 @@ const Mutation defect::half_quantized_sums =
 const Mutation defect::zero_point_ignored =
     native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNoZeroPoint>>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 // An operand in logical order. An absent one has no elements.
 class Values {
@@ -60,4 +60,4 @@ inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
 // conv, max_pool, avg_pool
 void add_honest_windows(Kernels& kernels);
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

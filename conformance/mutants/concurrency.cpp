@@ -7,7 +7,7 @@
 #include "runtime.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kWorkspace = 64;
@@ -131,4 +131,4 @@ const Mutation defect::host_memory_read_late{.api = [](bp_device_api& api) {
 const Mutation defect::operands_in_plan{
     .api = [](bp_device_api& api) { api.plan_execute = mutants::operands_in_plan; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
@@ -155,4 +155,4 @@ const Mutation defect::timeout_s_of_32_bits =
 const Mutation defect::timeout_negative_polls = on_slot<&bp_device_api::stream_wait, stream_wait_for<negative_polls>>();
 const Mutation defect::deadline_wraps = on_slot<&bp_device_api::event_wait, event_wait_for<until_wrapped>>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

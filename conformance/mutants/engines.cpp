@@ -7,7 +7,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 enum Kind : uint32_t { kIn, kOut, kCopy, kExecute, kFill, kKinds };
@@ -177,4 +177,4 @@ const Mutation defect::record_of_executions{.api = [](bp_device_api& api) {
   api.event_record = record_executions;
 }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

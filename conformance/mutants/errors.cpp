@@ -4,7 +4,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // Runs the honest slot and lets `kFinish` say what the caller gets.
@@ -124,4 +124,4 @@ const Mutation defect::buffer_left_on_failure = on_slot<&bp_device_api::buffer_c
 const Mutation defect::plan_left_on_failure = on_slot<&bp_device_api::plan_create, dangling_plan>();
 const Mutation defect::error_without_op = on_slot<&bp_device_api::plan_create, op_missing>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

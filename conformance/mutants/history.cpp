@@ -9,7 +9,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // ---- Support that is withdrawn
@@ -127,4 +127,4 @@ const Mutation defect::works_after_another{
     .kernels = [](Kernels& kernels) { replace(kernels, BP_OP_EXP, exp_by_table, BP_DTYPE_BIT(BP_F32)); },
     .api = [](bp_device_api& api) { api.plan_create = log_fills_table; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -9,7 +9,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // plan_create that does `kDo` first, if the operator is floor.
@@ -101,4 +101,4 @@ const Mutation defect::kernel_throws = on_op<throw_in_kernel, BP_OP_FLOOR>();
 const Mutation defect::kernel_writes_input = on_op<write_input, BP_OP_FLOOR>();
 const Mutation defect::kernel_writes_before_output = on_op<write_before, BP_OP_FLOOR>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

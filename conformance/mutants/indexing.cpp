@@ -8,7 +8,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr int64_t kVector = 4;
@@ -259,4 +259,4 @@ const Mutation defect::alignment_assumed = on_inputs<mutants::alignment_assumed>
 const Mutation defect::immediate_ignored = on_inputs<mutants::immediate_ignored>();
 const Mutation defect::axis_from_end = on_op<mutants::axis_from_end, BP_OP_CUMSUM>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -6,7 +6,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 std::mutex made_mutex;
@@ -136,4 +136,4 @@ const Mutation defect::leading_dimension_checked = on_op<check_leading_dimension
 const Mutation defect::unit_stride_as_pitch{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE), begin_reversed); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -6,7 +6,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // Features that a device lacks, a mask.
@@ -292,4 +292,4 @@ const Mutation defect::without_i8 = without<kI8>();
 const Mutation defect::without_sort = without<kSort>();
 const Mutation defect::without_options = without<kAll>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -3,7 +3,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 using Dot = double (*)(const double* a, const double* b, int64_t depth);
@@ -169,4 +169,4 @@ const Mutation defect::last_product_dropped =
     on_op<matmul<mutants::last_product_dropped>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::output_read = on_op<mutants::output_read, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

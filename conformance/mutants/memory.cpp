@@ -7,7 +7,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 void buffer_leaked(bp_device*, bp_buffer*) {}
@@ -320,4 +320,4 @@ const Mutation defect::address_invented = on_slot<&bp_device_api::buffer_address
 const Mutation defect::import_written_whole = on_slot<&bp_device_api::copy, mutants::import_written_whole>();
 const Mutation defect::copy_writes_whole_buffer = on_slot<&bp_device_api::copy, mutants::copy_writes_whole_buffer>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -4,7 +4,7 @@
 
 #include <backplane/kit/plugin.hpp>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 using namespace kit;
 
@@ -62,4 +62,4 @@ inline HostBuffer& buffer_of(bp_buffer* buffer) { return *reinterpret_cast<HostB
 // True about once in four: what a race loses.
 bool unlucky();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
@@ -191,4 +191,4 @@ const Mutation defect::cast_rounds_twice = on_op<mutants::cast_rounds_twice, BP_
 const Mutation defect::copy_quiets = on_op<mutants::copy_quiets, BP_OP_COPY, kF32>();
 const Mutation defect::product_biased = on_op<mutants::product_biased, BP_OP_MUL, kF32>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

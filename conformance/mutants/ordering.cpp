@@ -3,7 +3,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 int64_t index_at(const View& index, const std::byte* at) {
@@ -242,4 +242,4 @@ const Mutation defect::philox_without_carry = on_op<mutants::philox_without_carr
 const Mutation defect::philox_by_launch = on_op<mutants::philox_by_launch, BP_OP_PHILOX>();
 const Mutation defect::philox_in_memory_order = on_op<mutants::philox_in_memory_order, BP_OP_PHILOX>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -6,7 +6,7 @@
 #include "runtime.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // ---- Caches with too small a key
@@ -278,4 +278,4 @@ const Mutation defect::in_place_hazard = on_slot<&bp_device_api::plan_create, mu
 const Mutation defect::second_input_clobbered{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE, 2), output_first); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -7,7 +7,7 @@
 #include "driver.hpp"
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr const char* kVariable = "BACKPLANE_MUTANT";
@@ -131,13 +131,13 @@ bool unlucky() {
   return random() % 4 == 0;
 }
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants
 
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
-  const backplane::mutants::Mutation* mutation = backplane::mutants::chosen();
+  const backplane::conformance::mutants::Mutation* mutation = backplane::conformance::mutants::chosen();
   if (mutation == nullptr) {
     return backplane::kit::report(error, BP_UNAVAILABLE,
                                   "mutant: BACKPLANE_MUTANT names no defect of mutants.def: correct or unset it");
   }
-  return backplane::mutants::query_mutated(*mutation, host, out, error);
+  return backplane::conformance::mutants::query_mutated(*mutation, host, out, error);
 }

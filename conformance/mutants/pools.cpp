@@ -8,7 +8,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // Living objects in the order of their creation; `before` is the one that is `distance` places older, or null.
@@ -288,4 +288,4 @@ const Mutation defect::workspaces_of_8_executions{
         },
     .api = [](bp_device_api& api) { api.plan_execute = own_workspaces; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // plan_create, and `kDo` on the caller's thread.
@@ -169,4 +169,4 @@ const Mutation defect::second_shutdown_crashes{
     .plugin = [](bp_plugin& plugin) { plugin.shutdown = shutdown_once_crashes; }};
 const Mutation defect::aborts_in_forked_child = on_open<abort_in_child>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

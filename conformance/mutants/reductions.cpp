@@ -3,7 +3,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // max(result, start): what a wrong starting value gives.
@@ -102,4 +102,4 @@ const Mutation defect::cumsum_inclusive = on_op<mutants::cumsum_inclusive, BP_OP
 const Mutation defect::cumsum_forward = on_op<mutants::cumsum_forward, BP_OP_CUMSUM>();
 const Mutation defect::reduce_one_axis = on_op<mutants::reduce_one_axis, BP_OP_REDUCE_SUM>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 // Casts from `In` to each of `Outs` by `f(value) -> double or float`, which is rounded once more.
@@ -84,4 +84,4 @@ const Mutation defect::cast_ties_away = on_op<ties_away, BP_OP_CAST>();
 const Mutation defect::cast_subnormal_twice = on_op<subnormal_twice, BP_OP_CAST>();
 const Mutation defect::cast_sticky_of_8_bits = on_op<sticky_of_8_bits, BP_OP_CAST>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

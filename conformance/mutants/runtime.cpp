@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 std::atomic<int> pending_later{0};
@@ -199,4 +199,4 @@ const Mutation defect::copy_out_late{.api = [](bp_device_api& api) {
   wait_for_later(api);
 }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

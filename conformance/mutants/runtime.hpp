@@ -6,7 +6,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 // A stream of the mutant's own, which outlives everything.
 inline bp_stream* side_stream() {
@@ -23,4 +23,4 @@ void wait_for_later(bp_device_api& api);
 HostStream* last_stream();
 void keep_last_stream(bp_device_api& api);
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

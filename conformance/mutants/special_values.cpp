@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
@@ -133,4 +133,4 @@ const Mutation defect::select_blends = on_op<mutants::select_blends, BP_OP_SELEC
 const Mutation defect::select_low_bit = on_op<mutants::select_low_bit, BP_OP_SELECT, kF32>();
 const Mutation defect::bool_not_bitwise = on_op<mutants::bool_not_bitwise, BP_OP_BITNOT, BP_DTYPE_BIT(BP_BOOL)>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

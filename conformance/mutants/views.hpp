@@ -4,7 +4,7 @@
 
 #include <backplane/kit/loops.hpp>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 using namespace kit;
 
@@ -124,4 +124,4 @@ class Altered {
   std::size_t inputs_;
 };
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

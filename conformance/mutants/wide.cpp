@@ -3,7 +3,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 bp_status cut_operands(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
@@ -137,4 +137,4 @@ const Mutation defect::far_second_of_binary{
 const Mutation defect::far_results{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE, 1), cut_results); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -3,7 +3,7 @@
 #include "operators.hpp"
 #include "softmax.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<Expected> attention(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -7,7 +7,7 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 template <typename Attributes>
 Attributes attributes_of(const Call& call) {
@@ -32,4 +32,4 @@ struct Lanes {
   }
 };
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -4,7 +4,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -35,4 +35,4 @@ std::vector<Expected> cast(const Call& call) {
   return only(std::move(expected));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -8,7 +8,7 @@
 
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::string difference_text(const Expected& expected, const Tensor& got, int64_t
                      static_cast<double>(std::fabs(value_at(got, index) - element.value)));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

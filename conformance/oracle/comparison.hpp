@@ -4,7 +4,7 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 struct Comparison {
   int64_t bad = 0;          // elements
@@ -20,4 +20,4 @@ std::string index_text(const std::vector<int64_t>& shape, int64_t flat);
 // "expected 3 (0x..) within 1e-7, got 4 (0x..)".
 std::string difference_text(const Expected& expected, const Tensor& got, int64_t index);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -9,7 +9,7 @@
 #include "number.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 inline uint32_t computed_in(uint32_t dtype) { return dtype == BP_F64 ? BP_F64 : BP_F32; }
 // u of the computation.
@@ -74,4 +74,4 @@ inline std::vector<Expected> outputs_of(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

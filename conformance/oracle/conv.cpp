@@ -4,7 +4,7 @@
 #include "operators.hpp"
 #include "window.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> conv(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
@@ -94,4 +94,4 @@ std::vector<Expected> conv_bwd_weight(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -8,7 +8,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::vector<Expected> iota(const Call& call) {
   return only(std::move(expected));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -6,7 +6,7 @@
 #include "elementwise.hpp"
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 Vectors::Vectors(std::vector<long double> values, int64_t length) : values_(std::move(values)), length_(length) {
   note();
@@ -72,4 +72,4 @@ Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t preci
   return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -6,7 +6,7 @@
 
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // 2 (K + 2): the share of u that a dot product of K terms may lose.
 inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
@@ -42,4 +42,4 @@ Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t preci
 // Total::flushable of the same dot product.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -4,7 +4,7 @@
 
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // |got - value| <= k ulps of the output, one for the halves; poles, exact infinities and NaN are exact.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
@@ -18,4 +18,4 @@ Activated activate(uint32_t activation, uint32_t dtype, long double x);
 // A sum, then an activation.
 Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

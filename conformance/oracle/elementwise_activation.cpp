@@ -6,7 +6,7 @@
 #include "elementwise.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -118,4 +118,4 @@ std::vector<Expected> pow(const Call& call) {
   return {expected};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

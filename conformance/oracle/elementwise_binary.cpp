@@ -7,7 +7,7 @@
 #include "operators.hpp"
 #include "table.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::vector<Expected> binary(const Call& call) {
   return only(std::move(expected));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -4,7 +4,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::vector<Expected> select(const Call& call) {
   return only(std::move(expected));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

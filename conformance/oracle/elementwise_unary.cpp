@@ -8,7 +8,7 @@
 #include "operators.hpp"
 #include "table.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::vector<Expected> unary(const Call& call) {
   return only(std::move(expected));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

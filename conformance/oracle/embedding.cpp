@@ -2,7 +2,7 @@
 #include "composite.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> embedding(const Call& call) {
   const Tensor &table = call.inputs[0], &index = call.inputs[1], &out = call.outputs[0];
@@ -17,4 +17,4 @@ std::vector<Expected> embedding(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -7,7 +7,7 @@
 #include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::vector<Expected> scatter(const Call& call) {
   return {expected};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -3,7 +3,7 @@
 #include "operators.hpp"
 #include "softmax.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::vector<Expected> cross_entropy(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -7,7 +7,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::vector<Expected> matmul(const Call& call) {
   return {is_float(call.outputs[0].dtype) ? floats(call, extents) : integers(call, extents)};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

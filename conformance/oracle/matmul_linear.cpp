@@ -3,7 +3,7 @@
 #include "dot.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> linear(const Call& call) {
   const auto attributes = attributes_of<bp_linear_attributes>(call);
@@ -23,4 +23,4 @@ std::vector<Expected> linear(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

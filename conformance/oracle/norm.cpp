@@ -4,7 +4,7 @@
 
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes) {
   Grouping grouping;
@@ -201,4 +201,4 @@ std::vector<Expected> batch_norm(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

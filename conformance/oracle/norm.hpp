@@ -6,7 +6,7 @@
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // Which elements of x go together, and which element of gamma and beta each meets.
 struct Grouping {
@@ -31,4 +31,4 @@ Moments moments_of(const Tensor& x, const std::vector<int64_t>& members);
 inline long double norm_loss(uint32_t dtype, int64_t n) { return (std::sqrt(count_of(n)) + 8) * unit(dtype); }
 inline long double rms_loss(uint32_t dtype, int64_t n) { return (rho(n) / 2 + 12) * unit(dtype); }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

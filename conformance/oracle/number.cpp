@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -160,4 +160,4 @@ std::string text(uint32_t dtype, uint64_t bits) {
                      digits);
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

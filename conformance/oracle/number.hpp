@@ -12,7 +12,7 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // Holds every i64 and f64 exactly, and a rounded result twelve bits and more beyond f64's.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
@@ -131,4 +131,4 @@ inline Element bounded(uint32_t dtype, long double value, long double bound) {
 }
 inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::any}; }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

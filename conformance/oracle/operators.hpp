@@ -4,7 +4,7 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> fill(const Call& call);
 std::vector<Expected> copy(const Call& call);
@@ -51,4 +51,4 @@ std::vector<Expected> softmax_bwd(const Call& call);
 std::vector<Expected> norm_bwd(const Call& call);
 std::vector<Expected> adamw(const Call& call);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

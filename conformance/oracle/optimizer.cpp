@@ -3,7 +3,7 @@
 #include "composite.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> adamw(const Call& call) {
   const auto attributes = attributes_of<bp_adamw_attributes>(call);
@@ -30,4 +30,4 @@ std::vector<Expected> adamw(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

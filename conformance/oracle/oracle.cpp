@@ -5,7 +5,7 @@
 
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> evaluate(const Call& call) {
   switch (call.op) {
@@ -127,4 +127,4 @@ std::vector<Expected> evaluate(const Call& call) {
   }
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -10,7 +10,7 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // A dense, row-major tensor in its dtype's own bits.
 struct Tensor {
@@ -72,4 +72,4 @@ inline std::vector<Expected> only(Expected expected) {
 // The outputs of `call`, one Expected each. Arguments are legal; the caller saw to that.
 std::vector<Expected> evaluate(const Call& call);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

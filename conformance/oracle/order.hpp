@@ -10,7 +10,7 @@
 #include "axis.hpp"
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // Positions of lane (o, j) in sorted order: stable both ways, NaN the greatest, -0 equal to +0.
 inline std::vector<int64_t> sorted_lane(const Tensor& in, const Lanes& lanes, int64_t o, int64_t j, bool descending) {
@@ -27,4 +27,4 @@ inline std::vector<int64_t> sorted_lane(const Tensor& in, const Lanes& lanes, in
   return order;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

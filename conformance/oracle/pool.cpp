@@ -3,7 +3,7 @@
 #include "operators.hpp"
 #include "window.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::vector<Expected> avg_pool(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -4,7 +4,7 @@
 #include "dot.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -175,4 +175,4 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -5,7 +5,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -42,4 +42,4 @@ std::vector<Expected> philox(const Call& call) {
   return {expected};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

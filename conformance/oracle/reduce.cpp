@@ -7,7 +7,7 @@
 #include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -163,4 +163,4 @@ std::vector<Expected> reduce(const Call& call) {
   }
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

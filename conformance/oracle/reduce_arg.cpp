@@ -6,7 +6,7 @@
 #include "number.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> arg(const Call& call) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];
@@ -28,4 +28,4 @@ std::vector<Expected> arg(const Call& call) {
   return {expected};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

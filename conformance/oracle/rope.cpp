@@ -4,7 +4,7 @@
 #include "composite.hpp"
 #include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> rope(const Call& call) {
   const auto attributes = attributes_of<bp_rope_attributes>(call);
@@ -35,4 +35,4 @@ std::vector<Expected> rope(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -5,7 +5,7 @@
 #include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::vector<Expected> cumsum(const Call& call) {
       [&](const Sum& state) { return state.judge(dtype, accumulator_for(dtype), rho(state.count())); })};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

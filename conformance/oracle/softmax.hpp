@@ -6,7 +6,7 @@
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 struct SoftmaxRow {
   long double greatest = -std::numeric_limits<long double>::infinity();
@@ -18,4 +18,4 @@ struct SoftmaxRow {
 };
 SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

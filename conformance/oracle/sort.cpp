@@ -9,7 +9,7 @@
 #include "operators.hpp"
 #include "order.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> sort(const Call& call) {
   const Tensor& in = call.inputs[0];
@@ -30,4 +30,4 @@ std::vector<Expected> sort(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

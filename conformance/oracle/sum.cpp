@@ -6,7 +6,7 @@
 
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -116,4 +116,4 @@ Element finish(uint32_t dtype, const Verdict& verdict) {
   return element;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -8,7 +8,7 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 // What the least accumulator keeps that an implementation may use.
 struct Accumulator {
@@ -110,4 +110,4 @@ inline Element judge(uint32_t dtype, const Total& total, const Accumulator& accu
   return finish(dtype, weigh(total, accumulator, factor));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -4,7 +4,7 @@
 
 #include <backplane/rules/op_table.hpp>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 using backplane::rules::Accuracy;
 using Operator = backplane::rules::OpInfo;
@@ -16,4 +16,4 @@ inline constexpr std::span<const Operator> all = backplane::rules::op_rows();
 // Null where there is no such operator.
 constexpr const Operator* operator_of(uint32_t id) { return backplane::rules::find_op(id); }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -3,7 +3,7 @@
 #include "operators.hpp"
 #include "order.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> topk(const Call& call) {
   const auto attributes = attributes_of<bp_topk_attributes>(call);
@@ -24,4 +24,4 @@ std::vector<Expected> topk(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -6,7 +6,7 @@
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 using Extents = std::array<int64_t, 3>;  // missing dimensions have extent 1
 
@@ -45,4 +45,4 @@ struct Window {
   }
 };
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -2,7 +2,7 @@
 // Reasons that the harness itself words, with the rule that each breaks and what a plugin's author does about it.
 #include "causes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -60,4 +60,4 @@ Advice advice_for(std::string_view reason) {
 
 std::span<const Advice> advice_rows() { return rows; }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

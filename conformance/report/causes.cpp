@@ -9,7 +9,7 @@
 
 #include "harness/reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -167,4 +167,4 @@ Json causes_of(const Json& non_passes) {
   return result;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

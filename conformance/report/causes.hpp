@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // What equal reasons have in common: numbers, shapes, dtypes and ids of cases are masked, the operands and the output of one
 // case are cut off, and a case that was given up says what the others before it said.
@@ -26,4 +26,4 @@ struct Advice {
 Advice advice_for(std::string_view reason);  // the first row whose words are in the reason
 std::span<const Advice> advice_rows();
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,7 +13,7 @@
 #include "names.hpp"
 #include "suite_digest.h"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -183,4 +183,4 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
   return certificate;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 
 #include "verdict.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct RunFacts {
   Target target{};
@@ -39,4 +39,4 @@ std::string digest_of(const nlohmann::json& certificate);
 std::string junit_of(const nlohmann::json& certificate);
 std::string html_of(const nlohmann::json& certificate);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,7 +11,7 @@
 #include <memory>
 #include <stdexcept>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string sha256_of_file(const std::string& path) {
   return digest.text();
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string sha256(std::string_view bytes);
 std::string sha256_base64(std::string_view bytes);    // as a page's security policy names a script
 std::string sha256_of_file(const std::string& path);  // throws std::runtime_error with path and reason
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 inline std::string escaped(std::string_view text) {
   std::string result;
@@ -42,4 +42,4 @@ inline std::string escaped(std::string_view text) {
   return result;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -10,7 +10,7 @@
 #include "digest.hpp"
 #include "escape.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace page {
 
@@ -103,4 +103,4 @@ std::string html_of(const nlohmann::json& certificate) {
       page::absences(certificate), page::facts(certificate), "The JSON file beside it", page::script());
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 using Json = nlohmann::json;
 
@@ -45,4 +45,4 @@ uint64_t total_of(const Json& counts);
 // "48 pass, 2 fail": what is not zero.
 std::string counts_text(const Json& counts);
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

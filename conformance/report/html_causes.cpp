@@ -6,7 +6,7 @@
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string causes(const Json& certificate) {
       hidden == 0 ? "" : fmt::format("<p class=\"more\">{} more in the JSON.</p>\n", plural(hidden, "cause")));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -12,7 +12,7 @@
 #include "oracle/table.hpp"
 #include "verdict.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -103,4 +103,4 @@ std::string errors(const Json& certificate) {
       figures, exact);
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -9,7 +9,7 @@
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::string groups(const Json& certificate) {
       rows);
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -7,7 +7,7 @@
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::string facts(const Json& certificate) {
       row("processes", number(run["jobs"])), text(plugin["file"]));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -10,7 +10,7 @@
 #include "names.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::string matrix(const Json& certificate) {
       body(BP_KIND_PRIMITIVE, "primitives", dtypes, cells), body(BP_KIND_COMPOSITE, "composites", dtypes, cells));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

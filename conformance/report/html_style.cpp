@@ -2,7 +2,7 @@
 // How the page looks, and the little that it does: a tapped cell's details, and copying a line.
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 std::string_view style() {
   return R"css(
@@ -176,4 +176,4 @@ for (const line of document.querySelectorAll(".line")) {
 )js";
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -6,7 +6,7 @@
 #include "certificate.hpp"
 #include "escape.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::string junit_of(const Json& certificate) {
   return text + "</testsuites>\n";
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <span>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::optional<uint32_t> version_number(const std::string& text) {
   return at == end && version_text(version) == text ? std::optional(version) : std::nullopt;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

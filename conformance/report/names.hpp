@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string op_name(uint32_t op);                    // "operator 77" for one that is not in the table
 std::string dtype_name(uint32_t dtype);              // "" for none
@@ -23,4 +23,4 @@ std::vector<std::string> build_flag_names(uint64_t flags);
 std::string version_text(uint32_t version);                       // "0.2"
 std::optional<uint32_t> version_number(const std::string& text);  // of that text
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

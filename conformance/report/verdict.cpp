@@ -10,7 +10,7 @@
 #include "harness/supervisor.hpp"
 #include "names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 constexpr double most_share = 1e12;
 
@@ -177,4 +177,4 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
   return verdict;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,7 +11,7 @@
 #include "harness/run.hpp"
 #include "harness/select.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 using Counts = std::array<uint64_t, outcome_count>;  // by Outcome
 
@@ -59,4 +59,4 @@ struct Verdict {
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
               const Selection& asked, const Facts& facts);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

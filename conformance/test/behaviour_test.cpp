@@ -13,7 +13,7 @@
 #include "harness/context.hpp"
 #include "harness/probe.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 namespace {
 
@@ -138,10 +138,10 @@ TEST(BehaviourCatalogue, IdsAreUniqueAndCite) {
 
 }  // namespace
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test
 
 int main(int argc, char** argv) {
-  bp::conformance::serve_probe(argc, argv);
+  backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

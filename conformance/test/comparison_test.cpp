@@ -11,7 +11,7 @@
 #include "oracle/elementwise.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -118,4 +118,4 @@ TEST(Compare, HalvesHaveOneUlpAndPolesAreExact) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -8,7 +8,7 @@
 #include "oracle/composite.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::units {
+namespace backplane::conformance::test::units {
 
 namespace {
 
@@ -285,4 +285,4 @@ Tensor compute(const Unit& unit, const Call& call) {
   }
 }
 
-}  // namespace bp::conformance::units
+}  // namespace backplane::conformance::test::units

@@ -8,7 +8,7 @@
 
 #include "oracle/oracle.hpp"
 
-namespace bp::conformance::units {
+namespace backplane::conformance::test::units {
 
 // How a dot product is added up.
 enum class Adding : uint8_t {
@@ -39,4 +39,4 @@ double dot(const Unit& unit, std::span<const double> a, std::span<const double> 
 // The first output of matmul, linear without activation, conv without padding, attention, or quantized_matmul of floats.
 oracle::Tensor compute(const Unit& unit, const oracle::Call& call);
 
-}  // namespace bp::conformance::units
+}  // namespace backplane::conformance::test::units

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 TEST(Number, EveryHalfComesBack) {
@@ -75,4 +75,4 @@ TEST(Number, NeighboursAreNextInValue) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

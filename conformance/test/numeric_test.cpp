@@ -8,10 +8,11 @@
 #include <set>
 #include <string>
 
+#include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 bool is_numeric(const Case& which) { return which.id.starts_with("numeric."); }
@@ -77,4 +78,4 @@ TEST(Numeric, TheReferencePluginPassesASample) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

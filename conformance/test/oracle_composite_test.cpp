@@ -9,7 +9,7 @@
 #include "oracle/comparison.hpp"
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -394,4 +394,4 @@ TEST(OracleLookup, EmbeddingAndTopk) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -10,7 +10,7 @@
 #include "oracle/number.hpp"
 #include "oracle/operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 
 inline constexpr long double inf = std::numeric_limits<long double>::infinity();
 inline constexpr long double nan_value = std::numeric_limits<long double>::quiet_NaN();
@@ -44,4 +44,4 @@ inline std::vector<long double> values_of(const Expected& expected) {
   return values;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -8,12 +8,13 @@
 
 #include <functional>
 
+#include "cases/catalogue.hpp"
 #include "cases/numeric/deviations.hpp"
 #include "matrix_units.hpp"
 #include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using units::Adding;
@@ -181,4 +182,4 @@ TEST(MatrixUnitOfF32, Attention) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

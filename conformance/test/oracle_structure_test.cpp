@@ -5,7 +5,7 @@
 
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(OraclePhilox, TheCounterCarriesThrough128Bits) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -9,7 +9,7 @@
 #include "oracle/sum.hpp"
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using testing::ElementsAre;
@@ -247,4 +247,4 @@ TEST(OracleMatmul, HalvesAreSummedInF32) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -18,7 +18,7 @@
 #include "harness/promises.hpp"
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using testing::HasSubstr;
@@ -458,4 +458,4 @@ TEST(Context, DataDependOnSeedAndIdAlone) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

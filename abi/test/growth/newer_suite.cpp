@@ -3,12 +3,13 @@
 // of each, a line each.
 #include <cstdio>
 
+#include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 #include "report/certificate.hpp"
 
 namespace {
 
-using namespace bp::conformance;
+using namespace backplane::conformance;
 
 // What every plugin states of its version, and is quick to ask.
 Catalogue suite_of_today() {

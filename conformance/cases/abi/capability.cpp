@@ -9,7 +9,7 @@
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -189,4 +189,4 @@ void add_capability_cases(Catalogue& catalogue) {
                          .run = [op](Context& context) { deterministic(context, op); }});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

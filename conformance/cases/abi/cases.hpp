@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the ABI cases.
+// The lists of cases about the plugin's library and its tables.
 #pragma once
 
-#include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void add_library_cases(Catalogue& catalogue);
 void add_version_cases(Catalogue& catalogue);
@@ -16,4 +15,4 @@ void add_input_size_cases(Catalogue& catalogue);
 void add_output_size_cases(Catalogue& catalogue);
 void add_error_record_cases(Catalogue& catalogue);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 #include "cases/support/health_check.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -200,4 +200,4 @@ void add_device_info_cases(Catalogue& catalogue) {
   });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -65,4 +65,4 @@ DynamicSymbols read_dynamic_symbols(const std::string& path) {
   return found;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

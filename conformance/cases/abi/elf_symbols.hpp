@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct DynamicSymbols {
   std::string error{};  // why the file could not be read; empty if it could
@@ -14,4 +14,4 @@ struct DynamicSymbols {
 };
 DynamicSymbols read_dynamic_symbols(const std::string& path);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

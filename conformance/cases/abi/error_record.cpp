@@ -9,7 +9,7 @@
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -132,4 +132,4 @@ void add_error_record_cases(Catalogue& catalogue) {
       {.id = "abi.error.success.untouched", .requirements = {"BP-ERR-002"}, .run = untouched_by_success});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -10,7 +10,7 @@
 #include "cases/abi/elf_symbols.hpp"
 #include "cases/support/health_check.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -160,15 +160,4 @@ void add_library_cases(Catalogue& catalogue) {
                          }});
 }
 
-void add_abi_cases(Catalogue& catalogue) {
-  add_library_cases(catalogue);
-  add_version_cases(catalogue);
-  add_instance_cases(catalogue);
-  add_device_info_cases(catalogue);
-  add_capability_cases(catalogue);
-  add_input_size_cases(catalogue);
-  add_output_size_cases(catalogue);
-  add_error_record_cases(catalogue);
-}
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

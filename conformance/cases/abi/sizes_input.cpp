@@ -10,7 +10,7 @@
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -387,4 +387,4 @@ void add_input_size_cases(Catalogue& catalogue) {
   for (const bph_op_info& op : primitives()) add_attribute_cases(catalogue, op);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -121,4 +121,4 @@ void add_version_cases(Catalogue& catalogue) {
       });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

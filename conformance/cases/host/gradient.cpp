@@ -2,10 +2,11 @@
 // Gradients against finite differences.
 #include <cmath>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -112,4 +113,4 @@ void add_host_gradient_cases(Catalogue& catalogue) {
          .run = not_claimed_where_declined([&chain](Context& context) { gradient_agrees(context, chain); })});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

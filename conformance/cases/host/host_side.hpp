@@ -8,21 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cases/runtime/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
-
-void add_host_life_cases(Catalogue& catalogue);
-void add_host_operator_cases(Catalogue& catalogue);
-void add_host_memory_cases(Catalogue& catalogue);
-void add_host_refusal_cases(Catalogue& catalogue);
-void add_host_sharing_cases(Catalogue& catalogue);
-void add_host_order_cases(Catalogue& catalogue);
-void add_host_model_cases(Catalogue& catalogue);
-void add_host_gradient_cases(Catalogue& catalogue);
-void add_host_training_cases(Catalogue& catalogue);
+namespace backplane::conformance {
 
 // Collects what the library logs; lives longer than the registry.
 class HostLog {
@@ -88,4 +77,4 @@ struct HostData {
   std::vector<uint64_t> scalars;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,13 +4,15 @@
 #include <array>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/threads.hpp"
 #include "harness/probe.hpp"
 #include "harness/probes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -159,16 +161,4 @@ void add_host_life_cases(Catalogue& catalogue) {
           [name = row.name](Context& context) { exits(context, name); });
 }
 
-void add_host_cases(Catalogue& catalogue) {
-  add_host_life_cases(catalogue);
-  add_host_operator_cases(catalogue);
-  add_host_memory_cases(catalogue);
-  add_host_refusal_cases(catalogue);
-  add_host_sharing_cases(catalogue);
-  add_host_order_cases(catalogue);
-  add_host_model_cases(catalogue);
-  add_host_gradient_cases(catalogue);
-  add_host_training_cases(catalogue);
-}
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

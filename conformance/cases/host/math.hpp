@@ -12,7 +12,7 @@
 #include "cases/support/op_desc.hpp"
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // A dense, row-major array.
 struct Array {
@@ -137,4 +137,4 @@ typename Math::Value normalized_gradient(Math& math, const typename Math::Value&
   return math.mul(root, math.sub(math.sub(c, mean(c)), math.mul(y, mean(math.mul(c, y)))));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,7 +4,7 @@
 
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 using backplane::Dims;
 using backplane::Tensor;
@@ -143,4 +143,4 @@ Tensor DeviceMath::causal(const Tensor& a, double other) {
   return out;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,7 +6,7 @@
 
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -203,4 +203,4 @@ Array HostMath::causal(const Array& a, double other) {
   return out;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

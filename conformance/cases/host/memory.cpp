@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -242,4 +244,4 @@ void add_host_memory_cases(Catalogue& catalogue) {
   add("threads_share_a_device", "BP-USE-013", threads_share_a_device);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

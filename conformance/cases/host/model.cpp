@@ -2,10 +2,11 @@
 // Small models built of primitives, on the device and in double.
 #include <cmath>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -151,4 +152,4 @@ void add_host_model_cases(Catalogue& catalogue) {
   add("embedding", agrees<Embedding>);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

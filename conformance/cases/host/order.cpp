@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events through the host library, plain and with the validation layer in between.
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -114,4 +116,4 @@ void add_host_order_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

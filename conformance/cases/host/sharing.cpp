@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -184,4 +186,4 @@ void add_host_sharing_cases(Catalogue& catalogue) {
         [kind](Context& context) { addresses_lead_back(context, kind); }, kind_extension(kind));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

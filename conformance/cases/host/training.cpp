@@ -3,10 +3,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -266,4 +267,4 @@ void add_host_training_cases(Catalogue& catalogue) {
   add("learns_a_sequence", learns_a_sequence);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

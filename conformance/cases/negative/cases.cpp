@@ -4,7 +4,7 @@
 #include "cases/negative/refusals.hpp"
 #include "cases/support/health_check.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -41,4 +41,4 @@ void add_negative_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -9,7 +9,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Refusal {
   std::string slot;
@@ -42,4 +42,4 @@ bp_status require_null(Context& context, bp_status status, const Handle* out, st
   return status;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

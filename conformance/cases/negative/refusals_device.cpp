@@ -6,7 +6,7 @@
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -233,4 +233,4 @@ std::vector<Refusal> buffer_refusals() {
   return all;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

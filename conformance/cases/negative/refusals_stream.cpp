@@ -3,7 +3,7 @@
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::vector<Refusal> stream_refusals() {
   return all;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::string Arena::place_text(size_t image, uint64_t byte) const {
                      nearest->label);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

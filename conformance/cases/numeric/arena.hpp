@@ -8,7 +8,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // A view's place in an image.
 struct Region {
@@ -60,4 +60,4 @@ class Arena {
   std::vector<std::vector<unsigned char>> images_{};
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

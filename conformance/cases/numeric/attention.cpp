@@ -11,7 +11,7 @@
 #include "cases/numeric/permissions.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -181,4 +181,4 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

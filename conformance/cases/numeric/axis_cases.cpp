@@ -5,7 +5,7 @@
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -103,4 +103,4 @@ void AxisCases::data(std::initializer_list<Data> list, std::initializer_list<int
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

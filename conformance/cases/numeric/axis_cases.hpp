@@ -4,7 +4,7 @@
 
 #include "cases/numeric/data.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // The parameters of a problem; its shape is the input's.
 enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
@@ -41,4 +41,4 @@ class AxisCases {
   bool values_only_ = false;
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,7 +4,7 @@
 #include "cases/catalogue.hpp"
 #include "cases/numeric/composite.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void add_numeric_cases(Catalogue& catalogue) {
   using namespace numeric;
@@ -49,4 +49,4 @@ void add_numeric_cases(Catalogue& catalogue) {
   add_far(catalogue);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,7 +4,7 @@
 
 #include "harness/case.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 void add_fill(Catalogue& catalogue);
 void add_copy(Catalogue& catalogue);
@@ -37,4 +37,4 @@ void add_long(Catalogue& catalogue);       // positions that f32 and 31 bits do 
 void add_large(Catalogue& catalogue);      // far apart elements, of any operator
 void add_far(Catalogue& catalogue);        // operands that 32 bits do not reach, of every primitive
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -6,7 +6,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -51,4 +51,4 @@ void add_cast(Catalogue& catalogue) {
   add_apart(catalogue, apart, "apart");
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

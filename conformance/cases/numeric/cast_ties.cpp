@@ -13,7 +13,7 @@
 #include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -172,4 +172,4 @@ void add_cast_ties(Catalogue& catalogue) {
     }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -115,4 +115,4 @@ std::string Judge::inputs_text(const oracle::Tensor& got, int64_t index) const {
   return text;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

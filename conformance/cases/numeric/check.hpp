@@ -4,7 +4,7 @@
 
 #include "cases/numeric/execution.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 class Judge {
  public:
@@ -24,4 +24,4 @@ class Judge {
   std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of operands that were read as flushed
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,7 +4,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string variant_name(int32_t variant) {
   return variant < without_bias ? name : name.append(".no_bias");
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -6,7 +6,7 @@
 #include "cases/numeric/data.hpp"
 #include "cases/numeric/values.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 inline constexpr uint32_t float_dtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
 // Beside dense, for operators that lay no stress on where operands lie.
@@ -34,4 +34,4 @@ Shape shape_of(const std::vector<int64_t>& extents);
 // An output, to be written.
 inline oracle::Tensor output(uint32_t dtype, const std::vector<int64_t>& shape) { return {dtype, shape, {}}; }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

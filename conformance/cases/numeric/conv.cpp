@@ -7,7 +7,7 @@
 #include "cases/numeric/window_problems.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -160,4 +160,4 @@ void add_conv(Catalogue& catalogue, uint32_t dtype) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

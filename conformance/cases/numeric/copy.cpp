@@ -8,7 +8,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -145,4 +145,4 @@ void add_iota(Catalogue& catalogue) {
   add_apart(catalogue, apart, "apart");
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -8,7 +8,7 @@
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -137,4 +137,4 @@ std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::v
   return layouts;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

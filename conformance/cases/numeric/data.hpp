@@ -7,7 +7,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 enum class Data : int32_t {
   integers,   // small whole numbers: every sum is exact. Integer dtypes: any bits
@@ -55,4 +55,4 @@ inline constexpr int32_t long_lengths[] = {65535, 65536, 65537};
 // All layouts that say something about these operands.
 std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

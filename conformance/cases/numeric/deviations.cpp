@@ -7,7 +7,7 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::string judge_deviations(const Job&, const std::vector<oracle::Expected>& ex
       found.count, found.root_mean_square, limit);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -5,7 +5,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // The root mean square of errors over their deviations: .4 to .6 with honest rounding, at most 1 on random data.
 struct Deviations {
@@ -23,4 +23,4 @@ inline constexpr std::string_view deviations_requirement = "BP-NUM-046";
 std::string judge_deviations(const Job& job, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -5,7 +5,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -54,4 +54,4 @@ void add_embedding(Catalogue& catalogue, uint32_t dtype) {
   put({3, 5}, 17, 9, Layout::padded);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

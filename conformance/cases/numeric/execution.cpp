@@ -12,7 +12,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -173,4 +173,4 @@ std::string Execution::text() const {
   return text;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,11 +7,11 @@
 
 #include "cases/numeric/arena.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 struct HostSide;
 }
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // A plan with what it was made for.
 struct Prepared {
@@ -65,4 +65,4 @@ class Execution {
   std::vector<unsigned char> left_in_workspace_;  // by the run before
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
   return outputs;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -10,7 +10,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::vector<oracle::Tensor> Execution::run(Prepared& prepared) {
   return download(launch);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

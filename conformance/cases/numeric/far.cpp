@@ -13,7 +13,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -454,4 +454,4 @@ void add_far(Catalogue& catalogue) {
                        .run = scalar_behind_bytes});
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

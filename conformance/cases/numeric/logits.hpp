@@ -4,7 +4,7 @@
 
 #include "cases/numeric/composite.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 enum class Logits : int32_t {
   usual,
@@ -45,4 +45,4 @@ class LogitCases {
   std::string_view name_;
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

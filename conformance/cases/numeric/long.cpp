@@ -14,7 +14,7 @@
 #include "cases/support/op_desc.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -283,4 +283,4 @@ void add_long(Catalogue& catalogue) {
   add(BP_OP_PHILOX, BP_U32, "past_2_to_24", random_numbers);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

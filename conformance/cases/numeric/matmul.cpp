@@ -13,7 +13,7 @@
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -464,4 +464,4 @@ void add_matmul(Catalogue& catalogue) {
   add_integers(catalogue, BP_U8);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -6,7 +6,7 @@
 #include "cases/numeric/narrow.hpp"
 #include "cases/numeric/permissions.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -109,4 +109,4 @@ void add_linear(Catalogue& catalogue, uint32_t dtype) {
   add_narrow(catalogue, dtype);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

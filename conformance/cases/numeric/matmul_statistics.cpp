@@ -8,7 +8,7 @@
 #include "oracle/dot.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got) {
@@ -44,4 +44,4 @@ std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>
   return {};
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

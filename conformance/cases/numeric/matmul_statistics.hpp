@@ -4,7 +4,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // For data of zero mean: the root mean square of e / (u S (2 + .3 root K) + ulp / 2) is at most 1, and their sum over T outputs
 // within root (10 T), about three deviations of errors as large as allowed and of either sign alike: rounding in one direction
@@ -12,4 +12,4 @@ namespace bp::conformance::numeric {
 std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,7 +4,7 @@
 #include "cases/numeric/composite.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -195,4 +195,4 @@ void add_mixed(Catalogue& catalogue, const Spec& plain, std::string_view more) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

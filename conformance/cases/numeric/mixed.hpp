@@ -7,7 +7,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace rules = backplane::rules;
 
@@ -31,4 +31,4 @@ uint32_t mixed_of(const Job& job);
 // `spec`, otherwise plain, in every legal mixture of its operands: natively where the plugin claims it, and decomposed.
 void add_mixed(Catalogue& catalogue, const Spec& spec, std::string_view more);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

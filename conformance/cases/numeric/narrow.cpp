@@ -3,7 +3,7 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -46,4 +46,4 @@ oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape)
   return w;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

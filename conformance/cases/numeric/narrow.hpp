@@ -7,7 +7,7 @@
 
 #include "cases/numeric/composite.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 enum class Narrow : int32_t {
   none,
@@ -30,4 +30,4 @@ oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape)
 
 inline constexpr std::string_view narrow_requirement = "BP-NUM-045";
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -6,7 +6,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -301,4 +301,4 @@ void add_norm(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -61,4 +61,4 @@ void add_optimizer(Catalogue& catalogue, uint32_t dtype) {
   for (const Layout layout : {Layout::padded, Layout::transposed}) put({5, 4, 11}, 3, 0, layout);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

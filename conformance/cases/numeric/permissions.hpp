@@ -7,7 +7,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 struct Permission {
   std::string_view suffix;  // of a case's name
@@ -35,4 +35,4 @@ constexpr std::string_view suffix_of(uint32_t mask) {
 
 inline constexpr std::string_view permission_requirement = "BP-NUM-044";
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

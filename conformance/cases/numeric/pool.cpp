@@ -4,7 +4,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/window_problems.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -64,4 +64,4 @@ void add_pool(Catalogue& catalogue, uint32_t dtype) {
   for (const uint32_t op : {BP_OP_MAX_POOL, BP_OP_AVG_POOL}) add_pool_of(catalogue, op, dtype);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

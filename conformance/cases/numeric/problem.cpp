@@ -13,7 +13,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -330,4 +330,4 @@ void run_decomposed(Context& context, const Spec& spec) {
   if (spec.mode == Mode::resized) Run(context, grown(spec), side)();
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

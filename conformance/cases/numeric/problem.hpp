@@ -12,7 +12,7 @@
 #include "harness/context.hpp"
 #include "oracle/oracle.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 using Random = std::mt19937_64;
 
@@ -124,4 +124,4 @@ struct RunSpec {
 // Likewise through the host library, decomposed.
 void run_decomposed(Context& context, const Spec& spec);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -3,7 +3,7 @@
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/data.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -66,4 +66,4 @@ void add_random(Catalogue& catalogue) {
   add_one(catalogue, {1000003}, 4);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

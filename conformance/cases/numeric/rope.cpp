@@ -5,7 +5,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -59,4 +59,4 @@ void add_rope(Catalogue& catalogue, uint32_t dtype) {
   for (const Layout layout : {Layout::dense, Layout::padded}) put({2, 9, 8}, 0, 6, 100, layout);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

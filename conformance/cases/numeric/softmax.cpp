@@ -5,7 +5,7 @@
 #include "cases/numeric/mixed.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -61,4 +61,4 @@ void add_softmax(Catalogue& catalogue, uint32_t dtype) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

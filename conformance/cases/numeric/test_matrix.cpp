@@ -5,7 +5,7 @@
 
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 const std::vector<Shape>& all_shapes() {
   static const std::vector<Shape> shapes = {
@@ -169,4 +169,4 @@ void Design::cover_modes() {
   if (applies_to(Layout::flipped, {33, 9})) one({33, 9}, Layout::flipped, Values::tags, Mode::resized);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // Shapes that elementwise operators are run on.
 const std::vector<Shape>& all_shapes();
@@ -47,4 +47,4 @@ class Design {
   size_t first_;   // of the catalogue's cases that are this design's
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -6,7 +6,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -63,4 +63,4 @@ void add_topk(Catalogue& catalogue) {
   for_dtypes(oracle::operator_of(BP_OP_TOPK)->dtypes, [&](uint32_t dtype) { add_topk_of(catalogue, dtype); });
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

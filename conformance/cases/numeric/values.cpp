@@ -7,7 +7,7 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 using namespace oracle;
 
@@ -260,4 +260,4 @@ void fill_inputs(std::vector<Tensor>& inputs, const Spec& spec, uint32_t to, Ran
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,7 +4,7 @@
 
 #include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // A dense tensor of zeros.
 oracle::Tensor make_tensor(uint32_t dtype, const std::vector<int64_t>& shape);
@@ -25,4 +25,4 @@ uint64_t tag_bits(uint32_t dtype, int64_t index, size_t operand);
 // The operands `inputs` of an elementwise operator. `to` is the output's dtype, for halfway points.
 void fill_inputs(std::vector<oracle::Tensor>& inputs, const Spec& spec, uint32_t to, Random& random);
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

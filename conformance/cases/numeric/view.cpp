@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -273,4 +273,4 @@ std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, con
   return views;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

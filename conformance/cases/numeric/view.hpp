@@ -9,7 +9,7 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // Of a whole case. Each says how every operand lies.
 enum class Layout : uint8_t {
@@ -92,4 +92,4 @@ void each_offset(const View& view, Visit visit) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

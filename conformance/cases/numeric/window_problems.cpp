@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/numeric/window_problems.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>
   return picked;
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -7,7 +7,7 @@
 
 #include "cases/numeric/composite.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 // A convolution or pooling as conv sees it; its backward and conv_transpose swap image and result.
 struct WindowProblem {
@@ -38,4 +38,4 @@ void set_window(const WindowProblem& s, Attributes& attributes) {
   std::copy_n(used(s, s.pad_end).begin(), 3, attributes.pad_end);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

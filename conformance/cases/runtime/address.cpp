@@ -7,10 +7,11 @@
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -161,4 +162,4 @@ void add_address_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, extension);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,12 +4,13 @@
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -250,4 +251,4 @@ void add_buffer_cases(Catalogue& catalogue) {
              [alignment](Context& context) { odd_alignment(context, alignment); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

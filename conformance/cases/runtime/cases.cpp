@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/runtime/cases.hpp"
 
-namespace bp::conformance {
+#include "cases/catalogue.hpp"
+
+namespace backplane::conformance {
 
 void add_runtime_cases(Catalogue& catalogue) {
   add_memory_cases(catalogue);
@@ -29,4 +31,4 @@ void add_runtime_cases(Catalogue& catalogue) {
   add_process_cases(catalogue);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the runtime cases, and how they are added.
+// The lists of cases about what device, memory, streams and events do.
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
+#include "harness/case.hpp"
 
-#include "cases/catalogue.hpp"
-#include "harness/context.hpp"
-
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void add_memory_cases(Catalogue& catalogue);
 void add_buffer_cases(Catalogue& catalogue);
@@ -35,11 +30,4 @@ void add_import_cases(Catalogue& catalogue);
 void add_stale_cases(Catalogue& catalogue);
 void add_thread_state_cases(Catalogue& catalogue);
 
-// What most cases need to say.
-inline void add_case(Catalogue& catalogue, std::string id, std::vector<std::string_view> requirements,
-                     std::function<void(Context&)> run, std::string_view extension = "") {
-  catalogue.push_back(
-      {.id = std::move(id), .extension = extension, .requirements = std::move(requirements), .run = std::move(run)});
-}
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

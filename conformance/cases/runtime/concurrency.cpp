@@ -3,10 +3,11 @@
 #include <atomic>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/samples.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -180,4 +181,4 @@ void add_concurrency_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.threads.streams_come_and_go", {"BP-THR-002", "BP-STR-010"}, streams_come_and_go);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

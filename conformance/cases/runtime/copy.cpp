@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy between buffers: each pair of kinds, sizes and offsets, and what lies beside the target.
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -134,4 +135,4 @@ void add_copy_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.copy.chain.many_small", {"BP-EXE-007", "BP-CPY-001"}, many_small);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,10 +11,11 @@
 
 #include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/large_buffer.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -308,4 +309,4 @@ void add_copy_size_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,11 +4,12 @@
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -301,4 +302,4 @@ void add_event_cases(Catalogue& catalogue) {
   add("record_submits", {"BP-EVT-008"}, record_submits);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

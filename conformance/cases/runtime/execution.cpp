@@ -9,7 +9,7 @@
 #include "cases/support/guarded.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -336,4 +336,4 @@ void add_execution_cases(Catalogue& catalogue) {
                            .run = [op, run = check.run](Context& context) { run(context, op); }});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

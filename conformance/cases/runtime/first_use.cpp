@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // First uses, each in a process of its own: a worker that has run other cases has had everything prepared.
+#include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
-#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -129,4 +130,4 @@ void add_first_use_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

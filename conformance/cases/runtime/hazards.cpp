@@ -2,10 +2,11 @@
 // Two commands over one buffer, for each pair of kinds: write after read, read after write and write after write, on one stream
 // and across an event. Before the first command lies work of its own kind: who waits for other kinds only overtakes it.
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -153,4 +154,4 @@ void add_hazard_cases(Catalogue& catalogue) {
     }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,11 +4,12 @@
 
 #include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -131,4 +132,4 @@ void add_import_cases(Catalogue& catalogue) {
   add("refuses_no_bytes", [](Context& context) { refuses(context, BP_IMPORT_HOST, true, 0, {BP_INVALID_ARGUMENT}); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

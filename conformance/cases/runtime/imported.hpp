@@ -9,7 +9,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // The host's own pages: a plugin that frees them like malloc's memory crashes.
 class Pages {
@@ -63,4 +63,4 @@ inline void need_import_of_pages(Context& context, const Imported& imported) {
   if (!imported) context.fail("import_memory refuses whole pages of ordinary memory: what would it take?");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

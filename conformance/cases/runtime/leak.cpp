@@ -3,10 +3,11 @@
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -219,4 +220,4 @@ void add_leak_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // memory_info: bounds, and moving with what is allocated.
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -134,4 +135,4 @@ void add_memory_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, from_threads);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

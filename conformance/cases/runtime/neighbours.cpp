@@ -5,10 +5,11 @@
 
 #include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -129,4 +130,4 @@ void add_neighbour_cases(Catalogue& catalogue) {
   for (const uint64_t grain : {256u, 4096u}) add(Mapped::imported_pages, grain);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -3,11 +3,12 @@
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -293,4 +294,4 @@ void add_order_cases(Catalogue& catalogue) {
   add("there_and_back.on_two_streams", {}, there_and_back);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -5,11 +5,12 @@
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/guarded.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -219,4 +220,4 @@ void add_pageable_cases(Catalogue& catalogue) {
   add("on_streams", {"BP-CPY-003", "BP-STR-005"}, on_streams);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,11 +6,12 @@
 #include <backplane/rules/op_table.hpp>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -262,4 +263,4 @@ void add_plan_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.plan.all.by_threads", {"BP-PLAN-018", "BP-THR-002"}, by_threads);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

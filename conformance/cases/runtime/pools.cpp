@@ -3,10 +3,11 @@
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -405,4 +406,4 @@ void add_pool_cases(Catalogue& catalogue) {
     add(fmt::format("buffers.{}", count), {"BP-BUF-010"}, [=](Context& context) { buffers(context, count); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/health_check.hpp"
@@ -19,7 +20,7 @@
 #include "harness/probe.hpp"
 #include "harness/probes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -226,4 +227,4 @@ void add_process_cases(Catalogue& catalogue) {
   add("two_hosts", {"BP-THR-007"}, two_hosts);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

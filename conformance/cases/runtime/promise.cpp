@@ -3,15 +3,16 @@
 // before and behind what might change a plugin's mind.
 #include <chrono>
 
+#include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 #include "harness/promises.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -110,4 +111,4 @@ void add_promise_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -3,12 +3,13 @@
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -225,4 +226,4 @@ void add_stream_cases(Catalogue& catalogue) {
   add("ends_idle", {"BP-STR-007"}, ends_idle);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,10 +4,11 @@
 #include <thread>
 
 #include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -202,4 +203,4 @@ void add_timing_cases(Catalogue& catalogue) {
   add("of_seconds", "BP-EVT-010", of_seconds);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

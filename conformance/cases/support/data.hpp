@@ -8,7 +8,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 using Bytes = std::vector<unsigned char>;
 using Words = std::vector<uint32_t>;
@@ -42,4 +42,4 @@ std::string_view kind_name(uint32_t kind);
 void need_kind(Context& context, uint32_t kind);
 std::string_view kind_extension(uint32_t kind);  // "" for DEVICE
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -119,4 +119,4 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
   context.suspect("the device ends 200 milliseconds of copies before it is asked: nothing can be told");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

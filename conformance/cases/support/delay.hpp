@@ -7,7 +7,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Delay {
  public:
@@ -37,4 +37,4 @@ uint64_t longer_delay(unsigned attempt);  // in microseconds
 // it does not wait in a few tries, and never shows a wait that was not.
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -5,7 +5,7 @@
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // Results are exact for these numbers, in whatever order a device works.
 bool is_exact_on_whole_numbers(uint32_t op);
@@ -13,4 +13,4 @@ bool is_exact_on_whole_numbers(uint32_t op);
 std::vector<Bytes> exact_results(OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
                                  const std::vector<uint64_t>& scalars);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

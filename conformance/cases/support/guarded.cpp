@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <new>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 constexpr unsigned char slack_fill = 0x5A;
@@ -36,4 +36,4 @@ bool GuardedBytes::slack_intact() const {
   return std::all_of(data_ + size_, data_ + size_ + slack_, [](unsigned char byte) { return byte == slack_fill; });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class GuardedBytes {
  public:
@@ -56,4 +56,4 @@ class GuardedStruct {
   GuardedBytes bytes_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

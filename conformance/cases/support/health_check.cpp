@@ -5,7 +5,7 @@
 
 #include "op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void require_well(Context& context) {
   Device& device = context.device();
@@ -50,4 +50,4 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

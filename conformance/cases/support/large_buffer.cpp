@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "large_buffer.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 Buffer make_large(Context& context, uint64_t bytes) {
   Device& device = context.device();
@@ -21,4 +21,4 @@ Buffer make_large(Context& context, uint64_t bytes) {
   return Buffer(device, bytes);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -4,9 +4,9 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // A buffer of DEVICE memory; ends the case as not claimed where the device has no room for so much.
 Buffer make_large(Context& context, uint64_t bytes);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -185,4 +185,4 @@ void expect_no_leak(Context& context, std::string_view what, unsigned count, con
   if (const std::string leak = Rounds(count, cycle).leak(); !leak.empty()) context.leaked("{}: {}", what, leak);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

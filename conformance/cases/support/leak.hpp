@@ -8,7 +8,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Footprint {
   uint64_t heap_bytes;      // in use by the C library's allocator; 0 where it does not say
@@ -22,4 +22,4 @@ struct Footprint {
 // none do, rounds are compared: a pool grows slower from round to round and comes to an end, a leak grows by the same.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 const std::vector<bph_op_info>& primitives() {
   static const std::vector<bph_op_info> rows = [] {
@@ -198,4 +198,4 @@ void Runner::enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::i
   expect_ok(status, error, "plan_execute");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

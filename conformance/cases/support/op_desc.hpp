@@ -10,7 +10,7 @@
 
 #include "harness/plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // Rows of the operator table, primitives only, in order of id.
 const std::vector<bph_op_info>& primitives();
@@ -89,4 +89,4 @@ class Runner {
   Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,7 +6,7 @@
 #include "exact.hpp"
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::vector<Bytes> Operands::expected(OpDesc& desc) const {
   return exact_results(desc, input_bytes_, first_outputs_, scalars);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,7 +7,7 @@
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // A descriptor of some thousand elements: `rows` by 24, along the first axis where there is one.
 OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows);
@@ -43,4 +43,4 @@ class Operands {
   std::vector<bp_operand> input_operands_, output_operands_, scalar_operands_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

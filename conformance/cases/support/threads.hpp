@@ -6,8 +6,8 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void in_threads(Context& context, unsigned count, const std::function<void(unsigned index)>& body);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

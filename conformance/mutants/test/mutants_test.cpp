@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants::test {
 namespace {
 
 struct Row {
@@ -139,4 +139,4 @@ TEST(Mutants, WithoutAChoiceThePluginAnswersAsTheReference) {
 }
 
 }  // namespace
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants::test

@@ -12,7 +12,7 @@
 
 #include "harness/reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -129,4 +129,4 @@ TEST(Advice, NamesRulesAndPagesThatAreThere) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -8,7 +8,7 @@
 #include "report/escape.hpp"
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -145,4 +145,4 @@ TEST(Form, IsReadOnlyIfItSaysOneThing) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -7,7 +7,8 @@
 #include "realistic.hpp"
 
 int main(int argc, char** argv) {
-  using namespace bp::conformance;
+  using namespace backplane::conformance;
+  using namespace backplane::conformance::test;
   if (argc != 2) return 2;
   constexpr std::pair<Kind, const char*> kinds[] = {
       {Kind::passing, "passing"}, {Kind::failing, "failing"}, {Kind::broken, "broken"}, {Kind::silent, "silent"}};

@@ -10,7 +10,7 @@
 #include "oracle/table.hpp"
 #include "report/names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 namespace {
 
@@ -140,4 +140,4 @@ Run realistic_run(Kind kind, const std::string& library, uint32_t profile) {
   return made;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

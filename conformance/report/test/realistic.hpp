@@ -4,7 +4,7 @@
 
 #include "report/certificate.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 enum class Kind {
   passing,  // everything mandatory passes, some extensions are not claimed
@@ -26,4 +26,4 @@ struct Run {
 // `library` is any file: its digest is the plugin's.
 Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -9,7 +9,7 @@
 
 #include "report/names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view extension = "", uint32_t op = 0,
@@ -236,4 +236,4 @@ TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

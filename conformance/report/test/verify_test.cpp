@@ -13,12 +13,13 @@
 #include <regex>
 #include <set>
 
+#include "cases/catalogue.hpp"
 #include "harness/probe.hpp"
 #include "harness/supervisor.hpp"
 #include "report/certificate.hpp"
 #include "verify_sample.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -313,11 +314,11 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test
 
 // Cases that start a process start this program again.
 int main(int argc, char** argv) {
-  bp::conformance::serve_probe(argc, argv);
+  backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
