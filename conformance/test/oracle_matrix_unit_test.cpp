@@ -34,13 +34,13 @@ struct Survey {
 };
 
 // Whether the case's judge takes these results; adds what it saw.
-void judge(const Case& which, const numeric::Job& job, const std::vector<oracle::Expected>& expected,
+void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
   std::string fault;
   if (found.bad > 0)
     fault = fmt::format("{} elements, {}", found.bad, oracle::difference_text(expected[0], got, found.first));
-  if (fault.empty() && job.judge_whole) fault = job.judge_whole(job, expected, {got});
+  if (fault.empty() && setup.judge_whole) fault = setup.judge_whole(setup, expected, {got});
   const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
   ++survey.asked;
   survey.worst_share = std::max(survey.worst_share, found.worst_share);
@@ -53,22 +53,24 @@ void judge(const Case& which, const numeric::Job& job, const std::vector<oracle:
   if (++survey.refused <= 3) survey.refusals += fmt::format("\n  {}: {}", which.id, fault);
 }
 
-using Filter = std::function<bool(const numeric::Spec&, const Case&)>;
+using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
 // Every unit on every case of an operator that `wanted` takes. Layouts say nothing here.
 std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
   for (const Case& which : catalogue) {
-    const numeric::Spec* const spec = which.op == op ? numeric::spec_of(which) : nullptr;
-    const bool usual = spec != nullptr && spec->layout == numeric::Layout::dense && spec->mode == numeric::Mode::once &&
-                       spec->precision == BP_PRECISION_FULL;
-    if (!usual || which.id.ends_with(".decomposed") || spec->shape.count() == 0 || !wanted(*spec, which)) continue;
+    const numeric::Problem* const problem = which.op == op ? numeric::problem_of(which) : nullptr;
+    const bool usual = problem != nullptr && problem->layout == numeric::Layout::dense &&
+                       problem->mode == numeric::Mode::once && problem->precision == BP_PRECISION_FULL;
+    if (!usual || which.id.ends_with(".decomposed") || problem->shape.count() == 0 || !wanted(*problem, which))
+      continue;
     numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].asked));
-    numeric::Job job = spec->make(*spec, random);
-    job.call.outputs.resize(1);
-    const std::vector<oracle::Expected> expected = oracle::evaluate(job.call);
-    for (size_t i = 0; i < list.size(); ++i) judge(which, job, expected, units::compute(list[i], job.call), surveys[i]);
+    numeric::Setup setup = problem->make(*problem, random);
+    setup.call.outputs.resize(1);
+    const std::vector<oracle::Expected> expected = oracle::evaluate(setup.call);
+    for (size_t i = 0; i < list.size(); ++i)
+      judge(which, setup, expected, units::compute(list[i], setup.call), surveys[i]);
   }
   return surveys;
 }
@@ -125,27 +127,27 @@ const std::vector<Unit> careless = {lost_key, {.name = "16-bit scores", .half_sc
 
 // Many keys under one mask of the eight: they are work for software, and the masks have few.
 Filter attention_of(uint32_t dtype) {
-  return [dtype](const numeric::Spec& spec, const Case& which) {
+  return [dtype](const numeric::Problem& problem, const Case& which) {
     const bool many = which.id.find(".many_keys") != std::string::npos;
-    return spec.dtype == dtype && (!many || which.id.find(".open.all") != std::string::npos);
+    return problem.dtype == dtype && (!many || which.id.find(".open.all") != std::string::npos);
   };
 }
 Filter named(uint32_t dtype, std::string_view word) {
-  return [=](const numeric::Spec& spec, const Case& which) {
-    return spec.dtype == dtype && which.id.find(word) != std::string::npos;
+  return [=](const numeric::Problem& problem, const Case& which) {
+    return problem.dtype == dtype && which.id.find(word) != std::string::npos;
   };
 }
 // Products that are no work for software.
 Filter small(uint32_t dtype, uint32_t second) {
-  return [=](const numeric::Spec& spec, const Case&) {
-    return spec.dtype == dtype && spec.second == second &&
-           spec.shape.count() * std::max(spec.parameters[0], 1) < 600000 && spec.shape.count() < 20000;
+  return [=](const numeric::Problem& problem, const Case&) {
+    return problem.dtype == dtype && problem.second == second &&
+           problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
 // Weights and activations that are floats: no integer activations.
 Filter weights_only(uint32_t dtype) {
-  return [=](const numeric::Spec& spec, const Case& which) {
-    return spec.dtype == dtype && which.id.find("weights_") != std::string::npos;
+  return [=](const numeric::Problem& problem, const Case& which) {
+    return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;
   };
 }
 

@@ -15,11 +15,11 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-struct Setup {
+struct Sizes {
   std::string_view name;
   int64_t batches, heads, groups, queries, keys, depth, width;
 };
-constexpr Setup setups[] = {
+constexpr Sizes usual_sizes[] = {
     {"square", 2, 3, 3, 7, 7, 8, 8},
     {"more_keys", 1, 2, 2, 4, 9, 16, 5},
     {"more_queries", 1, 2, 2, 9, 4, 16, 5},
@@ -34,28 +34,28 @@ constexpr Setup setups[] = {
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
 // Enough results for a root mean square: few keys, some, and many.
-constexpr Setup many_results[] = {
+constexpr Sizes many_results[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
 // Keys in runs of one sign; 96 of them do not divide evenly.
-constexpr Setup in_runs[] = {
+constexpr Sizes in_runs[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
     {"runs_of_96_keys", 1, 2, 2, 2, 96, 4, 5},
     {"runs_of_256_keys", 2, 2, 1, 3, 256, 8, 7},
 };
 enum class Group : int32_t { usual, statistics, narrow };
-const Setup& setup_of(const Spec& spec) {
-  const auto at = static_cast<size_t>(spec.parameters[0]);
-  switch (static_cast<Group>(spec.parameters[5])) {
+const Sizes& sizes_of(const Problem& problem) {
+  const auto at = static_cast<size_t>(problem.parameters[0]);
+  switch (static_cast<Group>(problem.parameters[5])) {
     case Group::statistics:
       return many_results[at];
     case Group::narrow:
       return in_runs[at];
     default:
-      return setups[at];
+      return usual_sizes[at];
   }
 }
 
@@ -64,54 +64,55 @@ constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"
 constexpr std::string_view causal_names[] = {".all", ".causal", ".upper_left"};
 
 // Keys with equal scores, and values that are terms of narrow sums.
-Job make_narrow_attention(const Spec& spec, Random& random) {
-  const Setup& s = setup_of(spec);
-  const auto kind = static_cast<Narrow>(spec.parameters[4]);
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL});
-  oracle::Tensor v = make_tensor(spec.dtype, {s.batches, s.groups, s.keys, s.width});
+Setup make_narrow_attention(const Problem& problem, Random& random) {
+  const Sizes& s = sizes_of(problem);
+  const auto kind = static_cast<Narrow>(problem.parameters[4]);
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL});
+  oracle::Tensor v = make_tensor(problem.dtype, {s.batches, s.groups, s.keys, s.width});
   for (int64_t i = 0; i < v.count(); ++i) {
     const int64_t key = i / s.width % s.keys, line = i % s.width + i / (s.width * s.keys) * 5;
-    oracle::store(v, i, oracle::encode(spec.dtype, narrow_term(kind, key, s.keys, line)));
+    oracle::store(v, i, oracle::encode(problem.dtype, narrow_term(kind, key, s.keys, line)));
   }
-  job.call.inputs = {make_tensor(spec.dtype, {s.batches, s.heads, s.queries, s.depth}),
-                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random), v};
-  job.call.outputs = {output(spec.dtype, {s.batches, s.heads, s.queries, s.width})};
-  return job;
+  setup.call.inputs = {make_tensor(problem.dtype, {s.batches, s.heads, s.queries, s.depth}),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random), v};
+  setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
+  return setup;
 }
 
-// Spec: parameters are the setup, causal, the mask, whether logsumexp is an output, whether data are sharp (in runs:
-// the kind of narrow sum), and the setup's group.
-Job make_attention(const Spec& spec, Random& random) {
-  if (static_cast<Group>(spec.parameters[5]) == Group::narrow) return make_narrow_attention(spec, random);
-  const Setup& s = setup_of(spec);
-  const auto mask = static_cast<Mask>(spec.parameters[2]);
-  Job job;
-  job.call.op = spec.op;
+// Problem: parameters are the which, causal, the mask, whether logsumexp is an output, whether data are sharp (in runs:
+// the kind of narrow sum), and the which's group.
+Setup make_attention(const Problem& problem, Random& random) {
+  if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
+  const Sizes& s = sizes_of(problem);
+  const auto mask = static_cast<Mask>(problem.parameters[2]);
+  Setup setup;
+  setup.call.op = problem.op;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.depth)));
-  set_attributes(job, bp_attention_attributes{0, static_cast<uint32_t>(spec.parameters[1]), scale, spec.precision});
-  const long double reach = spec.parameters[4] != 0 ? 30 : 1;
-  job.call.inputs = {scaled(spec.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
-                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
-                     scaled(spec.dtype, {s.batches, s.groups, s.keys, s.width}, 1, 0, random)};
+  set_attributes(setup.call,
+                 bp_attention_attributes{0, static_cast<uint32_t>(problem.parameters[1]), scale, problem.precision});
+  const long double reach = problem.parameters[4] != 0 ? 30 : 1;
+  setup.call.inputs = {scaled(problem.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.width}, 1, 0, random)};
   const std::vector<int64_t> rows = {s.batches, s.heads, s.queries, s.keys};
   if (mask == Mask::boolean) {
     oracle::Tensor seen = make_tensor(BP_BOOL, rows);
     for (int64_t i = 0; i < seen.count(); ++i) oracle::store(seen, i, random() % 3 == 0 ? 0 : 1);
-    job.call.inputs.push_back(seen);
+    setup.call.inputs.push_back(seen);
   } else if (mask != Mask::none) {
-    oracle::Tensor added = scaled(spec.dtype, rows, 1, 0, random);
+    oracle::Tensor added = scaled(problem.dtype, rows, 1, 0, random);
     for (int64_t i = 0; i < added.count(); ++i) {
       const bool hidden = mask == Mask::nothing ? i / s.keys % 2 == 0 : random() % 4 == 0;
-      if (hidden) oracle::store(added, i, oracle::infinity_bits(spec.dtype, true));
+      if (hidden) oracle::store(added, i, oracle::infinity_bits(problem.dtype, true));
     }
-    job.call.inputs.push_back(added);
+    setup.call.inputs.push_back(added);
   }
-  job.call.outputs = {output(spec.dtype, {s.batches, s.heads, s.queries, s.width})};
-  if (spec.parameters[3] != 0) job.call.outputs.push_back(output(spec.dtype, {s.batches, s.heads, s.queries}));
-  job.judge_whole = judge_deviations;
-  return job;
+  setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
+  if (problem.parameters[3] != 0) setup.call.outputs.push_back(output(problem.dtype, {s.batches, s.heads, s.queries}));
+  setup.check_whole = check_deviations;
+  return setup;
 }
 
 }  // namespace
@@ -119,64 +120,64 @@ Job make_attention(const Spec& spec, Random& random) {
 void add_attention(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
   Group group = Group::usual;
-  const auto described = [&](size_t setup) {
-    Spec spec{.op = BP_OP_ATTENTION, .dtype = dtype, .values = Values::family, .make = make_attention};
-    spec.parameters = {static_cast<int32_t>(setup), 0, 0, 0, 0, static_cast<int32_t>(group)};
-    const Setup& s = setup_of(spec);
-    spec.shape = shape_of({s.batches, s.heads, s.queries, s.width});
-    return spec;
+  const auto described = [&](size_t which) {
+    Problem problem{.op = BP_OP_ATTENTION, .dtype = dtype, .pattern = DataPattern::family, .make = make_attention};
+    problem.parameters = {static_cast<int32_t>(which), 0, 0, 0, 0, static_cast<int32_t>(group)};
+    const Sizes& s = sizes_of(problem);
+    problem.shape = shape_of({s.batches, s.heads, s.queries, s.width});
+    return problem;
   };
-  const auto put = [&](size_t setup, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
+  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
                        Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t precision = 0) {
-    Spec spec = described(setup);
-    spec.layout = layout;
-    spec.mode = mode;
-    spec.precision = precision;
-    spec.parameters = {static_cast<int32_t>(setup), causal, static_cast<int32_t>(mask), sum, sharp,
-                       static_cast<int32_t>(group)};
-    std::string more(setup_of(spec).name);
+    Problem problem = described(which);
+    problem.layout = layout;
+    problem.mode = mode;
+    problem.precision = precision;
+    problem.parameters = {static_cast<int32_t>(which), causal, static_cast<int32_t>(mask), sum, sharp,
+                          static_cast<int32_t>(group)};
+    std::string more(sizes_of(problem).name);
     more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal_names[causal]);
     more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
-    if (group == Group::usual) return adding(catalogue, spec, more);
-    add_composite(catalogue, spec, more, {deviations_requirement});
+    if (group == Group::usual) return adding(catalogue, problem, more);
+    add_composite(catalogue, problem, more, {deviations_requirement});
   };
-  for (size_t setup = 0; setup < std::size(setups); ++setup) {
+  for (size_t which = 0; which < std::size(usual_sizes); ++which) {
     for (const int32_t causal : {BP_CAUSAL_NONE, BP_CAUSAL_LOWER_RIGHT, BP_CAUSAL_UPPER_LEFT}) {
       for (const Mask mask : {Mask::none, Mask::added, Mask::boolean, Mask::nothing}) {
-        put(setup, causal, mask, 0, 0);
-        put(setup, causal, mask, 1, 1);
+        put(which, causal, mask, 0, 0);
+        put(which, causal, mask, 1, 1);
       }
     }
   }
   for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
   adding = add_mixed;
-  for (const size_t setup : {size_t{3}, size_t{5}, size_t{7}}) put(setup, 1, Mask::added, 1, 0);
+  for (const size_t which : {size_t{3}, size_t{5}, size_t{7}}) put(which, 1, Mask::added, 1, 0);
   for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
   adding = add_plain;
   for (const Permission& permission : permissions) {
-    for (const size_t setup : {size_t{3}, size_t{7}}) {
-      put(setup, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
-      put(setup, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, 1, Layout::dense, Mode::once, permission.mask);
+    for (const size_t which : {size_t{3}, size_t{7}}) {
+      put(which, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
+      put(which, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, 1, Layout::dense, Mode::once, permission.mask);
     }
   }
   group = Group::narrow;
-  for (size_t setup = 0; setup < std::size(in_runs); ++setup) {
+  for (size_t which = 0; which < std::size(in_runs); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
       // A device that divides the weights first rounds them, by more than a digit.
-      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(in_runs[setup].keys))) continue;
-      Spec spec = described(setup);
-      spec.parameters[4] = static_cast<int32_t>(kind);
-      std::string more(in_runs[setup].name);
-      add_composite(catalogue, spec, more.append(".").append(narrow_names[static_cast<size_t>(kind)]),
+      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(in_runs[which].keys))) continue;
+      Problem problem = described(which);
+      problem.parameters[4] = static_cast<int32_t>(kind);
+      std::string more(in_runs[which].name);
+      add_composite(catalogue, problem, more.append(".").append(narrow_names[static_cast<size_t>(kind)]),
                     {narrow_requirement});
     }
   }
   if (oracle::bytes_of(dtype) != 2) return;
   group = Group::statistics;
-  for (size_t setup = 0; setup < std::size(many_results); ++setup) {
+  for (size_t which = 0; which < std::size(many_results); ++which) {
     for (const int32_t causal : {0, 1}) {
-      for (const int32_t sharp : {0, 1}) put(setup, causal, Mask::none, 0, sharp);
+      for (const int32_t sharp : {0, 1}) put(which, causal, Mask::none, 0, sharp);
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/numeric/axis_cases.hpp"
 
+#include "cases/numeric/lengths.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
@@ -26,21 +27,23 @@ void plant_ties(oracle::Tensor& tensor, uint32_t axis, long double value, Random
   }
 }
 
-Values values_of(Data data) {
-  return data == Data::special ? Values::special : data == Data::overflow ? Values::bounds : Values::family;
+DataPattern pattern_of(DataPattern data) {
+  return data == DataPattern::special    ? DataPattern::special
+         : data == DataPattern::overflow ? DataPattern::bounds
+                                         : DataPattern::family;
 }
 
 }  // namespace
 
-void fill_along_axis(oracle::Tensor& tensor, const Spec& spec, Random& random) {
-  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
+void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& random) {
+  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
   fill(tensor, data, tensor.shape[axis], random);
-  if (spec.parameters[ties_parameter] == 0) return;
+  if (problem.parameters[ties_parameter] == 0) return;
   const bool is_float = oracle::is_float(tensor.dtype);
   const long double least = is_float ? -2 : oracle::least_integer(tensor.dtype);
   const long double greatest = is_float ? 2000 : oracle::greatest_integer(tensor.dtype);
-  plant_ties(tensor, axis, spec.op == BP_OP_ARGMIN ? least - (is_float ? 2000 : 0) : greatest, random);
+  plant_ties(tensor, axis, problem.op == BP_OP_ARGMIN ? least - (is_float ? 2000 : 0) : greatest, random);
 }
 
 std::span<const int32_t> lengths_for(uint32_t dtype) {
@@ -48,26 +51,26 @@ std::span<const int32_t> lengths_for(uint32_t dtype) {
   return few_lengths;
 }
 
-void AxisCases::operator()(const Shape& shape, int32_t axis, Data data, Layout layout, Mode mode, bool ties) {
+void AxisCases::operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout, Mode mode, bool ties) {
   const bool is_arg = op_ == BP_OP_ARGMAX || op_ == BP_OP_ARGMIN;
   if (is_arg && shape.extents[static_cast<size_t>(axis)] == 0) return;  // illegal: the host refuses it
-  Spec spec{.op = op_,
-            .dtype = dtype_,
-            .shape = shape,
-            .layout = layout,
-            .values = values_of(data),
-            .mode = mode,
-            .make = make_};
-  spec.parameters = {axis, number_of(data), first_, second_, ties ? 1 : 0, values_only_ ? 1 : 0};
+  Problem problem{.op = op_,
+                  .dtype = dtype_,
+                  .shape = shape,
+                  .layout = layout,
+                  .pattern = pattern_of(data),
+                  .mode = mode,
+                  .make = make_};
+  problem.parameters = {axis, number_of(data), first_, second_, ties ? 1 : 0, values_only_ ? 1 : 0};
   std::string more("axis_");
   more.append(std::to_string(axis)).append(".").append(ties ? "ties" : name_of(data));
   if (first_ != 0) more.append(op_ == BP_OP_SORT ? ".descending" : ".exclusive");
   if (second_ != 0) more.append(".reverse");
   if (values_only_) more.append(".values");
-  mixed ? add_mixed(catalogue_, spec, more) : add(catalogue_, spec, more);
+  mixed ? add_mixed(catalogue_, problem, more) : add(catalogue_, problem, more);
 }
 
-void AxisCases::lengths(std::span<const int32_t> list, Data data, bool ties) {
+void AxisCases::lengths(std::span<const int32_t> list, DataPattern data, bool ties) {
   for (const int32_t n : list) {
     (*this)({n}, 0, data, Layout::dense, Mode::once, ties);
     (*this)({3, n}, 1, data, Layout::dense, Mode::once, ties);
@@ -75,7 +78,7 @@ void AxisCases::lengths(std::span<const int32_t> list, Data data, bool ties) {
   }
 }
 
-void AxisCases::layouts(Data data) {
+void AxisCases::layouts(DataPattern data) {
   const std::vector<int64_t> shape = {4, 5, 13};
   for (const Layout layout : layouts_for({{dtype_, shape}}, {{dtype_, shape}})) {
     if (layout == Layout::dense || layout == Layout::in_place) continue;
@@ -97,8 +100,8 @@ void AxisCases::layouts(Data data) {
   }
 }
 
-void AxisCases::data(std::initializer_list<Data> list, std::initializer_list<int32_t> extents) {
-  for (const Data each : list) {
+void AxisCases::data(std::initializer_list<DataPattern> list, std::initializer_list<int32_t> extents) {
+  for (const DataPattern each : list) {
     for (const int32_t n : extents) (*this)({4, n}, 1, each), (*this)({n, 4}, 0, each);
   }
 }

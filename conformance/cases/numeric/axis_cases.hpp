@@ -2,7 +2,7 @@
 // Cases of operators along one axis: argmax, argmin, cumsum and sort.
 #pragma once
 
-#include "cases/numeric/data.hpp"
+#include "cases/numeric/fill_data.hpp"
 
 namespace backplane::conformance::numeric {
 
@@ -10,7 +10,7 @@ namespace backplane::conformance::numeric {
 enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
 
 // Fills the input as the problem's parameters say.
-void fill_along_axis(oracle::Tensor& tensor, const Spec& spec, Random& random);
+void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& random);
 
 // The extents of the axis that cases of this dtype have.
 std::span<const int32_t> lengths_for(uint32_t dtype);
@@ -18,20 +18,20 @@ std::span<const int32_t> lengths_for(uint32_t dtype);
 // Cases of one operator in one dtype and one setting of its flags.
 class AxisCases {
  public:
-  using Make = Job (*)(const Spec&, Random&);
+  using Make = Setup (*)(const Problem&, Random&);
   AxisCases(Catalogue& catalogue, uint32_t op, uint32_t dtype, Make make, int32_t first = 0, int32_t second = 0)
       : catalogue_(catalogue), op_(op), dtype_(dtype), make_(make), first_(first), second_(second) {}
 
-  void operator()(const Shape& shape, int32_t axis, Data data, Layout layout = Layout::dense, Mode mode = Mode::once,
-                  bool ties = false);
+  void operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout = Layout::dense,
+                  Mode mode = Mode::once, bool ties = false);
   bool mixed = false;  // cases of other dtypes than the plain ones
 
   // From here on sort cases have no output for indices.
   void want_values() { values_only_ = true; }
 
-  void lengths(std::span<const int32_t> list, Data data, bool ties = false);
-  void layouts(Data data);
-  void data(std::initializer_list<Data> list, std::initializer_list<int32_t> extents);
+  void lengths(std::span<const int32_t> list, DataPattern data, bool ties = false);
+  void layouts(DataPattern data);
+  void data(std::initializer_list<DataPattern> list, std::initializer_list<int32_t> extents);
 
  private:
   Catalogue& catalogue_;

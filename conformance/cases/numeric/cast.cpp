@@ -10,41 +10,41 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-Job make_cast(const Spec& spec, Random& random) {
-  Job job;
-  job.call.op = spec.op;
-  job.call.inputs.push_back(make_tensor(spec.dtype, spec.shape.list()));
-  fill_inputs(job.call.inputs, spec, spec.second, random);
-  job.call.outputs.push_back({spec.second, spec.shape.list(), {}});
-  return job;
+Setup make_cast(const Problem& problem, Random& random) {
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.inputs.push_back(make_tensor(problem.dtype, problem.shape.list()));
+  fill_inputs(setup.call.inputs, problem, problem.second, random);
+  setup.call.outputs.push_back({problem.second, problem.shape.list(), {}});
+  return setup;
 }
 
-std::vector<Values> cast_values(uint32_t from, uint32_t to) {
-  if (from == BP_BOOL) return {Values::tags, Values::uniform};
-  std::vector<Values> values = {Values::tags, Values::bits, Values::special, Values::bounds};
-  if (to != BP_BOOL) values.push_back(Values::halfway);
-  return values;
+std::vector<DataPattern> cast_patterns(uint32_t from, uint32_t to) {
+  if (from == BP_BOOL) return {DataPattern::tags, DataPattern::uniform};
+  std::vector<DataPattern> patterns = {DataPattern::tags, DataPattern::bits, DataPattern::special, DataPattern::bounds};
+  if (to != BP_BOOL) patterns.push_back(DataPattern::halfway);
+  return patterns;
 }
 
 }  // namespace
 
 void add_cast(Catalogue& catalogue) {
   const uint64_t set = oracle::operator_of(BP_OP_CAST)->dtypes;
-  std::vector<Spec> apart;
+  std::vector<Problem> apart;
   for_dtypes(set, [&](uint32_t from) {
     for_dtypes(set, [&](uint32_t to) {
       const bool core = oracle::format_of(from).core && oracle::format_of(to).core;
-      const Spec base{.op = BP_OP_CAST, .dtype = from, .second = to, .make = make_cast};
-      Design design(catalogue, base, {from}, cast_values(from, to));
-      design.cover(core ? 2 : 4);
-      design.cover_values();
-      design.one({127}, Layout::dense, Values::tags, Mode::resized);
-      design.one({257}, Layout::dense, Values::bits, Mode::twice);
+      const Problem base{.op = BP_OP_CAST, .dtype = from, .second = to, .make = make_cast};
+      TestMatrix matrix(catalogue, base, {from}, cast_patterns(from, to));
+      matrix.cover(core ? 2 : 4);
+      matrix.cover_patterns();
+      matrix.one({127}, Layout::dense, DataPattern::tags, Mode::resized);
+      matrix.one({257}, Layout::dense, DataPattern::bits, Mode::twice);
       const uint32_t width = 8 * oracle::bytes_of(from);
-      if (width <= 16) design.one({from == BP_BOOL ? 2 : 1 << width}, Layout::dense, Values::exhaustive);
+      if (width <= 16) matrix.one({from == BP_BOOL ? 2 : 1 << width}, Layout::dense, DataPattern::exhaustive);
       if (from != BP_BOOL)
-        design.one({4, static_cast<int32_t>(special_bits(from).size())}, Layout::sliced, Values::special);
-      if (width > 16 && to != BP_BOOL) design.one({8192}, Layout::dense, Values::halfway);
+        matrix.one({4, static_cast<int32_t>(special_bits(from).size())}, Layout::sliced, DataPattern::special);
+      if (width > 16 && to != BP_BOOL) matrix.one({8192}, Layout::dense, DataPattern::halfway);
       if (core) apart.push_back({.op = BP_OP_CAST, .dtype = from, .second = to, .shape = {9, 7}, .make = make_cast});
     });
   });

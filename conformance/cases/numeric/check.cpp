@@ -67,16 +67,16 @@ bool element_allowed(const oracle::Expected& expected, const oracle::Tensor& got
 
 }  // namespace
 
-void Judge::operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
-  const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(spec_.op);
-  const std::string_view name = oracle::operator_of(spec_.op)->name, dtype = oracle::format_of(spec_.dtype).name;
+void Check::operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
+  const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(problem_.op);
+  const std::string_view name = oracle::operator_of(problem_.op)->name, dtype = oracle::format_of(problem_.dtype).name;
   for (size_t o = 0; o < got.size(); ++o) {
     if (got[o].dtype == 0) continue;  // absent
     oracle::Comparison result = oracle::compare(expected[o], got[o], flushes);
     if (result.bad > 0 && flushes) {
       result.bad = 0;
       for (int64_t i = 0; i < got[o].count(); ++i) {
-        if (!forgiven(expected[o], got[o], o, i) && result.bad++ == 0) result.first = i;
+        if (!within_ftz_tolerance(expected[o], got[o], o, i) && result.bad++ == 0) result.first = i;
       }
     } else if (result.worst_share >= 0) {
       context_.note_error(result.worst_share);
@@ -87,17 +87,18 @@ void Judge::operator()(const std::vector<oracle::Expected>& expected, const std:
                   oracle::difference_text(expected[o], got[o], result.first), result.bad, got[o].count(),
                   execution_.text(), inputs_text(got[o], result.first));
   }
-  if (!job_.judge_whole) return;
-  const std::string fault = job_.judge_whole(job_, expected, got);
+  if (!setup_.check_whole) return;
+  const std::string fault = setup_.check_whole(setup_, expected, got);
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
 // Each operand of an element may have been read as flushed, or not.
-bool Judge::forgiven(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index) {
+bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
+                                 int64_t index) {
   if (element_allowed(expected, got, index)) return true;
-  const size_t sets = size_t{1} << count_read(job_.call);
+  const size_t sets = size_t{1} << count_read(setup_.call);
   for (size_t set = 1; set < sets && flushed_.size() + 1 < sets; ++set) {
-    flushed_.push_back(oracle::evaluate(flushed(job_.call, set)));
+    flushed_.push_back(oracle::evaluate(flushed(setup_.call, set)));
   }
   for (const std::vector<oracle::Expected>& other : flushed_) {
     if (element_allowed(other[output], got, index)) return true;
@@ -106,9 +107,9 @@ bool Judge::forgiven(const oracle::Expected& expected, const oracle::Tensor& got
 }
 
 // "; of 1 (0x..), 2 (0x..)", where the element has its own of each input.
-std::string Judge::inputs_text(const oracle::Tensor& got, int64_t index) const {
+std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
-  for (const oracle::Tensor& input : job_.call.inputs) {
+  for (const oracle::Tensor& input : setup_.call.inputs) {
     if (input.shape != got.shape) return {};
     text += fmt::format("{}{}", text.empty() ? "; of " : ", ", oracle::text(input.dtype, oracle::load(input, index)));
   }

@@ -6,20 +6,20 @@
 
 namespace backplane::conformance::numeric {
 
-class Judge {
+class Check {
  public:
-  Judge(Context& context, const Spec& spec, const Job& job, const Execution& execution)
-      : context_(context), spec_(spec), job_(job), execution_(execution) {}
+  Check(Context& context, const Problem& problem, const Setup& setup, const Execution& execution)
+      : context_(context), problem_(problem), setup_(setup), execution_(execution) {}
 
   void operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got);
 
  private:
-  bool forgiven(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index);
+  bool within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output, int64_t index);
   std::string inputs_text(const oracle::Tensor& got, int64_t index) const;
 
   Context& context_;
-  const Spec& spec_;
-  const Job& job_;
+  const Problem& problem_;
+  const Setup& setup_;
   const Execution& execution_;
   std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of operands that were read as flushed
 };

@@ -11,28 +11,29 @@ namespace {
 constexpr std::string_view activations[activation_count] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid"};
 
 // On the plugin's own version of the composite.
-void run_native(Context& context, const Spec& spec) {
+void run_native(Context& context, const Problem& problem) {
   try {
-    run(context, spec);
+    run(context, problem);
   } catch (const CaseEnd& end) {
     if (end.outcome != Outcome::not_claimed) throw;
-    context.not_claimed("{} runs by decomposition: {}", oracle::operator_of(spec.op)->name, end.message);
+    context.not_claimed("{} runs by decomposition: {}", oracle::operator_of(problem.op)->name, end.message);
   }
 }
 
 }  // namespace
 
-void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
+void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements) {
-  add(catalogue, spec, more, requirements);
-  catalogue.back().run = RunSpec{spec, run_native};
+  add(catalogue, problem, more, requirements);
+  catalogue.back().run = RunProblem{problem, run_native};
   // Scalars in device memory are for plans.
-  if (spec.mode == Mode::device_scalars) return;
-  add_decomposed(catalogue, spec, more, requirements);
+  if (problem.mode == Mode::device_scalars) return;
+  add_decomposed(catalogue, problem, more, requirements);
   catalogue.back().requirements.push_back("BP-USE-014");
 }
 
-oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random) {
+oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPattern data, int64_t terms,
+                      Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
   fill(tensor, data, terms, random);
   return tensor;

@@ -3,7 +3,7 @@
 // claimed; and the host library runs it as primitives of the plugin, within the same bounds.
 #pragma once
 
-#include "cases/numeric/data.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/values.hpp"
 
 namespace backplane::conformance::numeric {
@@ -14,14 +14,15 @@ inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, La
                                             Layout::reversed, Layout::mixed,  Layout::own};
 
 // As `add`, twice: natively and decomposed.
-void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
+void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements = {});
 // The same without requirements of its own, with the signature of `add_mixed`.
-inline void add_plain(Catalogue& catalogue, const Spec& spec, std::string_view more) {
-  add_composite(catalogue, spec, more);
+inline void add_plain(Catalogue& catalogue, const Problem& problem, std::string_view more) {
+  add_composite(catalogue, problem, more);
 }
 
-oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random);
+oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPattern data, int64_t terms,
+                      Random& random);
 // Scaled and moved: value * scale + offset.
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);

@@ -26,129 +26,130 @@ oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, N
   return x;
 }
 
-Job make_narrow_conv(const Spec& spec, Random&) {
-  const auto kind = static_cast<Narrow>(spec.parameters[narrow_parameter]);
-  const int64_t channels = 64, results = 3, side = 5, kernel = spec.parameters[problem_parameter];
+Setup make_narrow_conv(const Problem& problem, Random&) {
+  const auto kind = static_cast<Narrow>(problem.parameters[narrow_parameter]);
+  const int64_t channels = 64, results = 3, side = 5, kernel = problem.parameters[problem_parameter];
   const std::vector<int64_t> image = {1, channels, side, side};
-  Job job;
-  job.call.op = spec.op;
+  Setup setup;
+  setup.call.op = problem.op;
   bp_conv_attributes attributes = {};
   attributes.spatial_rank = 2;
   attributes.groups = 1;
   for (int d = 0; d < 2; ++d) attributes.stride[d] = attributes.dilation[d] = 1;
-  set_attributes(job, attributes);
-  job.call.inputs = {narrow_image(spec.dtype, image, kind),
-                     narrow_weights(spec.dtype, {results, channels, kernel, kernel})};
-  job.call.outputs = {output(spec.dtype, spec.shape.list())};
-  return job;
+  set_attributes(setup.call, attributes);
+  setup.call.inputs = {narrow_image(problem.dtype, image, kind),
+                       narrow_weights(problem.dtype, {results, channels, kernel, kernel})};
+  setup.call.outputs = {output(problem.dtype, problem.shape.list())};
+  return setup;
 }
 
 void add_narrow(Catalogue& catalogue, uint32_t dtype) {
   for (const Narrow kind : {Narrow::range, Narrow::digits}) {
     for (const int32_t kernel : {1, 3}) {
-      Spec spec{.op = BP_OP_CONV,
-                .dtype = dtype,
-                .shape = {1, 3, 6 - kernel, 6 - kernel},
-                .values = Values::family,
-                .make = make_narrow_conv};
-      spec.parameters[problem_parameter] = kernel;
-      spec.parameters[narrow_parameter] = static_cast<int32_t>(kind);
+      Problem problem{.op = BP_OP_CONV,
+                      .dtype = dtype,
+                      .shape = {1, 3, 6 - kernel, 6 - kernel},
+                      .pattern = DataPattern::family,
+                      .make = make_narrow_conv};
+      problem.parameters[problem_parameter] = kernel;
+      problem.parameters[narrow_parameter] = static_cast<int32_t>(kind);
       std::string more("kernel_");
       more.append(std::to_string(kernel)).append(".").append(narrow_names[static_cast<size_t>(kind)]);
-      add_composite(catalogue, spec, more, {narrow_requirement});
+      add_composite(catalogue, problem, more, {narrow_requirement});
     }
   }
 }
 
-Job make_conv(const Spec& spec, Random& random) {
-  const WindowProblem& s = window_problems[spec.parameters[problem_parameter]];
-  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
-  const int32_t variant = spec.parameters[variant_parameter];
-  Job job;
-  job.call.op = spec.op;
+Setup make_conv(const Problem& problem, Random& random) {
+  const WindowProblem& s = window_problems[problem.parameters[problem_parameter]];
+  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+  const int32_t variant = problem.parameters[variant_parameter];
+  Setup setup;
+  setup.call.op = problem.op;
   bp_conv_attributes attributes = {};
   set_window(s, attributes);
   attributes.groups = s.groups;
   attributes.activation = static_cast<uint32_t>(variant % without_bias);
-  attributes.precision = spec.precision;
-  set_attributes(job, attributes);
+  attributes.precision = problem.precision;
+  set_attributes(setup.call, attributes);
   int64_t taps = 1;
   for (uint32_t d = 0; d < s.rank; ++d) taps *= s.kernel[d];
   const int64_t terms = std::max(s.in_channels, s.out_channels) / s.groups * taps;
-  const bool transposed = spec.op == BP_OP_CONV_TRANSPOSE || spec.op == BP_OP_CONV_BWD_INPUT;
+  const bool transposed = problem.op == BP_OP_CONV_TRANSPOSE || problem.op == BP_OP_CONV_BWD_INPUT;
   std::vector<int64_t> weight = {s.out_channels, s.in_channels / s.groups};
   for (uint32_t d = 0; d < s.rank; ++d) weight.push_back(s.kernel[d]);
-  const auto draw = [&](const std::vector<int64_t>& shape, Data kind, int64_t sum) {
+  const auto draw = [&](const std::vector<int64_t>& shape, DataPattern kind, int64_t sum) {
     // Integers a and b of at most root of the limit, so that their products keep within it.
-    return kind == Data::integers ? filled(spec.dtype, shape, Data::few, sum, random)
-                                  : filled(spec.dtype, shape, kind, sum, random);
+    return kind == DataPattern::integers ? filled(problem.dtype, shape, DataPattern::few, sum, random)
+                                         : filled(problem.dtype, shape, kind, sum, random);
   };
-  const Data other = data == Data::integers || data == Data::tenth ? data : Data::zero_mean;
+  const DataPattern other = data == DataPattern::integers || data == DataPattern::tenth ? data : DataPattern::zero_mean;
   const auto signs = [&](oracle::Tensor tensor) {
-    for (int64_t i = 0; i < tensor.count() && data == Data::integers; ++i) {
-      if (random() % 2 == 0) oracle::store(tensor, i, oracle::load(tensor, i) ^ oracle::sign_bit(spec.dtype));
+    for (int64_t i = 0; i < tensor.count() && data == DataPattern::integers; ++i) {
+      if (random() % 2 == 0) oracle::store(tensor, i, oracle::load(tensor, i) ^ oracle::sign_bit(problem.dtype));
     }
     return tensor;
   };
-  if (spec.op == BP_OP_CONV_BWD_WEIGHT) {
-    job.call.inputs = {draw(image_shape(s, s.in_channels), data, terms),
-                       signs(draw(result_shape(s, s.out_channels), other, terms))};
-    job.call.outputs = {output(spec.dtype, weight)};
-    return job;
+  if (problem.op == BP_OP_CONV_BWD_WEIGHT) {
+    setup.call.inputs = {draw(image_shape(s, s.in_channels), data, terms),
+                         signs(draw(result_shape(s, s.out_channels), other, terms))};
+    setup.call.outputs = {output(problem.dtype, weight)};
+    return setup;
   }
-  job.call.inputs = {draw(transposed ? result_shape(s, s.out_channels) : image_shape(s, s.in_channels), data, terms),
-                     signs(draw(weight, other, terms))};
+  setup.call.inputs = {draw(transposed ? result_shape(s, s.out_channels) : image_shape(s, s.in_channels), data, terms),
+                       signs(draw(weight, other, terms))};
   const int64_t channels = transposed ? s.in_channels : s.out_channels;
-  if (variant < without_bias && spec.op != BP_OP_CONV_BWD_INPUT)
-    job.call.inputs.push_back(draw({channels}, other, terms));
-  job.call.outputs = {output(spec.dtype, transposed ? image_shape(s, channels) : result_shape(s, channels))};
-  return job;
+  if (variant < without_bias && problem.op != BP_OP_CONV_BWD_INPUT)
+    setup.call.inputs.push_back(draw({channels}, other, terms));
+  setup.call.outputs = {output(problem.dtype, transposed ? image_shape(s, channels) : result_shape(s, channels))};
+  return setup;
 }
 
 void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   auto* adding = add_plain;
-  const auto put = [&](size_t which, Data data, int32_t variant, Layout layout = Layout::dense, Mode mode = Mode::once,
-                       uint32_t precision = 0) {
+  const auto put = [&](size_t which, DataPattern data, int32_t variant, Layout layout = Layout::dense,
+                       Mode mode = Mode::once, uint32_t precision = 0) {
     const WindowProblem& s = window_problems[which];
-    Spec spec{.op = op,
-              .dtype = dtype,
-              .shape = shape_of(result_shape(s, s.out_channels)),
-              .layout = layout,
-              .values = Values::family,
-              .mode = mode,
-              .make = make_conv};
-    spec.parameters = {static_cast<int32_t>(which), number_of(data), variant};
-    spec.precision = precision;
+    Problem problem{.op = op,
+                    .dtype = dtype,
+                    .shape = shape_of(result_shape(s, s.out_channels)),
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .mode = mode,
+                    .make = make_conv};
+    problem.parameters = {static_cast<int32_t>(which), number_of(data), variant};
+    problem.precision = precision;
     std::string more(s.name);
     more.append(".").append(name_of(data)).append(".").append(variant_name(variant));
-    adding(catalogue, spec, more.append(suffix_of(precision)));
+    adding(catalogue, problem, more.append(suffix_of(precision)));
   };
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;  // no bias, no activation
   for (size_t which = 0; which < window_problems.size(); ++which) {
-    for (const Data data : {Data::integers, Data::zero_mean, Data::spikes, Data::tenth}) {
-      if (data == Data::integers || !is_empty(window_problems[which])) put(which, data, without_bias);
+    for (const DataPattern data :
+         {DataPattern::integers, DataPattern::zero_mean, DataPattern::spikes, DataPattern::tenth}) {
+      if (data == DataPattern::integers || !is_empty(window_problems[which])) put(which, data, without_bias);
     }
     if (plain) continue;
-    put(which, Data::integers, BP_ACTIVATION_NONE);
-    put(which, Data::integers, BP_ACTIVATION_RELU);
+    put(which, DataPattern::integers, BP_ACTIVATION_NONE);
+    put(which, DataPattern::integers, BP_ACTIVATION_RELU);
   }
-  for (const Layout layout : common_layouts) put(8, Data::integers, without_bias, layout);
-  put(8, Data::zero_mean, without_bias, Layout::dense, Mode::twice);
-  put(0, Data::one_nan, without_bias);
-  put(0, Data::one_inf, without_bias);
+  for (const Layout layout : common_layouts) put(8, DataPattern::integers, without_bias, layout);
+  put(8, DataPattern::zero_mean, without_bias, Layout::dense, Mode::twice);
+  put(0, DataPattern::one_nan, without_bias);
+  put(0, DataPattern::one_inf, without_bias);
   for (const Permission& permission : permissions) {
-    put(5, Data::zero_mean, without_bias, Layout::dense, Mode::once, permission.mask);
-    put(13, Data::spikes, without_bias, Layout::dense, Mode::once, permission.mask);
-    if (!plain) put(1, Data::zero_mean, BP_ACTIVATION_RELU, Layout::dense, Mode::once, permission.mask);
+    put(5, DataPattern::zero_mean, without_bias, Layout::dense, Mode::once, permission.mask);
+    put(13, DataPattern::spikes, without_bias, Layout::dense, Mode::once, permission.mask);
+    if (!plain) put(1, DataPattern::zero_mean, BP_ACTIVATION_RELU, Layout::dense, Mode::once, permission.mask);
   }
   for (int32_t activation = 2; activation < activation_count && !plain; ++activation) {
-    put(1, Data::zero_mean, activation);
-    put(5, Data::spikes, activation);
+    put(1, DataPattern::zero_mean, activation);
+    put(5, DataPattern::spikes, activation);
   }
   if (plain) return;
   adding = add_mixed;
-  for (const size_t which : {size_t{0}, size_t{8}, size_t{9}}) put(which, Data::zero_mean, BP_ACTIVATION_NONE);
-  put(5, Data::zero_mean, BP_ACTIVATION_RELU, Layout::padded);
+  for (const size_t which : {size_t{0}, size_t{8}, size_t{9}}) put(which, DataPattern::zero_mean, BP_ACTIVATION_NONE);
+  put(5, DataPattern::zero_mean, BP_ACTIVATION_RELU, Layout::padded);
 }
 
 }  // namespace

@@ -12,68 +12,70 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-Job make_fill(const Spec& spec, Random& random) {
+Setup make_fill(const Problem& problem, Random& random) {
   // One element of the class of values, drawn among a few.
-  std::vector<oracle::Tensor> drawn = {make_tensor(spec.dtype, {16})};
-  fill_inputs(drawn, spec, spec.dtype, random);
-  Job job;
-  job.call.op = spec.op;
-  job.call.scalars = {oracle::load(drawn[0], static_cast<int64_t>(random() % 16))};
-  job.call.outputs.push_back({spec.dtype, spec.shape.list(), {}});
-  return job;
+  std::vector<oracle::Tensor> drawn = {make_tensor(problem.dtype, {16})};
+  fill_inputs(drawn, problem, problem.dtype, random);
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.scalars = {oracle::load(drawn[0], static_cast<int64_t>(random() % 16))};
+  setup.call.outputs.push_back({problem.dtype, problem.shape.list(), {}});
+  return setup;
 }
 
-Job make_copy(const Spec& spec, Random& random) {
-  Job job;
-  job.call.op = spec.op;
-  job.call.inputs.push_back(make_tensor(spec.dtype, spec.shape.list()));
-  fill_inputs(job.call.inputs, spec, spec.dtype, random);
-  job.call.outputs.push_back({spec.dtype, spec.shape.list(), {}});
-  return job;
+Setup make_copy(const Problem& problem, Random& random) {
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.inputs.push_back(make_tensor(problem.dtype, problem.shape.list()));
+  fill_inputs(setup.call.inputs, problem, problem.dtype, random);
+  setup.call.outputs.push_back({problem.dtype, problem.shape.list(), {}});
+  return setup;
 }
 
 // start + i * step where neither an intermediate overflows nor the two cancel; both may wrap in integers.
-Job make_iota(const Spec& spec, Random& random) {
-  const uint32_t dtype = spec.dtype;
-  const auto axis = static_cast<uint32_t>(spec.parameters[0]);
+Setup make_iota(const Problem& problem, Random& random) {
+  const uint32_t dtype = problem.dtype;
+  const auto axis = static_cast<uint32_t>(problem.parameters[0]);
   uint64_t start = 0, step = 0;
   if (!oracle::is_float(dtype)) {
-    start = spec.values == Values::special ? special_bits(dtype)[random() % special_bits(dtype).size()]
-                                           : any_bits(dtype, random);
-    step = spec.values == Values::zeros ? 0 : spec.values == Values::tags ? random() % 5 + 1 : any_bits(dtype, random);
+    start = problem.pattern == DataPattern::special ? special_bits(dtype)[random() % special_bits(dtype).size()]
+                                                    : any_bits(dtype, random);
+    step = problem.pattern == DataPattern::zeros  ? 0
+           : problem.pattern == DataPattern::tags ? random() % 5 + 1
+                                                  : any_bits(dtype, random);
   } else {
     const long double sign = random() % 2 == 0 ? 1 : -1;
     const int power = static_cast<int>(random() % 9) - 6;
     const auto whole = static_cast<long double>(random() % 64);
-    const bool any = spec.values == Values::uniform, none = spec.values == Values::zeros;
+    const bool any = problem.pattern == DataPattern::uniform, none = problem.pattern == DataPattern::zeros;
     start = oracle::encode(dtype, sign * (any ? unit(random) * 100 : whole));
     step = oracle::encode(dtype, none  ? 0
                                  : any ? sign * unit(random)
-                                       : std::ldexp(spec.values == Values::tags ? sign : -sign, power));
+                                       : std::ldexp(problem.pattern == DataPattern::tags ? sign : -sign, power));
   }
-  Job job;
-  job.call.op = spec.op;
-  job.call.scalars = {start, step};
-  job.call.outputs.push_back({dtype, spec.shape.list(), {}});
-  set_attributes(job.call, bp_axis_attributes{sizeof(bp_axis_attributes), axis});
-  return job;
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.scalars = {start, step};
+  setup.call.outputs.push_back({dtype, problem.shape.list(), {}});
+  set_attributes(setup.call, bp_axis_attributes{0, axis});
+  return setup;
 }
 
-std::string vary_axis(Spec& spec, uint64_t turn) {
-  if (spec.shape.rank == 0) return {};
-  spec.parameters[0] = static_cast<int32_t>(turn % spec.shape.rank);
-  return "axis" + std::to_string(spec.parameters[0]);
+std::string vary_axis(Problem& problem, uint64_t turn) {
+  if (problem.shape.rank == 0) return {};
+  problem.parameters[0] = static_cast<int32_t>(turn % problem.shape.rank);
+  return "axis" + std::to_string(problem.parameters[0]);
 }
 
-void add_scalars(Catalogue& catalogue, const Spec& base, bool ranked) {
+void add_scalars(Catalogue& catalogue, const Problem& base, bool ranked) {
   for (const Mode mode : {Mode::device_scalars, Mode::again, Mode::resized}) {
     for (const Layout layout : {Layout::dense, Layout::padded, Layout::reversed}) {
-      Spec spec = base;
-      spec.shape = {17, 9};
-      spec.layout = layout;
-      spec.values = Values::uniform;
-      spec.mode = mode;
-      add(catalogue, spec, ranked ? "axis0.scalars" : "scalars");
+      Problem problem = base;
+      problem.shape = {17, 9};
+      problem.layout = layout;
+      problem.pattern = DataPattern::uniform;
+      problem.mode = mode;
+      add(catalogue, problem, ranked ? "axis0.scalars" : "scalars");
     }
   }
 }
@@ -81,13 +83,13 @@ void add_scalars(Catalogue& catalogue, const Spec& base, bool ranked) {
 }  // namespace
 
 void add_fill(Catalogue& catalogue) {
-  std::vector<Spec> apart;
+  std::vector<Problem> apart;
   for_dtypes(oracle::operator_of(BP_OP_FILL)->dtypes, [&](uint32_t dtype) {
-    const Spec base{.op = BP_OP_FILL, .dtype = dtype, .make = make_fill};
-    Design design(catalogue, base, {}, {Values::tags, Values::special, Values::bits});
-    design.cover(1);
-    design.cover_values();
-    design.cover_modes();
+    const Problem base{.op = BP_OP_FILL, .dtype = dtype, .make = make_fill};
+    TestMatrix matrix(catalogue, base, {}, {DataPattern::tags, DataPattern::special, DataPattern::bits});
+    matrix.cover(1);
+    matrix.cover_patterns();
+    matrix.cover_modes();
     add_scalars(catalogue, base, false);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::reversed}) {
@@ -98,23 +100,23 @@ void add_fill(Catalogue& catalogue) {
 }
 
 void add_copy(Catalogue& catalogue) {
-  std::vector<Spec> apart;
+  std::vector<Problem> apart;
   for_dtypes(oracle::operator_of(BP_OP_COPY)->dtypes, [&](uint32_t dtype) {
-    Design design(catalogue, {.op = BP_OP_COPY, .dtype = dtype, .make = make_copy}, {dtype},
-                  {Values::tags, Values::special, Values::bits});
-    design.cover(1);
-    design.cover_values();
-    design.cover_modes();
+    TestMatrix matrix(catalogue, {.op = BP_OP_COPY, .dtype = dtype, .make = make_copy}, {dtype},
+                      {DataPattern::tags, DataPattern::special, DataPattern::bits});
+    matrix.cover(1);
+    matrix.cover_patterns();
+    matrix.cover_modes();
     const uint32_t width = 8 * oracle::bytes_of(dtype);
-    if (width <= 16) design.one({dtype == BP_BOOL ? 2 : 1 << width}, Layout::dense, Values::exhaustive);
+    if (width <= 16) matrix.one({dtype == BP_BOOL ? 2 : 1 << width}, Layout::dense, DataPattern::exhaustive);
     for (const Shape& shape : rich_shapes()) {
       for (const Layout layout : {Layout::mixed, Layout::rotated, Layout::back_2, Layout::unfold, Layout::flipped}) {
-        if (layout != Layout::rotated || shape.rank > 2) design.one(shape, layout, Values::bits);
+        if (layout != Layout::rotated || shape.rank > 2) matrix.one(shape, layout, DataPattern::bits);
       }
     }
     // Long lines of both sides along different dimensions, and others between: more than one tile each way, of many matrices.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
-      design.one(shape, Layout::mixed, Values::bits);
+      matrix.one(shape, Layout::mixed, DataPattern::bits);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {
       apart.push_back({.op = BP_OP_COPY, .dtype = dtype, .shape = {9, 7}, .layout = layout, .make = make_copy});
@@ -124,15 +126,16 @@ void add_copy(Catalogue& catalogue) {
 }
 
 void add_iota(Catalogue& catalogue) {
-  std::vector<Spec> apart;
+  std::vector<Problem> apart;
   for_dtypes(oracle::operator_of(BP_OP_IOTA)->dtypes, [&](uint32_t dtype) {
-    const Spec base{.op = BP_OP_IOTA, .dtype = dtype, .make = make_iota};
-    Design design(catalogue, base, {}, {Values::tags, Values::special, Values::uniform, Values::zeros});
-    design.vary(vary_axis);
-    design.needs_rank();
-    design.cover(1);
-    design.cover_values();
-    design.cover_modes();
+    const Problem base{.op = BP_OP_IOTA, .dtype = dtype, .make = make_iota};
+    TestMatrix matrix(catalogue, base, {},
+                      {DataPattern::tags, DataPattern::special, DataPattern::uniform, DataPattern::zeros});
+    matrix.vary(vary_axis);
+    matrix.needs_rank();
+    matrix.cover(1);
+    matrix.cover_patterns();
+    matrix.cover_modes();
     add_scalars(catalogue, base, true);
     if (!oracle::format_of(dtype).core) return;
     for (const int32_t axis : {0, 1}) {

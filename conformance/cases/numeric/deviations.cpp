@@ -32,7 +32,7 @@ Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor&
   return found;
 }
 
-std::string judge_deviations(const Job&, const std::vector<oracle::Expected>& expected,
+std::string check_deviations(const Setup&, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got) {
   const Deviations found = deviations_of(expected[0], got[0]);
   if (found.count < least_outputs || found.root_mean_square <= limit) return {};

@@ -20,7 +20,7 @@ inline constexpr std::string_view deviations_requirement = "BP-NUM-046";
 // nearest is off by .85 of its part of the deviation where weights spread evenly, and by 1.15 where all lie just above
 // powers of two. Random weights do not. Cutting is off by 1.7 and more of that part; with half an ulp of the result
 // beside it the whole stays at .85. Needs 1000 outputs.
-std::string judge_deviations(const Job& job, const std::vector<oracle::Expected>& expected,
+std::string check_deviations(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got);
 
 }  // namespace backplane::conformance::numeric

@@ -9,24 +9,24 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the index's; parameters are the entries and the width of the table.
-Job make_embedding(const Spec& spec, Random& random) {
-  const int64_t entries = spec.parameters[0], width = spec.parameters[1];
-  std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  oracle::Tensor table = make_tensor(spec.dtype, {entries, width});
-  for (int64_t i = 0; i < table.count(); ++i) oracle::store(table, i, any_bits(spec.dtype, random));
+// Problem: `shape` is the index's; parameters are the entries and the width of the table.
+Setup make_embedding(const Problem& problem, Random& random) {
+  const int64_t entries = problem.parameters[0], width = problem.parameters[1];
+  std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  oracle::Tensor table = make_tensor(problem.dtype, {entries, width});
+  for (int64_t i = 0; i < table.count(); ++i) oracle::store(table, i, any_bits(problem.dtype, random));
   oracle::Tensor index = make_tensor(BP_I32, shape);
   for (int64_t i = 0; i < index.count(); ++i) {
     const auto inside = static_cast<int64_t>(random() % static_cast<uint64_t>(entries));
     const int64_t outside[] = {-1, entries, INT32_MAX, INT32_MIN};
     oracle::store(index, i, oracle::encode_integer(BP_I32, i % 5 == 3 ? outside[random() % 4] : inside));
   }
-  job.call.inputs = {table, index};
+  setup.call.inputs = {table, index};
   shape.push_back(width);
-  job.call.outputs = {output(spec.dtype, shape)};
-  return job;
+  setup.call.outputs = {output(problem.dtype, shape)};
+  return setup;
 }
 
 }  // namespace
@@ -34,14 +34,14 @@ Job make_embedding(const Spec& spec, Random& random) {
 void add_embedding(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
   const auto put = [&](const Shape& shape, int32_t entries, int32_t width, Layout layout = Layout::dense) {
-    Spec spec{.op = BP_OP_EMBEDDING,
-              .dtype = dtype,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::bits,
-              .make = make_embedding};
-    spec.parameters = {entries, width};
-    adding(catalogue, spec, std::to_string(entries) + "x" + std::to_string(width));
+    Problem problem{.op = BP_OP_EMBEDDING,
+                    .dtype = dtype,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = DataPattern::bits,
+                    .make = make_embedding};
+    problem.parameters = {entries, width};
+    adding(catalogue, problem, std::to_string(entries) + "x" + std::to_string(width));
   };
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{33}, Shape{3, 5}, Shape{0, 4}, Shape{2, 3, 4}}) {
     put(shape, 1, 1);

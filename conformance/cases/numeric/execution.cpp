@@ -30,11 +30,11 @@ bool serves(const bp_tensor_desc& a, const bp_tensor_desc& b) {
 
 }  // namespace
 
-Execution::Execution(Context& context, Job& job, Layout layout)
+Execution::Execution(Context& context, Setup& setup, Layout layout)
     : context_(context),
-      job_(job),
+      setup_(setup),
       arena_(context.random(), layout != Layout::own, std::max<uint64_t>(context.device().info().alignment, 1)) {
-  oracle::Call& call = job.call;
+  oracle::Call& call = setup.call;
   views_ = lay_out(layout, operands_of(call.inputs), operands_of(call.outputs), context.random()());
   for (size_t i = 0; i < views_.size(); ++i) {
     const bool input = i < call.inputs.size();
@@ -62,13 +62,13 @@ Execution::Execution(Context& context, Job& job, Layout layout)
   }
 }
 
-bool Execution::reads_outputs() const { return !job_.call.outputs.empty() && !job_.call.outputs[0].bytes.empty(); }
+bool Execution::reads_outputs() const { return !setup_.call.outputs.empty() && !setup_.call.outputs[0].bytes.empty(); }
 
 void Execution::poison(const std::vector<oracle::Expected>& expected) {
   poison_.clear();
   if (reads_outputs()) return;
   for (size_t o = 0; o < expected.size(); ++o) {
-    oracle::Tensor poisoned = job_.call.outputs[o];
+    oracle::Tensor poisoned = setup_.call.outputs[o];
     poisoned.bytes.resize(expected[o].elements.size() * oracle::bytes_of(poisoned.dtype));
     const uint64_t nan = oracle::is_float(poisoned.dtype) ? oracle::signalling_nan_bits(poisoned.dtype) | 0x25 : 0;
     for (size_t i = 0; i < expected[o].elements.size(); ++i) {
@@ -76,7 +76,7 @@ void Execution::poison(const std::vector<oracle::Expected>& expected) {
       const bool opposite = nan == 0 || oracle::is_nan(poisoned.dtype, bits);
       oracle::store(poisoned, static_cast<int64_t>(i), opposite ? ~bits & oracle::mask_of(poisoned.dtype) : nan);
     }
-    const size_t operand = job_.call.inputs.size() + o;
+    const size_t operand = setup_.call.inputs.size() + o;
     if (views_[operand].same_as < 0) arena_.put(regions_[operand], poisoned);
     poison_.push_back(std::move(poisoned));
   }
@@ -90,7 +90,7 @@ bp_tensor_desc Execution::describe(size_t operand, size_t index, bool staged) co
   desc.flags = region.view.immediate ? BP_DESC_IMMEDIATE : 0;
   const uint64_t address = region.none ? arena_.alignment() : arena_.alignment() | region.element_0;
   desc.alignment_log2 = static_cast<uint8_t>(std::min(std::countr_zero(address), BP_MAX_ALIGNMENT_LOG2));
-  const size_t inputs = job_.call.inputs.size();
+  const size_t inputs = setup_.call.inputs.size();
   if (operand >= inputs && views_[operand].same_as >= 0 && !staged) {
     desc.alias = static_cast<uint16_t>(views_[operand].same_as + 1);
   }
@@ -104,14 +104,14 @@ bp_tensor_desc Execution::describe(size_t operand, size_t index, bool staged) co
 bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views, uint64_t flags) const {
   bp_op_desc desc = {};
   desc.struct_size = sizeof(desc);
-  desc.op = job_.call.op;
+  desc.op = setup_.call.op;
   desc.flags = flags;
-  desc.attributes = job_.call.attributes.empty() ? nullptr : job_.call.attributes.data();
-  desc.inputs = job_.call.inputs.empty() ? nullptr : views.data();
-  desc.outputs = views.data() + job_.call.inputs.size();
-  desc.input_count = static_cast<uint32_t>(job_.call.inputs.size());
-  desc.output_count = static_cast<uint32_t>(job_.call.outputs.size());
-  desc.scalar_count = static_cast<uint32_t>(job_.call.scalars.size());
+  desc.attributes = setup_.call.attributes.empty() ? nullptr : setup_.call.attributes.data();
+  desc.inputs = setup_.call.inputs.empty() ? nullptr : views.data();
+  desc.outputs = views.data() + setup_.call.inputs.size();
+  desc.input_count = static_cast<uint32_t>(setup_.call.inputs.size());
+  desc.output_count = static_cast<uint32_t>(setup_.call.outputs.size());
+  desc.scalar_count = static_cast<uint32_t>(setup_.call.scalars.size());
   return desc;
 }
 
@@ -151,7 +151,7 @@ std::shared_ptr<Prepared> Execution::prepare(std::shared_ptr<Prepared> given, ui
 std::shared_ptr<Prepared> Execution::prepare_specialized(const Prepared& any_size) {
   if ((any_size.plan.info.flags & BP_PLAN_SPECIALIZABLE) == 0) return nullptr;
   try {
-    return prepare(nullptr, job_.flags | BP_OP_FLAG_SPECIALIZE);
+    return prepare(nullptr, setup_.flags | BP_OP_FLAG_SPECIALIZE);
   } catch (const CaseEnd& end) {
     if (end.outcome != Outcome::not_claimed) throw;
     return nullptr;

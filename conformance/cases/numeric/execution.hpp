@@ -22,14 +22,14 @@ struct Prepared {
 
 class Execution {
  public:
-  // Lays the job's operands out and makes its inputs what their views say: elements that share memory are equal.
-  Execution(Context& context, Job& job, Layout layout);
+  // Lays the setup's operands out and makes its inputs what their views say: elements that share memory are equal.
+  Execution(Context& context, Setup& setup, Layout layout);
 
   // Fills the outputs with what none of them may keep: signalling NaN, or where NaN is right every bit turned round.
   void poison(const std::vector<oracle::Expected>& expected);
   // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr) {
-    return prepare(std::move(given), job_.flags);
+    return prepare(std::move(given), setup_.flags);
   }
   // A plan for these sizes alone, where the plan for any size says that one helps; null if there is none.
   std::shared_ptr<Prepared> prepare_specialized(const Prepared& any_size);
@@ -48,15 +48,15 @@ class Execution {
   void check_null_out(const bp_op_desc& desc, const Plan* plan);
 
   // The parts of a run, in order.
-  struct Launch;
-  void stage(Launch& launch, const bp_plan_info& info) const;
-  void place_workspace(Launch& launch, const Prepared& prepared, const bp_op_desc& desc) const;
-  void upload(Launch& launch) const;
-  void execute(Launch& launch, Prepared& prepared, const bp_op_desc& desc) const;
-  std::vector<oracle::Tensor> download(Launch& launch);
+  struct RunState;
+  void stage(RunState& state, const bp_plan_info& info) const;
+  void place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const;
+  void upload(RunState& state) const;
+  void execute(RunState& state, Prepared& prepared, const bp_op_desc& desc) const;
+  std::vector<oracle::Tensor> download(RunState& state);
 
   Context& context_;
-  Job& job_;
+  Setup& setup_;
   Arena arena_;
   std::vector<View> views_;
   std::vector<size_t> regions_;    // by operand

@@ -28,7 +28,7 @@ bph_tensor tensor_of(const Region& region, const std::vector<backplane::Buffer>&
 }  // namespace
 
 std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
-  const oracle::Operator& row = *oracle::operator_of(job_.call.op);
+  const oracle::Operator& row = *oracle::operator_of(setup_.call.op);
   std::vector<backplane::Buffer> buffers;
   for (const std::vector<unsigned char>& image : arena_.images()) {
     bph_buffer_desc wanted = {};
@@ -39,24 +39,24 @@ std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
     backplane::detail::call(bph_copy_in, side.stream.get(), buffers.back().get(), uint64_t{0},
                             static_cast<const void*>(image.data()), uint64_t{image.size()}, uint32_t{0});
   }
-  const size_t inputs = job_.call.inputs.size();
+  const size_t inputs = setup_.call.inputs.size();
   std::vector<bph_tensor> tensors;
   for (size_t i = 0; i < views_.size(); ++i) {
     tensors.push_back(tensor_of(arena_.region(regions_[i]), buffers));
-    const bool immediate = tensors.back().flags != 0 && job_.call.inputs[i].count() > 0;
-    if (immediate) tensors.back().immediate = oracle::load(job_.call.inputs[i], 0);
+    const bool immediate = tensors.back().flags != 0 && setup_.call.inputs[i].count() > 0;
+    if (immediate) tensors.back().immediate = oracle::load(setup_.call.inputs[i], 0);
   }
   bph_call call = {};
   call.struct_size = sizeof(call);
-  call.op = job_.call.op;
-  call.flags = job_.flags | BPH_CALL_NO_NATIVE;
-  call.attributes = job_.call.attributes.empty() ? nullptr : job_.call.attributes.data();
+  call.op = setup_.call.op;
+  call.flags = setup_.flags | BPH_CALL_NO_NATIVE;
+  call.attributes = setup_.call.attributes.empty() ? nullptr : setup_.call.attributes.data();
   call.inputs = tensors.data();
   call.outputs = tensors.data() + inputs;
-  call.scalars = job_.call.scalars.data();
+  call.scalars = setup_.call.scalars.data();
   call.input_count = static_cast<uint32_t>(inputs);
   call.output_count = static_cast<uint32_t>(views_.size() - inputs);
-  call.scalar_count = static_cast<uint32_t>(job_.call.scalars.size());
+  call.scalar_count = static_cast<uint32_t>(setup_.call.scalars.size());
   ErrorRecord error;
   const bp_status status = bph_execute(side.stream.get(), &call, &error);
   if (status == BP_UNSUPPORTED) context_.not_claimed("{}", error.message);

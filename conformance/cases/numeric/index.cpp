@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of gather and scatter.
 #include "cases/numeric/cases.hpp"
-#include "cases/numeric/data.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "cases/numeric/lengths.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
@@ -10,7 +11,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the index's, `second` its dtype where it is not i32; scatter's mode is where spec.cpp looks for it.
+// Problem: `shape` is the index's, `second` its dtype where it is not i32; scatter's mode is where problem.cpp looks for it.
 enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
 
 // Which elements the indices choose.
@@ -79,19 +80,19 @@ void fill_bits(oracle::Tensor& tensor, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(tensor.dtype, random));
 }
 
-Job make_gather(const Spec& spec, Random& random) {
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
-  const int64_t extent = spec.parameters[extent_parameter];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_axis_attributes{0, axis});
-  const std::vector<int64_t> shape = spec.shape.list();
-  job.call.inputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
-  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
-  job.call.outputs.push_back({spec.dtype, shape, {}});
-  fill_bits(job.call.inputs[0], random);
-  fill_indices(job.call.inputs[1], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
-  return job;
+Setup make_gather(const Problem& problem, Random& random) {
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  const int64_t extent = problem.parameters[extent_parameter];
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_axis_attributes{0, axis});
+  const std::vector<int64_t> shape = problem.shape.list();
+  setup.call.inputs.push_back(make_tensor(problem.dtype, with_extent(shape, axis, extent)));
+  setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
+  setup.call.outputs.push_back({problem.dtype, shape, {}});
+  fill_bits(setup.call.inputs[0], random);
+  fill_indices(setup.call.inputs[1], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  return setup;
 }
 
 // Cells whose bits change where something is added to them or compared with them though no index chose them.
@@ -105,32 +106,32 @@ void plant_fragile(oracle::Tensor& io, Random& random) {
   }
 }
 
-Job make_scatter(const Spec& spec, Random& random) {
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
-  const auto mode = static_cast<uint32_t>(spec.parameters[mode_parameter]);
-  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
-  const int64_t extent = spec.parameters[extent_parameter];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_scatter_attributes{0, axis, mode, 0});
-  const std::vector<int64_t> shape = spec.shape.list();
-  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
-  job.call.inputs.push_back(make_tensor(spec.dtype, shape));
-  job.call.outputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
-  fill_indices(job.call.inputs[0], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
-  for (oracle::Tensor* tensor : {&job.call.inputs[1], &job.call.outputs[0]}) {
+Setup make_scatter(const Problem& problem, Random& random) {
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  const auto mode = static_cast<uint32_t>(problem.parameters[mode_parameter]);
+  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+  const int64_t extent = problem.parameters[extent_parameter];
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_scatter_attributes{0, axis, mode, 0});
+  const std::vector<int64_t> shape = problem.shape.list();
+  setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
+  setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
+  setup.call.outputs.push_back(make_tensor(problem.dtype, with_extent(shape, axis, extent)));
+  fill_indices(setup.call.inputs[0], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  for (oracle::Tensor* tensor : {&setup.call.inputs[1], &setup.call.outputs[0]}) {
     if (mode == BP_SCATTER_SET) {
       fill_bits(*tensor, random);
     } else {
       fill(*tensor, data, shape[axis] + 1, random);
     }
   }
-  if (mode != BP_SCATTER_SET) plant_fragile(job.call.outputs[0], random);
-  return job;
+  if (mode != BP_SCATTER_SET) plant_fragile(setup.call.outputs[0], random);
+  return setup;
 }
 
-Job make(const Spec& spec, Random& random) {
-  return spec.op == BP_OP_GATHER ? make_gather(spec, random) : make_scatter(spec, random);
+Setup make(const Problem& problem, Random& random) {
+  return problem.op == BP_OP_GATHER ? make_gather(problem, random) : make_scatter(problem, random);
 }
 
 class Adder {
@@ -138,24 +139,24 @@ class Adder {
   Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t index, uint32_t mode = 0)
       : catalogue_(catalogue), op_(op), dtype_(dtype), index_(index), mode_(static_cast<int32_t>(mode)) {}
 
-  void operator()(const Shape& shape, int32_t axis, int32_t extent, Chosen chosen, Data data = Data::integers,
-                  Layout layout = Layout::dense, Mode mode = Mode::once) {
+  void operator()(const Shape& shape, int32_t axis, int32_t extent, Chosen chosen,
+                  DataPattern data = DataPattern::integers, Layout layout = Layout::dense, Mode mode = Mode::once) {
     constexpr std::string_view modes[] = {"set", "add", "max", "min"};
-    Spec spec{.op = op_,
-              .dtype = dtype_,
-              .second = index_ == BP_I32 ? 0 : index_,
-              .shape = shape,
-              .layout = layout,
-              .values = data == Data::special ? Values::special : Values::family,
-              .mode = mode,
-              .make = make};
-    spec.parameters = {axis, mode_, extent, static_cast<int32_t>(chosen), number_of(data)};
+    Problem problem{.op = op_,
+                    .dtype = dtype_,
+                    .second = index_ == BP_I32 ? 0 : index_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = data == DataPattern::special ? DataPattern::special : DataPattern::family,
+                    .mode = mode,
+                    .make = make};
+    problem.parameters = {axis, mode_, extent, static_cast<int32_t>(chosen), number_of(data)};
     std::string more;
     if (op_ == BP_OP_SCATTER) more.append(modes[static_cast<size_t>(mode_)]).append(".");
     more.append("axis_").append(std::to_string(axis)).append("_of_").append(std::to_string(extent)).append(".");
     more.append(chosen_names[static_cast<size_t>(chosen)]);
-    if (data != Data::integers) more.append(".").append(name_of(data));
-    add(catalogue_, spec, more);
+    if (data != DataPattern::integers) more.append(".").append(name_of(data));
+    add(catalogue_, problem, more);
   }
 
   void shapes(bool all) {
@@ -185,16 +186,16 @@ class Adder {
       for (const Layout layout :
            gathers ? layouts_for({data, index}, {values}) : layouts_for({index, values}, {data})) {
         if (layout != Layout::dense && layout != Layout::same)
-          (*this)({4, 5, 11}, axis, 7, Chosen::outside, Data::integers, layout);
+          (*this)({4, 5, 11}, axis, 7, Chosen::outside, DataPattern::integers, layout);
       }
     }
     for (const Layout layout : {Layout::in_place, Layout::in_place_strided}) {
-      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 2, 11, Chosen::reverse, Data::integers, layout);
-      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 1, 5, Chosen::outside, Data::integers, layout);
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 2, 11, Chosen::reverse, DataPattern::integers, layout);
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 1, 5, Chosen::outside, DataPattern::integers, layout);
     }
     for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
-      (*this)({5, 67}, 1, 40, Chosen::outside, Data::integers, Layout::dense, mode);
-      (*this)({67, 5}, 0, 40, Chosen::random, Data::integers, Layout::dense, mode);
+      (*this)({5, 67}, 1, 40, Chosen::outside, DataPattern::integers, Layout::dense, mode);
+      (*this)({67, 5}, 0, 40, Chosen::random, DataPattern::integers, Layout::dense, mode);
     }
   }
 
@@ -215,10 +216,11 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::random);
   }
   // Updates of one cell by everything at once: none may be lost.
-  if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, Data::integers, Layout::dense, Mode::twice);
+  if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;
-  if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, Data::special);
-  for (const Data data : {Data::zero_mean, Data::spikes, Data::tenth, Data::one_nan, Data::two_infs, Data::special}) {
+  if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, DataPattern::special);
+  for (const DataPattern data : {DataPattern::zero_mean, DataPattern::spikes, DataPattern::tenth, DataPattern::one_nan,
+                                 DataPattern::two_infs, DataPattern::special}) {
     adder({3, 257}, 1, 9, Chosen::random, data);
     adder({257, 3}, 0, 300, Chosen::once, data);
     adder({1025}, 0, 2, Chosen::one, data);

@@ -142,13 +142,13 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
 
 // Near views first, so that a plan of this class for near views exists before the far ones get theirs.
 void reach_far(Context& context, const Reach& reach) {
-  const Spec spec{.op = reach.op, .dtype = reach.dtype};
+  const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
   call.op = reach.op;
   for (uint32_t i = 0; i < oracle::operator_of(reach.op)->inputs_max; ++i) {
     call.inputs.push_back(make_tensor(reach.dtype, {rows, columns}));
   }
-  fill_inputs(call.inputs, spec, reach.dtype, context.random());
+  fill_inputs(call.inputs, problem, reach.dtype, context.random());
   call.outputs.push_back({reach.dtype, {rows, columns}, {}});
   const oracle::Expected expected = std::move(oracle::evaluate(call).front());
   Reach near = reach;

@@ -35,18 +35,18 @@ oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Lo
 }
 
 void LogitCases::operator()(const Shape& shape, int32_t axis, Logits kind, Layout layout, Mode mode) {
-  Spec spec{.op = op_,
-            .dtype = dtype_,
-            .shape = shape,
-            .layout = layout,
-            .values = Values::family,
-            .mode = mode,
-            .make = make_};
-  spec.parameters = {axis, static_cast<int32_t>(kind), setting_};
+  Problem problem{.op = op_,
+                  .dtype = dtype_,
+                  .shape = shape,
+                  .layout = layout,
+                  .pattern = DataPattern::family,
+                  .mode = mode,
+                  .make = make_};
+  problem.parameters = {axis, static_cast<int32_t>(kind), setting_};
   std::string more("axis_");
   more.append(std::to_string(axis)).append(".").append(logits_names[static_cast<size_t>(kind)]);
   if (!name_.empty()) more.append(".").append(name_);
-  add(catalogue_, spec, more);
+  add(catalogue_, problem, more);
 }
 
 void LogitCases::every_kind(bool all) {

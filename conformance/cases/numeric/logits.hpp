@@ -27,12 +27,12 @@ oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Lo
 // Cases of one operator in one dtype and one setting of its attributes.
 class LogitCases {
  public:
-  using Make = Job (*)(const Spec&, Random&);
+  using Make = Setup (*)(const Problem&, Random&);
   LogitCases(Catalogue& catalogue, uint32_t op, uint32_t dtype, Make make, int32_t setting, std::string_view name)
       : catalogue_(catalogue), op_(op), dtype_(dtype), make_(make), setting_(setting), name_(name) {}
 
   void operator()(const Shape& shape, int32_t axis, Logits kind, Layout layout = Layout::dense, Mode mode = Mode::once);
-  void (*add)(Catalogue&, const Spec&, std::string_view) = add_plain;
+  void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
 
   void every_kind(bool all);
   void layouts(std::initializer_list<Layout> more);

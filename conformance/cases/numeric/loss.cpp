@@ -31,13 +31,13 @@ constexpr Loss losses[] = {
     {"sum_far_index", BP_REDUCTION_SUM, 0.125f, true, false, true, INT64_MAX - 1},
 };
 
-Job make_loss(const Spec& spec, Random& random) {
-  const Loss& loss = losses[spec.parameters[setting_parameter]];
-  const std::vector<int64_t> shape = spec.shape.list();
+Setup make_loss(const Problem& problem, Random& random) {
+  const Loss& loss = losses[problem.parameters[setting_parameter]];
+  const std::vector<int64_t> shape = problem.shape.list();
   const int64_t rows = shape[0], classes = shape[1];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_cross_entropy_attributes{0, loss.reduction, loss.ignored, loss.smoothing, 0});
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_cross_entropy_attributes{0, loss.reduction, loss.ignored, loss.smoothing, 0});
   oracle::Tensor target = make_tensor(BP_I32, {rows});
   for (int64_t n = 0; n < rows; ++n) {
     const bool skip = loss.ignores && n % 3 == 1;
@@ -45,13 +45,13 @@ Job make_loss(const Spec& spec, Random& random) {
                   oracle::encode_integer(
                       BP_I32, skip ? loss.ignored : static_cast<int64_t>(random() % static_cast<uint64_t>(classes))));
   }
-  job.call.inputs = {make_logits(spec.dtype, shape, static_cast<Logits>(spec.parameters[logits_parameter]), random),
-                     target};
-  if (loss.weights) job.call.inputs.push_back(scaled(spec.dtype, {classes}, 0.5L, 1, random));
-  job.call.outputs = {
-      output(spec.dtype, loss.reduction == BP_REDUCTION_NONE ? std::vector<int64_t>{rows} : std::vector<int64_t>{})};
-  if (loss.gradient) job.call.outputs.push_back(output(spec.dtype, shape));
-  return job;
+  setup.call.inputs = {
+      make_logits(problem.dtype, shape, static_cast<Logits>(problem.parameters[logits_parameter]), random), target};
+  if (loss.weights) setup.call.inputs.push_back(scaled(problem.dtype, {classes}, 0.5L, 1, random));
+  setup.call.outputs = {
+      output(problem.dtype, loss.reduction == BP_REDUCTION_NONE ? std::vector<int64_t>{rows} : std::vector<int64_t>{})};
+  if (loss.gradient) setup.call.outputs.push_back(output(problem.dtype, shape));
+  return setup;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cases/numeric/cases.hpp"
-#include "cases/numeric/data.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
@@ -17,7 +17,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
+// Problem: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
@@ -141,7 +141,7 @@ long double restoring(uint32_t dtype, Random& random) {
 }
 
 void fill_cancelling(const Sides& sides, Random& random) {
-  fill(sides.a, Data::zero_mean, sides.depth, random);
+  fill(sides.a, DataPattern::zero_mean, sides.depth, random);
   sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
   // k and its partner: equal products of either sign, one of them a little off.
   for (int64_t row = 0; row < sides.batches * sides.rows; ++row) {
@@ -160,13 +160,13 @@ void fill_cancelling(const Sides& sides, Random& random) {
 }
 
 void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
-  const auto both = [&](Data data) {
+  const auto both = [&](DataPattern data) {
     fill(sides.a, data, sides.depth, random);
     fill(sides.b, data, sides.depth, random);
   };
   switch (kind) {
     case Kind::integers:
-      return oracle::is_float(sides.a.dtype) ? fill_exact(sides, out, random) : both(Data::integers);
+      return oracle::is_float(sides.a.dtype) ? fill_exact(sides, out, random) : both(DataPattern::integers);
     case Kind::one_hot:
       return fill_one_hot(sides, out, random);
     case Kind::significands:
@@ -178,23 +178,23 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
     case Kind::digits:
       return fill_narrow(sides, Narrow::digits);
     case Kind::spikes:
-      fill(sides.a, Data::spikes, sides.depth, random);
-      return fill(sides.b, Data::zero_mean, sides.depth, random);
+      fill(sides.a, DataPattern::spikes, sides.depth, random);
+      return fill(sides.b, DataPattern::zero_mean, sides.depth, random);
     case Kind::positive:
-      return both(Data::positive);
+      return both(DataPattern::positive);
     case Kind::tenth:
-      return both(Data::tenth);
+      return both(DataPattern::tenth);
     case Kind::cancel:
       return fill_cancelling(sides, random);
     case Kind::overflow:
-      fill(sides.a, Data::overflow, sides.depth, random);
+      fill(sides.a, DataPattern::overflow, sides.depth, random);
       return sides.each_b([&](int64_t, int64_t n) { return n % 3 == 0 ? 0.5L : n % 3 == 1 ? 1.5L : 0x1p-12L; });
     case Kind::one_inf:
     case Kind::one_nan:
-      fill(sides.a, kind == Kind::one_inf ? Data::one_inf : Data::one_nan, sides.depth, random);
+      fill(sides.a, kind == Kind::one_inf ? DataPattern::one_inf : DataPattern::one_nan, sides.depth, random);
       return fill_integers(sides.b, 1, random);  // a third of them 0
     case Kind::right_inf:
-      fill(sides.b, Data::one_inf, sides.depth, random);
+      fill(sides.b, DataPattern::one_inf, sides.depth, random);
       return fill_integers(sides.a, 1, random);
     case Kind::extremes:
       return fill_extremes(sides, random);
@@ -205,33 +205,34 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
       sides.each_a([&](int64_t, int64_t) { return restoring(sides.a.dtype, random); });
       return sides.each_b([&](int64_t, int64_t) { return subnormal(sides.b.dtype, random); });
     default:
-      return both(Data::zero_mean);
+      return both(DataPattern::zero_mean);
   }
 }
 
-Job make(const Spec& spec, Random& random) {
-  const int64_t depth = spec.parameters[depth_parameter];
-  const auto kind = static_cast<Kind>(spec.parameters[kind_parameter]);
-  std::vector<int64_t> shape = spec.shape.list(), left = shape, right = shape;
+Setup make(const Problem& problem, Random& random) {
+  const int64_t depth = problem.parameters[depth_parameter];
+  const auto kind = static_cast<Kind>(problem.parameters[kind_parameter]);
+  std::vector<int64_t> shape = problem.shape.list(), left = shape, right = shape;
   const size_t rank = shape.size();
   const int64_t rows = shape[rank - 2], cols = shape[rank - 1];
   left[rank - 1] = right[rank - 2] = depth;
-  const bool integer = !oracle::is_float(spec.dtype);
-  const uint32_t out = integer ? uint32_t{BP_I32} : spec.second != 0 ? spec.second : spec.dtype;
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_matmul_attributes{0, spec.precision});
-  job.call.inputs.push_back(make_tensor(spec.dtype, left));
-  job.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : spec.dtype, right));
-  job.call.outputs.push_back({out, shape, {}});
+  const bool integer = !oracle::is_float(problem.dtype);
+  const uint32_t out = integer ? uint32_t{BP_I32} : problem.second != 0 ? problem.second : problem.dtype;
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_matmul_attributes{0, problem.precision});
+  setup.call.inputs.push_back(make_tensor(problem.dtype, left));
+  setup.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : problem.dtype, right));
+  setup.call.outputs.push_back({out, shape, {}});
   int64_t batches = 1;
   for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
-  if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
-  if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
+  if (depth > 0)
+    fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
+  if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
   // All results of one row share its few spikes, so their errors are no sample.
   const bool many_rows = rows > 1 && cols > 1;
-  if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) job.judge_whole = judge_statistics;
-  return job;
+  if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
+  return setup;
 }
 
 std::string_view requirement_of(Kind kind, uint32_t precision) {
@@ -265,26 +266,26 @@ class Adder {
 
   void operator()(const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense, Mode mode = Mode::once,
                   uint32_t precision = BP_PRECISION_FULL) {
-    const Values values = kind == Kind::overflow   ? Values::bounds
-                          : kind == Kind::integers ? Values::tags
-                                                   : Values::family;
-    Spec spec{.op = BP_OP_MATMUL,
-              .dtype = dtype_,
-              .second = second_,
-              .shape = shape,
-              .layout = layout,
-              .values = values,
-              .mode = mode,
-              .make = make};
-    spec.parameters = {depth, static_cast<int32_t>(kind)};
-    spec.precision = precision;
+    const DataPattern pattern = kind == Kind::overflow   ? DataPattern::bounds
+                                : kind == Kind::integers ? DataPattern::tags
+                                                         : DataPattern::family;
+    Problem problem{.op = BP_OP_MATMUL,
+                    .dtype = dtype_,
+                    .second = second_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = pattern,
+                    .mode = mode,
+                    .make = make};
+    problem.parameters = {depth, static_cast<int32_t>(kind)};
+    problem.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth))
         .append(".")
         .append(kind_names[static_cast<size_t>(kind)])
         .append(suffix_of(precision));
-    if (mixed) return add_mixed(catalogue_, spec, more);
-    add(catalogue_, spec, more, {requirement_of(kind, precision)});
+    if (mixed) return add_mixed(catalogue_, problem, more);
+    add(catalogue_, problem, more, {requirement_of(kind, precision)});
   }
 
   void permitted() {

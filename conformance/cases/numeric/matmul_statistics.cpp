@@ -10,10 +10,10 @@
 
 namespace backplane::conformance::numeric {
 
-std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
+std::string check_statistics(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got) {
   constexpr int64_t least_outputs = 1000;
-  const int64_t depth = job.call.inputs[0].shape.back();
+  const int64_t depth = setup.call.inputs[0].shape.back();
   const uint32_t dtype = got[0].dtype;
   const long double share = 2 + 0.3L * std::sqrt(static_cast<long double>(depth));
   long double squares = 0, sum = 0;

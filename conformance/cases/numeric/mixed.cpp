@@ -64,8 +64,8 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
 }
 
 // A minimum for each scale of the weight, of either sign.
-void add_minimum(Job& job, Random& random) {
-  std::vector<oracle::Tensor>& inputs = job.call.inputs;
+void add_minimum(Setup& setup, Random& random) {
+  std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);
   inputs[7] = scaled(inputs[2].dtype, inputs[2].shape, 1, 0, random);
 }
@@ -127,10 +127,10 @@ void reach_further(oracle::Call& call) {
 
 }  // namespace
 
-void mix(const Mix& mix, Job& job, Random& random) {
-  oracle::Call& call = job.call;
+void mix(const Mix& mix, Setup& setup, Random& random) {
+  oracle::Call& call = setup.call;
   const auto set = [&](oracle::Tensor& operand, uint32_t dtype) { operand = converted(operand, dtype, random); };
-  if ((mix.mixed & rules::kMixedMinimum) != 0) add_minimum(job, random);
+  if ((mix.mixed & rules::kMixedMinimum) != 0) add_minimum(setup, random);
   switch (call.op) {
     case BP_OP_SOFTMAX:
     case BP_OP_LOG_SOFTMAX:
@@ -168,15 +168,15 @@ void mix(const Mix& mix, Job& job, Random& random) {
   if ((mix.mixed & rules::kMixedIndex) != 0) reach_further(call);
 }
 
-uint32_t mixed_of(const Job& job) {
+uint32_t mixed_of(const Setup& setup) {
   const auto views_of = [](const std::vector<oracle::Tensor>& operands) {
     std::vector<bp_tensor_desc> views(operands.size());
     for (size_t i = 0; i < views.size(); ++i) views[i].dtype = static_cast<uint16_t>(operands[i].dtype);
     return views;
   };
-  const std::vector<bp_tensor_desc> inputs = views_of(job.call.inputs), outputs = views_of(job.call.outputs);
+  const std::vector<bp_tensor_desc> inputs = views_of(setup.call.inputs), outputs = views_of(setup.call.outputs);
   bp_op_desc desc = {};
-  desc.op = job.call.op;
+  desc.op = setup.call.op;
   desc.inputs = inputs.data();
   desc.outputs = outputs.data();
   desc.input_count = static_cast<uint32_t>(inputs.size());
@@ -184,14 +184,14 @@ uint32_t mixed_of(const Job& job) {
   return rules::mixed_of(desc);
 }
 
-void add_mixed(Catalogue& catalogue, const Spec& plain, std::string_view more) {
+void add_mixed(Catalogue& catalogue, const Problem& plain, std::string_view more) {
   for (const Mix& each : mixes_of(plain.op, plain.dtype)) {
-    Spec spec = plain;
-    spec.mixed = each.mixed;
-    spec.other = each.other;
+    Problem problem = plain;
+    problem.mixed = each.mixed;
+    problem.other = each.other;
     std::string name(more);
     name.append(name.empty() ? "mixed_" : ".mixed_").append(name_of(each));
-    add_composite(catalogue, spec, name);
+    add_composite(catalogue, problem, name);
   }
 }
 

@@ -21,14 +21,14 @@ std::vector<Mix> mixes_of(uint32_t op, uint32_t dtype);
 // "parameters+state", "halves_f16"
 std::string name_of(const Mix& mix);
 
-// Converts the operands of a plain job to the dtypes of the mix, with values that only the wider dtypes hold.
+// Converts the operands of a plain setup to the dtypes of the mix, with values that only the wider dtypes hold.
 // Statistics are f32, mixed or not.
-void mix(const Mix& mix, Job& job, Random& random);
+void mix(const Mix& mix, Setup& setup, Random& random);
 
-// The departures of the job's operands from the plain form.
-uint32_t mixed_of(const Job& job);
+// The departures of the setup's operands from the plain form.
+uint32_t mixed_of(const Setup& setup);
 
-// `spec`, otherwise plain, in every legal mixture of its operands: natively where the plugin claims it, and decomposed.
-void add_mixed(Catalogue& catalogue, const Spec& spec, std::string_view more);
+// `problem`, otherwise plain, in every legal mixture of its operands: natively where the plugin claims it, and decomposed.
+void add_mixed(Catalogue& catalogue, const Problem& problem, std::string_view more);
 
 }  // namespace backplane::conformance::numeric

@@ -40,13 +40,13 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
     case Spread::zeros:
       return scaled(dtype, shape, 0, 0, random);
     case Spread::spikes:
-      return filled(dtype, shape, Data::spikes, 1, random);
+      return filled(dtype, shape, DataPattern::spikes, 1, random);
     default:
       return scaled(dtype, shape, 2, 0.5L, random);
   }
 }
 
-// Spec: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: the number of optional ones; for
+// Problem: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: the number of optional ones; for
 // batch_norm, inputs is a mask of the absent ones.
 enum Parameter {
   detail_parameter,
@@ -56,7 +56,7 @@ enum Parameter {
   norm_parameter,
   epsilon_parameter
 };
-float epsilon_of(const Spec& spec) { return epsilons[spec.parameters[epsilon_parameter]].value; }
+float epsilon_of(const Problem& problem) { return epsilons[problem.parameters[epsilon_parameter]].value; }
 constexpr int32_t no_gamma = 1, no_beta = 2, no_running = 12, none_but_x = 15;
 
 std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
@@ -97,74 +97,77 @@ uint32_t norm_of(uint32_t op) {
   }
 }
 
-Job make(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  const int32_t detail = spec.parameters[detail_parameter];
-  const Shapes shapes = shapes_of(norm_of(spec.op), shape, detail);
-  Job job;
-  job.call.op = spec.op;
-  job.call.inputs = {spread_of(spec.dtype, shape, static_cast<Spread>(spec.parameters[spread_parameter]), random)};
-  job.call.outputs = {output(spec.dtype, shape)};
-  const auto parameter = [&](long double middle) { return scaled(spec.dtype, shapes.parameter, 1, middle, random); };
-  const float epsilon = epsilon_of(spec);
-  const int32_t absent = spec.op == BP_OP_BATCH_NORM ? spec.parameters[inputs_parameter] : 0;
-  if (spec.op == BP_OP_BATCH_NORM) {
-    set_attributes(job, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
+Setup make(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  const int32_t detail = problem.parameters[detail_parameter];
+  const Shapes shapes = shapes_of(norm_of(problem.op), shape, detail);
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.inputs = {
+      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
+  setup.call.outputs = {output(problem.dtype, shape)};
+  const auto parameter = [&](long double middle) { return scaled(problem.dtype, shapes.parameter, 1, middle, random); };
+  const float epsilon = epsilon_of(problem);
+  const int32_t absent = problem.op == BP_OP_BATCH_NORM ? problem.parameters[inputs_parameter] : 0;
+  if (problem.op == BP_OP_BATCH_NORM) {
+    set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
     constexpr long double middles[] = {1, 0, 0, 2};  // of gamma, beta, mean and variance
     for (int32_t i = 0; i < 4 && absent >> i != none_but_x >> i; ++i)
-      job.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
+      setup.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
   } else {
     const auto number = static_cast<uint32_t>(detail);
-    if (spec.op == BP_OP_GROUP_NORM) {
-      set_attributes(job, bp_group_norm_attributes{0, number, epsilon, 0});
+    if (problem.op == BP_OP_GROUP_NORM) {
+      set_attributes(setup.call, bp_group_norm_attributes{0, number, epsilon, 0});
     } else {
-      set_attributes(job, bp_norm_attributes{0, number, epsilon, 0});
+      set_attributes(setup.call, bp_norm_attributes{0, number, epsilon, 0});
     }
-    for (int32_t i = 0; i < spec.parameters[inputs_parameter]; ++i)
-      job.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
+    for (int32_t i = 0; i < problem.parameters[inputs_parameter]; ++i)
+      setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
-  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i) {
-    const bool running = spec.op == BP_OP_BATCH_NORM && i < 2;  // new ones need running statistics as inputs
-    job.call.outputs.push_back(running && (absent & no_running) != 0 ? oracle::Tensor{}
-                                                                     : output(spec.dtype, shapes.statistic));
+  for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
+    const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;  // new ones need running statistics as inputs
+    setup.call.outputs.push_back(running && (absent & no_running) != 0 ? oracle::Tensor{}
+                                                                       : output(problem.dtype, shapes.statistic));
   }
-  return job;
+  return setup;
 }
 
-Job make_backward(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  const auto norm = static_cast<uint32_t>(spec.parameters[norm_parameter]);
-  const int32_t detail = spec.parameters[detail_parameter], inputs = spec.parameters[inputs_parameter];
+Setup make_backward(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  const auto norm = static_cast<uint32_t>(problem.parameters[norm_parameter]);
+  const int32_t detail = problem.parameters[detail_parameter], inputs = problem.parameters[inputs_parameter];
   const bool by_axes = norm == BP_NORM_LAYER || norm == BP_NORM_RMS;
   const Shapes shapes = shapes_of(norm, shape, detail);
-  const float epsilon = epsilon_of(spec);
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_norm_bwd_attributes{0, norm, by_axes ? static_cast<uint32_t>(detail) : 0,
-                                             norm == BP_NORM_GROUP ? static_cast<uint32_t>(detail) : 0, epsilon, 0});
-  job.call.inputs = {scaled(spec.dtype, shape, 1, 0, random),
-                     spread_of(spec.dtype, shape, static_cast<Spread>(spec.parameters[spread_parameter]), random)};
-  if (inputs > 0) job.call.inputs.push_back(scaled(spec.dtype, shapes.parameter, 1, 1, random));
+  const float epsilon = epsilon_of(problem);
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call,
+                 bp_norm_bwd_attributes{0, norm, by_axes ? static_cast<uint32_t>(detail) : 0,
+                                        norm == BP_NORM_GROUP ? static_cast<uint32_t>(detail) : 0, epsilon, 0});
+  setup.call.inputs = {
+      scaled(problem.dtype, shape, 1, 0, random),
+      spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
+  if (inputs > 0) setup.call.inputs.push_back(scaled(problem.dtype, shapes.parameter, 1, 1, random));
   if (inputs > 1) {  // what the forward gave
     const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
                                       : norm == BP_NORM_BATCH
                                           ? oracle::group_batch(shape)
                                           : oracle::group_axes(shape, static_cast<uint32_t>(detail));
-    oracle::Tensor mean = make_tensor(spec.dtype, shapes.statistic), rstd = mean;
+    oracle::Tensor mean = make_tensor(problem.dtype, shapes.statistic), rstd = mean;
     for (size_t g = 0; g < grouping.members.size(); ++g) {
-      const oracle::Moments moments = oracle::moments_of(job.call.inputs[1], grouping.members[g]);
+      const oracle::Moments moments = oracle::moments_of(setup.call.inputs[1], grouping.members[g]);
       const long double square = moments.variance + (norm == BP_NORM_RMS ? moments.mean * moments.mean : 0);
-      oracle::store(mean, static_cast<int64_t>(g), oracle::encode(spec.dtype, moments.mean));
+      oracle::store(mean, static_cast<int64_t>(g), oracle::encode(problem.dtype, moments.mean));
       oracle::store(rstd, static_cast<int64_t>(g),
-                    oracle::encode(spec.dtype, 1 / std::sqrt(square + static_cast<long double>(epsilon))));
+                    oracle::encode(problem.dtype, 1 / std::sqrt(square + static_cast<long double>(epsilon))));
     }
-    job.call.inputs.push_back(norm == BP_NORM_RMS ? oracle::Tensor{} : mean);  // rms has none
-    job.call.inputs.push_back(rstd);
+    setup.call.inputs.push_back(norm == BP_NORM_RMS ? oracle::Tensor{} : mean);  // rms has none
+    setup.call.inputs.push_back(rstd);
   }
-  job.call.outputs = {output(spec.dtype, shape)};
-  for (int32_t i = 0; i < spec.parameters[outputs_parameter]; ++i)
-    job.call.outputs.push_back(output(spec.dtype, shapes.parameter));
-  return job;
+  setup.call.outputs = {output(problem.dtype, shape)};
+  for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i)
+    setup.call.outputs.push_back(output(problem.dtype, shapes.parameter));
+  return setup;
 }
 
 class Adder {
@@ -175,18 +178,18 @@ class Adder {
                   Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t norm = 0, int32_t epsilon = 0) {
     constexpr std::string_view norms[] = {"layer.", "rms.", "group.", "batch."};
     const bool backward = op_ == BP_OP_NORM_BWD;
-    Spec spec{.op = op_,
-              .dtype = dtype_,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::family,
-              .mode = mode,
-              .make = backward ? make_backward : make};
-    spec.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
+    Problem problem{.op = op_,
+                    .dtype = dtype_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .mode = mode,
+                    .make = backward ? make_backward : make};
+    problem.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
     std::string more(backward ? norms[norm] : std::string_view());
     more.append(std::to_string(detail)).append(".").append(spread_names[static_cast<size_t>(spread)]);
     more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
-    add(catalogue_, spec, more.append(epsilons[epsilon].suffix));
+    add(catalogue_, problem, more.append(epsilons[epsilon].suffix));
   }
 
   // With the least epsilon and with a great one.
@@ -199,7 +202,7 @@ class Adder {
       }
     }
   }
-  void (*add)(Catalogue&, const Spec&, std::string_view) = add_plain;
+  void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
 
   // `inputs`, `outputs`: the most optional ones.
   void rows(int32_t inputs, int32_t outputs) {

@@ -11,23 +11,24 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: parameters are the step's number, and whether weights decay.
-Job make_adamw(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  const auto step = static_cast<double>(spec.parameters[0]);
+// Problem: parameters are the step's number, and whether weights decay.
+Setup make_adamw(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  const auto step = static_cast<double>(problem.parameters[0]);
   const float beta1 = 0.9f, beta2 = 0.999f;
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_adamw_attributes{0, beta1, beta2, 1e-8f, spec.parameters[1] != 0 ? 0.25f : 0.0f, 0});
-  job.call.inputs = {scaled(spec.dtype, shape, 1, 0, random)};
-  const bool first = spec.parameters[0] == 1;
-  job.call.outputs = {scaled(spec.dtype, shape, 1, 0, random), scaled(spec.dtype, shape, first ? 0 : 0.5L, 0, random),
-                      scaled(spec.dtype, shape, first ? 0 : 0.25L, first ? 0 : 0.5L, random)};
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_adamw_attributes{0, beta1, beta2, 1e-8f, problem.parameters[1] != 0 ? 0.25f : 0.0f, 0});
+  setup.call.inputs = {scaled(problem.dtype, shape, 1, 0, random)};
+  const bool first = problem.parameters[0] == 1;
+  setup.call.outputs = {scaled(problem.dtype, shape, 1, 0, random),
+                        scaled(problem.dtype, shape, first ? 0 : 0.5L, 0, random),
+                        scaled(problem.dtype, shape, first ? 0 : 0.25L, first ? 0 : 0.5L, random)};
   for (const double scalar :
        {1.0 / 1024, 1 - std::pow(static_cast<double>(beta1), step), 1 - std::pow(static_cast<double>(beta2), step)}) {
-    job.call.scalars.push_back(oracle::encode(BP_F32, static_cast<long double>(scalar)));
+    setup.call.scalars.push_back(oracle::encode(BP_F32, static_cast<long double>(scalar)));
   }
-  return job;
+  return setup;
 }
 
 }  // namespace
@@ -36,15 +37,15 @@ void add_optimizer(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
   const auto put = [&](const Shape& shape, int32_t step, int32_t decays, Layout layout = Layout::dense,
                        Mode mode = Mode::once) {
-    Spec spec{.op = BP_OP_ADAMW,
-              .dtype = dtype,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::family,
-              .mode = mode,
-              .make = make_adamw};
-    spec.parameters = {step, decays};
-    adding(catalogue, spec, "step_" + std::to_string(step) + (decays != 0 ? ".decay" : ".plain"));
+    Problem problem{.op = BP_OP_ADAMW,
+                    .dtype = dtype,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .mode = mode,
+                    .make = make_adamw};
+    problem.parameters = {step, decays};
+    adding(catalogue, problem, "step_" + std::to_string(step) + (decays != 0 ? ".decay" : ".plain"));
   };
   for (const int32_t step : {1, 2, 100, 10000}) {
     for (const int32_t decays : {0, 1}) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/numeric/data_pattern.hpp"
 #include "cases/numeric/view.hpp"
 #include "harness/context.hpp"
 #include "oracle/oracle.hpp"
@@ -29,23 +30,6 @@ struct Shape {
   std::vector<int64_t> list() const;
 };
 
-// What the elements are.
-enum class Values : uint8_t {
-  tags,        // small integers, different from neighbour to neighbour: a wrong index shows, and sums are exact
-  uniform,     // floats in [-1, 1), any integer
-  bits,        // any bits
-  special,     // zeros, subnormals, infinities, NaN, extremes, 1 and its neighbours, in all pairs
-  bounds,      // about the ends of the range: large exponents, small onto large
-  cancel,      // the second input is near the first or its negative
-  zeros,       // zero and non-zero mixed, of both signs
-  halfway,     // between neighbours of the output's dtype
-  exhaustive,  // every bit pattern, in order
-  windows,     // dense runs of neighbours about thresholds
-  family,      // the family's own
-};
-inline constexpr std::string_view values_names[] = {"tags",  "uniform", "bits",       "special", "bounds", "cancel",
-                                                    "zeros", "halfway", "exhaustive", "windows", "family"};
-
 // How it is executed.
 enum class Mode : uint8_t {
   once,
@@ -58,33 +42,34 @@ enum class Mode : uint8_t {
 inline constexpr std::string_view mode_names[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
 // The operator with its data: inputs filled, outputs with dtype and shape (and data where it reads them).
-struct Job {
+struct Setup {
   oracle::Call call{};
   uint64_t flags = 0;
   // Judges all outputs together, after each element alone was: statistics. Returns what is wrong, or "".
-  std::function<std::string(const Job&, const std::vector<oracle::Expected>&, const std::vector<oracle::Tensor>&)>
-      judge_whole{};
+  std::function<std::string(const Setup&, const std::vector<oracle::Expected>&, const std::vector<oracle::Tensor>&)>
+      check_whole{};
 };
 
-struct Spec {
+struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // T of the row's dtype rule
   uint32_t second =
       0;          // the dtype that the rule leaves free (cast, sum, matmul: output; gather, scatter: index); else 0
   Shape shape{};  // of the first output for elementwise operators, else as the family says
   Layout layout = Layout::dense;
-  Values values = Values::tags;
+  DataPattern pattern = DataPattern::tags;
   Mode mode = Mode::once;
   std::array<int32_t, 6> parameters{};     // the family's own: axis, attributes, kind of data
   uint32_t precision = BP_PRECISION_FULL;  // permissions of its products
   uint32_t mixed = 0;                      // rules::Mixed: how operands depart from the plain form
   uint32_t other = 0;                      // and to which dtype, where there is a choice
-  Job (*make)(const Spec&, Random&) = nullptr;
+  Setup (*make)(const Problem&, Random&) = nullptr;
 };
 
-// The operator's attribute struct, struct_size set.
+// The operator's attribute struct, with its struct_size set.
 template <typename Attributes>
-void set_attributes(oracle::Call& call, const Attributes& attributes) {
+void set_attributes(oracle::Call& call, Attributes attributes) {
+  attributes.struct_size = sizeof(attributes);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&attributes);
   call.attributes.assign(bytes, bytes + sizeof(attributes));
 }
@@ -97,31 +82,31 @@ void for_dtypes(uint64_t set, Visit visit) {
   }
 }
 
-// The spec that a case runs; null where it is made of several, or of none.
-const Spec* spec_of(const Case& which);
+// The problem that a case runs; null where it is made of several, or of none.
+const Problem* problem_of(const Case& which);
 
 // Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<values>[.<more>]`. Profile, extension and requirements follow
-// from the spec; `requirements` come on top.
-void add(Catalogue& catalogue, const Spec& spec, std::string_view more = {},
+// from the problem; `requirements` come on top.
+void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
 
-// One case of several specs of one operator: all plans are made before the first is executed. Those that the device
+// One case of several problems of one operator: all plans are made before the first is executed. Those that the device
 // does not support are left out; the first decides. Named by the first, with `more`.
-void add_apart(Catalogue& catalogue, const std::vector<Spec>& specs, std::string_view more);
+void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
 // The same case, run by `run`, with "decomposed" at the end of its name.
-void add_decomposed(Catalogue& catalogue, const Spec& spec, std::string_view more,
+void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_view more,
                     std::initializer_list<std::string_view> requirements);
 
 // Makes, lays out, executes and judges.
-void run(Context& context, const Spec& spec);
-// The `run` of such a case, from which `spec_of` gets the spec.
-struct RunSpec {
-  Spec spec;
-  void (*how)(Context& context, const Spec& spec) = run;
-  void operator()(Context& context) const { how(context, spec); }
+void run(Context& context, const Problem& problem);
+// The `run` of such a case, from which `problem_of` gets the problem.
+struct RunProblem {
+  Problem problem;
+  void (*how)(Context& context, const Problem& problem) = run;
+  void operator()(Context& context) const { how(context, problem); }
 };
 // Likewise through the host library, decomposed.
-void run_decomposed(Context& context, const Spec& spec);
+void run_decomposed(Context& context, const Problem& problem);
 
 }  // namespace backplane::conformance::numeric

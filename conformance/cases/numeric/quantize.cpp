@@ -40,57 +40,59 @@ std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
   return shape;
 }
 
-// Spec: `second` is the quantized dtype, `shape` that of the floats; parameters are bits, sharing, whether there is a zero
+// Problem: `second` is the quantized dtype, `shape` that of the floats; parameters are bits, sharing, whether there is a zero
 // point, and whether values lie beside ties.
-Job make_quantize(const Spec& spec, Random& random) {
-  const auto bits = static_cast<uint32_t>(spec.parameters[0]);
-  const auto sharing = static_cast<Sharing>(spec.parameters[1]);
-  const std::vector<int64_t> shape = spec.shape.list();
-  const bool forward = spec.op == BP_OP_QUANTIZE;
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_quantize_attributes{0, bits});
-  const oracle::Tensor scale = shared(spec.dtype, shape, sharing, 0, random);
+Setup make_quantize(const Problem& problem, Random& random) {
+  const auto bits = static_cast<uint32_t>(problem.parameters[0]);
+  const auto sharing = static_cast<Sharing>(problem.parameters[1]);
+  const std::vector<int64_t> shape = problem.shape.list();
+  const bool forward = problem.op == BP_OP_QUANTIZE;
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_quantize_attributes{0, bits});
+  const oracle::Tensor scale = shared(problem.dtype, shape, sharing, 0, random);
   if (forward) {
-    oracle::Tensor x = spec.values == Values::special ? make_tensor(spec.dtype, shape)
-                                                      : scaled(spec.dtype, shape, bits == 4 ? 4 : 40, 0, random);
+    oracle::Tensor x = problem.pattern == DataPattern::special
+                           ? make_tensor(problem.dtype, shape)
+                           : scaled(problem.dtype, shape, bits == 4 ? 4 : 40, 0, random);
     for (int64_t i = 0; i < x.count(); ++i) {
-      const std::vector<uint64_t>& specials = special_bits(spec.dtype);
-      if (spec.values == Values::special) oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
+      const std::vector<uint64_t>& specials = special_bits(problem.dtype);
+      if (problem.pattern == DataPattern::special)
+        oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
       // Steps and a half, which a product with the reciprocal misses.
-      if (spec.parameters[3] != 0) {
+      if (problem.parameters[3] != 0) {
         const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
-        oracle::store(x, i, oracle::encode(spec.dtype, steps * oracle::value_at(scale, i)));
+        oracle::store(x, i, oracle::encode(problem.dtype, steps * oracle::value_at(scale, i)));
       }
     }
-    job.call.inputs = {x, scale};
-    job.call.outputs = {output(spec.second, packed(shape, bits))};
+    setup.call.inputs = {x, scale};
+    setup.call.outputs = {output(problem.second, packed(shape, bits))};
   } else {
-    oracle::Tensor q = make_tensor(spec.second, packed(shape, bits));
-    for (int64_t i = 0; i < q.count(); ++i) oracle::store(q, i, any_bits(spec.second, random));
-    job.call.inputs = {q, scale};
-    job.call.outputs = {output(spec.dtype, shape)};
+    oracle::Tensor q = make_tensor(problem.second, packed(shape, bits));
+    for (int64_t i = 0; i < q.count(); ++i) oracle::store(q, i, any_bits(problem.second, random));
+    setup.call.inputs = {q, scale};
+    setup.call.outputs = {output(problem.dtype, shape)};
   }
-  if (spec.parameters[2] != 0)
-    job.call.inputs.push_back(shared(spec.second, shape, sharing, bits == 4 ? 15 : 100, random));
-  return job;
+  if (problem.parameters[2] != 0)
+    setup.call.inputs.push_back(shared(problem.second, shape, sharing, bits == 4 ? 15 : 100, random));
+  return setup;
 }
 
 void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t quantized, uint32_t bits) {
   auto* adding = add_plain;
-  const auto put = [&](const Shape& shape, Sharing sharing, int32_t zero, int32_t ties, Values values = Values::family,
-                       Layout layout = Layout::dense) {
-    Spec spec{.op = op,
-              .dtype = dtype,
-              .second = quantized,
-              .shape = shape,
-              .layout = layout,
-              .values = values,
-              .make = make_quantize};
-    spec.parameters = {static_cast<int32_t>(bits), static_cast<int32_t>(sharing), zero, ties};
+  const auto put = [&](const Shape& shape, Sharing sharing, int32_t zero, int32_t ties,
+                       DataPattern pattern = DataPattern::family, Layout layout = Layout::dense) {
+    Problem problem{.op = op,
+                    .dtype = dtype,
+                    .second = quantized,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = pattern,
+                    .make = make_quantize};
+    problem.parameters = {static_cast<int32_t>(bits), static_cast<int32_t>(sharing), zero, ties};
     std::string more(bits == 4 ? "four." : "eight.");
     more.append(sharing_names[static_cast<size_t>(sharing)]).append(zero != 0 ? ".zero_point" : ".symmetric");
-    adding(catalogue, spec, more.append(ties != 0 ? ".ties" : ""));
+    adding(catalogue, problem, more.append(ties != 0 ? ".ties" : ""));
   };
   for (const int32_t zero : {0, 1}) {
     for (const Sharing sharing : {Sharing::tensor, Sharing::channel, Sharing::block}) {
@@ -101,12 +103,12 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
     }
     put({7, 9}, Sharing::channel, zero, 0);  // an odd row
     put({0, 4}, Sharing::tensor, zero, 0);
-    if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, Values::special);
-    for (const Layout layout : common_layouts) put({5, 4, 10}, Sharing::channel, zero, 0, Values::family, layout);
-    if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, Values::family, Layout::all_0);
+    if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, DataPattern::special);
+    for (const Layout layout : common_layouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);
+    if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, DataPattern::family, Layout::all_0);
     adding = add_mixed;
     put({5, 32}, Sharing::block, zero, 0);
-    put({5, 4, 10}, Sharing::channel, zero, 0, Values::family, Layout::padded);
+    put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, Layout::padded);
     adding = add_plain;
   }
 }
@@ -116,58 +118,59 @@ constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "w
 constexpr int64_t block_extent = 8;
 
 // Each weight is 4, in the scaled steps of its column, times a quarter of the terms.
-Job make_narrow_matmul(const Spec& spec) {
-  const int64_t depth = spec.parameters[0];
-  const auto form = static_cast<Form>(spec.parameters[1]);
+Setup make_narrow_matmul(const Problem& problem) {
+  const int64_t depth = problem.parameters[0];
+  const auto form = static_cast<Form>(problem.parameters[1]);
   const bool four = form != Form::weights_8;
   const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
-  std::vector<int64_t> shape = spec.shape.list();
+  std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back(), blocks = block != 0 ? (depth + block - 1) / block : 1;
   const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), 0});
-  job.call.outputs = {output(spec.dtype, shape)};
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), 0});
+  setup.call.outputs = {output(problem.dtype, shape)};
   shape.back() = depth;
   oracle::Tensor w = make_tensor(weight, packed({cols, depth}, four ? 4 : 8));
-  oracle::Tensor scale = make_tensor(spec.dtype, {cols, blocks}), zero = make_tensor(weight, {cols, blocks});
+  oracle::Tensor scale = make_tensor(problem.dtype, {cols, blocks}), zero = make_tensor(weight, {cols, blocks});
   for (int64_t n = 0; n < cols; ++n) {
     const bool halved = n % 2 != 0;
-    const int64_t offset = spec.parameters[2] != 0 ? 3 : 0;
+    const int64_t offset = problem.parameters[2] != 0 ? 3 : 0;
     const int64_t step = static_cast<int64_t>(narrow_right) * (halved ? 2 : 1) + offset;
     const int64_t bytes = w.shape[1];
     for (int64_t k = 0; k < bytes; ++k)
       oracle::store(w, n * bytes + k, static_cast<uint64_t>(four ? step | step << 4 : step));
     for (int64_t b = 0; b < blocks; ++b) {
-      oracle::store(scale, n * blocks + b, oracle::encode(spec.dtype, halved ? 0.5L : 1));
+      oracle::store(scale, n * blocks + b, oracle::encode(problem.dtype, halved ? 0.5L : 1));
       oracle::store(zero, n * blocks + b, static_cast<uint64_t>(offset));
     }
   }
   if (block == 0) scale.shape = zero.shape = {cols};
-  job.call.inputs = {narrow_rows(spec.dtype, shape, static_cast<Narrow>(spec.parameters[5])), w, scale};
-  if (spec.parameters[2] != 0) job.call.inputs.push_back(zero);
-  return job;
+  setup.call.inputs = {narrow_rows(problem.dtype, shape, static_cast<Narrow>(problem.parameters[5])), w, scale};
+  if (problem.parameters[2] != 0) setup.call.inputs.push_back(zero);
+  return setup;
 }
 
-// Spec: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, a scale a row or for all,
+// Problem: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, a scale a row or for all,
 // and the kind of narrow sum.
-Job make_matmul(const Spec& spec, Random& random) {
-  if (spec.parameters[5] != 0) return make_narrow_matmul(spec);
-  const int64_t depth = spec.parameters[0];
-  const auto form = static_cast<Form>(spec.parameters[1]);
-  const bool zeros = spec.parameters[2] != 0, bias = spec.parameters[3] != 0;
+Setup make_matmul(const Problem& problem, Random& random) {
+  if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
+  const int64_t depth = problem.parameters[0];
+  const auto form = static_cast<Form>(problem.parameters[1]);
+  const bool zeros = problem.parameters[2] != 0, bias = problem.parameters[3] != 0;
   const bool whole = form == Form::whole || form == Form::whole_4;
   const bool four = form != Form::whole && form != Form::weights_8;
   const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
-  std::vector<int64_t> shape = spec.shape.list();
+  std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back();
   const std::vector<int64_t> y = shape;
   shape.back() = depth;
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), spec.precision});
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call,
+                 bp_quantized_matmul_attributes{0, four ? 4u : 8u, static_cast<uint32_t>(block), problem.precision});
   const auto random_bits = [&](uint32_t dtype, const std::vector<int64_t>& of) {
     oracle::Tensor tensor = make_tensor(dtype, of);
     for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(dtype, random));
@@ -176,21 +179,22 @@ Job make_matmul(const Spec& spec, Random& random) {
   const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
   const std::vector<int64_t> scales =
       block != 0 ? std::vector<int64_t>{cols, (depth + block - 1) / block} : std::vector<int64_t>{cols};
-  const std::vector<int64_t> row_scales = {spec.parameters[4] != 0 ? rows : 1};
-  std::vector<oracle::Tensor>& inputs = job.call.inputs;
-  inputs.push_back(whole ? random_bits(spec.second, shape) : scaled(spec.dtype, shape, 1, 0, random));
+  const std::vector<int64_t> row_scales = {problem.parameters[4] != 0 ? rows : 1};
+  std::vector<oracle::Tensor>& inputs = setup.call.inputs;
+  inputs.push_back(whole ? random_bits(problem.second, shape) : scaled(problem.dtype, shape, 1, 0, random));
   inputs.push_back(random_bits(weight, packed({cols, depth}, four ? 4 : 8)));
-  inputs.push_back(shared(spec.dtype, scales, Sharing::block, 0, random));
+  inputs.push_back(shared(problem.dtype, scales, Sharing::block, 0, random));
   const bool more = zeros || whole || bias;
   if (more) inputs.push_back(zeros ? shared(weight, scales, Sharing::block, four ? 15 : 60, random) : oracle::Tensor{});
   if (whole || bias)
-    inputs.push_back(whole ? shared(spec.dtype, row_scales, Sharing::block, 0, random) : oracle::Tensor{});
+    inputs.push_back(whole ? shared(problem.dtype, row_scales, Sharing::block, 0, random) : oracle::Tensor{});
   if ((whole && zeros) || bias)
-    inputs.push_back(whole && zeros ? shared(spec.second, row_scales, Sharing::block, 90, random) : oracle::Tensor{});
-  if (bias) inputs.push_back(scaled(spec.dtype, {cols}, 1, 0, random));
-  job.call.outputs = {output(spec.dtype, y)};
-  job.judge_whole = judge_deviations;
-  return job;
+    inputs.push_back(whole && zeros ? shared(problem.second, row_scales, Sharing::block, 90, random)
+                                    : oracle::Tensor{});
+  if (bias) inputs.push_back(scaled(problem.dtype, {cols}, 1, 0, random));
+  setup.call.outputs = {output(problem.dtype, y)};
+  setup.check_whole = check_deviations;
+  return setup;
 }
 
 void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
@@ -198,15 +202,15 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   const auto put = [&](const Shape& shape, int32_t depth, Form form, uint32_t a, int32_t zeros, int32_t bias,
                        int32_t by_row, Layout layout = Layout::dense, Narrow narrow = Narrow::none,
                        std::initializer_list<std::string_view> requirements = {}, uint32_t precision = 0) {
-    Spec spec{.op = BP_OP_QUANTIZED_MATMUL,
-              .dtype = dtype,
-              .second = a,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::family,
-              .make = make_matmul};
-    spec.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row, static_cast<int32_t>(narrow)};
-    spec.precision = precision;
+    Problem problem{.op = BP_OP_QUANTIZED_MATMUL,
+                    .dtype = dtype,
+                    .second = a,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .make = make_matmul};
+    problem.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row, static_cast<int32_t>(narrow)};
+    problem.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth)).append(".").append(form_names[static_cast<size_t>(form)]);
     more.append(zeros != 0 ? ".zero_points" : ".symmetric")
@@ -214,8 +218,8 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
         .append(by_row != 0 ? ".by_row" : "");
     if (narrow != Narrow::none) more.append(".").append(narrow_names[static_cast<size_t>(narrow)]);
     more.append(suffix_of(precision));
-    if (requirements.size() == 0) return adding(catalogue, spec, more);
-    add_composite(catalogue, spec, more, requirements);
+    if (requirements.size() == 0) return adding(catalogue, problem, more);
+    add_composite(catalogue, problem, more, requirements);
   };
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;

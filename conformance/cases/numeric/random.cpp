@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of philox: published answers, odd sizes, and counters that carry.
 #include "cases/numeric/cases.hpp"
-#include "cases/numeric/data.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "cases/numeric/lengths.hpp"
 
 namespace backplane::conformance::numeric {
 
@@ -25,26 +26,26 @@ constexpr Start starts[] = {
     {"counter_high", 1, 0, uint64_t{1} << 63},
 };
 
-Job make(const Spec& spec, Random&) {
-  const Start& start = starts[spec.parameters[0]];
-  Job job;
-  job.call.op = spec.op;
-  job.call.outputs.push_back({BP_U32, spec.shape.list(), {}});
-  job.call.scalars = {start.key, start.low, start.high};
-  return job;
+Setup make(const Problem& problem, Random&) {
+  const Start& start = starts[problem.parameters[0]];
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.outputs.push_back({BP_U32, problem.shape.list(), {}});
+  setup.call.scalars = {start.key, start.low, start.high};
+  return setup;
 }
 
 void add_one(Catalogue& catalogue, const Shape& shape, size_t start, Layout layout = Layout::dense,
              Mode mode = Mode::once) {
-  Spec spec{.op = BP_OP_PHILOX,
-            .dtype = BP_U32,
-            .shape = shape,
-            .layout = layout,
-            .values = Values::family,
-            .mode = mode,
-            .make = make};
-  spec.parameters = {static_cast<int32_t>(start)};
-  add(catalogue, spec, starts[start].name);
+  Problem problem{.op = BP_OP_PHILOX,
+                  .dtype = BP_U32,
+                  .shape = shape,
+                  .layout = layout,
+                  .pattern = DataPattern::family,
+                  .mode = mode,
+                  .make = make};
+  problem.parameters = {static_cast<int32_t>(start)};
+  add(catalogue, problem, starts[start].name);
 }
 
 }  // namespace

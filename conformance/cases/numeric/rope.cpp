@@ -9,24 +9,24 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.
-Job make_rope(const Spec& spec, Random& random) {
-  std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_rope_attributes{0, static_cast<uint32_t>(spec.parameters[0]), 10000.0f,
-                                         static_cast<uint32_t>(spec.parameters[1])});
-  job.call.inputs = {scaled(spec.dtype, shape, 2, 0, random)};
-  job.call.outputs = {output(spec.dtype, shape)};
+// Problem: `shape` is x's; parameters are interleaved, rotary_extent, and the greatest position.
+Setup make_rope(const Problem& problem, Random& random) {
+  std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_rope_attributes{0, static_cast<uint32_t>(problem.parameters[0]), 10000.0f,
+                                                static_cast<uint32_t>(problem.parameters[1])});
+  setup.call.inputs = {scaled(problem.dtype, shape, 2, 0, random)};
+  setup.call.outputs = {output(problem.dtype, shape)};
   shape.pop_back();
   oracle::Tensor position = make_tensor(BP_I32, shape);
   for (int64_t i = 0; i < position.count(); ++i) {
     const int64_t drawn =
-        i % 4 == 0 ? i / 4 : static_cast<int64_t>(random() % (static_cast<uint64_t>(spec.parameters[2]) + 1));
+        i % 4 == 0 ? i / 4 : static_cast<int64_t>(random() % (static_cast<uint64_t>(problem.parameters[2]) + 1));
     oracle::store(position, i, oracle::encode_integer(BP_I32, drawn));
   }
-  job.call.inputs.push_back(position);
-  return job;
+  setup.call.inputs.push_back(position);
+  return setup;
 }
 
 }  // namespace
@@ -35,15 +35,15 @@ void add_rope(Catalogue& catalogue, uint32_t dtype) {
   auto* adding = add_plain;
   const auto put = [&](const Shape& shape, int32_t interleaved, int32_t extent, int32_t furthest,
                        Layout layout = Layout::dense) {
-    Spec spec{.op = BP_OP_ROPE,
-              .dtype = dtype,
-              .shape = shape,
-              .layout = layout,
-              .values = Values::family,
-              .make = make_rope};
-    spec.parameters = {interleaved, extent, furthest};
+    Problem problem{.op = BP_OP_ROPE,
+                    .dtype = dtype,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = DataPattern::family,
+                    .make = make_rope};
+    problem.parameters = {interleaved, extent, furthest};
     std::string more(interleaved != 0 ? "pairs" : "halves");
-    adding(catalogue, spec,
+    adding(catalogue, problem,
            more.append(".of_").append(std::to_string(extent)).append(".to_").append(std::to_string(furthest)));
   };
   for (const int32_t interleaved : {0, 1}) {

@@ -9,31 +9,32 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-Job make(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_axis_attributes{0, axis});
-  job.call.inputs = {make_logits(spec.dtype, shape, static_cast<Logits>(spec.parameters[logits_parameter]), random)};
-  job.call.outputs = {output(spec.dtype, shape)};
-  return job;
+Setup make(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_axis_attributes{0, axis});
+  setup.call.inputs = {
+      make_logits(problem.dtype, shape, static_cast<Logits>(problem.parameters[logits_parameter]), random)};
+  setup.call.outputs = {output(problem.dtype, shape)};
+  return setup;
 }
 
 // dy and what the forward gave.
-Job make_backward(const Spec& spec, Random& random) {
-  Spec forward = spec;
-  const bool logarithm = spec.parameters[setting_parameter] != 0;
+Setup make_backward(const Problem& problem, Random& random) {
+  Problem forward = problem;
+  const bool logarithm = problem.parameters[setting_parameter] != 0;
   forward.op = logarithm ? BP_OP_LOG_SOFTMAX : BP_OP_SOFTMAX;
-  Job job = make(forward, random);
-  const oracle::Expected y = oracle::evaluate(job.call)[0];
-  oracle::Tensor result = make_tensor(spec.dtype, spec.shape.list());
+  Setup setup = make(forward, random);
+  const oracle::Expected y = oracle::evaluate(setup.call)[0];
+  oracle::Tensor result = make_tensor(problem.dtype, problem.shape.list());
   for (size_t i = 0; i < y.elements.size(); ++i) oracle::store(result, static_cast<int64_t>(i), y.elements[i].bits);
-  job.call.op = spec.op;
-  set_attributes(job, bp_softmax_bwd_attributes{0, static_cast<uint32_t>(spec.parameters[axis_parameter]),
-                                                logarithm ? 1u : 0u, 0});
-  job.call.inputs = {scaled(spec.dtype, spec.shape.list(), 1, 0, random), result};
-  return job;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_softmax_bwd_attributes{0, static_cast<uint32_t>(problem.parameters[axis_parameter]),
+                                                       logarithm ? 1u : 0u, 0});
+  setup.call.inputs = {scaled(problem.dtype, problem.shape.list(), 1, 0, random), result};
+  return setup;
 }
 
 }  // namespace

@@ -92,15 +92,16 @@ constexpr Layout common_layouts[] = {Layout::dense,  Layout::sliced,  Layout::mi
 
 }  // namespace
 
-Design::Design(Catalogue& catalogue, const Spec& base, std::vector<uint32_t> inputs, std::vector<Values> values)
+TestMatrix::TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
+                       std::vector<DataPattern> patterns)
     : catalogue_(catalogue),
       base_(base),
       inputs_(std::move(inputs)),
-      values_(std::move(values)),
+      patterns_(std::move(patterns)),
       turn_(hash({base.op, base.dtype, base.second})),
       first_(catalogue.size()) {}
 
-bool Design::applies_to(Layout layout, const Shape& shape) const {
+bool TestMatrix::applies_to(Layout layout, const Shape& shape) const {
   std::vector<Operand> inputs;
   for (const uint32_t dtype : inputs_) inputs.push_back({dtype, shape.list()});
   const uint32_t output = base_.op == BP_OP_COMPARE ? uint32_t{BP_BOOL}
@@ -109,17 +110,17 @@ bool Design::applies_to(Layout layout, const Shape& shape) const {
   return applies(layout, inputs, {{output, shape.list()}}, true);
 }
 
-void Design::one(const Shape& shape, Layout layout, Values values, Mode mode) {
+void TestMatrix::one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode) {
   if (shape.rank < least_rank_) return;
-  Spec spec = base_;
-  spec.shape = shape;
-  spec.layout = layout;
-  spec.values = values;
-  spec.mode = mode;
-  const std::string more = vary_ == nullptr ? std::string() : vary_(spec, turn_);
+  Problem problem = base_;
+  problem.shape = shape;
+  problem.layout = layout;
+  problem.pattern = pattern;
+  problem.mode = mode;
+  const std::string more = vary_ == nullptr ? std::string() : vary_(problem, turn_);
   ++turn_;
   const size_t before = catalogue_.size();
-  add(catalogue_, spec, more);
+  add(catalogue_, problem, more);
   const std::string& id = catalogue_.back().id;
   const auto same = [&](const Case& other) { return other.id == id; };
   if (std::any_of(catalogue_.begin() + static_cast<ptrdiff_t>(first_),
@@ -128,45 +129,45 @@ void Design::one(const Shape& shape, Layout layout, Values values, Mode mode) {
   }
 }
 
-void Design::cover(size_t step) {
+void TestMatrix::cover(size_t step) {
   const std::vector<Shape>& rich = rich_shapes();
   for (size_t i = 0; i < static_cast<size_t>(Layout::count); ++i) {
     const auto layout = static_cast<Layout>(i);
     for (size_t attempt = 0; attempt < rich.size(); ++attempt) {
       const Shape& shape = rich[(turn_ + attempt) % rich.size()];
       if (!applies_to(layout, shape)) continue;
-      one(shape, layout, Values::tags);
+      one(shape, layout, DataPattern::tags);
       break;
     }
   }
   const std::vector<Shape>& shapes = all_shapes();
   for (size_t i = turn_ % step; i < shapes.size(); i += step) {
     const Layout wanted = common_layouts[(turn_ / 7) % std::size(common_layouts)];
-    one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, values_[turn_ % values_.size()]);
+    one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, patterns_[turn_ % patterns_.size()]);
     turn_ += 2;
   }
   const std::vector<Shape>& big = big_shapes();
   for (size_t i = 0; i < 2; ++i) {
     const Shape& shape = big[turn_ % big.size()];
-    one(shape, turn_ % 3 == 0 ? Layout::mixed : Layout::dense, Values::tags);
+    one(shape, turn_ % 3 == 0 ? Layout::mixed : Layout::dense, DataPattern::tags);
   }
 }
 
-void Design::cover_values() {
-  for (const Values values : values_) {
+void TestMatrix::cover_patterns() {
+  for (const DataPattern pattern : patterns_) {
     for (const Shape& shape : {Shape{257}, Shape{31, 33}}) {
-      one(shape, turn_ % 2 == 0 ? Layout::dense : Layout::sliced, values);
+      one(shape, turn_ % 2 == 0 ? Layout::dense : Layout::sliced, pattern);
     }
   }
 }
 
-void Design::cover_modes() {
-  one({1025}, Layout::dense, Values::uniform, Mode::twice);
-  one({1025}, Layout::dense, Values::uniform, Mode::again);
-  one({127}, Layout::dense, Values::tags, Mode::resized);
-  one({5, 7, 9}, Layout::transposed, Values::tags, Mode::resized);
-  if (applies_to(Layout::in_place, {33, 9})) one({33, 9}, Layout::in_place, Values::tags, Mode::twice);
-  if (applies_to(Layout::flipped, {33, 9})) one({33, 9}, Layout::flipped, Values::tags, Mode::resized);
+void TestMatrix::cover_modes() {
+  one({1025}, Layout::dense, DataPattern::uniform, Mode::twice);
+  one({1025}, Layout::dense, DataPattern::uniform, Mode::again);
+  one({127}, Layout::dense, DataPattern::tags, Mode::resized);
+  one({5, 7, 9}, Layout::transposed, DataPattern::tags, Mode::resized);
+  if (applies_to(Layout::in_place, {33, 9})) one({33, 9}, Layout::in_place, DataPattern::tags, Mode::twice);
+  if (applies_to(Layout::flipped, {33, 9})) one({33, 9}, Layout::flipped, DataPattern::tags, Mode::resized);
 }
 
 }  // namespace backplane::conformance::numeric

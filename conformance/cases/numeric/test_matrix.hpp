@@ -15,36 +15,37 @@ const std::vector<Shape>& big_shapes();
 // Of rank 2 and more, no extent 0: where each layout shows.
 const std::vector<Shape>& rich_shapes();
 
-// Adds the cases that a spec of an elementwise operator, or of one without inputs, has in common with all others. `base`
+// Adds the cases that a problem of an elementwise operator, or of one without inputs, has in common with all others. `base`
 // has op, dtypes and make. `inputs` are the dtypes of the inputs.
-class Design {
+class TestMatrix {
  public:
-  Design(Catalogue& catalogue, const Spec& base, std::vector<uint32_t> inputs, std::vector<Values> values);
+  TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
+             std::vector<DataPattern> patterns);
 
   // Each layout on a rich shape; each shape with layouts and values in turn. `step` 1 takes every shape, 2 every second.
   void cover(size_t step);
   // Each class of values on middling shapes.
-  void cover_values();
+  void cover_patterns();
   void cover_modes();
   // How parameters vary from case to case, with what they add to the id.
-  using Vary = std::string (*)(Spec&, uint64_t turn);
+  using Vary = std::string (*)(Problem&, uint64_t turn);
   void vary(Vary how) { vary_ = how; }
   // The operator has an axis.
   void needs_rank() { least_rank_ = 1; }
 
-  void one(const Shape& shape, Layout layout, Values values, Mode mode = Mode::once);
+  void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);
 
  private:
   bool applies_to(Layout layout, const Shape& shape) const;
 
   Catalogue& catalogue_;
-  Spec base_;
+  Problem base_;
   std::vector<uint32_t> inputs_;
-  std::vector<Values> values_;
+  std::vector<DataPattern> patterns_;
   Vary vary_ = nullptr;
   uint8_t least_rank_ = 0;
   uint64_t turn_;  // differs from operator to operator and dtype to dtype
-  size_t first_;   // of the catalogue's cases that are this design's
+  size_t first_;   // of the catalogue's cases that are this matrix's
 };
 
 }  // namespace backplane::conformance::numeric

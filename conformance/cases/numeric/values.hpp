@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data: what the elements of an operand are, by class of values.
+// Single elements: random, special, or told apart by their position.
 #pragma once
 
 #include "cases/numeric/problem.hpp"
@@ -21,8 +21,5 @@ uint64_t any_finite(uint32_t dtype, Random& random);
 const std::vector<uint64_t>& special_bits(uint32_t dtype);
 // Small integers that differ from those of the neighbours: element `index` of operand `operand`.
 uint64_t tag_bits(uint32_t dtype, int64_t index, size_t operand);
-
-// The operands `inputs` of an elementwise operator. `to` is the output's dtype, for halfway points.
-void fill_inputs(std::vector<oracle::Tensor>& inputs, const Spec& spec, uint32_t to, Random& random);
 
 }  // namespace backplane::conformance::numeric

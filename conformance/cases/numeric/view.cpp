@@ -273,4 +273,12 @@ std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, con
   return views;
 }
 
+std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
+  std::vector<Layout> layouts;
+  for (int i = 0; i < static_cast<int>(Layout::count); ++i) {
+    if (applies(static_cast<Layout>(i), inputs, outputs, false)) layouts.push_back(static_cast<Layout>(i));
+  }
+  return layouts;
+}
+
 }  // namespace backplane::conformance::numeric

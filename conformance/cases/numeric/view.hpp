@@ -70,6 +70,9 @@ bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vecto
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
 
+// All layouts that say something about these operands.
+std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
+
 // Calls visit(element offset) for each element in row-major order.
 template <typename Visit>
 void each_offset(const View& view, Visit visit) {

@@ -81,12 +81,13 @@ void copies(Context& context) {
 
 // How well a case shows that an operator works: one execution of some hundred elements in the operator's usual dtype.
 int merit(const Case& which) {
-  const numeric::Spec* spec = numeric::spec_of(which);
-  if (spec == nullptr || which.id.ends_with(".decomposed") || spec->mode != numeric::Mode::once) return 0;
-  const int64_t count = spec->shape.count();
-  const bool plain = spec->values == numeric::Values::tags || spec->values == numeric::Values::uniform ||
-                     spec->values == numeric::Values::family;
-  return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (spec->dtype == BP_F32 ? 1 : 0) +
+  const numeric::Problem* problem = numeric::problem_of(which);
+  if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
+  const int64_t count = problem->shape.count();
+  const bool plain = problem->values == numeric::DataPattern::tags ||
+                     problem->values == numeric::DataPattern::uniform ||
+                     problem->values == numeric::DataPattern::family;
+  return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (problem->dtype == BP_F32 ? 1 : 0) +
          (plain && count >= 16 && count <= 4096 ? 1 : 0);
 }
 
