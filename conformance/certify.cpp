@@ -75,7 +75,7 @@ nlohmann::json certify(const CertifyOptions& options) {
     throw std::runtime_error(no_match_text(filters, options.selection.profile));
   const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
-  const Facts facts = ask_facts(options.target);
+  const Facts facts = query_facts(options.target);
   Selection asked = options.selection;
   asked.abi_version = measured_version(facts.abi_version);
   std::vector<size_t> selection = select(catalogue, asked);

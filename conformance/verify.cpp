@@ -20,11 +20,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view part_names[] = {"file", "form",    "digest", "suite", "plugin",
+constexpr std::string_view kPartNames[] = {"file", "form",    "digest", "suite", "plugin",
                                            "run",  "verdict", "device", "sample"};
 
 std::optional<Outcome> outcome_named(const std::string& name) {
-  for (int outcome = 0; outcome < outcome_count; ++outcome) {
+  for (int outcome = 0; outcome < kOutcomeCount; ++outcome) {
     if (name_of(static_cast<Outcome>(outcome)) == name) return static_cast<Outcome>(outcome);
   }
   return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<Outcome> outcome_named(const std::string& name) {
 class Verifier {
  public:
   explicit Verifier(const VerifyOptions& options) : options_(options) {
-    for (const std::string_view name : part_names) verification_.parts.push_back({name});
+    for (const std::string_view name : kPartNames) verification_.parts.push_back({name});
   }
   Verification run();
 
@@ -207,7 +207,7 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
 // Another device is another certificate. Another driver is said: whoever verifies rarely has the vendor's.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
-  const Facts facts = ask_facts(target_);
+  const Facts facts = query_facts(target_);
   if (!facts.error.empty()) return refuse("device", facts.error);
   if (std::string found = plugin_difference(facts); !found.empty()) return refuse("plugin", std::move(found));
   if (device["name"] != facts.device || device["type"] != device_type_name(facts.device_type))

@@ -40,7 +40,7 @@ bool is_tally(const Json& json) {
   if (!json.is_object() || !json.contains("state") || !json["state"].is_string() || !json.contains("seconds") ||
       !json["seconds"].is_number() || !json.contains("counts") || !json["counts"].is_object())
     return false;
-  for (int outcome = 0; outcome < outcome_count; ++outcome) {
+  for (int outcome = 0; outcome < kOutcomeCount; ++outcome) {
     const std::string name(name_of(static_cast<Outcome>(outcome)));
     if (!json["counts"].contains(name) || !json["counts"][name].is_number_unsigned()) return false;
   }
@@ -183,11 +183,11 @@ std::string error_fault(const Json& tally) {
   if (!tally.contains("error")) return "";
   const Json& error = tally["error"];
   if (!error.is_object() || !error.contains("worst_share") || !error["worst_share"].is_number() ||
-      !error.contains("bins") || !error["bins"].is_array() || error["bins"].size() != share_bin_count)
+      !error.contains("bins") || !error["bins"].is_array() || error["bins"].size() != kRatioBinCount)
     return "is of another kind";
   uint64_t measured = 0, total = 0, failures = 0;
   size_t last = 0;
-  for (size_t bin = 0; bin < share_bin_count; ++bin) {
+  for (size_t bin = 0; bin < kRatioBinCount; ++bin) {
     if (!error["bins"][bin].is_number_unsigned()) return "is of another kind";
     const uint64_t count = error["bins"][bin];
     measured += count;
@@ -199,7 +199,7 @@ std::string error_fault(const Json& tally) {
   }
   if (measured == 0 || measured > total) return fmt::format("is of {} cases, and there are {}", measured, total);
   const double worst = error["worst_share"];
-  if (bin_of_share(worst) != last) return fmt::format("has the worst share {}, which is not in its last bin", worst);
+  if (bin_of_ratio(worst) != last) return fmt::format("has the worst share {}, which is not in its last bin", worst);
   return worst > 1 && failures == 0 ? fmt::format("is {} of the bound, and nothing failed", worst) : "";
 }
 

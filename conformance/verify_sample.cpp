@@ -13,8 +13,8 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr size_t most_failures = 40;
-constexpr size_t most_hangs = 1;
+constexpr size_t kMostFailures = 40;
+constexpr size_t kMostHangs = 1;
 
 class Again {
  public:
@@ -96,8 +96,8 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
   for (const auto& [key, place] : order) {
     if (chosen.size() == count) break;
     const Outcome outcome = listed.results[place].outcome;
-    if (is_failure(outcome) && ++failures > most_failures) continue;
-    if (outcome == Outcome::hang && ++hangs > most_hangs) continue;
+    if (is_failure(outcome) && ++failures > kMostFailures) continue;
+    if (outcome == Outcome::hang && ++hangs > kMostHangs) continue;
     chosen.push_back(place);
   }
   std::sort(chosen.begin(), chosen.end());

@@ -24,7 +24,7 @@ enum class Outcome : uint8_t {
   suspect,      // the data were too uniform to prove anything: a defect of the suite, and no pass
   not_run,      // counts as a failure
 };
-inline constexpr int outcome_count = 8;
+inline constexpr int kOutcomeCount = 8;
 std::string_view name_of(Outcome outcome);
 // not_claimed is neither.
 constexpr bool is_failure(Outcome outcome) { return outcome != Outcome::pass && outcome != Outcome::not_claimed; }

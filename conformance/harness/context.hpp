@@ -66,17 +66,17 @@ class Context {
   }
 
   // The greatest error over its bound that the case saw, for the distribution in the report: 1 is at the bound.
-  void note_error(double share) {
+  void note_error(double ratio) {
     constexpr double most = 1e300;  // the report knows no infinity
-    if (share > error_share_) error_share_ = std::min(share, most);
+    if (ratio > error_ratio_) error_ratio_ = std::min(share, most);
   }
-  double error_share() const { return error_share_; }
+  double error_ratio() const { return error_ratio_; }
 
  private:
   Session& session_;
   const Case& case_;
   std::mt19937_64 random_;
-  double error_share_ = -1;  // negative: none was noted
+  double error_ratio_ = -1;  // negative: none was noted
 };
 
 }  // namespace backplane::conformance

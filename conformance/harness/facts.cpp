@@ -93,7 +93,7 @@ Facts unpack(const std::string& text) {
 
 }  // namespace
 
-Facts ask_facts(const Target& target) {
+Facts query_facts(const Target& target) {
   constexpr int limit_ms = 30'000;
   int ends[2];
   Facts facts;

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "promises.hpp"
+#include "plan_support.hpp"
 #include "slot_watch.hpp"
 
 namespace backplane::conformance {
@@ -18,7 +18,7 @@ namespace {
 
 [[noreturn]] void fail(std::string message) { end_case(Outcome::fail, std::move(message)); }
 
-constexpr std::string_view status_names[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
+constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
                                              "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
 
@@ -33,8 +33,8 @@ Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& 
 }  // namespace
 
 std::string_view status_name(bp_status status) {
-  return status >= 0 && status < static_cast<bp_status>(std::size(status_names))
-             ? status_names[static_cast<size_t>(status)]
+  return status >= 0 && status < static_cast<bp_status>(std::size(kStatusNames))
+             ? kStatusNames[static_cast<size_t>(status)]
              : std::string_view("a status that the ABI does not have");
 }
 
@@ -131,11 +131,11 @@ Plugin::Plugin(const std::string& path) : library_(path) {
   }
   slots_ = backplane::rules::known_part(*instance_->device_api, instance_->abi_version);
   own_plan_create_ = slots_.plan_create;
-  slots_.plan_create = Promises::watch(own_plan_create_);
+  slots_.plan_create = PlanSupport::watch(own_plan_create_);
 }
 
 Plugin::~Plugin() {
-  if (slots_.plan_create != own_plan_create_) Promises::unwatch(own_plan_create_);
+  if (slots_.plan_create != own_plan_create_) PlanSupport::unwatch(own_plan_create_);
   if (instance_ == nullptr || abandoned()) return;
   const InSlot in(Slot::shutdown);
   instance_->shutdown(instance_);

@@ -9,7 +9,7 @@
 namespace backplane::conformance {
 
 struct ProbeEnd {
-  bool well = false;  // the probe did what it should and the process ended as it should
+  bool ok = false;    // the probe did what it should and the process ended as it should
   std::string how{};  // "signal 11", "exit status 1", "no end within 20 seconds"
 };
 // What is done there is named by `probe`; see probes.cpp.

@@ -10,7 +10,7 @@
 namespace backplane::conformance {
 
 // Unlike the status of any other program or accident.
-inline constexpr int probe_ended_well = 87;
+inline constexpr int kProbeSucceeded = 87;
 
 struct ProbeRow {
   const char* name;

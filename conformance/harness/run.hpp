@@ -31,7 +31,7 @@ struct Result {
   Outcome outcome = Outcome::not_run;
   std::string message{};
   uint64_t nanoseconds = 0;
-  double error_share = -1;  // greatest error over its bound; negative where none is measured
+  double error_ratio = -1;  // greatest error over its bound; negative where none is measured
 };
 
 // A case that has run for some seconds, and the slot that it is in.
@@ -66,6 +66,6 @@ struct Facts {
   uint64_t alignment = 0, max_buffer_bytes = 0, memory_kinds = 0, capabilities = 0;
 };
 // Asked in a child process.
-Facts ask_facts(const Target& target);
+Facts query_facts(const Target& target);
 
 }  // namespace backplane::conformance

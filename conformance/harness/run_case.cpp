@@ -4,7 +4,7 @@
 #include <chrono>
 #include <exception>
 
-#include "promises.hpp"
+#include "plan_support.hpp"
 #include "reason.hpp"
 #include "slot_watch.hpp"
 
@@ -23,7 +23,7 @@ Result run_case(Session& session, const Case& which) {
   const uint64_t start = now_ns();
   Result result;
   begin_case();
-  Promises::begin(which);
+  PlanSupport::begin(which);
   Context context(session, which);
   const SlotWatch watch(before);
   try {
@@ -39,21 +39,21 @@ Result run_case(Session& session, const Case& which) {
     result = {Outcome::fail, "an exception of an unknown type came out"};
   }
   result.nanoseconds = now_ns() - start;
-  result.error_share = context.error_share();
+  result.error_ratio = context.error_ratio();
   // Before the thread is looked at: this calls the plugin, too.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
-    Promises::ask_one(session.device->get(), context.random()());
+    PlanSupport::query_one(session.device->get(), context.random()());
   }
   if (const std::string change = before.changed_since(); !change.empty()) {
     before.restore();
     if (!is_failure(result.outcome))
       result = {Outcome::fail,
                 fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
-                            watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
+                            watch.changer() == Slot::none ? "" : kChangerMark, name_of(watch.changer()))};
   }
   if (is_failure(result.outcome)) return result;
-  if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
+  if (const std::string broken = PlanSupport::broken(); !broken.empty()) result = {Outcome::fail, broken};
   return result;
 }
 

@@ -42,7 +42,7 @@ class Filters {
   std::vector<std::string_view> patterns_{};  // of whole strings: a NUL ends each
 };
 
-constexpr std::string_view names[] = {"none", "core", "infer", "train"};
+constexpr std::string_view kNames[] = {"none", "core", "infer", "train"};
 
 }  // namespace
 
@@ -52,12 +52,12 @@ bool within(uint32_t profile, uint32_t of) {
 
 uint32_t profile_of(std::string_view name) {
   for (uint32_t profile = BP_PROFILE_CORE; profile <= BP_PROFILE_TRAIN; ++profile) {
-    if (names[profile] == name) return profile;
+    if (kNames[profile] == name) return profile;
   }
   return 0;
 }
 
-std::string_view profile_name(uint32_t profile) { return names[profile <= BP_PROFILE_TRAIN ? profile : 0]; }
+std::string_view profile_name(uint32_t profile) { return kNames[profile <= BP_PROFILE_TRAIN ? profile : 0]; }
 
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection) {
   const Filters filters(selection.filters);

@@ -48,7 +48,7 @@ class SlotPage {
 };
 
 // The page of the calling thread's slots; null: none.
-void tell_slots_to(SlotPage* page) noexcept;
+void report_slots_to(SlotPage* page) noexcept;
 
 // Numbers an object for the steps of the case that made it.
 void count_stream(const void* stream) noexcept;

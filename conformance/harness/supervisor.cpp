@@ -17,17 +17,17 @@
 #include <fstream>
 #include <new>
 
-#include "promises.hpp"
+#include "plan_support.hpp"
 #include "reason.hpp"
 
 namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t most_output = 64u << 20;  // in memory; a case that writes less is judged by its worker
-constexpr uint64_t second_ns = 1'000'000'000;
-constexpr uint64_t slow_ns = 3 * second_ns;  // a case that takes longer is told
-constexpr uint32_t most_work = 32;           // cases at once: few enough that the workers end together
+constexpr uint64_t kMostOutput = 64u << 20;  // in memory; a case that writes less is judged by its worker
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is told
+constexpr uint32_t kMostWork = 32;           // cases at once: few enough that the workers end together
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
@@ -90,7 +90,7 @@ Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& se
   for (uint32_t index = 0; index < selection.size(); ++index) {
     if (is_fresh(index)) {
       fresh.push_back({index, index + 1});
-    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < most_work) {
+    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < kMostWork) {
       ++queue_.back().last;
     } else {
       queue_.push_back({index, index + 1});
@@ -141,7 +141,7 @@ std::vector<Result> Supervisor::run() {
       check_limits(worker);
     }
     std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
-    tell_slow_case();
+    report_slow_case();
     if (options_.progress) options_.progress(SIZE_MAX, {});
   }
   for (Result& result : results_) {
@@ -298,7 +298,7 @@ void Supervisor::count_failure(uint32_t index) {
   if (most == 0 || count < most) return;
   const bool fresh = given_up_
                          .try_emplace(group, fmt::format("{} cases of {} {}{}{}", count, group,
-                                                         hung ? "hung" : "failed alike", given_up_mark, result.message))
+                                                         hung ? "hung" : "failed alike", kGivenUpMark, result.message))
                          .second;
   if (fresh) queue_ = without_given_up(queue_);
 }
@@ -336,14 +336,14 @@ void Supervisor::watch_slot(Worker& worker) {
   worker.looked = now;
 }
 
-void Supervisor::tell_slow_case() const {
+void Supervisor::report_slow_case() const {
   if (!options_.slow) return;
   const Worker* slowest = nullptr;
   for (const Worker& worker : workers_) {
     if (worker.running && (slowest == nullptr || worker.since < slowest->since)) slowest = &worker;
   }
   const uint64_t now = now_ns();
-  if (slowest == nullptr || now - slowest->since < slow_ns) return;
+  if (slowest == nullptr || now - slowest->since < kSlowNs) return;
   options_.slow(
       {slowest->index, now - slowest->since, name_of(SlotPage::slot_of(slowest->call)), now - slowest->call_since});
 }
@@ -354,15 +354,15 @@ void Supervisor::check_limits(Worker& worker) {
   if (age > options_.limits.case_ns + worker.compiling / 4 * 3) {
     const std::string_view slot = worker.running ? name_of(SlotPage::slot_of(worker.call)) : std::string_view();
     conclude(worker, Outcome::hang,
-             fmt::format("it did not end within {} s{}", age / second_ns,
+             fmt::format("it did not end within {} s{}", age / kSecondNs,
                          slot.empty() ? ""
                                       : fmt::format(": {} has not returned for {} s", slot,
-                                                    (now - worker.call_since) / second_ns)));
+                                                    (now - worker.call_since) / kSecondNs)));
     return end(worker);
   }
   if (now_ns() - worker.measured < 100'000'000) return;
   worker.measured = now_ns();
-  if (const uint64_t bytes = file_bytes(worker.output); bytes > most_output) {
+  if (const uint64_t bytes = file_bytes(worker.output); bytes > kMostOutput) {
     conclude(worker, Outcome::fail, fmt::format("the plugin wrote {} MiB to standard output or error", bytes >> 20));
     return end(worker);
   }
@@ -411,7 +411,7 @@ void Supervisor::ended(Worker& worker, int status) {
 // The worker's case, or where none was running the last one, ended so.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
-    message += std::string(output_mark) + tail;
+    message += std::string(kOutputMark) + tail;
   if (worker.running) {
     worker.running = false;
     worker.rest.first = worker.index + 1;
@@ -452,7 +452,7 @@ std::string group_of(std::string_view id) {
 }
 
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options) {
-  const Promises promises(catalogue);
+  const PlanSupport promises(catalogue);
   if (!options.in_process) return Supervisor(catalogue, selection, options).run();
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};

@@ -62,7 +62,7 @@ class Supervisor {
   void count_failure(uint32_t index);
   std::deque<Work> without_given_up(const std::deque<Work>& parts);
   void watch_slot(Worker& worker);
-  void tell_slow_case() const;
+  void report_slow_case() const;
   void check_limits(Worker& worker);
   void died(Worker& worker);
   void look_for_end(Worker& worker);

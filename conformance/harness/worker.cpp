@@ -21,7 +21,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int exit_leaked = 23;  // what the leak sanitizer ends a process with
+constexpr int kExitLeaked = 23;  // what the leak sanitizer ends a process with
 
 bool receive(int fd, Work& work) {
   for (;;) {
@@ -48,7 +48,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   // `meson test` has malloc fill what it gives; cases with buffers of gigabytes count on pages that nobody touched.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
-  tell_slots_to(ends.page);
+  report_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
     if (!send(ends.report, message)) _exit(3);
@@ -78,7 +78,7 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
   tell({Message::Kind::closing, 0});
   session.close();
   // It would look at exit, which a worker does not pass through.
-  if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(exit_leaked);
+  if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);
   _exit(0);
 }
 

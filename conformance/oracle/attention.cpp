@@ -7,7 +7,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 struct Shapes {
   int64_t batches, heads, queries, depth, groups, keys, width;
@@ -34,7 +34,7 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   const int64_t seen = attributes.causal == BP_CAUSAL_NONE          ? s.keys - 1
                        : attributes.causal == BP_CAUSAL_LOWER_RIGHT ? query + s.keys - s.queries
                                                                     : query;
-  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -infinity)};
+  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -kInfinity)};
   for (int64_t j = 0; j < s.keys; ++j) {
     const bool boolean = mask != nullptr && mask->dtype == BP_BOOL;
     const long double masked = value_or(mask, row * s.keys + j, 0);
@@ -52,8 +52,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     // The dot product, then one rounding of the product with the scale and one of the sum with the mask.
     long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
-    if (accumulator.flushes) off += least_normal_f16 * scale;
-    if (magnitude >= accumulator.greatest / 2) off = infinity;
+    if (accumulator.flushes) off += kLeastNormalF16 * scale;
+    if (magnitude >= accumulator.greatest / 2) off = kInfinity;
     scores.off = std::max(scores.off, off);
   }
   return scores;
@@ -63,7 +63,7 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
-    exact[i] = scores[i] == softmax.greatest && is_held(format, softmax.y[i]);
+    exact[i] = scores[i] == softmax.greatest && is_representable(format, softmax.y[i]);
   }
   return exact;
 }
@@ -83,7 +83,7 @@ std::vector<Expected> attention(const Call& call) {
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(call, s, row, key_row, accumulator);
     const SoftmaxRow softmax = softmax_row(scores.value, dtype);
-    const bool nothing = !softmax.nan && softmax.greatest == -infinity;
+    const bool nothing = !softmax.nan && softmax.greatest == -kInfinity;
     const std::vector<bool> is_exact = exact_weights(format, scores.value, softmax);
     for (int64_t e = 0; e < s.width; ++e) {
       long double sum = 0, magnitude = 0, off = 0;
@@ -104,13 +104,13 @@ std::vector<Expected> attention(const Call& call) {
         if (!is_exact[i]) weights.add(softmax.y[i] * value);
       }
       off += (dot_factor(s.keys) * accumulator.roundoff() + accumulator.narrowed) * magnitude + weights.bound();
-      if (accumulator.flushes) off += least_normal_f16;
-      if (magnitude >= accumulator.greatest / 2) off = infinity;
+      if (accumulator.flushes) off += kLeastNormalF16;
+      if (magnitude >= accumulator.greatest / 2) off = kInfinity;
       const auto at = static_cast<size_t>(row * s.width + e);
       if (!expected[0].deviations.empty()) expected[0].deviations[at] = weights.deviation(dtype, sum);
       Element& element = expected[0].elements[at];
       if (nothing) {
-        element = {0, 0, 0, Rule::unsigned_zero};
+        element = {0, 0, 0, Criterion::unsigned_zero};
       } else if (softmax.nan) {
         element = exact_value(dtype, quiet_nan_bits(dtype));
       } else {

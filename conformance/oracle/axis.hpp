@@ -17,9 +17,9 @@ Attributes attributes_of(const Call& call) {
 }
 
 // Element (o, i, j) of a dense tensor, i along the axis, is number (o * extent + i) * inner + j.
-struct Lanes {
+struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
-  Lanes(const Tensor& tensor, uint32_t axis) : extent(tensor.shape[axis]) {
+  AxisView(const Tensor& tensor, uint32_t axis) : extent(tensor.shape[axis]) {
     for (uint32_t d = 0; d < axis; ++d) outer *= tensor.shape[d];
     for (size_t d = axis + 1; d < tensor.shape.size(); ++d) inner *= tensor.shape[d];
   }

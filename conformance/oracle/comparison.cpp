@@ -12,12 +12,12 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double no_share = -1;
+constexpr long double kNoRatio = -1;
 
-// Error over bound, or `no_share` where nothing was within a bound; `ok` tells whether it is allowed.
+// Error over bound, or `kNoShare` where nothing was within a bound; `ok` tells whether it is allowed.
 struct Judgement {
   bool ok;
-  long double share = no_share;
+  long double ratio = kNoRatio;
 };
 
 Judgement within_bound(const Element& element, uint32_t dtype, uint64_t bits) {
@@ -31,8 +31,8 @@ Judgement within_bound(const Element& element, uint32_t dtype, uint64_t bits) {
   }
   const long double error = std::fabs(got - value);
   if (element.bound == 0) return {error == 0};
-  const long double share = error / element.bound;
-  return {share <= 1, share};
+  const long double ratio = error / element.bound;
+  return {ratio <= 1, ratio};
 }
 
 bool same_sign(const Element& element, uint32_t dtype, uint64_t bits) {
@@ -41,22 +41,22 @@ bool same_sign(const Element& element, uint32_t dtype, uint64_t bits) {
 
 Judgement judge(const Expected& expected, size_t index, uint32_t dtype, uint64_t bits) {
   const Element& element = expected.elements[index];
-  switch (element.rule) {
-    case Rule::bits:
+  switch (element.criterion) {
+    case Criterion::bits:
       return {bits == element.bits};
-    case Rule::value:
+    case Criterion::value:
       return {bits == element.bits || (is_nan(dtype, bits) && is_nan(dtype, element.bits))};
-    case Rule::unsigned_zero:
+    case Criterion::unsigned_zero:
       return {bits == element.bits || (is_nan(dtype, bits) && is_nan(dtype, element.bits)) ||
               (is_zero(dtype, bits) && is_zero(dtype, element.bits))};
-    case Rule::bound:
+    case Criterion::bound:
       return within_bound(element, dtype, bits);
-    case Rule::signed_bound:
+    case Criterion::signed_bound:
       if (is_zero(dtype, bits) && !same_sign(element, dtype, bits)) return {false};
       return within_bound(element, dtype, bits);
-    case Rule::any:
+    case Criterion::any:
       return {true};
-    case Rule::one_of: {
+    case Criterion::one_of: {
       const std::vector<uint64_t>& choices = expected.choices[index];
       return {std::find(choices.begin(), choices.end(), bits) != choices.end()};
     }
@@ -75,7 +75,7 @@ bool may_flush(const Element& element, uint32_t dtype, uint64_t bits) {
 
 Comparison compare(const Expected& expected, const Tensor& got, bool flushes) {
   Comparison result;
-  long double worst = no_share;
+  long double worst = kNoRatio;
   const int64_t count = got.count();
   for (int64_t i = 0; i < count; ++i) {
     const auto index = static_cast<size_t>(i);
@@ -83,11 +83,11 @@ Comparison compare(const Expected& expected, const Tensor& got, bool flushes) {
     const uint64_t bits = load(got, i);
     Judgement judgement = judge(expected, index, got.dtype, bits);
     if (!judgement.ok && flushes && may_flush(element, got.dtype, bits)) judgement = {true};
-    worst = std::max(worst, judgement.share);
+    worst = std::max(worst, judgement.ratio);
     if (judgement.ok) continue;
     if (result.bad++ == 0) result.first = i;
   }
-  result.worst_share = static_cast<double>(worst);
+  result.worst_ratio = static_cast<double>(worst);
   return result;
 }
 
@@ -103,12 +103,12 @@ std::string index_text(const std::vector<int64_t>& shape, int64_t flat) {
 std::string difference_text(const Expected& expected, const Tensor& got, int64_t index) {
   const Element& element = expected.elements[static_cast<size_t>(index)];
   const std::string had = text(got.dtype, load(got, index));
-  if (element.rule == Rule::one_of) {
+  if (element.criterion == Criterion::one_of) {
     std::vector<std::string> choices;
     for (const uint64_t bits : expected.choices[static_cast<size_t>(index)]) choices.push_back(text(got.dtype, bits));
     return fmt::format("expected one of {}, got {}", fmt::join(choices, ", "), had);
   }
-  const bool bound = element.rule == Rule::bound || element.rule == Rule::signed_bound;
+  const bool bound = element.criterion == Criterion::bound || element.criterion == Criterion::signed_bound;
   if (!bound || !std::isfinite(element.value))
     return fmt::format("expected {}, got {}", text(got.dtype, element.bits), had);
   const auto value = static_cast<double>(element.value);

@@ -9,7 +9,7 @@ namespace backplane::conformance::oracle {
 struct Comparison {
   int64_t bad = 0;          // elements
   int64_t first = -1;       // flat index of the first of them
-  double worst_share = -1;  // greatest error over its bound, of the elements that have one; negative: none has
+  double worst_ratio = -1;  // greatest error over its bound, of the elements that have one; negative: none has
 };
 
 // `flushes`: the device declared BP_CAP_FTZ_F32 and the operator is arithmetic.

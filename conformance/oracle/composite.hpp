@@ -59,9 +59,9 @@ inline long double value_or(const Tensor* tensor, int64_t index, long double oth
 }
 
 // The elements of lane (o, j).
-inline std::vector<long double> lane_of(const Tensor& tensor, const Lanes& lanes, int64_t o, int64_t j) {
-  std::vector<long double> lane(static_cast<size_t>(lanes.extent));
-  for (int64_t i = 0; i < lanes.extent; ++i) lane[static_cast<size_t>(i)] = value_at(tensor, lanes.at(o, i, j));
+inline std::vector<long double> elements_along(const Tensor& tensor, const AxisView& view, int64_t o, int64_t j) {
+  std::vector<long double> lane(static_cast<size_t>(view.extent));
+  for (int64_t i = 0; i < view.extent; ++i) lane[static_cast<size_t>(i)] = value_at(tensor, view.at(o, i, j));
   return lane;
 }
 

@@ -17,7 +17,7 @@ std::vector<Expected> conv(const Call& call) {
   std::vector<Expected> expected = outputs_of(call);
   for (int64_t i = 0; i < out.count(); ++i) {
     const int64_t batch = i / volume(result) / outputs, o = i / volume(result) % outputs;
-    const Extents at = place_of(i % volume(result), result);
+    const Extents at = position_of(i % volume(result), result);
     Sum sum;
     for (int64_t c = 0; c < each; ++c) {
       const int64_t plane = batch * channels + o / group_outputs * each + c;
@@ -47,7 +47,7 @@ std::vector<Expected> conv_transpose(const Call& call) {
   std::vector<Sum> sums(static_cast<size_t>(out.count()));
   for (int64_t i = 0; i < x.count(); ++i) {
     const int64_t batch = i / volume(image) / channels, c = i / volume(image) % channels;
-    const Extents at = place_of(i % volume(image), image);
+    const Extents at = position_of(i % volume(image), image);
     for (int64_t tap = 0; tap < taps; ++tap) {
       const int64_t seen = window.seen(at, tap, result);
       if (seen < 0) continue;
@@ -82,7 +82,7 @@ std::vector<Expected> conv_bwd_weight(const Call& call) {
     for (int64_t batch = 0; batch < x.shape[0]; ++batch) {
       const int64_t plane = batch * channels + o / group_outputs * each + c;
       for (int64_t at = 0; at < volume(result); ++at) {
-        const int64_t seen = window.seen(place_of(at, result), tap, image);
+        const int64_t seen = window.seen(position_of(at, result), tap, image);
         if (seen < 0) continue;
         sum.add_product(value_at(x, plane * volume(image) + seen),
                         value_at(dy, (batch * outputs + o) * volume(result) + at));

@@ -30,7 +30,7 @@ Element float_step(uint32_t dtype, uint64_t start_bits, uint64_t step_bits, int6
     element = exact_value(dtype, std::bit_cast<uint64_t>(static_cast<double>(start) + static_cast<double>(product)));
   if (dtype == BP_F32)
     element = exact_value(dtype, std::bit_cast<uint32_t>(static_cast<float>(start) + static_cast<float>(product)));
-  element.rule = Rule::unsigned_zero;
+  element.criterion = Criterion::unsigned_zero;
   return element;
 }
 
@@ -54,15 +54,15 @@ std::vector<Expected> fill(const Call& call) {
 
 std::vector<Expected> iota(const Call& call) {
   const Tensor& out = call.outputs[0];
-  const Lanes lanes(out, attributes_of<bp_axis_attributes>(call).axis);
+  const AxisView view(out, attributes_of<bp_axis_attributes>(call).axis);
   const uint64_t start = call.scalars[0], step = call.scalars[1];
   Expected expected;
   expected.elements.resize(static_cast<size_t>(out.count()));
-  for (int64_t i = 0; i < lanes.extent && !expected.elements.empty(); ++i) {
+  for (int64_t i = 0; i < view.extent && !expected.elements.empty(); ++i) {
     const Element element = is_float(out.dtype)
                                 ? float_step(out.dtype, start, step, i)
                                 : exact_bits(out.dtype, (start + static_cast<uint64_t>(i) * step) & mask_of(out.dtype));
-    lanes.each([&](int64_t o, int64_t j) { expected.elements[static_cast<size_t>(lanes.at(o, i, j))] = element; });
+    view.each([&](int64_t o, int64_t j) { expected.elements[static_cast<size_t>(view.at(o, i, j))] = element; });
   }
   return only(std::move(expected));
 }

@@ -10,7 +10,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double sqrt_2_over_pi = 0.797884560802865355879892119868763737L;
+constexpr long double kSqrt2OverPi = 0.797884560802865355879892119868763737L;
 
 // The share of x that silu and gelu let through. Their left tail has no cancellation here.
 long double gate(uint32_t activation, long double x) {
@@ -18,7 +18,7 @@ long double gate(uint32_t activation, long double x) {
     case BP_ACTIVATION_GELU_ERF:
       return std::erfc(-x / std::numbers::sqrt2_v<long double>) / 2;
     case BP_ACTIVATION_GELU_TANH:
-      return 1 / (1 + std::exp(-2 * sqrt_2_over_pi * (x + 0.044715L * x * x * x)));
+      return 1 / (1 + std::exp(-2 * kSqrt2OverPi * (x + 0.044715L * x * x * x)));
     default:
       return 1 / (1 + std::exp(-x));
   }
@@ -83,10 +83,10 @@ std::vector<Expected> pointwise(const Call& call, uint32_t activation) {
 
 Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict) {
   constexpr long double lipschitz = 1.13L;  // the greatest slope of them all, gelu's
-  if (activation == BP_ACTIVATION_NONE || verdict.rule == Rule::any) return finish(dtype, verdict);
+  if (activation == BP_ACTIVATION_NONE || verdict.criterion == Criterion::any) return finish(dtype, verdict);
   if (is_open(activation, verdict.value)) return anything(dtype, 0);
   const auto [value, bound] = activate(activation, dtype, verdict.value);
-  if (activation == BP_ACTIVATION_RELU) return finish(dtype, {verdict.rule, value, verdict.lost});
+  if (activation == BP_ACTIVATION_RELU) return finish(dtype, {verdict.criterion, value, verdict.lost});
   return near(dtype, value, lipschitz * verdict.lost + bound);
 }
 
@@ -110,7 +110,7 @@ std::vector<Expected> pow(const Call& call) {
       expected.elements.push_back(anything(out.dtype, value));  // e^(inf * 0) by the decomposition, 1 by the library
     } else if (value == 0 || x == 1 || y == 0) {
       expected.elements.push_back(near(out.dtype, value, 0));
-      expected.elements.back().rule = Rule::unsigned_zero;
+      expected.elements.back().criterion = Criterion::unsigned_zero;
     } else {
       expected.elements.push_back(near(out.dtype, value, (8 + 8 * steps) * unit_ulp(out.dtype, value)));
     }

@@ -28,7 +28,7 @@ Element correctly_rounded(uint32_t op, uint32_t dtype, uint64_t a, uint64_t b) {
     bits = encode(dtype, arithmetic(op, decode(dtype, a), decode(dtype, b)));
   }
   Element element = exact_value(dtype, bits);
-  if (op != BP_OP_MUL) element.rule = Rule::unsigned_zero;
+  if (op != BP_OP_MUL) element.criterion = Criterion::unsigned_zero;
   return element;
 }
 
@@ -36,7 +36,7 @@ Element quotient(uint32_t dtype, long double a, long double b, double ulps) {
   const long double value = a / b;
   Element element = within_ulps(dtype, value, ulps);
   const bool exact_zero = a == 0 || std::isinf(b);
-  if (std::isfinite(value)) element.rule = exact_zero ? Rule::value : Rule::signed_bound;
+  if (std::isfinite(value)) element.criterion = exact_zero ? Criterion::value : Criterion::signed_bound;
   return element;
 }
 
@@ -45,7 +45,7 @@ Element extreme(uint32_t dtype, uint64_t a, uint64_t b, bool greatest) {
   const long double x = decode(dtype, a), y = decode(dtype, b);
   const uint64_t bits = is_nan(dtype, a) ? a : is_nan(dtype, b) ? b : (greatest ? x > y : x < y) ? a : b;
   Element element = exact_value(dtype, bits);
-  if (is_float(dtype)) element.rule = Rule::unsigned_zero;
+  if (is_float(dtype)) element.criterion = Criterion::unsigned_zero;
   return element;
 }
 

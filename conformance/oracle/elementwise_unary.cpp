@@ -27,7 +27,7 @@ Element periodic(uint32_t dtype, long double x, long double value, double ulps) 
 
 Element unsigned_zero(uint32_t dtype) {
   Element element = exact_value(dtype, 0);
-  element.rule = Rule::unsigned_zero;
+  element.criterion = Criterion::unsigned_zero;
   return element;
 }
 

@@ -21,7 +21,7 @@ class Cell {
 
   Element set() const {
     Element element = exact_bits(dtype_, sources_.back());
-    if (sources_.size() > 1) element.rule = Rule::one_of;
+    if (sources_.size() > 1) element.criterion = Criterion::one_of;
     return element;
   }
   Element add() const {
@@ -43,7 +43,7 @@ class Cell {
       if (is_nan(dtype_, source) || sign * decode(dtype_, source) > sign * decode(dtype_, best)) best = source;
     }
     Element element = exact_value(dtype_, best);
-    if (is_float(dtype_)) element.rule = Rule::unsigned_zero;
+    if (is_float(dtype_)) element.criterion = Criterion::unsigned_zero;
     return element;
   }
 
@@ -69,7 +69,7 @@ Element written(const Cell& cell, uint32_t mode) {
 std::vector<Expected> gather(const Call& call) {
   const Tensor &x = call.inputs[0], &index = call.inputs[1], &out = call.outputs[0];
   const uint32_t axis = attributes_of<bp_axis_attributes>(call).axis;
-  const Lanes from(x, axis), to(out, axis);
+  const AxisView from(x, axis), to(out, axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(out.count()));
   to.each([&](int64_t o, int64_t j) {
@@ -85,7 +85,7 @@ std::vector<Expected> gather(const Call& call) {
 std::vector<Expected> scatter(const Call& call) {
   const Tensor &index = call.inputs[0], &source = call.inputs[1], &io = call.outputs[0];
   const auto attributes = attributes_of<bp_scatter_attributes>(call);
-  const Lanes from(source, attributes.axis), to(io, attributes.axis);
+  const AxisView from(source, attributes.axis), to(io, attributes.axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(io.count()));
   std::vector<std::vector<uint64_t>> sources(static_cast<size_t>(to.extent));
@@ -101,7 +101,7 @@ std::vector<Expected> scatter(const Call& call) {
       const uint64_t before = load(io, static_cast<int64_t>(at));
       Element& element = expected.elements[at];
       element = list.empty() ? exact_bits(io.dtype, before) : written(Cell(io.dtype, before, list), attributes.mode);
-      if (element.rule != Rule::one_of) continue;
+      if (element.criterion != Criterion::one_of) continue;
       std::sort(list.begin(), list.end());
       list.erase(std::unique(list.begin(), list.end()), list.end());
       expected.choices.resize(expected.elements.size());

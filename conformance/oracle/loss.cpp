@@ -43,12 +43,12 @@ std::vector<Expected> cross_entropy(const Call& call) {
   const uint32_t dtype = call.outputs[0].dtype;
   const int64_t rows = logits.shape[0], classes = logits.shape[1];
   const bool each = attributes_of<bp_cross_entropy_attributes>(call).reduction == BP_REDUCTION_NONE;
-  const Lanes lanes(logits, 1);
+  const AxisView view(logits, 1);
   const long double u = unit(dtype), divisor = mean_divisor(call, rows), few = rho(classes) + 16;
   std::vector<Expected> expected = outputs_of(call);
   long double total = 0, total_bound = 0, total_magnitude = 0;
   for (int64_t n = 0; n < rows; ++n) {
-    const std::vector<long double> x = lane_of(logits, lanes, n, 0), share = target_of(call, n, classes);
+    const std::vector<long double> x = elements_along(logits, view, n, 0), share = target_of(call, n, classes);
     const SoftmaxRow row = softmax_row(x, dtype);
     long double loss = 0, bound = 0, magnitude = 0, weight = 0;
     for (size_t c = 0; c < x.size(); ++c) {

@@ -30,9 +30,9 @@ struct Format {
 };
 
 constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
-  std::array<Format, BP_DTYPE_LIMIT> formats{};
+  std::array<Format, BP_DTYPE_LIMIT> kFormats{};
   for (const backplane::rules::DtypeInfo& row : backplane::rules::dtype_rows()) {
-    formats[row.id] = {.name = row.name, .kind = row.kind, .core = row.core, .bytes = row.bytes};
+    kFormats[row.id] = {.name = row.name, .kind = row.kind, .core = row.core, .bytes = row.bytes};
   }
   struct FloatShape {
     uint32_t dtype;
@@ -41,16 +41,16 @@ constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
   };
   for (const FloatShape& shape : {FloatShape{BP_F16, 11, 15}, FloatShape{BP_BF16, 8, 127}, FloatShape{BP_F32, 24, 127},
                                   FloatShape{BP_F64, 53, 1023}}) {
-    formats[shape.dtype].precision = shape.precision;
-    formats[shape.dtype].greatest_exponent = shape.greatest_exponent;
-    formats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
+    kFormats[shape.dtype].precision = shape.precision;
+    kFormats[shape.dtype].greatest_exponent = shape.greatest_exponent;
+    kFormats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
   }
-  return formats;
+  return kFormats;
 }
-inline constexpr std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
+inline constexpr std::array<Format, BP_DTYPE_LIMIT> kFormats = make_formats();
 
 // Kind NONE for a number that is no dtype.
-constexpr const Format& format_of(uint32_t dtype) { return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
+constexpr const Format& format_of(uint32_t dtype) { return kFormats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }
 inline bool is_signed(uint32_t dtype) { return format_of(dtype).kind == Kind::INT; }
@@ -122,13 +122,13 @@ uint64_t next_down(uint32_t dtype, uint64_t bits);
 std::string text(uint32_t dtype, uint64_t bits);
 
 // Elements, by how they are judged.
-inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::bits}; }
-inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::value}; }
-inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::value}; }
+inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
+inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
+inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
 // |got - value| <= bound; the caller has put half an ulp of the output into it where the rule says so.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
-  return {value, bound, encode(dtype, value), Rule::bound};
+  return {value, bound, encode(dtype, value), Criterion::bound};
 }
-inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::any}; }
+inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::any}; }
 
 }  // namespace backplane::conformance::oracle

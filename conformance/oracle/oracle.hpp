@@ -37,7 +37,7 @@ struct Call {
 };
 
 // How an element is judged (docs/spec/accuracy.md, "Classes").
-enum class Rule : uint8_t {
+enum class Criterion : uint8_t {
   bits,           // these bits; any NaN for a NaN of a computed result is `value`'s affair
   value,          // bit-exact, but any NaN payload equals any other
   unsigned_zero,  // as value, and the sign of a zero is free
@@ -51,7 +51,7 @@ struct Element {
   long double value = 0;  // exact result, or the nearest to it that long double holds; floats only
   long double bound = 0;  // absolute, half an ulp of the output included
   uint64_t bits = 0;      // the result rounded once to the output's dtype: what messages show
-  Rule rule = Rule::value;
+  Criterion criterion = Criterion::value;
 };
 
 struct Expected {

@@ -12,7 +12,7 @@ template <typename Visit>
 void each_window(const Call& call, Visit visit) {
   const Extents image = spatial(call.inputs[0]), result = spatial(call.outputs[0]);
   for (int64_t i = 0; i < call.outputs[0].count(); ++i) {
-    visit(static_cast<size_t>(i), i / volume(result) * volume(image), place_of(i % volume(result), result));
+    visit(static_cast<size_t>(i), i / volume(result) * volume(image), position_of(i % volume(result), result));
   }
 }
 
@@ -42,7 +42,7 @@ std::vector<Expected> max_pool(const Call& call) {
       found = seen;
     }
     expected[0].elements[out] = rounded(dtype, best);
-    expected[0].elements[out].rule = Rule::unsigned_zero;
+    expected[0].elements[out].criterion = Criterion::unsigned_zero;
     if (const Tensor* index = optional(call.outputs, 1)) {
       // A window of padding alone has no element to name.
       expected[1].elements[out] =
@@ -68,13 +68,13 @@ std::vector<Expected> avg_pool(const Call& call) {
     }
     const int64_t count = attributes.count_padding != 0 ? volume(window.kernel) : sum.count();
     if (count == 0) {
-      expected[0].elements[out] = {0, 0, 0, Rule::unsigned_zero};
+      expected[0].elements[out] = {0, 0, 0, Criterion::unsigned_zero};
       return;
     }
     const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(dtype)), rho(count));
     const long double value = verdict.value / count_of(count);
     expected[0].elements[out] =
-        verdict.rule == Rule::any
+        verdict.criterion == Criterion::any
             ? anything(dtype, value)
             : near(dtype, value, verdict.lost / count_of(count) + division * unit(dtype) * std::fabs(value));
   });

@@ -77,7 +77,7 @@ std::vector<Expected> quantize(const Call& call) {
     std::sort(choices.begin(), choices.end());
     choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
     if (choices.size() == 1) continue;
-    element.rule = Rule::one_of;
+    element.criterion = Criterion::one_of;
     expected[0].choices.resize(expected[0].elements.size());
     expected[0].choices[static_cast<size_t>(i)] = choices;
   }
@@ -97,7 +97,7 @@ std::vector<Expected> dequantize(const Call& call) {
     const long double value = (step - parameter_at(zero, i, 0)) * parameter_at(&scale, i, 1);
     Element& element = expected[0].elements[static_cast<size_t>(i)];
     element = rounded_twice ? near(out.dtype, value, unit(BP_F32) * std::fabs(value)) : rounded(out.dtype, value);
-    if (!rounded_twice) element.rule = Rule::unsigned_zero;
+    if (!rounded_twice) element.criterion = Criterion::unsigned_zero;
   }
   return expected;
 }
@@ -145,7 +145,7 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         sum.add_product(x, scaled);
         // A term of its own: where a weight's parts cancel, the error of its rounding follows their magnitudes.
         if (w_minimum != nullptr) sum.add_product(x, minimum);
-        if (!is_held(format, scaled + minimum)) weights.add(x * (scaled + minimum));
+        if (!is_representable(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
@@ -157,13 +157,13 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the bias.
         long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
-        element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}
+        element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Criterion::unsigned_zero}
                                                              : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
         Verdict verdict = weigh(sum.total(), accumulator, dot_factor(depth + (bias != nullptr ? 1 : 0)));
         verdict.lost += weights.bound();
-        element = verdict.rule == Rule::unsigned_zero
+        element = verdict.criterion == Criterion::unsigned_zero
                       ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value) + verdict.lost)
                       : finish(out.dtype, verdict);
         if (!expected[0].deviations.empty()) {

@@ -70,7 +70,7 @@ class Product {
     // A partial product may overflow on the way, or reach 0 and meet an infinity.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
-    if (zero_) return {0, 0, 0, Rule::unsigned_zero};
+    if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
     if (odd_ < std::ldexp(1.0L, accumulator.exact_precision) && !underflows) return rounded(dtype, product_);
     const auto n = static_cast<long double>(count_);
     const long double lost = std::expm1(2 * n * std::log1p(accumulator.roundoff())) * std::fabs(product_) +
@@ -135,7 +135,7 @@ Expected extreme(const Call& call, long double sign) {
   const auto finish = [&](const Best& best) -> Element {
     if (is_float(dtype)) {
       Element element = rounded(dtype, sign * best.value);
-      element.rule = Rule::unsigned_zero;
+      element.criterion = Criterion::unsigned_zero;
       return element;
     }
     const long double empty = sign > 0 ? least_integer(dtype) : greatest_integer(dtype);

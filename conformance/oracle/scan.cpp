@@ -14,13 +14,13 @@ template <typename State, typename Step, typename Judge>
 Expected scan(const Call& call, Step step, Judge judge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];
   const auto attributes = attributes_of<bp_cumsum_attributes>(call);
-  const Lanes lanes(in, attributes.axis);
+  const AxisView view(in, attributes.axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(out.count()));
-  lanes.each([&](int64_t o, int64_t j) {
+  view.each([&](int64_t o, int64_t j) {
     State state{};
-    for (int64_t n = 0; n < lanes.extent; ++n) {
-      const int64_t at = lanes.at(o, attributes.reverse != 0 ? lanes.extent - 1 - n : n, j);
+    for (int64_t n = 0; n < view.extent; ++n) {
+      const int64_t at = view.at(o, attributes.reverse != 0 ? view.extent - 1 - n : n, j);
       Element& element = expected.elements[static_cast<size_t>(at)];
       if (attributes.exclusive != 0) element = judge(state);
       step(state, at);

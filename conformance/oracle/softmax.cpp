@@ -8,17 +8,17 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 }  // namespace
 
 SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype) {
   SoftmaxRow row;
   for (const long double value : x) {
-    row.nan = row.nan || std::isnan(value) || value == infinity;
+    row.nan = row.nan || std::isnan(value) || value == kInfinity;
     row.greatest = std::max(row.greatest, value);
   }
-  const bool nothing = row.greatest == -infinity;
+  const bool nothing = row.greatest == -kInfinity;
   long double sum = 0, spread = 0;
   for (const long double value : x) {
     const long double e = nothing ? 0 : std::exp(value - row.greatest);
@@ -26,7 +26,7 @@ SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype) {
     sum += e;
     if (e != 0) spread += e * std::fabs(value - row.greatest);
   }
-  row.log_sum = nothing ? -infinity : row.greatest + std::log(sum);
+  row.log_sum = nothing ? -kInfinity : row.greatest + std::log(sum);
   const long double u = unit(dtype), terms = rho(static_cast<int64_t>(x.size())) / 2 + 24;
   for (size_t i = 0; i < x.size(); ++i) {
     const long double distance = std::fabs(x[i] - row.greatest);
@@ -42,15 +42,15 @@ SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype) {
 std::vector<Expected> softmax(const Call& call) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];
   const bool logarithm = call.op == BP_OP_LOG_SOFTMAX;
-  const Lanes lanes(in, attributes_of<bp_axis_attributes>(call).axis);
+  const AxisView view(in, attributes_of<bp_axis_attributes>(call).axis);
   std::vector<Expected> expected = outputs_of(call);
-  lanes.each([&](int64_t o, int64_t j) {
-    const std::vector<long double> x = lane_of(in, lanes, o, j);
+  view.each([&](int64_t o, int64_t j) {
+    const std::vector<long double> x = elements_along(in, view, o, j);
     const SoftmaxRow row = softmax_row(x, out.dtype);
-    const bool nan = row.nan || row.greatest == -infinity;
-    for (int64_t n = 0; n < lanes.extent; ++n) {
+    const bool nan = row.nan || row.greatest == -kInfinity;
+    for (int64_t n = 0; n < view.extent; ++n) {
       const auto i = static_cast<size_t>(n);
-      Element& element = expected[0].elements[static_cast<size_t>(lanes.at(o, n, j))];
+      Element& element = expected[0].elements[static_cast<size_t>(view.at(o, n, j))];
       if (nan) {
         element = exact_value(out.dtype, quiet_nan_bits(out.dtype));
       } else if (logarithm) {
@@ -66,11 +66,11 @@ std::vector<Expected> softmax(const Call& call) {
 std::vector<Expected> softmax_bwd(const Call& call) {
   const Tensor &dy = call.inputs[0], &y = call.inputs[1], &out = call.outputs[0];
   const auto attributes = attributes_of<bp_softmax_bwd_attributes>(call);
-  const Lanes lanes(dy, attributes.axis);
-  const long double u = unit(out.dtype), terms = 4 * (rho(lanes.extent) + 24);  // four times the forward's
+  const AxisView view(dy, attributes.axis);
+  const long double u = unit(out.dtype), terms = 4 * (rho(view.extent) + 24);  // four times the forward's
   std::vector<Expected> expected = outputs_of(call);
-  lanes.each([&](int64_t o, int64_t j) {
-    const std::vector<long double> gradient = lane_of(dy, lanes, o, j), result = lane_of(y, lanes, o, j);
+  view.each([&](int64_t o, int64_t j) {
+    const std::vector<long double> gradient = elements_along(dy, view, o, j), result = elements_along(y, view, o, j);
     long double sum = 0, magnitude = 0;
     for (size_t i = 0; i < gradient.size(); ++i) {
       const long double term = attributes.log != 0 ? gradient[i] : gradient[i] * result[i];
@@ -82,7 +82,7 @@ std::vector<Expected> softmax_bwd(const Call& call) {
       const long double value = attributes.log != 0 ? g - r * sum : r * (g - sum);
       const long double scale =
           attributes.log != 0 ? std::fabs(g) + r * magnitude : std::fabs(r) * (std::fabs(g) + magnitude);
-      expected[0].elements[static_cast<size_t>(lanes.at(o, static_cast<int64_t>(i), j))] =
+      expected[0].elements[static_cast<size_t>(view.at(o, static_cast<int64_t>(i), j))] =
           near(out.dtype, value, u * terms * scale);
     }
   });

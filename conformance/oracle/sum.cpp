@@ -10,11 +10,11 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
-constexpr long double not_a_number = std::numeric_limits<long double>::quiet_NaN();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
+constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
 // No accumulator that counts is wider: terms that need more bits than this are not watched any further.
-constexpr int widest_precision = 53;
+constexpr int kWidestPrecision = 53;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ long double operand_roundoff(uint32_t format) {
   return format == BP_F16 || format == BP_BF16 ? roundoff(format) / 2 : 0;
 }
 
-bool is_held(uint32_t format, long double value) { return decode(format, encode(format, value)) == value; }
+bool is_representable(uint32_t format, long double value) { return decode(format, encode(format, value)) == value; }
 
 long double rho(int64_t terms) {
   const auto n = static_cast<long double>(terms);
@@ -69,8 +69,8 @@ int lowest_bit(long double value) {
 
 void Sum::add_special(long double term) {
   nan_ = nan_ || std::isnan(term);
-  plus_ = plus_ || term == infinity;
-  minus_ = minus_ || term == -infinity;
+  plus_ = plus_ || term == kInfinity;
+  minus_ = minus_ || term == -kInfinity;
 }
 
 void Sum::note_grid(long double term) {
@@ -79,7 +79,7 @@ void Sum::note_grid(long double term) {
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
-  exact_ = magnitude_ < std::ldexp(1.0L, widest_precision + grid_);
+  exact_ = magnitude_ < std::ldexp(1.0L, kWidestPrecision + grid_);
 }
 
 Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const {
@@ -87,12 +87,12 @@ Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double f
 }
 
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
-  if (total.nan || (total.plus && total.minus)) return {Rule::value, not_a_number};
+  if (total.nan || (total.plus && total.minus)) return {Criterion::value, kNotANumber};
   // A partial sum may overflow on the way.
-  if (total.magnitude >= accumulator.greatest / 2) return {Rule::any, total.plus ? infinity : total.value};
+  if (total.magnitude >= accumulator.greatest / 2) return {Criterion::any, total.plus ? kInfinity : total.value};
   if (total.plus || total.minus) {
     const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
-    return {open ? Rule::any : Rule::value, total.plus ? infinity : -infinity};
+    return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
   // Nothing but zeros has no grid.
@@ -100,19 +100,20 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
   if (on_grid && flushed == 0 && !(accumulator.flushes && flushable(total.value)))
-    return {Rule::unsigned_zero, total.value};
+    return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
   // A result that is below f16's normal numbers after its rounding is flushed too.
-  const bool near_flush = accumulator.flushes && std::fabs(total.value) < least_normal_f16 + lost + flushed;
-  return {Rule::bound, total.value, lost + flushed + (near_flush ? least_normal_f16 : 0)};
+  const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
+  return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }
 
 Element finish(uint32_t dtype, const Verdict& verdict) {
-  if (verdict.rule == Rule::any) return anything(dtype, verdict.value);
-  if (verdict.rule == Rule::bound) return bounded(dtype, verdict.value, verdict.lost + ulp(dtype, verdict.value) / 2);
+  if (verdict.criterion == Criterion::any) return anything(dtype, verdict.value);
+  if (verdict.criterion == Criterion::bound)
+    return bounded(dtype, verdict.value, verdict.lost + ulp(dtype, verdict.value) / 2);
   Element element = rounded(dtype, verdict.value);
-  element.rule = verdict.rule;
+  element.criterion = verdict.criterion;
   return element;
 }
 

@@ -30,8 +30,8 @@ Accumulator accumulator_for(uint32_t dtype);
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 
 // A number that may be zero under FLUSH_F16.
-constexpr long double least_normal_f16 = 0x1p-14L;
-inline bool flushable(long double value) { return value != 0 && std::fabs(value) < least_normal_f16; }
+constexpr long double kLeastNormalF16 = 0x1p-14L;
+inline bool flushable(long double value) { return value != 0 && std::fabs(value) < kLeastNormalF16; }
 
 // Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format
 // of its 16-bit operands. This is HALF the unit roundoff of that format: 2^-12 for f16, 2^-9 for bf16, and 0 where
@@ -40,7 +40,7 @@ inline bool flushable(long double value) { return value != 0 && std::fabs(value)
 // caller permits.
 long double operand_roundoff(uint32_t format);
 // Whether `format` holds an operand of this value exactly.
-bool is_held(uint32_t format, long double value);
+bool is_representable(uint32_t format, long double value);
 
 // min(2n, 4 root n + 64): the share of u that a sum of n terms may lose.
 long double rho(int64_t terms);
@@ -99,7 +99,7 @@ class Sum {
 
 // What is known of a sum before its last rounding.
 struct Verdict {
-  Rule rule = Rule::bound;  // value: an infinity or NaN; any; unsigned_zero: exact; bound
+  Criterion criterion = Criterion::bound;  // value: an infinity or NaN; any; unsigned_zero: exact; bound
   long double value = 0;
   long double lost = 0;  // the most that it may be off
 };

@@ -9,9 +9,7 @@ namespace backplane::conformance::oracle {
 using backplane::rules::Accuracy;
 using Operator = backplane::rules::OpInfo;
 
-namespace rows {
-inline constexpr std::span<const Operator> all = backplane::rules::op_rows();
-}  // namespace rows
+inline constexpr std::span<const Operator> kOperators = backplane::rules::op_rows();
 
 // Null where there is no such operator.
 constexpr const Operator* operator_of(uint32_t id) { return backplane::rules::find_op(id); }

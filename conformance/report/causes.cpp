@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t most_key = 400;  // bytes
+constexpr size_t kMostKey = 400;  // bytes
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+' || c == '-';
@@ -60,14 +60,14 @@ std::string without_lists(const std::string& text) {
 
 // A case that was given up says what the cases before it said.
 std::string_view own_part(std::string_view reason) {
-  if (const size_t at = reason.find(given_up_mark); at != std::string_view::npos)
-    reason.remove_prefix(at + given_up_mark.size());
+  if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
+    reason.remove_prefix(at + kGivenUpMark.size());
   return shared_part(reason);
 }
 
 // As the tables of the ABI name them. "copy" and "close" are words, too: they count where they answered.
 std::string_view slot_in(std::string_view reason) {
-  reason = reason.substr(0, reason.find(steps_mark));  // these lead to the failure, and each has a slot
+  reason = reason.substr(0, reason.find(kStepsMark));  // these lead to the failure, and each has a slot
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
       "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",
@@ -136,7 +136,7 @@ Json cause_from(const std::vector<const Json*>& cases) {
 std::string cause_of(std::string_view reason) {
   reason = own_part(reason);
   std::string key;
-  for (size_t at = 0; at < reason.size() && key.size() < most_key;) {
+  for (size_t at = 0; at < reason.size() && key.size() < kMostKey;) {
     if (!is_word(reason[at])) {
       key += reason[at++];
       continue;

@@ -30,7 +30,7 @@ Json tally_of(const Tally& tally) {
   Json json = {{"state", tally.state()},
                {"counts", counts_of(tally)},
                {"seconds", static_cast<double>(tally.nanoseconds) * 1e-9}};
-  if (tally.worst_share >= 0) json["error"] = {{"worst_share", tally.worst_share}, {"bins", tally.share_bins}};
+  if (tally.worst_ratio >= 0) json["error"] = {{"worst_share", tally.worst_ratio}, {"bins", tally.ratio_bins}};
   return json;
 }
 
@@ -103,7 +103,7 @@ Json stopped_groups(const Json& non_passes) {
   std::set<std::string> names;
   for (const Json& each : non_passes) {
     if (each["outcome"] == "not_run" &&
-        each["reason"].get_ref<const std::string&>().find(given_up_mark) != std::string::npos)
+        each["reason"].get_ref<const std::string&>().find(kGivenUpMark) != std::string::npos)
       names.insert(group_of(each["id"].get_ref<const std::string&>()));
   }
   return names;

@@ -32,7 +32,7 @@ std::string reason(const Json& each);
 std::string text(const Json& value);
 std::string list(const Json& names);   // text of each, with commas
 std::string number(uint64_t value);    // 12 345, with narrow spaces that do not break
-std::string share(double share);       // 0.61 of a bound
+std::string ratio_text(double ratio);  // 0.61 of a bound
 std::string seconds(double value);     // 1.2 s
 std::string percent(double fraction);  // 99.9 %: 100 % is all, and 0 none
 std::string plural(uint64_t count, std::string_view noun);

@@ -10,7 +10,7 @@ namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t most_causes = 50;
+constexpr size_t kMostCauses = 50;
 
 std::string outcomes_text(const Json& outcomes) {
   std::string result;
@@ -44,7 +44,7 @@ std::string cause(const Json& each) {
 std::string causes(const Json& certificate) {
   const Json& all = certificate["causes"];
   if (all.empty()) return "";
-  const size_t shown = std::min(all.size(), most_causes);
+  const size_t shown = std::min(all.size(), kMostCauses);
   std::string articles;
   for (size_t index = 0; index < shown; ++index) articles += cause(all[index]);
   const size_t hidden = all.size() - shown;

@@ -11,7 +11,7 @@ namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t most_filters = 20;
+constexpr size_t kMostFilters = 20;
 
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -118,7 +118,7 @@ std::string facts(const Json& certificate) {
   const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
              &run = certificate["run"];
   // A repetition of what failed has a filter for each case.
-  const size_t all = run["filters"].size(), shown = std::min(all, most_filters);
+  const size_t all = run["filters"].size(), shown = std::min(all, kMostFilters);
   const std::string filters =
       list(Json(run["filters"].begin(), run["filters"].begin() + static_cast<ptrdiff_t>(shown))) +
       (shown == all ? "" : fmt::format(" and {} more", number(all - shown)));

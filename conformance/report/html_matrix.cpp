@@ -21,7 +21,7 @@ std::string cell(const std::string& op, const std::string& dtype, const Json& ta
   std::string error;
   if (tally.contains("error")) {
     const double worst = tally["error"]["worst_share"];
-    error = worst == 0 ? " No error." : fmt::format(" Worst error: {} of the bound.", share(worst));
+    error = worst == 0 ? " No error." : fmt::format(" Worst error: {} of the bound.", ratio_text(worst));
   }
   const std::string whole = fmt::format("{} {}: {}. {}.{} {}.", op, dtype, words(state), counts_text(tally["counts"]),
                                         error, seconds(tally["seconds"]));
@@ -48,7 +48,7 @@ std::string row(const std::string& op, const std::vector<std::string>& dtypes, c
 
 std::string body(uint32_t kind, std::string_view title, const std::vector<std::string>& dtypes, const Cells& cells) {
   std::string rows;
-  for (const oracle::Operator& each : oracle::rows::all) {
+  for (const oracle::Operator& each : oracle::kOperators) {
     const std::string op(each.name);
     const auto first = cells.lower_bound({op, ""});
     if (each.kind == kind && first != cells.end() && first->first.first == op) rows += row(op, dtypes, cells);

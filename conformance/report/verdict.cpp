@@ -12,24 +12,24 @@
 
 namespace backplane::conformance {
 
-constexpr double most_share = 1e12;
+constexpr double kMostRatio = 1e12;
 
-size_t bin_of_share(double share) {
-  if (!(share <= 1)) return share_bin_count - 1;
-  int exponent = 0;  // share = part * 2^exponent with part in [1/2, 1)
-  const double part = std::frexp(share, &exponent);
-  const int power = share > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with share <= 2^power
+size_t bin_of_ratio(double ratio) {
+  if (!(ratio <= 1)) return kRatioBinCount - 1;
+  int exponent = 0;  // ratio = part * 2^exponent with part in [1/2, 1)
+  const double part = std::frexp(ratio, &exponent);
+  const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with ratio <= 2^power
   return static_cast<size_t>(std::max(0, power + 10));
 }
 
 void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
-  if (result.error_share < 0) return;  // none was measured
+  if (result.error_ratio < 0) return;  // none was measured
   // An infinite error, or one that is no number, is over every bound, and no number of JSON.
-  const double share = result.error_share < most_share ? result.error_share : most_share;
-  worst_share = std::max(worst_share, share);
-  ++share_bins[bin_of_share(share)];
+  const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
+  worst_ratio = std::max(worst_ratio, ratio);
+  ++ratio_bins[bin_of_ratio(ratio)];
 }
 
 uint64_t Tally::failures() const {
@@ -58,26 +58,26 @@ namespace {
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {
-    for (size_t half = 0; half < dtypes.size(); ++half) {
-      for (size_t op = 0; op < ops.size(); ++op) {
-        if (which.dtype != dtypes[half] || which.op != ops[op] || which.extension != names[half]) continue;
+    for (size_t half = 0; half < kDtypes.size(); ++half) {
+      for (size_t op = 0; op < kOps.size(); ++op) {
+        if (which.dtype != kDtypes[half] || which.op != kOps[op] || which.extension != kNames[half]) continue;
         ++(outcome == Outcome::pass ? passed_ : rest_)[half][op];
       }
     }
   }
   bool holds() const {
-    for (size_t half = 0; half < dtypes.size(); ++half) {
+    for (size_t half = 0; half < kDtypes.size(); ++half) {
       bool all = true;
-      for (size_t op = 0; op < ops.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
+      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
       if (all) return true;
     }
     return false;
   }
 
  private:
-  static constexpr std::array<uint32_t, 2> dtypes = {BP_F16, BP_BF16};
-  static constexpr std::array<std::string_view, 2> names = {"f16", "bf16"};
-  static constexpr std::array<uint32_t, 3> ops = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
+  static constexpr std::array<uint32_t, 2> kDtypes = {BP_F16, BP_BF16};
+  static constexpr std::array<std::string_view, 2> kNames = {"f16", "bf16"};
+  static constexpr std::array<uint32_t, 3> kOps = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 

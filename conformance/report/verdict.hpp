@@ -13,17 +13,17 @@
 
 namespace backplane::conformance {
 
-using Counts = std::array<uint64_t, outcome_count>;  // by Outcome
+using Counts = std::array<uint64_t, kOutcomeCount>;  // by Outcome
 
 // Errors over their bounds: bin i holds (2^(i-11), 2^(i-10)], 0 all below, and 11 what is over the bound.
-inline constexpr size_t share_bin_count = 12;
-size_t bin_of_share(double share);
+inline constexpr size_t kRatioBinCount = 12;
+size_t bin_of_ratio(double ratio);
 
 struct Tally {
   Counts counts{};
   uint64_t nanoseconds = 0;
-  double worst_share = -1;  // greatest error over its bound; negative: none was measured
-  std::array<uint64_t, share_bin_count> share_bins{};
+  double worst_ratio = -1;  // greatest error over its bound; negative: none was measured
+  std::array<uint64_t, kRatioBinCount> ratio_bins{};
   void add(const Result& result);
   uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
   uint64_t failures() const;

@@ -14,8 +14,8 @@
 namespace backplane::conformance::oracle::test {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float greatest = std::numeric_limits<float>::max();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kGreatest = std::numeric_limits<float>::max();
 
 uint64_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
 
@@ -38,14 +38,14 @@ TEST(Compare, BitsAreBits) {
 
 TEST(Compare, AnyNanIsANanOfAValueAndZerosHaveSigns) {
   EXPECT_TRUE(allowed(exact_value(BP_F32, 0x7FC00001), uint64_t{0xFF800001}));
-  EXPECT_FALSE(allowed(exact_value(BP_F32, 0x7FC00001), infinity));
+  EXPECT_FALSE(allowed(exact_value(BP_F32, 0x7FC00001), kInfinity));
   EXPECT_FALSE(allowed(exact_value(BP_F32, bits_of(1)), uint64_t{0x7FC00000}));
   EXPECT_FALSE(allowed(exact_value(BP_F32, 0), -0.0f));
 }
 
 TEST(Compare, OnlyAnUnsignedZeroMayHaveEitherSign) {
   Element zero = exact_value(BP_F32, 0);
-  zero.rule = Rule::unsigned_zero;
+  zero.criterion = Criterion::unsigned_zero;
   EXPECT_TRUE(allowed(zero, -0.0f));
   EXPECT_FALSE(allowed(zero, 1e-45f));
 }
@@ -56,25 +56,25 @@ TEST(Compare, ABoundEndsWhereItSays) {
   EXPECT_FALSE(allowed(element, 1 + 0x1.8p-22f));
   EXPECT_TRUE(allowed(element, 1 - 0x1p-22f));
   EXPECT_FALSE(allowed(element, uint64_t{0x7FC00000}));
-  EXPECT_FALSE(allowed(element, infinity));
+  EXPECT_FALSE(allowed(element, kInfinity));
 }
 
 TEST(Compare, InfinityIsAllowedWhereTheBoundReachesOverflow) {
-  const Element near_the_top = within_ulps(BP_F32, greatest, 4);
-  EXPECT_TRUE(allowed(near_the_top, infinity));
-  EXPECT_TRUE(allowed(near_the_top, greatest));
-  EXPECT_FALSE(allowed(near_the_top, -infinity));
-  EXPECT_FALSE(allowed(bounded(BP_F32, greatest / 2, 1), infinity));
+  const Element near_the_top = within_ulps(BP_F32, kGreatest, 4);
+  EXPECT_TRUE(allowed(near_the_top, kInfinity));
+  EXPECT_TRUE(allowed(near_the_top, kGreatest));
+  EXPECT_FALSE(allowed(near_the_top, -kInfinity));
+  EXPECT_FALSE(allowed(bounded(BP_F32, kGreatest / 2, 1), kInfinity));
   // Far above, the greatest finite number is no answer.
   const Element above = within_ulps(BP_F32, 0x1p129L, 4);
-  EXPECT_TRUE(allowed(above, infinity));
-  EXPECT_FALSE(allowed(above, greatest));
+  EXPECT_TRUE(allowed(above, kInfinity));
+  EXPECT_FALSE(allowed(above, kGreatest));
 }
 
 TEST(Compare, ASignedBoundKeepsTheSignOfAZero) {
   Element tiny = bounded(BP_F32, -0x1p-160L, 0x1p-149L);
   EXPECT_TRUE(allowed(tiny, 0.0f));
-  tiny.rule = Rule::signed_bound;
+  tiny.criterion = Criterion::signed_bound;
   EXPECT_FALSE(allowed(tiny, 0.0f));
   EXPECT_TRUE(allowed(tiny, -0.0f));
 }
@@ -92,7 +92,7 @@ TEST(Compare, FlushingIsForWhoDeclaredItAndBelowTheLeastNormal) {
 
 TEST(Compare, OneOfIsOneOfItsChoices) {
   Expected expected;
-  expected.elements = {{0, 0, 7, Rule::one_of}};
+  expected.elements = {{0, 0, 7, Criterion::one_of}};
   expected.choices = {{7, 9}};
   Tensor got{BP_U8, {1}, {9}};
   EXPECT_EQ(compare(expected, got, false).bad, 0);
@@ -114,7 +114,7 @@ TEST(Compare, TheFirstBadElementAndTheirNumberAreTold) {
 TEST(Compare, HalvesHaveOneUlpAndPolesAreExact) {
   EXPECT_EQ(within_ulps(BP_F16, 1, 4).bound, 0x1p-10L);
   EXPECT_EQ(within_ulps(BP_F32, 1, 4).bound, 0x1p-21L);
-  EXPECT_FALSE(allowed(within_ulps(BP_F32, -std::numeric_limits<long double>::infinity(), 4), -greatest));
+  EXPECT_FALSE(allowed(within_ulps(BP_F32, -std::numeric_limits<long double>::infinity(), 4), -kGreatest));
 }
 
 }  // namespace

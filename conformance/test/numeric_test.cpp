@@ -31,7 +31,7 @@ TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
   for (const Case& which : enumerate()) {
     if (is_numeric(which)) dtypes[which.op] |= BP_DTYPE_BIT(which.dtype);
   }
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     EXPECT_EQ(dtypes[row.id], row.kind == BP_KIND_PRIMITIVE ? row.dtypes : dtypes[row.id]) << row.name;
   }
 }
@@ -43,7 +43,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   std::ifstream file(std::string(source) + "/docs/requirements.md");
   std::set<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.insert(line);
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     std::string sentence;
     for (const char letter : std::string_view(row.doc))
       sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);

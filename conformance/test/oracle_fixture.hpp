@@ -12,8 +12,8 @@
 
 namespace backplane::conformance::oracle::test {
 
-inline constexpr long double inf = std::numeric_limits<long double>::infinity();
-inline constexpr long double nan_value = std::numeric_limits<long double>::quiet_NaN();
+inline constexpr long double kInf = std::numeric_limits<long double>::infinity();
+inline constexpr long double kNanValue = std::numeric_limits<long double>::quiet_NaN();
 
 inline Tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vector<long double>& values = {}) {
   Tensor result{dtype, std::move(shape), {}};

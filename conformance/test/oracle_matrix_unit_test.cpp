@@ -24,12 +24,12 @@ using units::Unit;
 // What became of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  double worst_share = 0, worst_root_mean_square = 0;  // of its bound; of the limit 1
+  double worst_ratio = 0, worst_root_mean_square = 0;  // of its bound; of the limit 1
   std::string refusals{};                              // the first few
   bool refused_each = true;
   std::string text() const {
     return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
-                       worst_share, worst_root_mean_square, refusals);
+                       worst_ratio, worst_root_mean_square, refusals);
   }
 };
 
@@ -43,7 +43,7 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
   if (fault.empty() && setup.judge_whole) fault = setup.judge_whole(setup, expected, {got});
   const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
   ++survey.asked;
-  survey.worst_share = std::max(survey.worst_share, found.worst_share);
+  survey.worst_ratio = std::max(survey.worst_ratio, found.worst_ratio);
   if (deviations.count >= 1000)
     survey.worst_root_mean_square = std::max(survey.worst_root_mean_square, deviations.root_mean_square);
   if (fault.empty()) {
@@ -94,7 +94,7 @@ void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, 
   }
 }
 
-const std::vector<Unit> honest = {
+const std::vector<Unit> kHonest = {
     {.name = "operands to nearest"},
     {.name = "operands truncated", .operand = Operand::truncated},
     {.name = "operands in f32", .operand = Operand::full},
@@ -108,22 +108,22 @@ const std::vector<Unit> honest = {
      .operand = Operand::truncated},
 };
 // Products without an operand of their own.
-const std::vector<Unit> honest_sums = {
+const std::vector<Unit> kHonestSums = {
     {.name = "sums to nearest"},
     {.name = "sums toward zero", .adding = Adding::toward_zero},
     {.name = "split K", .splits = 4},
 };
-const std::vector<Unit> half_accumulators = {
+const std::vector<Unit> kHalfAccumulators = {
     {.name = "f16 sums", .half_block = -1},
     {.name = "f16 sums of 4", .half_block = 4},
     {.name = "f16 sums of 8", .half_block = 8},
     {.name = "f16 sums of 16", .half_block = 16},
 };
-const Unit lost_key = {.name = "a lost key", .loses_key = true};
-const Unit lost_product = {.name = "a lost product", .loses_key = true};
-const Unit narrow_operands = {.name = "TF32", .tf32 = true};
-const Unit downward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
-const std::vector<Unit> careless = {lost_key, {.name = "16-bit scores", .half_scores = true}};
+const Unit kLostKey = {.name = "a lost key", .loses_key = true};
+const Unit kLostProduct = {.name = "a lost product", .loses_key = true};
+const Unit kNarrowOperands = {.name = "TF32", .tf32 = true};
+const Unit kDownward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
+const std::vector<Unit> kCareless = {kLostKey, {.name = "16-bit scores", .half_scores = true}};
 
 // Many keys under one mask of the eight: they are work for software, and the masks have few.
 Filter attention_of(uint32_t dtype) {
@@ -156,31 +156,31 @@ INSTANTIATE_TEST_SUITE_P(Halves, MatrixUnit, testing::Values(uint32_t{BP_F16}, u
                          [](const auto& which) { return std::string(oracle::format_of(which.param).name); });
 
 TEST_P(MatrixUnit, Attention) {
-  expect(honest, careless, BP_OP_ATTENTION, attention_of(GetParam()));
-  expect(honest, half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".range"), true);
-  expect(honest, half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".digits"), true);
+  expect(kHonest, kCareless, BP_OP_ATTENTION, attention_of(GetParam()));
+  expect(kHonest, kHalfAccumulators, BP_OP_ATTENTION, named(GetParam(), ".range"), true);
+  expect(kHonest, kHalfAccumulators, BP_OP_ATTENTION, named(GetParam(), ".digits"), true);
 }
 TEST_P(MatrixUnit, DequantisedProducts) {
-  expect(honest, {lost_product}, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
+  expect(kHonest, {kLostProduct}, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
 }
 TEST_P(MatrixUnit, Products) {
-  expect(honest_sums, half_accumulators, BP_OP_MATMUL, small(GetParam(), 0));
-  expect(honest_sums, {downward, lost_product}, BP_OP_MATMUL, small(GetParam(), BP_F32));
+  expect(kHonestSums, kHalfAccumulators, BP_OP_MATMUL, small(GetParam(), 0));
+  expect(kHonestSums, {kDownward, kLostProduct}, BP_OP_MATMUL, small(GetParam(), BP_F32));
 }
 TEST_P(MatrixUnit, SumsThatF16CannotHold) {
   for (const uint32_t op : {BP_OP_MATMUL, BP_OP_LINEAR, BP_OP_CONV, BP_OP_QUANTIZED_MATMUL}) {
     for (const std::string_view kind : {".range", ".digits"}) {
       SCOPED_TRACE(fmt::format("operator {} {}", op, kind));
-      expect(honest_sums, half_accumulators, op, named(GetParam(), kind), true);
+      expect(kHonestSums, kHalfAccumulators, op, named(GetParam(), kind), true);
     }
   }
 }
 
 TEST(MatrixUnitOfF32, Products) {
-  expect(honest_sums, {narrow_operands, downward, lost_product}, BP_OP_MATMUL, small(BP_F32, 0));
+  expect(kHonestSums, {kNarrowOperands, kDownward, kLostProduct}, BP_OP_MATMUL, small(BP_F32, 0));
 }
 TEST(MatrixUnitOfF32, Attention) {
-  expect(honest_sums, {narrow_operands, lost_key}, BP_OP_ATTENTION, attention_of(BP_F32));
+  expect(kHonestSums, {kNarrowOperands, kLostKey}, BP_OP_ATTENTION, attention_of(BP_F32));
 }
 
 }  // namespace

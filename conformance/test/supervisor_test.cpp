@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "harness/context.hpp"
-#include "harness/promises.hpp"
+#include "harness/plan_support.hpp"
 #include "harness/slot_watch.hpp"
 
 namespace backplane::conformance::test {
@@ -416,8 +416,8 @@ Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
     answer_of_plan_create = answer;
-    EXPECT_EQ(Promises::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
-    Promises::unwatch(plan_create);
+    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
+    PlanSupport::unwatch(plan_create);
   });
   made.fresh = fresh;
   return made;

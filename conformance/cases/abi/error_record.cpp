@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned char garbage = 0xA5;
+constexpr unsigned char kGarbage = 0xA5;
 
 bool expected(const Refusal& refusal, bp_status status) {
   return std::find(refusal.expected.begin(), refusal.expected.end(), status) != refusal.expected.end();
@@ -21,7 +21,7 @@ bool expected(const Refusal& refusal, bp_status status) {
 
 // A record of `size` bytes of garbage: the callee may not read what is in it.
 void with_record(Context& context, const Refusal& refusal, size_t size) {
-  const GuardedBytes bytes(std::max<size_t>(size, 4), garbage);
+  const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   const bp_status status = refusal.call(context, reinterpret_cast<bp_error*>(bytes.data()));
@@ -34,7 +34,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   context.require(bytes.slack_intact(), "{} wrote behind an error record of {} bytes", refusal.slot, size);
   if (size < BP_ERROR_MIN_SIZE) {
     context.require(
-        std::all_of(bytes.data() + 4, bytes.data() + bytes.size(), [](auto byte) { return byte == garbage; }),
+        std::all_of(bytes.data() + 4, bytes.data() + bytes.size(), [](auto byte) { return byte == kGarbage; }),
         "{} wrote to an error record of {} bytes, which counts as null", refusal.slot, size);
     return;
   }
@@ -45,7 +45,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   context.require(known.op == 0 || refusal.slot.starts_with("plan_"), "{} named operator {} in the error record",
                   refusal.slot, known.op);
   int64_t unwritten = 0;
-  std::memset(&unwritten, garbage, sizeof(unwritten));
+  std::memset(&unwritten, kGarbage, sizeof(unwritten));
   context.require(known.vendor_code != unwritten, "{} left vendor_code of the error record as it was", refusal.slot);
   for (size_t at = sizeof(bp_error); at < size; ++at)
     context.require(bytes.data()[at] == 0, "{} left byte {} of an error record of {} bytes at {:#x}", refusal.slot, at,
@@ -62,7 +62,7 @@ void untouched_by_success(Context& context) {
   Plugin& plugin = context.plugin();
   Device& device = context.device();
   ErrorRecord record;
-  std::memset(reinterpret_cast<char*>(&record) + 4, garbage, sizeof(bp_error) - 4);
+  std::memset(reinterpret_cast<char*>(&record) + 4, kGarbage, sizeof(bp_error) - 4);
   const bp_error before = record;
   const auto check = [&](std::string_view slot, bp_status status) {
     context.require(status == BP_OK, "{} answered {}; expected OK", slot, status_name(status));

@@ -126,7 +126,7 @@ struct Slot {
   {                                                                                   \
     #slot, [](const bp_plugin& plugin) { return plugin.device_api->slot == nullptr; } \
   }
-constexpr Slot required_slots[] = {
+constexpr Slot kRequiredSlots[] = {
     BP_PLUGIN_SLOT(device_count),   BP_PLUGIN_SLOT(device_info),    BP_PLUGIN_SLOT(device_open),
     BP_PLUGIN_SLOT(shutdown),       BP_DEVICE_SLOT(close),          BP_DEVICE_SLOT(memory_info),
     BP_DEVICE_SLOT(buffer_create),  BP_DEVICE_SLOT(buffer_destroy), BP_DEVICE_SLOT(stream_create),
@@ -151,7 +151,7 @@ void add_library_cases(Catalogue& catalogue) {
   add("strings_are_static", "BP-INST-001", strings_are_static);
   add("version_is_text", "BP-INST-002", version_is_text);
   add("build_flags_are_known", "BP-INST-010", build_flags_are_known);
-  for (const Slot& slot : required_slots)
+  for (const Slot& slot : kRequiredSlots)
     catalogue.push_back({.id = fmt::format("abi.slot.{}", slot.name),
                          .requirements = {"BP-INST-011"},
                          .run = [&slot](Context& context) {

@@ -20,19 +20,19 @@ struct Variant {
   size_t (*size)(size_t minimum, size_t current);
   ptrdiff_t set_byte;  // from the end of today's struct; -1: none
 };
-constexpr Variant variants[] = {
+constexpr Variant kVariants[] = {
     {"minimum", [](size_t minimum, size_t) { return minimum; }, -1},
     {"current", [](size_t, size_t current) { return current; }, -1},
     {"zero_tail_8", [](size_t, size_t current) { return current + 8; }, -1},
     {"zero_tail_64", [](size_t, size_t current) { return current + 64; }, -1},
     {"zero_tail_to_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT; }, -1},
 };
-constexpr Variant set_tails[] = {
+constexpr Variant kSetTails[] = {
     {"set_tail_first", [](size_t, size_t current) { return current + 64; }, 0},
     {"set_tail_middle", [](size_t, size_t current) { return current + 64; }, 33},
     {"set_tail_last", [](size_t, size_t current) { return current + 64; }, 63},
 };
-constexpr Variant illegal_sizes[] = {
+constexpr Variant kIllegalSizes[] = {
     {"size_0", [](size_t, size_t) -> size_t { return 0; }, -1},
     {"size_4", [](size_t, size_t) -> size_t { return 4; }, -1},
     {"below_minimum", [](size_t minimum, size_t) { return minimum - 1; }, -1},
@@ -82,7 +82,7 @@ void run(Context& context, const Role& role, const Variant& variant) {
   const bp_status status = call_with(context, role.name, trial, size, held, set, error);
   const bool legal = size >= role.minimum && size <= BP_STRUCT_LIMIT;
   expect_status(status, error, role.name, {set >= 0 ? BP_UNSUPPORTED : legal ? BP_OK : BP_INVALID_ARGUMENT});
-  require_well(context);
+  require_healthy(context);
 }
 
 // `claim` ends the case as not claimed where the plugin lacks what it needs.
@@ -276,7 +276,7 @@ void run_shorter(Context& context, const bph_op_info& op, size_t size) {
       call_with(context, attributes_of(op), whole, whole.value.size(), whole.value.size(), -1, expected_error);
   const bp_status status = call_with(context, attributes_of(op), trial, size, size, -1, error);
   expect_status(status, error, fmt::format("{} at struct_size {}", attributes_of(op), size), {expected});
-  require_well(context);
+  require_healthy(context);
 }
 
 struct AttributeSize {
@@ -293,7 +293,7 @@ void run_size(Context& context, const bph_op_info& op, const AttributeSize& vari
   const bp_status status = call_with(context, attributes_of(op), attribute_trial(context, op), variant.stated,
                                      variant.held, variant.set_byte, error);
   expect_status(status, error, attributes_of(op), {variant.expected});
-  require_well(context);
+  require_healthy(context);
 }
 
 void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
@@ -376,13 +376,13 @@ void add_input_size_cases(Catalogue& catalogue) {
   roles.push_back(import_role());
   add_plan_roles(roles);
   for (const Role& role : roles) {
-    for (const Variant& variant : illegal_sizes) add(catalogue, role, variant);
-    for (const Variant& variant : variants) add(catalogue, role, variant);
-    for (const Variant& variant : set_tails) add(catalogue, role, variant);
+    for (const Variant& variant : kIllegalSizes) add(catalogue, role, variant);
+    for (const Variant& variant : kVariants) add(catalogue, role, variant);
+    for (const Variant& variant : kSetTails) add(catalogue, role, variant);
   }
   // What core sends is legal: for a host of another version only the size differs.
   for (const Role& role : execution_roles()) {
-    for (const Variant& variant : variants) add(catalogue, role, variant);
+    for (const Variant& variant : kVariants) add(catalogue, role, variant);
   }
   for (const bph_op_info& op : primitives()) add_attribute_cases(catalogue, op);
 }

@@ -42,9 +42,9 @@ struct Tail {
   size_t bytes;
   bool garbage;
 };
-constexpr Tail tails[] = {{"none", 0, false},          {"zero_8", 8, false},     {"zero_64", 64, false},
-                          {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
-                          {"garbage_4096", 4096, true}};
+constexpr Tail kTails[] = {{"none", 0, false},          {"zero_8", 8, false},     {"zero_64", 64, false},
+                           {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
+                           {"garbage_4096", 4096, true}};
 
 // A host that grew: slots of tomorrow behind today's, which the plugin ignores.
 void with_tail(Context& context, uint32_t version, const Tail& tail) {
@@ -108,7 +108,7 @@ void add_version_cases(Catalogue& catalogue) {
   add("host_without_get_interface", {"BP-VER-005"}, null_interface_slot);
   for (const auto& [name, version] : {std::pair{"same", BP_ABI_VERSION}, std::pair{"next_minor", BP_ABI_VERSION + 1},
                                       std::pair{"far_minor", BP_ABI_VERSION | 0xFFFFu}})
-    for (const Tail& tail : tails)
+    for (const Tail& tail : kTails)
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
   // A plugin may read only the first two fields of a host of another major: nothing lies behind them.

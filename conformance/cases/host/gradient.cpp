@@ -21,7 +21,7 @@ struct Chain {
 
 V one_less_square(DeviceMath& m, const V& y) { return m.plus(m.times(m.mul(y, y), -1), 1); }
 
-const Chain chains[] = {
+const Chain kChains[] = {
     {"matmul_tanh", [](DeviceMath& m, const V& x, const V& w) { return m.tanh(m.matmul(x, w)); },
      [](DeviceMath& m, const V& x, const V& w, const V& c) {
        return m.matmul(m.mul(one_less_square(m, m.tanh(m.matmul(x, w))), c), m.transpose(w));
@@ -105,7 +105,7 @@ void gradient_agrees(Context& context, const Chain& chain) {
 }  // namespace
 
 void add_host_gradient_cases(Catalogue& catalogue) {
-  for (const Chain& chain : chains)
+  for (const Chain& chain : kChains)
     catalogue.push_back(
         {.id = fmt::format("host.gradient.{}", chain.name),
          .profile = BP_PROFILE_TRAIN,

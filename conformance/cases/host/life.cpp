@@ -135,7 +135,7 @@ void from_threads(Context& context) {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.well, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
 }  // namespace

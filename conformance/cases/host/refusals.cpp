@@ -31,7 +31,7 @@ struct BadCall {
   std::initializer_list<bp_status> expected;
   bp_status (*run)(Scene&, ErrorRecord&);
 };
-const BadCall bad_calls[] = {
+const BadCall kBadCalls[] = {
     {"unknown_operator", {BP_UNSUPPORTED}, [](Scene& s, ErrorRecord& e) { return s.call.call.op = 99, s.run(e); }},
     {"unknown_flag",
      {BP_UNSUPPORTED, BP_INVALID_ARGUMENT},
@@ -191,7 +191,7 @@ void refused(Context& context, const BadCall& bad, const char* layers) {
 }  // namespace
 
 void add_host_refusal_cases(Catalogue& catalogue) {
-  for (const BadCall& bad : bad_calls) {
+  for (const BadCall& bad : kBadCalls) {
     add_case(catalogue, fmt::format("host.refusal.{}.plain", bad.what), {"BP-USE-007"},
              [&bad](Context& context) { refused(context, bad, ""); });
     add_case(catalogue, fmt::format("negative.layer.{}", bad.what), {"BP-LAYER-001", "BP-USE-007"},

@@ -21,7 +21,7 @@ void expect_refused(Context& context, const Refusal& refusal) {
                     "{} refused operator {} and named operator {} in the record", refusal.slot, refusal.op, error.op);
     context.require(is_text(error.message), "the message of {} is no UTF-8 text", refusal.slot);
   }
-  require_well(context);
+  require_healthy(context);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ bp_buffer_desc buffer_desc(uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE, uin
   return desc;
 }
 
-constexpr uint32_t unknown_kinds[] = {BP_MEMORY_KINDS, 31, 32, 63, 64, 255, UINT32_MAX};
+constexpr uint32_t kUnknownKinds[] = {BP_MEMORY_KINDS, 31, 32, 63, 64, 255, UINT32_MAX};
 
 }  // namespace
 
@@ -148,7 +148,7 @@ std::vector<Refusal> device_refusals() {
 
 std::vector<Refusal> buffer_refusals() {
   std::vector<Refusal> all;
-  for (const uint32_t kind : unknown_kinds) {
+  for (const uint32_t kind : kUnknownKinds) {
     all.push_back({"memory_info",
                    fmt::format("unknown_kind_{}", kind),
                    {BP_UNSUPPORTED},

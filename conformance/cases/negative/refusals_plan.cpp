@@ -57,7 +57,7 @@ struct UnknownValue {
   size_t offset;
   uint32_t value;
 };
-constexpr UnknownValue unknown_values[] = {
+constexpr UnknownValue kUnknownValues[] = {
     {BP_OP_SCATTER, "mode", offsetof(bp_scatter_attributes, mode), 4},
     {BP_OP_SCATTER, "reserved", offsetof(bp_scatter_attributes, reserved), 1},
     {BP_OP_COMPARE, "predicate", offsetof(bp_compare_attributes, predicate), 6},
@@ -108,7 +108,7 @@ std::vector<Refusal> operator_refusals() {
         const auto size = static_cast<uint32_t>(bytes.size());
         std::memcpy(bytes.data(), &size, sizeof(size));
       }));
-    for (const UnknownValue& unknown : unknown_values)
+    for (const UnknownValue& unknown : kUnknownValues)
       if (unknown.op == op.op)
         all.push_back(of_op(op, fmt::format("unknown_{}", unknown.field), {BP_UNSUPPORTED}, "BP-SIZE-006", dtype,
                             [unknown](OpDesc& desc) { set_attribute(desc, unknown.offset, unknown.value); }));

@@ -19,7 +19,7 @@ struct Sizes {
   std::string_view name;
   int64_t batches, heads, groups, queries, keys, depth, width;
 };
-constexpr Sizes usual_sizes[] = {
+constexpr Sizes kUsualSizes[] = {
     {"square", 2, 3, 3, 7, 7, 8, 8},
     {"more_keys", 1, 2, 2, 4, 9, 16, 5},
     {"more_queries", 1, 2, 2, 9, 4, 16, 5},
@@ -34,13 +34,13 @@ constexpr Sizes usual_sizes[] = {
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
 // Enough results for a root mean square: few keys, some, and many.
-constexpr Sizes many_results[] = {
+constexpr Sizes kManyResults[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
     {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
 };
 // Keys in runs of one sign; 96 of them do not divide evenly.
-constexpr Sizes in_runs[] = {
+constexpr Sizes kInRuns[] = {
     {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
     {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
     {"runs_of_96_keys", 1, 2, 2, 2, 96, 4, 5},
@@ -51,17 +51,17 @@ const Sizes& sizes_of(const Problem& problem) {
   const auto at = static_cast<size_t>(problem.parameters[0]);
   switch (static_cast<Group>(problem.parameters[5])) {
     case Group::statistics:
-      return many_results[at];
+      return kManyResults[at];
     case Group::narrow:
-      return in_runs[at];
+      return kInRuns[at];
     default:
-      return usual_sizes[at];
+      return kUsualSizes[at];
   }
 }
 
 enum class Mask : int32_t { none, added, boolean, nothing };
-constexpr std::string_view mask_names[] = {"open", "added", "boolean", "nothing"};
-constexpr std::string_view causal_names[] = {".all", ".causal", ".upper_left"};
+constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
+constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
 // Keys with equal scores, and values that are terms of narrow sums.
 Setup make_narrow_attention(const Problem& problem, Random& random) {
@@ -136,12 +136,12 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
     problem.parameters = {static_cast<int32_t>(which), causal, static_cast<int32_t>(mask), sum, sharp,
                           static_cast<int32_t>(group)};
     std::string more(sizes_of(problem).name);
-    more.append(".").append(mask_names[static_cast<size_t>(mask)]).append(causal_names[causal]);
+    more.append(".").append(kMaskNames[static_cast<size_t>(mask)]).append(kCausalNames[causal]);
     more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
     if (group == Group::usual) return adding(catalogue, problem, more);
-    add_composite(catalogue, problem, more, {deviations_requirement});
+    add_composite(catalogue, problem, more, {kDeviationsRequirement});
   };
-  for (size_t which = 0; which < std::size(usual_sizes); ++which) {
+  for (size_t which = 0; which < std::size(kUsualSizes); ++which) {
     for (const int32_t causal : {BP_CAUSAL_NONE, BP_CAUSAL_LOWER_RIGHT, BP_CAUSAL_UPPER_LEFT}) {
       for (const Mask mask : {Mask::none, Mask::added, Mask::boolean, Mask::nothing}) {
         put(which, causal, mask, 0, 0);
@@ -149,33 +149,33 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
       }
     }
   }
-  for (const Layout layout : common_layouts) put(3, 1, Mask::added, 1, 0, layout);
+  for (const Layout layout : kCommonLayouts) put(3, 1, Mask::added, 1, 0, layout);
   put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
   adding = add_mixed;
   for (const size_t which : {size_t{3}, size_t{5}, size_t{7}}) put(which, 1, Mask::added, 1, 0);
   for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
   adding = add_plain;
-  for (const Permission& permission : permissions) {
+  for (const Permission& permission : kPermissions) {
     for (const size_t which : {size_t{3}, size_t{7}}) {
       put(which, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
       put(which, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, 1, Layout::dense, Mode::once, permission.mask);
     }
   }
   group = Group::narrow;
-  for (size_t which = 0; which < std::size(in_runs); ++which) {
+  for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
       // A device that divides the weights first rounds them, by more than a digit.
-      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(in_runs[which].keys))) continue;
+      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);
-      std::string more(in_runs[which].name);
-      add_composite(catalogue, problem, more.append(".").append(narrow_names[static_cast<size_t>(kind)]),
-                    {narrow_requirement});
+      std::string more(kInRuns[which].name);
+      add_composite(catalogue, problem, more.append(".").append(kNarrowNames[static_cast<size_t>(kind)]),
+                    {kNarrowRequirement});
     }
   }
   if (oracle::bytes_of(dtype) != 2) return;
   group = Group::statistics;
-  for (size_t which = 0; which < std::size(many_results); ++which) {
+  for (size_t which = 0; which < std::size(kManyResults); ++which) {
     for (const int32_t causal : {0, 1}) {
       for (const int32_t sharp : {0, 1}) put(which, causal, Mask::none, 0, sharp);
     }

@@ -47,8 +47,8 @@ void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& ran
 }
 
 std::span<const int32_t> lengths_for(uint32_t dtype) {
-  if (dtype == BP_F32 || dtype == BP_I32) return tile_lengths;
-  return few_lengths;
+  if (dtype == BP_F32 || dtype == BP_I32) return kTileLengths;
+  return kFewLengths;
 }
 
 void AxisCases::operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout, Mode mode, bool ties) {

@@ -23,22 +23,22 @@ void add_numeric_cases(Catalogue& catalogue) {
   add_matmul(catalogue);
   add_random(catalogue);
   add_elementwise_activation(catalogue);
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     add_softmax(catalogue, dtype);
     add_loss(catalogue, dtype);
   }
   add_norm(catalogue);
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     add_linear(catalogue, dtype);
     add_conv(catalogue, dtype);
     add_pool(catalogue, dtype);
   }
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     add_attention(catalogue, dtype);
     add_rope(catalogue, dtype);
   }
   add_quantize(catalogue);
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     add_embedding(catalogue, dtype);
     add_optimizer(catalogue, dtype);
   }

@@ -21,7 +21,7 @@ struct Cast {
   uint32_t from, to;
   enum class Where : uint8_t { ties, above, below, ends } where;
 };
-constexpr std::string_view where_names[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
+constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
 // How far from a tie `value` of an exponent can be in the source's dtype: some of the least distances that it has.
 std::vector<long double> distances(uint32_t from, long double value) {
@@ -159,7 +159,7 @@ void add_cast_ties(Catalogue& catalogue) {
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,
-                                               where_names[static_cast<size_t>(where)]),
+                                               kWhereNames[static_cast<size_t>(where)]),
                              .profile = wide ? BP_PROFILE_INFER : BP_PROFILE_CORE,
                              .extension = !target.core          ? target.name
                                           : source.core || wide ? std::string_view()

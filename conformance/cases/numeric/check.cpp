@@ -78,8 +78,8 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
       for (int64_t i = 0; i < got[o].count(); ++i) {
         if (!within_ftz_tolerance(expected[o], got[o], o, i) && result.bad++ == 0) result.first = i;
       }
-    } else if (result.worst_share >= 0) {
-      context_.note_error(result.worst_share);
+    } else if (result.worst_ratio >= 0) {
+      context_.note_error(result.worst_ratio);
     }
     if (result.bad == 0) continue;
     context_.fail("{} {}: output {} element {} {}: {}; {} of {} elements are wrong; {}{}", name, dtype, o, result.first,

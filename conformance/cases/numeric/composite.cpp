@@ -8,7 +8,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr std::string_view activations[activation_count] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid"};
+constexpr std::string_view kActivations[kActivationCount] = {"none",      "relu", "gelu_erf",
+                                                             "gelu_tanh", "silu", "sigmoid"};
 
 // On the plugin's own version of the composite.
 void run_native(Context& context, const Problem& problem) {
@@ -55,8 +56,8 @@ Shape shape_of(const std::vector<int64_t>& extents) {
 }
 
 std::string variant_name(int32_t variant) {
-  std::string name(activations[variant % without_bias]);
-  return variant < without_bias ? name : name.append(".no_bias");
+  std::string name(kActivations[variant % kWithoutBias]);
+  return variant < kWithoutBias ? name : name.append(".no_bias");
 }
 
 }  // namespace backplane::conformance::numeric

@@ -8,9 +8,9 @@
 
 namespace backplane::conformance::numeric {
 
-inline constexpr uint32_t float_dtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
+inline constexpr uint32_t kFloatDtypes[] = {BP_F32, BP_F16, BP_BF16, BP_F64};
 // Beside dense, for operators that lay no stress on where operands lie.
-inline constexpr Layout common_layouts[] = {Layout::sliced,   Layout::padded, Layout::transposed,
+inline constexpr Layout kCommonLayouts[] = {Layout::sliced,   Layout::padded, Layout::transposed,
                                             Layout::reversed, Layout::mixed,  Layout::own};
 
 // As `add`, twice: natively and decomposed.
@@ -27,8 +27,8 @@ oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPat
 oracle::Tensor scaled(uint32_t dtype, const std::vector<int64_t>& shape, long double scale, long double offset,
                       Random& random);
 // A fused activation, and from 8 on that without a bias.
-inline constexpr int32_t without_bias = 8;
-inline constexpr int32_t activation_count = 6;
+inline constexpr int32_t kWithoutBias = 8;
+inline constexpr int32_t kActivationCount = 6;
 std::string variant_name(int32_t variant);
 // For the name of a case whose extents come from a table.
 Shape shape_of(const std::vector<int64_t>& extents);

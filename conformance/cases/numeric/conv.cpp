@@ -21,7 +21,7 @@ oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, N
   for (int64_t i = 0; i < x.count(); ++i) {
     const int64_t channel = i / plane % shape[1];
     oracle::store(x, i,
-                  oracle::encode(dtype, narrow_term(kind, channel, shape[1], i / plane / shape[1]) / narrow_right));
+                  oracle::encode(dtype, narrow_term(kind, channel, shape[1], i / plane / shape[1]) / kNarrowRight));
   }
   return x;
 }
@@ -54,14 +54,14 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
       problem.parameters[problem_parameter] = kernel;
       problem.parameters[narrow_parameter] = static_cast<int32_t>(kind);
       std::string more("kernel_");
-      more.append(std::to_string(kernel)).append(".").append(narrow_names[static_cast<size_t>(kind)]);
-      add_composite(catalogue, problem, more, {narrow_requirement});
+      more.append(std::to_string(kernel)).append(".").append(kNarrowNames[static_cast<size_t>(kind)]);
+      add_composite(catalogue, problem, more, {kNarrowRequirement});
     }
   }
 }
 
 Setup make_conv(const Problem& problem, Random& random) {
-  const WindowProblem& s = window_problems[problem.parameters[problem_parameter]];
+  const WindowProblem& s = kWindowProblems[problem.parameters[problem_parameter]];
   const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
   const int32_t variant = problem.parameters[variant_parameter];
   Setup setup;
@@ -69,7 +69,7 @@ Setup make_conv(const Problem& problem, Random& random) {
   bp_conv_attributes attributes = {};
   set_window(s, attributes);
   attributes.groups = s.groups;
-  attributes.activation = static_cast<uint32_t>(variant % without_bias);
+  attributes.activation = static_cast<uint32_t>(variant % kWithoutBias);
   attributes.precision = problem.precision;
   set_attributes(setup.call, attributes);
   int64_t taps = 1;
@@ -99,7 +99,7 @@ Setup make_conv(const Problem& problem, Random& random) {
   setup.call.inputs = {draw(transposed ? result_shape(s, s.out_channels) : image_shape(s, s.in_channels), data, terms),
                        signs(draw(weight, other, terms))};
   const int64_t channels = transposed ? s.in_channels : s.out_channels;
-  if (variant < without_bias && problem.op != BP_OP_CONV_BWD_INPUT)
+  if (variant < kWithoutBias && problem.op != BP_OP_CONV_BWD_INPUT)
     setup.call.inputs.push_back(draw({channels}, other, terms));
   setup.call.outputs = {output(problem.dtype, transposed ? image_shape(s, channels) : result_shape(s, channels))};
   return setup;
@@ -109,7 +109,7 @@ void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   auto* adding = add_plain;
   const auto put = [&](size_t which, DataPattern data, int32_t variant, Layout layout = Layout::dense,
                        Mode mode = Mode::once, uint32_t precision = 0) {
-    const WindowProblem& s = window_problems[which];
+    const WindowProblem& s = kWindowProblems[which];
     Problem problem{.op = op,
                     .dtype = dtype,
                     .shape = shape_of(result_shape(s, s.out_channels)),
@@ -124,25 +124,25 @@ void add_conv_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
     adding(catalogue, problem, more.append(suffix_of(precision)));
   };
   const bool plain = op == BP_OP_CONV_BWD_INPUT || op == BP_OP_CONV_BWD_WEIGHT;  // no bias, no activation
-  for (size_t which = 0; which < window_problems.size(); ++which) {
+  for (size_t which = 0; which < kWindowProblems.size(); ++which) {
     for (const DataPattern data :
          {DataPattern::integers, DataPattern::zero_mean, DataPattern::spikes, DataPattern::tenth}) {
-      if (data == DataPattern::integers || !is_empty(window_problems[which])) put(which, data, without_bias);
+      if (data == DataPattern::integers || !is_empty(kWindowProblems[which])) put(which, data, kWithoutBias);
     }
     if (plain) continue;
     put(which, DataPattern::integers, BP_ACTIVATION_NONE);
     put(which, DataPattern::integers, BP_ACTIVATION_RELU);
   }
-  for (const Layout layout : common_layouts) put(8, DataPattern::integers, without_bias, layout);
-  put(8, DataPattern::zero_mean, without_bias, Layout::dense, Mode::twice);
-  put(0, DataPattern::one_nan, without_bias);
-  put(0, DataPattern::one_inf, without_bias);
-  for (const Permission& permission : permissions) {
-    put(5, DataPattern::zero_mean, without_bias, Layout::dense, Mode::once, permission.mask);
-    put(13, DataPattern::spikes, without_bias, Layout::dense, Mode::once, permission.mask);
+  for (const Layout layout : kCommonLayouts) put(8, DataPattern::integers, kWithoutBias, layout);
+  put(8, DataPattern::zero_mean, kWithoutBias, Layout::dense, Mode::twice);
+  put(0, DataPattern::one_nan, kWithoutBias);
+  put(0, DataPattern::one_inf, kWithoutBias);
+  for (const Permission& permission : kPermissions) {
+    put(5, DataPattern::zero_mean, kWithoutBias, Layout::dense, Mode::once, permission.mask);
+    put(13, DataPattern::spikes, kWithoutBias, Layout::dense, Mode::once, permission.mask);
     if (!plain) put(1, DataPattern::zero_mean, BP_ACTIVATION_RELU, Layout::dense, Mode::once, permission.mask);
   }
-  for (int32_t activation = 2; activation < activation_count && !plain; ++activation) {
+  for (int32_t activation = 2; activation < kActivationCount && !plain; ++activation) {
     put(1, DataPattern::zero_mean, activation);
     put(5, DataPattern::spikes, activation);
   }

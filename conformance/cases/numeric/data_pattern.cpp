@@ -7,15 +7,15 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr std::string_view names[] = {
+constexpr std::string_view kNames[] = {
     "tags",    "uniform",  "bits",     "special",   "bounds",   "cancel",   "zeros", "halfway", "exhaustive",
     "windows", "family",   "integers", "zero_mean", "spikes",   "positive", "tenth", "cancel",  "partial",
     "one_inf", "two_infs", "one_nan",  "overflow",  "negative", "few",      "equal"};
-static_assert(std::size(names) == static_cast<size_t>(DataPattern::count));
+static_assert(std::size(kNames) == static_cast<size_t>(DataPattern::count));
 
 }  // namespace
 
-std::string_view name_of(DataPattern pattern) { return names[static_cast<size_t>(pattern)]; }
+std::string_view name_of(DataPattern pattern) { return kNames[static_cast<size_t>(pattern)]; }
 
 std::string_view requirement_of_sum(DataPattern pattern) {
   switch (pattern) {

@@ -14,7 +14,7 @@ struct Deviations {
 };
 Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor& got);
 
-inline constexpr std::string_view deviations_requirement = "BP-NUM-046";
+inline constexpr std::string_view kDeviationsRequirement = "BP-NUM-046";
 
 // Only for random data of zero mean: the root mean square of errors over deviations is at most 1. Rounding weights to
 // nearest is off by .85 of its part of the deviation where weights spread evenly, and by 1.15 where all lie just above

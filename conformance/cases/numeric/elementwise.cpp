@@ -10,7 +10,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr std::string_view predicate_names[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+constexpr std::string_view kPredicateNames[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
 Setup make(const Problem& problem, Random& random) {
   const std::vector<int64_t> shape = problem.shape.list();
@@ -47,8 +47,8 @@ Setup make_select(const Problem& problem, Random& random) {
 }
 
 std::string vary_predicate(Problem& problem, uint64_t turn) {
-  problem.parameters[0] = static_cast<int32_t>(turn % std::size(predicate_names));
-  return std::string(predicate_names[turn % std::size(predicate_names)]);
+  problem.parameters[0] = static_cast<int32_t>(turn % std::size(kPredicateNames));
+  return std::string(kPredicateNames[turn % std::size(kPredicateNames)]);
 }
 
 std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype) {
@@ -102,11 +102,11 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
     matrix.cover_patterns();
     matrix.cover_modes();
     // Compare: each predicate.
-    for (size_t i = 0; i < (compares ? std::size(predicate_names) : 1); ++i) cover_exhaustively(matrix, row, dtype);
+    for (size_t i = 0; i < (compares ? std::size(kPredicateNames) : 1); ++i) cover_exhaustively(matrix, row, dtype);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {
       apart.push_back({.op = row.id, .dtype = dtype, .shape = {9, 7}, .layout = layout, .make = maker});
-      apart.back().parameters[0] = static_cast<int32_t>(apart.size() * 5 % std::size(predicate_names));
+      apart.back().parameters[0] = static_cast<int32_t>(apart.size() * 5 % std::size(kPredicateNames));
     }
   });
   add_apart(catalogue, apart, "apart");
@@ -115,7 +115,7 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
 }  // namespace
 
 void add_elementwise(Catalogue& catalogue) {
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     const bool others = row.id == BP_OP_COPY || row.id == BP_OP_CAST || row.id == BP_OP_CUMSUM;
     if (row.kind == BP_KIND_PRIMITIVE && row.shape_rule == BP_SHAPE_ELEMENTWISE && !others)
       add_operator(catalogue, row);

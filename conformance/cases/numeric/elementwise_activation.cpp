@@ -46,7 +46,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant,
   put({5000}, DataPattern::bits);
   put({3000}, DataPattern::zeros);
   if (oracle::bytes_of(dtype) == 2 && op != BP_OP_POW) put({256, 256}, DataPattern::exhaustive);
-  for (const Layout layout : common_layouts) put({5, 4, 11}, DataPattern::family, layout);
+  for (const Layout layout : kCommonLayouts) put({5, 4, 11}, DataPattern::family, layout);
   for (const Layout layout : {Layout::in_place, Layout::in_place_strided, Layout::outer_0, Layout::immediate_last}) {
     put({5, 4, 11}, DataPattern::family, layout);
   }
@@ -57,7 +57,7 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant,
 }  // namespace
 
 void add_elementwise_activation(Catalogue& catalogue) {
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_ERF, "erf");
     add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_TANH, "tanh");
     for (const uint32_t op : {BP_OP_SILU, BP_OP_SIGMOID, BP_OP_POW}) add_one(catalogue, op, dtype, 0, {});

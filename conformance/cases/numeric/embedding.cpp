@@ -48,7 +48,7 @@ void add_embedding(Catalogue& catalogue, uint32_t dtype) {
     put(shape, 17, 8);
     put(shape, 1000, 65);
   }
-  for (const Layout layout : common_layouts) put({3, 5}, 17, 9, layout);
+  for (const Layout layout : kCommonLayouts) put({3, 5}, 17, 9, layout);
   adding = add_mixed;
   put({33}, 17, 8);
   put({3, 5}, 17, 9, Layout::padded);

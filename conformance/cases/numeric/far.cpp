@@ -17,7 +17,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr uint64_t guard = 32;  // bytes beside each element that must not change
+constexpr uint64_t kGuard = 32;  // bytes beside each element that must not change
 
 std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   std::vector<unsigned char> bytes(count);
@@ -32,7 +32,7 @@ class Sparse {
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
       : device_(context.device()),
         view_(view),
-        offset_(offset + guard),
+        offset_(offset + kGuard),
         size_(oracle::bytes_of(view.dtype)),
         buffer_(make_large(context, bytes_of(view, offset))) {
     std::vector<int64_t> index(view.rank, 0);
@@ -40,23 +40,23 @@ class Sparse {
     for (size_t i = 0; i < count; ++i) {
       uint64_t at = offset_;
       for (uint32_t d = 0; d < view.rank; ++d) at += static_cast<uint64_t>(index[d] * view.strides[d]) * size_;
-      places_.push_back(used.empty() || used[i] ? at : nowhere);
+      places_.push_back(used.empty() || used[i] ? at : kNowhere);
       for (uint32_t d = view.rank; d-- > 0 && ++index[d] == view.shape[d];) index[d] = 0;
     }
     std::vector<uint64_t> sorted = places_;
-    std::erase(sorted, nowhere);
+    std::erase(sorted, kNowhere);
     std::sort(sorted.begin(), sorted.end());
     for (const uint64_t at : sorted) {
-      if (windows_.empty() || at - guard > windows_.back().begin + windows_.back().bytes.size())
-        windows_.push_back({at - guard, {}});
-      windows_.back().bytes.resize(at + size_ + guard - windows_.back().begin);
+      if (windows_.empty() || at - kGuard > windows_.back().begin + windows_.back().bytes.size())
+        windows_.push_back({at - kGuard, {}});
+      windows_.back().bytes.resize(at + size_ + kGuard - windows_.back().begin);
     }
   }
 
   void write(const oracle::Tensor& dense, Random& random) {
     for (Window& window : windows_) window.bytes = random_bytes(random, window.bytes.size());
     for (size_t i = 0; i < places_.size(); ++i)
-      if (places_[i] != nowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
+      if (places_[i] != kNowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
@@ -66,13 +66,13 @@ class Sparse {
     std::vector<Window> before = windows_;
     for (Window& window : windows_) device_.read(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
     for (size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i] == nowhere) continue;
+      if (places_[i] == kNowhere) continue;
       std::memcpy(dense.bytes.data() + i * size_, byte_at(places_[i]), size_);
       std::memset(byte_at(places_[i]), 0, size_);
     }
     std::swap(before, windows_);
     for (const uint64_t at : places_)
-      if (at != nowhere) std::memset(byte_at(at), 0, size_);
+      if (at != kNowhere) std::memset(byte_at(at), 0, size_);
     for (size_t i = 0; i < windows_.size(); ++i)
       context.require(before[i].bytes == windows_[i].bytes, "a byte beside an element of {} changed, near byte {}",
                       label, windows_[i].begin);
@@ -81,7 +81,7 @@ class Sparse {
   bp_operand operand() const { return {buffer_.get(), offset_, 0}; }
 
  private:
-  static constexpr uint64_t nowhere = UINT64_MAX;
+  static constexpr uint64_t kNowhere = UINT64_MAX;
   struct Window {
     uint64_t begin;
     std::vector<unsigned char> bytes;
@@ -89,7 +89,7 @@ class Sparse {
   static uint64_t bytes_of(const bp_tensor_desc& view, uint64_t offset) {
     uint64_t reach = 1;
     for (uint32_t d = 0; d < view.rank; ++d) reach += static_cast<uint64_t>((view.shape[d] - 1) * view.strides[d]);
-    return offset + 2 * guard + reach * oracle::bytes_of(view.dtype);
+    return offset + 2 * kGuard + reach * oracle::bytes_of(view.dtype);
   }
   unsigned char* byte_at(uint64_t at) {
     for (Window& window : windows_)
@@ -186,7 +186,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   std::string where;
   for (size_t i = 0; i < views.size(); ++i)
     where += fmt::format("{}{} has strides {} from byte {}", i == 0 ? "" : ", ", i < inputs ? "input" : "output",
-                         strides_text(views[i]), offsets[i] + guard);
+                         strides_text(views[i]), offsets[i] + kGuard);
   for (size_t i = 0; i < inputs; ++i) {
     const oracle::Tensor after = sparse[i].read(context, fmt::format("input {}", i));
     if (far.used.empty()) context.require(after.bytes == far.call.inputs[i].bytes, "input {} changed; {}", i, where);
@@ -225,9 +225,9 @@ struct Reach {
   int64_t distance;  // in elements
   std::string_view text;
 };
-constexpr Reach reaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
-                             {BP_F32, int64_t{1} << 29, "bytes31"},
-                             {BP_F32, int64_t{1} << 30, "bytes32"}};
+constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
+                              {BP_F32, int64_t{1} << 29, "bytes31"},
+                              {BP_F32, int64_t{1} << 30, "bytes32"}};
 
 // Along an axis, if the operator has one, over a few rows and columns; products have a batch too.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
@@ -302,7 +302,7 @@ void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype,
   execute_over(context, far, views, std::vector<uint64_t>(views.size(), 0), expected);
 }
 
-constexpr uint64_t far_offset = (uint64_t{1} << 32) + 4096;
+constexpr uint64_t kFarOffset = (uint64_t{1} << 32) + 4096;
 
 void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   Far far{few_elements(op, usual_dtype(op), 0)};
@@ -310,7 +310,7 @@ void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   set_indices(far, 0);
   const std::vector<bp_tensor_desc> views = views_of(far);
   std::vector<uint64_t> offsets(views.size(), 0);
-  offsets[operand] = far_offset;
+  offsets[operand] = kFarOffset;
   execute_over(context, far, views, offsets, oracle::evaluate(far.call));
 }
 
@@ -325,7 +325,7 @@ void workspace_behind_bytes(Context& context) {
     Runner runner(device, far.desc);
     const uint64_t needed = runner.plan().info.workspace_bytes;
     if (needed == 0) continue;
-    const uint64_t at = far_offset / 4096 * 4096;
+    const uint64_t at = kFarOffset / 4096 * 4096;
     const Buffer workspace = make_large(context, at + needed + 4096);
     std::vector<Buffer> buffers;
     std::vector<bp_operand> operands, scalars;
@@ -376,11 +376,11 @@ void scalar_behind_bytes(Context& context) {
   OpDesc desc = elementwise(BP_OP_FILL, BP_F32, 16);
   desc.flags(BP_OP_FLAG_DEVICE_SCALARS);
   Runner runner(device, desc);
-  const Buffer scalars = make_large(context, far_offset + 4096), out(device, 64);
+  const Buffer scalars = make_large(context, kFarOffset + 4096), out(device, 64);
   const float right = 7.5F, wrong = 0.25F;
-  device.write(scalars.get(), far_offset, &right, sizeof(right));
-  device.write(scalars.get(), far_offset & UINT32_MAX, &wrong, sizeof(wrong));
-  const bp_operand scalar = {scalars.get(), far_offset, 0}, output = {out.get(), 0, 0};
+  device.write(scalars.get(), kFarOffset, &right, sizeof(right));
+  device.write(scalars.get(), kFarOffset & UINT32_MAX, &wrong, sizeof(wrong));
+  const bp_operand scalar = {scalars.get(), kFarOffset, 0}, output = {out.get(), 0, 0};
   bp_execution execution = {};
   execution.struct_size = sizeof(execution);
   execution.desc = &runner.desc().get();
@@ -395,7 +395,7 @@ void scalar_behind_bytes(Context& context) {
   float got[16];
   device.read(out.get(), 0, got, sizeof(got));
   for (const float value : got)
-    context.require(value == right, "fill with a scalar at byte {} gave {}, the scalar is {}", far_offset, value,
+    context.require(value == right, "fill with a scalar at byte {} gave {}, the scalar is {}", kFarOffset, value,
                     right);
 }
 
@@ -412,7 +412,7 @@ void add_far(Catalogue& catalogue) {
                          .run = std::move(run)});
   };
   for (const bph_op_info& op : primitives()) {
-    for (const Reach& reach : reaches) {
+    for (const Reach& reach : kReaches) {
       if ((op.dtypes >> reach.dtype & 1) == 0) continue;
       for (uint32_t axis = 0; axis < (has_axis(op) ? 2u : 1u); ++axis) {
         OpDesc desc = few_elements(op, reach.dtype, axis);

@@ -15,7 +15,7 @@ using namespace oracle;
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 // Any element, put by chance.
 void plant(Tensor& tensor, uint64_t bits, Random& random) {
@@ -150,21 +150,21 @@ uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
 }
 
 // Where an elementary function, a table or a reduction of its argument may change its way.
-constexpr long double thresholds[] = {0,       0x1p-126L, 0x1p-24L, 0x1p-12L, 0x1p-5L,   0.25L,   0.5L,    0.625L,
-                                      0.6931L, 0.7853L,   0.8442L,  1,        1.25L,     1.4142L, 1.5707L, 2,
-                                      2.3562L, 2.857L,    3.1415L,  3.9L,     4,         4.7123L, 5.9L,    6.2831L,
-                                      8,       9.01L,     10.3972L, 11.0898L, 16.6L,     17.32L,  20,      25.1327L,
-                                      64,      87.3365L,  88.7228L, 88.3762L, 103.9720L, 708.39L, 709.78L, 745.13L,
-                                      0x1p13L, 0x1p15L,   0x1p20L,  0x1p22L,  0x1p24L,   0x1p31L, 0x1p32L, 0x1p63L};
+constexpr long double kThresholds[] = {0,       0x1p-126L, 0x1p-24L, 0x1p-12L, 0x1p-5L,   0.25L,   0.5L,    0.625L,
+                                       0.6931L, 0.7853L,   0.8442L,  1,        1.25L,     1.4142L, 1.5707L, 2,
+                                       2.3562L, 2.857L,    3.1415L,  3.9L,     4,         4.7123L, 5.9L,    6.2831L,
+                                       8,       9.01L,     10.3972L, 11.0898L, 16.6L,     17.32L,  20,      25.1327L,
+                                       64,      87.3365L,  88.7228L, 88.3762L, 103.9720L, 708.39L, 709.78L, 745.13L,
+                                       0x1p13L, 0x1p15L,   0x1p20L,  0x1p22L,  0x1p24L,   0x1p31L, 0x1p32L, 0x1p63L};
 
 void fill_windows(Tensor& tensor, Random& random) {
   const int64_t count = tensor.count();
-  const auto windows = static_cast<int64_t>(2 * std::size(thresholds));
+  const auto windows = static_cast<int64_t>(2 * std::size(kThresholds));
   const int64_t length = std::max<int64_t>(count / windows, 1);
   const uint64_t shift = random() % 64;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t window = i / length % windows;
-    const uint64_t middle = encode(tensor.dtype, thresholds[window / 2]);
+    const uint64_t middle = encode(tensor.dtype, kThresholds[window / 2]);
     const int64_t step = i % length - length / 2 + static_cast<int64_t>(shift);
     const auto magnitude =
         std::clamp<int64_t>(static_cast<int64_t>(middle) + step, 0, static_cast<int64_t>(infinity_bits(tensor.dtype)));
@@ -205,8 +205,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
     return;
   }
   fill_float(tensor, data, random);
-  if (data == DataPattern::one_inf || data == DataPattern::two_infs) plant(tensor, encode(dtype, infinity), random);
-  if (data == DataPattern::two_infs) plant(tensor, encode(dtype, -infinity), random);
+  if (data == DataPattern::one_inf || data == DataPattern::two_infs) plant(tensor, encode(dtype, kInfinity), random);
+  if (data == DataPattern::two_infs) plant(tensor, encode(dtype, -kInfinity), random);
   if (data == DataPattern::one_nan) plant(tensor, quiet_nan_bits(dtype), random);
 }
 

@@ -24,8 +24,8 @@ enum class Chosen : int32_t {
   none,     // all outside
   count,
 };
-constexpr std::string_view chosen_names[] = {"random", "once", "reverse", "one", "outside", "none"};
-static_assert(std::size(chosen_names) == static_cast<size_t>(Chosen::count));
+constexpr std::string_view kChosenNames[] = {"random", "once", "reverse", "one", "outside", "none"};
+static_assert(std::size(kChosenNames) == static_cast<size_t>(Chosen::count));
 
 // Indices that a narrowing, a wrap-around or a clamp would bring inside.
 int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
@@ -154,13 +154,13 @@ class Adder {
     std::string more;
     if (op_ == BP_OP_SCATTER) more.append(modes[static_cast<size_t>(mode_)]).append(".");
     more.append("axis_").append(std::to_string(axis)).append("_of_").append(std::to_string(extent)).append(".");
-    more.append(chosen_names[static_cast<size_t>(chosen)]);
+    more.append(kChosenNames[static_cast<size_t>(chosen)]);
     if (data != DataPattern::integers) more.append(".").append(name_of(data));
     add(catalogue_, problem, more);
   }
 
   void shapes(bool all) {
-    for (const int32_t n : all ? std::span<const int32_t>(tile_lengths) : std::span<const int32_t>(few_lengths)) {
+    for (const int32_t n : all ? std::span<const int32_t>(kTileLengths) : std::span<const int32_t>(kFewLengths)) {
       (*this)({n}, 0, 19, Chosen::random);
       (*this)({n}, 0, n, Chosen::once);
       (*this)({n, 5}, 0, 6, Chosen::outside);

@@ -9,11 +9,11 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr std::string_view logits_names[] = {"usual",  "wide",    "shifted", "equal",   "one_hot",
+constexpr std::string_view kLogitsNames[] = {"usual",  "wide",    "shifted", "equal",   "one_hot",
                                              "masked", "nothing", "nan",     "infinite"};
-static_assert(std::size(logits_names) == static_cast<size_t>(Logits::count));
+static_assert(std::size(kLogitsNames) == static_cast<size_t>(Logits::count));
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 }  // namespace
 
@@ -24,13 +24,13 @@ oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Lo
   for (int64_t i = 0; i < count; ++i) {
     if (kind == Logits::equal) put(i, -3.5L);
     if (kind == Logits::one_hot) put(i, i % width == i / width % width ? 200 : -100);
-    if (kind == Logits::masked && random() % 3 == 0) put(i, -infinity);
-    if (kind == Logits::nothing && i / width % 2 == 0) put(i, -infinity);
+    if (kind == Logits::masked && random() % 3 == 0) put(i, -kInfinity);
+    if (kind == Logits::nothing && i / width % 2 == 0) put(i, -kInfinity);
   }
   if (count == 0) return x;
   const auto any = static_cast<int64_t>(random() % static_cast<uint64_t>(count));
   if (kind == Logits::nan) put(any, std::numeric_limits<long double>::quiet_NaN());
-  if (kind == Logits::infinite) put(any, infinity);
+  if (kind == Logits::infinite) put(any, kInfinity);
   return x;
 }
 
@@ -44,7 +44,7 @@ void LogitCases::operator()(const Shape& shape, int32_t axis, Logits kind, Layou
                   .make = make_};
   problem.parameters = {axis, static_cast<int32_t>(kind), setting_};
   std::string more("axis_");
-  more.append(std::to_string(axis)).append(".").append(logits_names[static_cast<size_t>(kind)]);
+  more.append(std::to_string(axis)).append(".").append(kLogitsNames[static_cast<size_t>(kind)]);
   if (!name_.empty()) more.append(".").append(name_);
   add(catalogue_, problem, more);
 }
@@ -57,7 +57,7 @@ void LogitCases::every_kind(bool all) {
 
 void LogitCases::layouts(std::initializer_list<Layout> more) {
   for (const int32_t axis : {0, 1, 2}) {
-    for (const Layout layout : common_layouts) (*this)({5, 4, 11}, axis, Logits::usual, layout);
+    for (const Layout layout : kCommonLayouts) (*this)({5, 4, 11}, axis, Logits::usual, layout);
     for (const Layout layout : more) (*this)({5, 4, 11}, axis, Logits::usual, layout);
   }
 }

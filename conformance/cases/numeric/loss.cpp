@@ -16,7 +16,7 @@ struct Loss {
   bool weights, ignores, gradient;
   int64_t ignored = -100;
 };
-constexpr Loss losses[] = {
+constexpr Loss kLosses[] = {
     {"none", BP_REDUCTION_NONE, 0, false, false, false},
     {"none_all", BP_REDUCTION_NONE, 0.125f, true, true, true},
     {"sum", BP_REDUCTION_SUM, 0, false, true, false},
@@ -32,7 +32,7 @@ constexpr Loss losses[] = {
 };
 
 Setup make_loss(const Problem& problem, Random& random) {
-  const Loss& loss = losses[problem.parameters[setting_parameter]];
+  const Loss& loss = kLosses[problem.parameters[setting_parameter]];
   const std::vector<int64_t> shape = problem.shape.list();
   const int64_t rows = shape[0], classes = shape[1];
   Setup setup;
@@ -57,13 +57,13 @@ Setup make_loss(const Problem& problem, Random& random) {
 }  // namespace
 
 void add_loss(Catalogue& catalogue, uint32_t dtype) {
-  for (size_t setting = 0; setting < std::size(losses); ++setting) {
+  for (size_t setting = 0; setting < std::size(kLosses); ++setting) {
     LogitCases put(catalogue, BP_OP_CROSS_ENTROPY, dtype, make_loss, static_cast<int32_t>(setting),
-                   losses[setting].name);
+                   kLosses[setting].name);
     for (const Logits kind : {Logits::usual, Logits::wide, Logits::shifted, Logits::equal}) {
       for (const Shape& shape : {Shape{1, 2}, Shape{7, 10}, Shape{33, 65}}) put(shape, 1, kind);
     }
-    for (const Layout layout : common_layouts) put({9, 6}, 1, Logits::usual, layout);
+    for (const Layout layout : kCommonLayouts) put({9, 6}, 1, Logits::usual, layout);
     put.add = add_mixed;
     put({7, 10}, 1, Logits::usual);
     put({9, 6}, 1, Logits::wide, Layout::padded);

@@ -41,11 +41,11 @@ enum class Kind : int32_t {
   subnormal_right,  // likewise b
   count,
 };
-constexpr std::string_view kind_names[] = {"integers", "one_hot",        "significands",   "partial",   "range",
+constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",
                                            "digits",   "zero_mean",      "spikes",         "positive",  "tenth",
                                            "cancel",   "overflow",       "one_inf",        "right_inf", "one_nan",
                                            "extremes", "subnormal_left", "subnormal_right"};
-static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
+static_assert(std::size(kKindNames) == static_cast<size_t>(Kind::count));
 
 struct Sides {
   oracle::Tensor &a, &b;
@@ -117,8 +117,8 @@ void fill_partial(const Sides& sides, Random& random) {
 
 // Every other column has the opposite sign.
 void fill_narrow(const Sides& sides, Narrow kind) {
-  sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / narrow_right; });
-  sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? narrow_right : -narrow_right; });
+  sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / kNarrowRight; });
+  sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? kNarrowRight : -kNarrowRight; });
 }
 
 void fill_extremes(const Sides& sides, Random& random) {
@@ -236,11 +236,11 @@ Setup make(const Problem& problem, Random& random) {
 }
 
 std::string_view requirement_of(Kind kind, uint32_t precision) {
-  if (precision != BP_PRECISION_FULL) return permission_requirement;
+  if (precision != BP_PRECISION_FULL) return kPermissionRequirement;
   switch (kind) {
     case Kind::range:
     case Kind::digits:
-      return narrow_requirement;
+      return kNarrowRequirement;
     case Kind::one_inf:
     case Kind::right_inf:
     case Kind::one_nan:
@@ -282,14 +282,14 @@ class Adder {
     std::string more("k");
     more.append(std::to_string(depth))
         .append(".")
-        .append(kind_names[static_cast<size_t>(kind)])
+        .append(kKindNames[static_cast<size_t>(kind)])
         .append(suffix_of(precision));
     if (mixed) return add_mixed(catalogue_, problem, more);
     add(catalogue_, problem, more, {requirement_of(kind, precision)});
   }
 
   void permitted() {
-    for (const Permission& permission : permissions) {
+    for (const Permission& permission : kPermissions) {
       const auto put = [&](const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense) {
         (*this)(shape, depth, kind, layout, Mode::once, permission.mask);
       };
@@ -391,13 +391,13 @@ class Adder {
   std::vector<std::tuple<int32_t, int32_t, int32_t, Kind>> done_{};
 };
 
-constexpr int32_t main_extents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
-constexpr int32_t few_extents[] = {1, 3, 8, 17, 33, 64, 65};
+constexpr int32_t kMainExtents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
+constexpr int32_t kFewExtents[] = {1, 3, 8, 17, 33, 64, 65};
 
 void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   Adder adder(catalogue, dtype, second);
-  if (dtype == BP_F32) adder.extents(main_extents);
-  adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(few_extents));
+  if (dtype == BP_F32) adder.extents(kMainExtents);
+  adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(kFewExtents));
   adder.batches();
   adder.deep();
   adder.layouts(second != 0 ? second : dtype);
@@ -440,7 +440,7 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
 // u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
-  adder.extents(few_extents);
+  adder.extents(kFewExtents);
   adder.batches();
   adder.deep();
   adder.layouts(BP_I32);

@@ -37,8 +37,8 @@ void add_narrow(Catalogue& catalogue, uint32_t dtype) {
       problem.parameters[depth_parameter] = depth;
       problem.parameters[narrow_parameter] = static_cast<int32_t>(kind);
       std::string more("k");
-      more.append(std::to_string(depth)).append(".").append(narrow_names[static_cast<size_t>(kind)]);
-      add_composite(catalogue, problem, more, {narrow_requirement});
+      more.append(std::to_string(depth)).append(".").append(kNarrowNames[static_cast<size_t>(kind)]);
+      add_composite(catalogue, problem, more, {kNarrowRequirement});
     };
     for (const int32_t depth : {64, 256}) put({17, 9}, depth), put({40}, depth);
   }
@@ -54,14 +54,14 @@ Setup make_linear(const Problem& problem, Random& random) {
   Setup setup;
   setup.call.op = problem.op;
   set_attributes(setup.call,
-                 bp_linear_attributes{0, static_cast<uint32_t>(variant % without_bias), problem.precision, 0});
+                 bp_linear_attributes{0, static_cast<uint32_t>(variant % kWithoutBias), problem.precision, 0});
   setup.call.outputs = {output(problem.dtype, shape)};
   shape.back() = depth;
   const bool integers = data == DataPattern::integers;
   const DataPattern other = integers ? DataPattern::few : data == DataPattern::tenth ? data : DataPattern::zero_mean;
   setup.call.inputs = {filled(problem.dtype, shape, data, depth * 4, random),
                        filled(problem.dtype, {cols, depth}, other, depth, random)};
-  if (variant < without_bias) setup.call.inputs.push_back(filled(problem.dtype, {cols}, other, depth, random));
+  if (variant < kWithoutBias) setup.call.inputs.push_back(filled(problem.dtype, {cols}, other, depth, random));
   return setup;
 }
 
@@ -83,18 +83,18 @@ void add_plain_and_mixed(Catalogue& catalogue, uint32_t dtype) {
     adding(catalogue, problem, more.append(suffix_of(precision)));
   };
   for (const int32_t depth : {0, 1, 7, 33, 129}) {
-    for (const int32_t variant : {0, 1, without_bias}) put({5, 9}, depth, DataPattern::integers, variant);
-    put({2, 3, 17}, depth, DataPattern::integers, without_bias);
+    for (const int32_t variant : {0, 1, kWithoutBias}) put({5, 9}, depth, DataPattern::integers, variant);
+    put({2, 3, 17}, depth, DataPattern::integers, kWithoutBias);
     put({33}, depth, DataPattern::integers, 0);
   }
-  for (int32_t activation = 0; activation < activation_count; ++activation) {
+  for (int32_t activation = 0; activation < kActivationCount; ++activation) {
     for (const DataPattern data :
          {DataPattern::zero_mean, DataPattern::spikes, DataPattern::tenth, DataPattern::one_nan, DataPattern::one_inf})
       put({9, 17}, 64, data, activation);
   }
-  for (const Layout layout : common_layouts) put({3, 5, 8}, 13, DataPattern::integers, 0, layout);
+  for (const Layout layout : kCommonLayouts) put({3, 5, 8}, 13, DataPattern::integers, 0, layout);
   for (const Mode mode : {Mode::twice, Mode::resized}) put({6, 8}, 13, DataPattern::integers, 0, Layout::dense, mode);
-  for (const Permission& permission : permissions) {
+  for (const Permission& permission : kPermissions) {
     for (const int32_t depth : {7, 129}) {
       put({9, 17}, depth, DataPattern::zero_mean, 0, Layout::dense, Mode::once, permission.mask);
       put({9, 17}, depth, DataPattern::tenth, BP_ACTIVATION_GELU_ERF, Layout::dense, Mode::once, permission.mask);
@@ -102,7 +102,7 @@ void add_plain_and_mixed(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t variant : {0, 1}) put({9, 17}, 64, DataPattern::zero_mean, variant);
-  if (dtype == BP_F32) put({9, 17}, 64, DataPattern::zero_mean, without_bias);
+  if (dtype == BP_F32) put({9, 17}, 64, DataPattern::zero_mean, kWithoutBias);
   put({2, 3, 17}, 33, DataPattern::zero_mean, 0);
   put({3, 5, 8}, 13, DataPattern::zero_mean, 0, Layout::padded);
 }

@@ -14,13 +14,13 @@ enum class Narrow : int32_t {
   range,   // terms near 2^15: 4 neighbours add up beyond 65504, the greatest f16; the whole is far below
   digits,  // whole numbers: 4 neighbours add up beyond 2^11, where f16 has no odd ones; the whole is small
 };
-inline constexpr std::string_view narrow_names[] = {"", "range", "digits"};
+inline constexpr std::string_view kNarrowNames[] = {"", "range", "digits"};
 
 // Term `k` of `count`: 8 significant bits, so that each float dtype holds it. `line` makes sums differ.
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line);
 
 // A term is a product of two operands. The second is this power of two, which f16 and 4-bit values hold.
-inline constexpr long double narrow_right = 4;
+inline constexpr long double kNarrowRight = 4;
 
 // [lines, count]: the first operands, a row of terms each.
 oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind);
@@ -28,6 +28,6 @@ oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Na
 // The second operands: all the same.
 oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape);
 
-inline constexpr std::string_view narrow_requirement = "BP-NUM-045";
+inline constexpr std::string_view kNarrowRequirement = "BP-NUM-045";
 
 }  // namespace backplane::conformance::numeric

@@ -19,15 +19,15 @@ enum class Spread : int32_t {
   zeros,  // no variance, and no rounding that could make one
   count,
 };
-constexpr std::string_view spread_names[] = {"usual", "offset", "small", "constant", "spikes", "zeros"};
-static_assert(std::size(spread_names) == static_cast<size_t>(Spread::count));
-constexpr auto usual_spreads = static_cast<int32_t>(Spread::zeros);
+constexpr std::string_view kSpreadNames[] = {"usual", "offset", "small", "constant", "spikes", "zeros"};
+static_assert(std::size(kSpreadNames) == static_cast<size_t>(Spread::count));
+constexpr auto kUsualSpreads = static_cast<int32_t>(Spread::zeros);
 
 struct Epsilon {
   float value;
   std::string_view suffix;  // of the case's name
 };
-constexpr Epsilon epsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
+constexpr Epsilon kEpsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
 
 oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spread spread, Random& random) {
   switch (spread) {
@@ -56,8 +56,8 @@ enum Parameter {
   norm_parameter,
   epsilon_parameter
 };
-float epsilon_of(const Problem& problem) { return epsilons[problem.parameters[epsilon_parameter]].value; }
-constexpr int32_t no_gamma = 1, no_beta = 2, no_running = 12, none_but_x = 15;
+float epsilon_of(const Problem& problem) { return kEpsilons[problem.parameters[epsilon_parameter]].value; }
+constexpr int32_t kNoGamma = 1, kNoBeta = 2, kNoRunning = 12, kNoneButX = 15;
 
 std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, bool reduced) {
   std::vector<int64_t> picked;
@@ -112,7 +112,7 @@ Setup make(const Problem& problem, Random& random) {
   if (problem.op == BP_OP_BATCH_NORM) {
     set_attributes(setup.call, bp_batch_norm_attributes{0, static_cast<uint32_t>(detail), epsilon, 0.125f});
     constexpr long double middles[] = {1, 0, 0, 2};  // of gamma, beta, mean and variance
-    for (int32_t i = 0; i < 4 && absent >> i != none_but_x >> i; ++i)
+    for (int32_t i = 0; i < 4 && absent >> i != kNoneButX >> i; ++i)
       setup.call.inputs.push_back((absent >> i & 1) != 0 ? oracle::Tensor{} : parameter(middles[i]));
   } else {
     const auto number = static_cast<uint32_t>(detail);
@@ -126,7 +126,7 @@ Setup make(const Problem& problem, Random& random) {
   }
   for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
     const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;  // new ones need running statistics as inputs
-    setup.call.outputs.push_back(running && (absent & no_running) != 0 ? oracle::Tensor{}
+    setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
                                                                        : output(problem.dtype, shapes.statistic));
   }
   return setup;
@@ -187,9 +187,9 @@ class Adder {
                     .make = backward ? make_backward : make};
     problem.parameters = {detail, static_cast<int32_t>(spread), inputs, outputs, static_cast<int32_t>(norm), epsilon};
     std::string more(backward ? norms[norm] : std::string_view());
-    more.append(std::to_string(detail)).append(".").append(spread_names[static_cast<size_t>(spread)]);
+    more.append(std::to_string(detail)).append(".").append(kSpreadNames[static_cast<size_t>(spread)]);
     more.append(".in_").append(std::to_string(inputs)).append("_out_").append(std::to_string(outputs));
-    add(catalogue_, problem, more.append(epsilons[epsilon].suffix));
+    add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
   }
 
   // With the least epsilon and with a great one.
@@ -206,7 +206,7 @@ class Adder {
 
   // `inputs`, `outputs`: the most optional ones.
   void rows(int32_t inputs, int32_t outputs) {
-    for (int32_t spread = 0; spread < usual_spreads; ++spread) {
+    for (int32_t spread = 0; spread < kUsualSpreads; ++spread) {
       for (const int32_t n : {1, 2, 3, 17, 64, 257, 1024})
         (*this)({5, n}, 0b10, static_cast<Spread>(spread), inputs, outputs);
       (*this)({3, 4, 5}, 0b110, static_cast<Spread>(spread), inputs, outputs);
@@ -218,20 +218,20 @@ class Adder {
     for (int32_t in = 0; in <= inputs; ++in) {
       for (int32_t out = 0; out < outputs; ++out) (*this)({4, 33}, 0b10, Spread::usual, in, out);
     }
-    for (const Layout layout : common_layouts) (*this)({5, 4, 11}, 0b100, Spread::usual, inputs, outputs, layout);
+    for (const Layout layout : kCommonLayouts) (*this)({5, 4, 11}, 0b100, Spread::usual, inputs, outputs, layout);
     for (const Mode mode : {Mode::twice, Mode::resized})
       (*this)({5, 33}, 0b10, Spread::usual, inputs, outputs, Layout::dense, mode);
   }
 
   void images(std::initializer_list<int32_t> details, int32_t inputs, int32_t outputs, uint32_t norm = 0) {
     for (const int32_t detail : details) {
-      for (int32_t spread = 0; spread < usual_spreads; ++spread) {
+      for (int32_t spread = 0; spread < kUsualSpreads; ++spread) {
         for (const Shape& shape : {Shape{2, 6, 5, 4}, Shape{1, 6, 3}, Shape{3, 6, 1, 2, 2}}) {
           (*this)(shape, detail, static_cast<Spread>(spread), inputs, outputs, Layout::dense, Mode::once, norm);
         }
       }
       (*this)({2, 6, 0, 4}, detail, Spread::usual, inputs, outputs, Layout::dense, Mode::once, norm);
-      for (const Layout layout : common_layouts)
+      for (const Layout layout : kCommonLayouts)
         (*this)({2, 6, 5, 4}, detail, Spread::usual, inputs, outputs, layout, Mode::once, norm);
     }
   }
@@ -244,7 +244,7 @@ class Adder {
 }  // namespace
 
 void add_norm(Catalogue& catalogue) {
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     Adder layer(catalogue, BP_OP_LAYER_NORM, dtype), rms(catalogue, BP_OP_RMS_NORM, dtype);
     layer.rows(2, 2);
     rms.rows(1, 1);
@@ -259,13 +259,13 @@ void add_norm(Catalogue& catalogue) {
     batch({64, 3}, 1, Spread::offset, 0, 2);
     // Not affine, without running statistics, and both.
     for (const int32_t training : {0, 1}) {
-      for (const int32_t absent : {no_gamma, no_beta, no_gamma | no_beta})
+      for (const int32_t absent : {kNoGamma, kNoBeta, kNoGamma | kNoBeta})
         batch({3, 6, 5}, training, Spread::usual, absent, 2 + 2 * training);
     }
-    for (const int32_t absent : {no_running, no_gamma | no_running, none_but_x}) {
+    for (const int32_t absent : {kNoRunning, kNoGamma | kNoRunning, kNoneButX}) {
       for (const int32_t outputs : {0, 4}) batch({3, 6, 5}, 1, Spread::usual, absent, outputs);
     }
-    batch({2, 6, 40, 33}, 1, Spread::usual, none_but_x, 4);
+    batch({2, 6, 40, 33}, 1, Spread::usual, kNoneButX, 4);
     Adder(catalogue, BP_OP_LAYER_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 2, 2);
     Adder(catalogue, BP_OP_RMS_NORM, dtype).other_epsilons({{5, 17}, {3, 64}, {4, 257}}, 0b10, 1, 1);
     group.other_epsilons({{2, 6, 5, 4}, {1, 6, 33}}, 2, 2, 2);
@@ -279,7 +279,7 @@ void add_norm(Catalogue& catalogue) {
           for (const int32_t n : {1, 2, 17, 257})
             backward({5, n}, 0b10, spread, inputs, outputs, Layout::dense, Mode::once, norm);
         }
-        for (const Layout layout : common_layouts)
+        for (const Layout layout : kCommonLayouts)
           backward({5, 4, 11}, 0b110, Spread::usual, inputs, outputs, layout, Mode::once, norm);
       }
       for (const uint32_t norm : {BP_NORM_LAYER, BP_NORM_RMS})

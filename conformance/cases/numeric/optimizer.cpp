@@ -52,7 +52,7 @@ void add_optimizer(Catalogue& catalogue, uint32_t dtype) {
       for (const Shape& shape : {Shape{1}, Shape{33}, Shape{1025}, Shape{5, 7}}) put(shape, step, decays);
     }
   }
-  for (const Layout layout : common_layouts) put({5, 4, 11}, 3, 1, layout);
+  for (const Layout layout : kCommonLayouts) put({5, 4, 11}, 3, 1, layout);
   put({65}, 3, 1, Layout::dense, Mode::twice);
   put({65}, 3, 1, Layout::dense, Mode::device_scalars);
   adding = add_mixed;

@@ -13,26 +13,26 @@ struct Permission {
   std::string_view suffix;  // of a case's name
   uint32_t mask;
 };
-inline constexpr uint32_t known_permissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
+inline constexpr uint32_t kKnownPermissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
                                               BP_PRECISION_ALLOW_F16_ACCUMULATE | BP_PRECISION_ALLOW_BF16 |
                                               BP_PRECISION_ALLOW_FLUSH_F16;
-inline constexpr Permission permissions[] = {
+inline constexpr Permission kPermissions[] = {
     {".allow_tf32", BP_PRECISION_ALLOW_TF32},
     {".allow_bf16x3", BP_PRECISION_ALLOW_BF16X3},
     {".allow_f16_accumulate", BP_PRECISION_ALLOW_F16_ACCUMULATE},
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
-    {".allow_known", known_permissions},
-    {".allow_unknown", ~known_permissions},  // means nothing: as precise as without permissions
+    {".allow_known", kKnownPermissions},
+    {".allow_unknown", ~kKnownPermissions},  // means nothing: as precise as without kPermissions
     {".allow_all", UINT32_MAX},
 };
 constexpr std::string_view suffix_of(uint32_t mask) {
-  for (const Permission& permission : permissions) {
+  for (const Permission& permission : kPermissions) {
     if (permission.mask == mask) return permission.suffix;
   }
   return {};
 }
 
-inline constexpr std::string_view permission_requirement = "BP-NUM-044";
+inline constexpr std::string_view kPermissionRequirement = "BP-NUM-044";
 
 }  // namespace backplane::conformance::numeric

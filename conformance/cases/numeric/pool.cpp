@@ -12,7 +12,7 @@ enum Parameter { problem_parameter, data_parameter, flag_parameter };
 
 // The flag is count_padding, or whether the index is asked for.
 Setup make_pool(const Problem& problem, Random& random) {
-  const WindowProblem& s = window_problems[problem.parameters[problem_parameter]];
+  const WindowProblem& s = kWindowProblems[problem.parameters[problem_parameter]];
   const bool average = problem.op == BP_OP_AVG_POOL, flag = problem.parameters[flag_parameter] != 0;
   Setup setup;
   setup.call.op = problem.op;
@@ -33,26 +33,26 @@ void add_pool_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
   const auto put = [&](size_t which, DataPattern data, int32_t flag, Layout layout = Layout::dense) {
     Problem problem{.op = op,
                     .dtype = dtype,
-                    .shape = shape_of(result_shape(window_problems[which], window_problems[which].in_channels)),
+                    .shape = shape_of(result_shape(kWindowProblems[which], kWindowProblems[which].in_channels)),
                     .layout = layout,
                     .pattern = DataPattern::family,
                     .make = make_pool};
     problem.parameters = {static_cast<int32_t>(which), number_of(data), flag};
-    std::string more(window_problems[which].name);
+    std::string more(kWindowProblems[which].name);
     more.append(".").append(name_of(data)).append(flag == 0 ? "" : op == BP_OP_AVG_POOL ? ".count_padding" : ".index");
     adding(catalogue, problem, more);
   };
-  for (size_t which = 0; which < window_problems.size(); ++which) {
-    if (window_problems[which].name == "deep") continue;
+  for (size_t which = 0; which < kWindowProblems.size(); ++which) {
+    if (kWindowProblems[which].name == "deep") continue;
     for (const int32_t flag : {0, 1}) {
       for (const DataPattern data :
            {DataPattern::negative, DataPattern::few, DataPattern::zero_mean, DataPattern::tenth, DataPattern::one_nan,
             DataPattern::two_infs, DataPattern::integers}) {
-        if (data == DataPattern::integers || !is_empty(window_problems[which])) put(which, data, flag);
+        if (data == DataPattern::integers || !is_empty(kWindowProblems[which])) put(which, data, flag);
       }
     }
   }
-  for (const Layout layout : common_layouts) put(8, DataPattern::zero_mean, 1, layout);
+  for (const Layout layout : kCommonLayouts) put(8, DataPattern::zero_mean, 1, layout);
   if (op != BP_OP_MAX_POOL) return;
   adding = add_mixed;
   for (const size_t which : {size_t{0}, size_t{8}, size_t{10}}) put(which, DataPattern::zero_mean, 1);

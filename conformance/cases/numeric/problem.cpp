@@ -21,7 +21,7 @@ namespace {
 std::string_view requirement_of(uint32_t op) {
   static const auto texts = [] {
     std::array<std::string, BP_OP_LIMIT> made;
-    for (const oracle::Operator& row : oracle::rows::all) made[row.id] = fmt::format("BP-OPR-{:03}", row.id);
+    for (const oracle::Operator& row : oracle::kOperators) made[row.id] = fmt::format("BP-OPR-{:03}", row.id);
     return made;
   }();
   return texts[op];
@@ -237,7 +237,7 @@ Case described(const Problem& problem, std::string_view more) {
   made.id.append(".").append(problem.shape.text()).append(".").append(row_of(problem.layout).name);
   made.id.append(".").append(name_of(problem.pattern));
   if (!more.empty()) made.id.append(".").append(more);
-  if (problem.mode != Mode::once) made.id.append(".").append(mode_names[static_cast<size_t>(problem.mode)]);
+  if (problem.mode != Mode::once) made.id.append(".").append(kModeNames[static_cast<size_t>(problem.mode)]);
   made.profile = profile_of(problem);
   made.extension = extension_of(problem);
   made.op = problem.op;

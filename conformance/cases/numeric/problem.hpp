@@ -39,7 +39,7 @@ enum class Mode : uint8_t {
   device_scalars,  // scalars in device memory
   deterministic,   // with the flag, three times: the same bits
 };
-inline constexpr std::string_view mode_names[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
+inline constexpr std::string_view kModeNames[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
 // The operator with its data: inputs filled, outputs with dtype and shape (and data where it reads them).
 struct Setup {

@@ -16,7 +16,7 @@ namespace {
 
 // What shares a scale.
 enum class Sharing : int32_t { tensor, channel, block };
-constexpr std::string_view sharing_names[] = {"tensor", "channel", "block"};
+constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
 // Scales in [1/64, 1/2), or integers up to `zero`, one for every element of x, equal where they are shared.
 oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
@@ -91,7 +91,7 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
                     .make = make_quantize};
     problem.parameters = {static_cast<int32_t>(bits), static_cast<int32_t>(sharing), zero, ties};
     std::string more(bits == 4 ? "four." : "eight.");
-    more.append(sharing_names[static_cast<size_t>(sharing)]).append(zero != 0 ? ".zero_point" : ".symmetric");
+    more.append(kSharingNames[static_cast<size_t>(sharing)]).append(zero != 0 ? ".zero_point" : ".symmetric");
     adding(catalogue, problem, more.append(ties != 0 ? ".ties" : ""));
   };
   for (const int32_t zero : {0, 1}) {
@@ -104,7 +104,7 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
     put({7, 9}, Sharing::channel, zero, 0);  // an odd row
     put({0, 4}, Sharing::tensor, zero, 0);
     if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, DataPattern::special);
-    for (const Layout layout : common_layouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);
+    for (const Layout layout : kCommonLayouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);
     if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, DataPattern::family, Layout::all_0);
     adding = add_mixed;
     put({5, 32}, Sharing::block, zero, 0);
@@ -114,15 +114,15 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
 }
 
 enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole_4 };
-constexpr std::string_view form_names[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
-constexpr int64_t block_extent = 8;
+constexpr std::string_view kFormNames[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
+constexpr int64_t kBlockExtent = 8;
 
 // Each weight is 4, in the scaled steps of its column, times a quarter of the terms.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
   const bool four = form != Form::weights_8;
-  const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
+  const int64_t block = form == Form::weights_4_blocks ? kBlockExtent : 0;
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back(), blocks = block != 0 ? (depth + block - 1) / block : 1;
   const uint32_t weight = four ? uint32_t{BP_U8} : uint32_t{BP_I8};
@@ -136,7 +136,7 @@ Setup make_narrow_matmul(const Problem& problem) {
   for (int64_t n = 0; n < cols; ++n) {
     const bool halved = n % 2 != 0;
     const int64_t offset = problem.parameters[2] != 0 ? 3 : 0;
-    const int64_t step = static_cast<int64_t>(narrow_right) * (halved ? 2 : 1) + offset;
+    const int64_t step = static_cast<int64_t>(kNarrowRight) * (halved ? 2 : 1) + offset;
     const int64_t bytes = w.shape[1];
     for (int64_t k = 0; k < bytes; ++k)
       oracle::store(w, n * bytes + k, static_cast<uint64_t>(four ? step | step << 4 : step));
@@ -160,7 +160,7 @@ Setup make_matmul(const Problem& problem, Random& random) {
   const bool zeros = problem.parameters[2] != 0, bias = problem.parameters[3] != 0;
   const bool whole = form == Form::whole || form == Form::whole_4;
   const bool four = form != Form::whole && form != Form::weights_8;
-  const int64_t block = form == Form::weights_4_blocks ? block_extent : 0;
+  const int64_t block = form == Form::weights_4_blocks ? kBlockExtent : 0;
   std::vector<int64_t> shape = problem.shape.list();
   const int64_t cols = shape.back();
   const std::vector<int64_t> y = shape;
@@ -212,11 +212,11 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     problem.parameters = {depth, static_cast<int32_t>(form), zeros, bias, by_row, static_cast<int32_t>(narrow)};
     problem.precision = precision;
     std::string more("k");
-    more.append(std::to_string(depth)).append(".").append(form_names[static_cast<size_t>(form)]);
+    more.append(std::to_string(depth)).append(".").append(kFormNames[static_cast<size_t>(form)]);
     more.append(zeros != 0 ? ".zero_points" : ".symmetric")
         .append(bias != 0 ? ".bias" : "")
         .append(by_row != 0 ? ".by_row" : "");
-    if (narrow != Narrow::none) more.append(".").append(narrow_names[static_cast<size_t>(narrow)]);
+    if (narrow != Narrow::none) more.append(".").append(kNarrowNames[static_cast<size_t>(narrow)]);
     more.append(suffix_of(precision));
     if (requirements.size() == 0) return adding(catalogue, problem, more);
     add_composite(catalogue, problem, more, requirements);
@@ -226,17 +226,17 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     for (const int32_t zeros : {0, 1}) {
       for (const Narrow narrow : {Narrow::range, Narrow::digits}) {
         for (const int32_t depth : {64, 256}) {
-          put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {narrow_requirement});
+          put({5, 9}, depth, form, named, zeros, 0, 0, Layout::dense, narrow, {kNarrowRequirement});
         }
       }
       // Enough results for a root mean square.
       if (oracle::bytes_of(dtype) != 2) continue;
       for (const int32_t depth : {32, 256, 1024}) {
-        put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {deviations_requirement});
+        put({24, 44}, depth, form, named, zeros, 0, 0, Layout::dense, Narrow::none, {kDeviationsRequirement});
       }
     }
   }
-  for (const Permission& permission : permissions) {
+  for (const Permission& permission : kPermissions) {
     put({7, 19}, 40, Form::weights_8, BP_I8, 1, 0, 0, Layout::dense, Narrow::none, {}, permission.mask);
     put({7, 19}, 40, Form::weights_4_blocks, 0, 0, 1, 0, Layout::dense, Narrow::none, {}, permission.mask);
     put({7, 19}, 40, Form::whole, BP_U8, 1, 0, 1, Layout::dense, Narrow::none, {}, permission.mask);
@@ -253,7 +253,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
       put({19, 131}, 24, form, a, 1, 1, 1);
       put({19, 5}, 515, form, a, 1, 0, 1);
       put({3, 7}, 33, form, a, 0, 1, 0);
-      for (const Layout layout : common_layouts) put({2, 5, 4}, 24, form, a, 1, 0, 1, layout);
+      for (const Layout layout : kCommonLayouts) put({2, 5, 4}, 24, form, a, 1, 0, 1, layout);
     }
   }
   for (const int32_t zeros : {0, 1}) {
@@ -268,7 +268,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
         for (const int32_t by_row : {0, 1}) put({3, 7}, depth, Form::whole, a, zeros, by_row, by_row);
       }
     }
-    for (const Layout layout : common_layouts) put({2, 5, 4}, 24, Form::weights_4_blocks, 0, zeros, 0, 0, layout);
+    for (const Layout layout : kCommonLayouts) put({2, 5, 4}, 24, Form::weights_4_blocks, 0, zeros, 0, 0, layout);
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
@@ -286,7 +286,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
 }  // namespace
 
 void add_quantize(Catalogue& catalogue) {
-  for (const uint32_t dtype : float_dtypes) {
+  for (const uint32_t dtype : kFloatDtypes) {
     for (const uint32_t op : {BP_OP_QUANTIZE, BP_OP_DEQUANTIZE}) {
       add_quantize_of(catalogue, op, dtype, BP_I8, 8);
       add_quantize_of(catalogue, op, dtype, BP_U8, 8);

@@ -12,22 +12,22 @@ struct Start {
   std::string_view name;
   uint64_t key, low, high;
 };
-constexpr uint64_t all = ~uint64_t{0};
+constexpr uint64_t kAll = ~uint64_t{0};
 // The first three are Random123's known answers.
-constexpr Start starts[] = {
+constexpr Start kStarts[] = {
     {"zero", 0, 0, 0},
-    {"ones", all, all, all},
+    {"ones", kAll, kAll, kAll},
     {"pi", 0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e},
     {"carry_32", 0x0123456789abcdef, 0xfffffffe, 5},
-    {"carry_64", 0xfedcba9876543210, all - 1, 0xffffffff},
-    {"carry_96", 7, all - 1, (uint64_t{1} << 32) - 1},
-    {"carry_128", 0x8000000000000000, all - 2, all},
+    {"carry_64", 0xfedcba9876543210, kAll - 1, 0xffffffff},
+    {"carry_96", 7, kAll - 1, (uint64_t{1} << 32) - 1},
+    {"carry_128", 0x8000000000000000, kAll - 2, kAll},
     {"key_high", uint64_t{1} << 32, 1, 0},
     {"counter_high", 1, 0, uint64_t{1} << 63},
 };
 
 Setup make(const Problem& problem, Random&) {
-  const Start& start = starts[problem.parameters[0]];
+  const Start& start = kStarts[problem.parameters[0]];
   Setup setup;
   setup.call.op = problem.op;
   setup.call.outputs.push_back({BP_U32, problem.shape.list(), {}});
@@ -45,14 +45,14 @@ void add_one(Catalogue& catalogue, const Shape& shape, size_t start, Layout layo
                   .mode = mode,
                   .make = make};
   problem.parameters = {static_cast<int32_t>(start)};
-  add(catalogue, problem, starts[start].name);
+  add(catalogue, problem, kStarts[start].name);
 }
 
 }  // namespace
 
 void add_random(Catalogue& catalogue) {
-  for (size_t start = 0; start < std::size(starts); ++start) {
-    for (const int32_t n : tile_lengths) add_one(catalogue, {n}, start);
+  for (size_t start = 0; start < std::size(kStarts); ++start) {
+    for (const int32_t n : kTileLengths) add_one(catalogue, {n}, start);
     for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{7, 1, 3}, Shape{2, 3, 1, 2, 1, 3, 1, 5}, Shape{65537}}) {
       add_one(catalogue, shape, start);
     }

@@ -116,13 +116,13 @@ class Adder {
 };
 
 void add_lengths(Adder& adder, bool main_dtype) {
-  for (const int32_t n : main_dtype ? std::span<const int32_t>(tile_lengths) : std::span<const int32_t>(few_lengths)) {
+  for (const int32_t n : main_dtype ? std::span<const int32_t>(kTileLengths) : std::span<const int32_t>(kFewLengths)) {
     adder({n}, 1, DataPattern::integers);
     adder({3, n}, 0b10, DataPattern::integers);
     adder({n, 5}, 0b01, DataPattern::integers);
   }
   if (!main_dtype) return;
-  for (const int32_t n : long_lengths) {
+  for (const int32_t n : kLongLengths) {
     adder({n}, 1, DataPattern::integers);
     adder({n, 3}, 0b01, DataPattern::integers);
     adder({2, n}, 0b10, DataPattern::integers);

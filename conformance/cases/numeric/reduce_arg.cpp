@@ -34,7 +34,7 @@ void add_arg_of(Catalogue& catalogue, uint32_t op, uint32_t dtype) {
            {1, 2, 9, 33, 129, 257, 1025});
   if (oracle::is_float(dtype))
     put.data({DataPattern::one_nan, DataPattern::one_inf, DataPattern::two_infs}, {1, 2, 9, 33, 129, 257, 1025});
-  if (dtype == BP_F32) put.lengths(long_lengths, DataPattern::zero_mean, true);
+  if (dtype == BP_F32) put.lengths(kLongLengths, DataPattern::zero_mean, true);
   if (dtype == BP_U8 && op == BP_OP_ARGMIN) put({36000000}, 0, DataPattern::zero_mean, Layout::dense, Mode::once, true);
   put.mixed = true;
   for (const int32_t axis : {0, 1, 2}) put({4, 5, 13}, axis, DataPattern::few, Layout::padded);

@@ -53,7 +53,7 @@ void add_rope(Catalogue& catalogue, uint32_t dtype) {
       put({4, 12}, interleaved, 8, furthest);
     }
     put({7, 2}, interleaved, 0, 100);
-    for (const Layout layout : common_layouts) put({2, 5, 8}, interleaved, 6, 100, layout);
+    for (const Layout layout : kCommonLayouts) put({2, 5, 8}, interleaved, 6, 100, layout);
   }
   adding = add_mixed;
   for (const Layout layout : {Layout::dense, Layout::padded}) put({2, 9, 8}, 0, 6, 100, layout);

@@ -31,7 +31,7 @@ void add_scan(Catalogue& catalogue, uint32_t dtype) {
   if ((oracle::operator_of(BP_OP_CUMSUM)->dtypes & BP_DTYPE_BIT(dtype)) == 0) return;
   for (const int32_t flags : {0, 1, 2, 3}) {
     AxisCases put(catalogue, BP_OP_CUMSUM, dtype, make_cumsum, flags & 1, flags >> 1);
-    put.lengths(flags == 0 ? lengths_for(dtype) : std::span<const int32_t>(few_lengths), DataPattern::integers);
+    put.lengths(flags == 0 ? lengths_for(dtype) : std::span<const int32_t>(kFewLengths), DataPattern::integers);
     put.layouts(DataPattern::integers);
     if (flags == 0 && dtype == BP_I32)
       put({4500000}, 0, DataPattern::integers);  // more than one dispatch should go through
@@ -45,7 +45,7 @@ void add_scan(Catalogue& catalogue, uint32_t dtype) {
              {17, 257, 1025});
     if (dtype != BP_F32) continue;
     for (const DataPattern data : {DataPattern::tenth, DataPattern::zero_mean, DataPattern::integers}) {
-      for (const int32_t n : long_lengths) put({n}, 0, data);
+      for (const int32_t n : kLongLengths) put({n}, 0, data);
     }
   }
 }

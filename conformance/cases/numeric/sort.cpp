@@ -36,7 +36,7 @@ void add_sort(Catalogue& catalogue, uint32_t dtype) {
     for (const int32_t n : {2047, 2048, 2049}) put({n}, 0, DataPattern::few);
     if (oracle::is_float(dtype)) put.data({DataPattern::one_nan, DataPattern::two_infs}, {2, 17, 65, 257, 1025});
     if (dtype == BP_F32 || dtype == BP_I32) {
-      for (const int32_t n : long_lengths) put({n}, 0, DataPattern::few), put({n}, 0, DataPattern::zero_mean);
+      for (const int32_t n : kLongLengths) put({n}, 0, DataPattern::few), put({n}, 0, DataPattern::zero_mean);
     }
     put.mixed = true;
     for (const int32_t axis : {0, 1, 2}) put({4, 5, 13}, axis, DataPattern::few, Layout::padded);

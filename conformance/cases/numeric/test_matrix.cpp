@@ -86,7 +86,7 @@ uint64_t hash(std::initializer_list<uint64_t> words) {
 }
 
 // Layouts that say something on most shapes, for the walk over the shapes.
-constexpr Layout common_layouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
+constexpr Layout kCommonLayouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
                                      Layout::own,    Layout::step_2,  Layout::reversed,   Layout::immediate_last,
                                      Layout::padded, Layout::outer_0, Layout::transposed, Layout::in_place_strided};
 
@@ -142,7 +142,7 @@ void TestMatrix::cover(size_t step) {
   }
   const std::vector<Shape>& shapes = all_shapes();
   for (size_t i = turn_ % step; i < shapes.size(); i += step) {
-    const Layout wanted = common_layouts[(turn_ / 7) % std::size(common_layouts)];
+    const Layout wanted = kCommonLayouts[(turn_ / 7) % std::size(kCommonLayouts)];
     one(shapes[i], applies_to(wanted, shapes[i]) ? wanted : Layout::dense, patterns_[turn_ % patterns_.size()]);
     turn_ += 2;
   }

@@ -47,7 +47,7 @@ void add_topk_of(Catalogue& catalogue, uint32_t dtype) {
       for (const int32_t k : {1, 2, 5, 33}) put({4, 33}, 1, k, data), put({33, 4}, 0, k, data);
       put({1025}, 0, 17, data);
     }
-    for (const Layout layout : common_layouts) put({5, 4, 11}, 1, 3, DataPattern::few, layout);
+    for (const Layout layout : kCommonLayouts) put({5, 4, 11}, 1, 3, DataPattern::few, layout);
     values = 1;
     for (const DataPattern data : {DataPattern::few, DataPattern::special})
       put({4, 33}, 1, 5, data), put({1025}, 0, 17, data);

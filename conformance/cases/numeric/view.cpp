@@ -8,7 +8,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr LayoutRow rows[] = {
+constexpr LayoutRow kRows[] = {
     {"dense", "BP-NUM-001"},
     {"sliced", "BP-NUM-002"},
     {"padded", "BP-NUM-003"},
@@ -32,7 +32,7 @@ constexpr LayoutRow rows[] = {
     {"same", "BP-NUM-009"},
     {"own", "BP-NUM-001"},
 };
-static_assert(std::size(rows) == static_cast<size_t>(Layout::count));
+static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
 using List = std::vector<int64_t>;
 
@@ -185,7 +185,7 @@ bool is_in_place(Layout layout) {
 
 }  // namespace
 
-const LayoutRow& row_of(Layout layout) { return rows[static_cast<size_t>(layout)]; }
+const LayoutRow& row_of(Layout layout) { return kRows[static_cast<size_t>(layout)]; }
 
 bool View::empty() const { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 

@@ -18,7 +18,7 @@ struct WindowProblem {
   int64_t result(size_t d) const;
 };
 
-extern const std::span<const WindowProblem> window_problems;
+extern const std::span<const WindowProblem> kWindowProblems;
 
 // Sums of nothing, or no sums at all.
 bool is_empty(const WindowProblem& problem);

@@ -15,7 +15,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr const char* extension = "BUFFER_ADDRESS";
+constexpr const char* kExtension = "BUFFER_ADDRESS";
 
 void need_slot(Context& context) {
   if (context.device().slots().buffer_address == nullptr) context.not_claimed("the device has no buffer_address");
@@ -152,14 +152,14 @@ void add_address_cases(Catalogue& catalogue) {
     const auto add = [&](std::string what, std::string_view requirement, auto body) {
       add_case(
           catalogue, fmt::format("runtime.address.{}_{}", kind_name(kind), what), {requirement},
-          [=](Context& context) { body(context, kind); }, extension);
+          [=](Context& context) { body(context, kind); }, kExtension);
     };
     add("is_constant", "BP-BUF-016", is_constant);
     add("are_apart", "BP-BUF-016", are_apart);
     add("are_of_the_process", "BP-DEV-021", are_of_the_process);
   }
-  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, from_threads, extension);
-  add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, extension);
+  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, from_threads, kExtension);
+  add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, kExtension);
 }
 
 }  // namespace backplane::conformance

@@ -218,7 +218,7 @@ void odd_alignment(Context& context, uint64_t alignment) {
   expect_status(device->buffer_create(device.get(), &desc, &buffer, &error), error, "buffer_create",
                 {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
   context.require(buffer == nullptr, "buffer_create failed and gave a buffer");
-  require_well(context);
+  require_healthy(context);
 }
 
 }  // namespace

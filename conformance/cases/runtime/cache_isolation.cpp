@@ -12,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t rows = 24;  // as many as columns: a result of the wrong axis has the right shape
+constexpr int64_t kRows = 24;  // as many as columns: a result of the wrong axis has the right shape
 
 struct Variant {
   std::string name;
@@ -21,7 +21,7 @@ struct Variant {
 
 template <typename T>
 Variant with(const bph_op_info& op, std::string name, T attributes) {
-  Variant made = {std::move(name), sample_of_rows(op, usual_dtype(op), rows)};
+  Variant made = {std::move(name), sample_of_rows(op, usual_dtype(op), kRows)};
   made.desc.attributes(attributes);
   return made;
 }
@@ -29,7 +29,7 @@ Variant with(const bph_op_info& op, std::string name, T attributes) {
 Variant reduced(const bph_op_info& op, uint32_t axes) {
   Variant made = with(op, fmt::format("axes {}", axes), bp_reduce_attributes{0, axes});
   made.desc.outputs()[0] =
-      dense_view(made.desc.outputs()[0].dtype, {(axes & 1) != 0 ? 1 : rows, (axes & 2) != 0 ? 1 : 24});
+      dense_view(made.desc.outputs()[0].dtype, {(axes & 1) != 0 ? 1 : kRows, (axes & 2) != 0 ? 1 : 24});
   return made;
 }
 
@@ -44,7 +44,7 @@ std::vector<Variant> attribute_variants(const bph_op_info& op) {
       case BP_OP_ARGMAX:
       case BP_OP_ARGMIN:
         all.push_back(with(op, fmt::format("axis {}", axis), bp_axis_attributes{0, axis}));
-        all.back().desc.outputs()[0] = dense_view(BP_I32, {axis == 0 ? 1 : rows, axis == 1 ? 1 : 24});
+        all.back().desc.outputs()[0] = dense_view(BP_I32, {axis == 0 ? 1 : kRows, axis == 1 ? 1 : 24});
         break;
       case BP_OP_CUMSUM:
         for (uint32_t bits = 0; bits < 4; ++bits)
@@ -74,11 +74,11 @@ std::vector<Variant> attribute_variants(const bph_op_info& op) {
 std::vector<Variant> dtype_variants(const bph_op_info& op) {
   std::vector<Variant> all;
   for (const uint32_t dtype : dtypes_of(op.dtypes))
-    all.push_back({fmt::format("dtype {}", bph_dtype_name(dtype)), sample_of_rows(op, dtype, rows)});
+    all.push_back({fmt::format("dtype {}", bph_dtype_name(dtype)), sample_of_rows(op, dtype, kRows)});
   if (op.dtype_rule == BP_RULE_CAST)
     for (const uint32_t dtype : dtypes_of(op.dtypes)) {
-      Variant made = {fmt::format("f32 to {}", bph_dtype_name(dtype)), sample_of_rows(op, BP_F32, rows)};
-      made.desc.outputs()[0] = dense_view(dtype, {rows, 24});
+      Variant made = {fmt::format("f32 to {}", bph_dtype_name(dtype)), sample_of_rows(op, BP_F32, kRows)};
+      made.desc.outputs()[0] = dense_view(dtype, {kRows, 24});
       all.push_back(std::move(made));
     }
   return all;
@@ -122,7 +122,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
 void scalars_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
-  OpDesc desc = sample_of_rows(op, usual_dtype(op), rows);
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
   Runner runner(device, desc);
   Stream stream(device);
   constexpr int count = 6;
@@ -143,7 +143,7 @@ void scalars_in_turn(Context& context, const bph_op_info& op) {
 // A host that was built when the operator had fewer scalars: those that it lacks are zero.
 void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t given) {
   Device& device = context.device();
-  OpDesc desc = sample_of_rows(op, usual_dtype(op), rows);
+  OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
   Operands operands(context, op, desc);
   for (size_t i = given; i < operands.scalars().size(); ++i) operands.set_scalar(i, 0);
   const std::vector<Bytes> expected = operands.expected(desc);
@@ -163,7 +163,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   Delay delay(context);
   const uint32_t dtype = usual_dtype(op);
   const uint32_t scalar_dtype = op.scalar_dtype == 0 ? dtype : op.scalar_dtype;
-  OpDesc desc = sample_of_rows(op, dtype, rows);
+  OpDesc desc = sample_of_rows(op, dtype, kRows);
   Operands operands(context, op, desc);
   const std::vector<Bytes> expected = operands.expected(desc);
   OpDesc asked = desc;
@@ -200,7 +200,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
 void strides_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   const uint32_t dtype = usual_dtype(op);
-  OpDesc dense = sample_of_rows(op, dtype, rows);
+  OpDesc dense = sample_of_rows(op, dtype, kRows);
   Operands operands(context, op, dense);
   const std::vector<Bytes> plain = operands.expected(dense);
   OpDesc turned = dense;

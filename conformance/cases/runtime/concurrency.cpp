@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned thread_count = 8;
+constexpr unsigned kThreadCount = 8;
 
 // One plan; each thread with a stream, operands and workspace of its own.
 void one_plan(Context& context, const bph_op_info& op) {
@@ -23,7 +23,7 @@ void one_plan(Context& context, const bph_op_info& op) {
   std::vector<std::vector<Bytes>> expected;
   std::vector<Stream> streams;
   std::vector<Buffer> workspaces;
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
     workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
@@ -33,7 +33,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     operands[i]->reset_outputs();
   }
   const bp_op_desc& shared = runner.desc().get();
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     for (int i = 0; i < (op.shape_rule == BP_SHAPE_SCATTER ? 1 : 12); ++i) {
       ErrorRecord error;
       expect_ok(operands[index]->try_enqueue(streams[index].get(), runner.plan().get(), shared,
@@ -42,7 +42,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     }
     streams[index].wait();
   });
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     const std::vector<Bytes> got = operands[i]->results();
     for (size_t output = 0; output < got.size(); ++output)
       require_same(context, got[output], expected[i][output], "one plan executed by eight threads at once");
@@ -55,17 +55,17 @@ void first_use(Context& context, const bph_op_info& op) {
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
   std::vector<std::unique_ptr<Operands>> operands;
   std::vector<Stream> streams;
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
   }
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Runner runner(device, desc);
     operands[index]->enqueue(streams[index], runner);
     streams[index].wait();
   });
   Runner alone(device, desc);
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     const std::vector<Bytes> got = operands[i]->results();
     operands[i]->reset_outputs();
     operands[i]->enqueue(streams[i], alone);
@@ -80,7 +80,7 @@ void first_use(Context& context, const bph_op_info& op) {
 void everything_at_once(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 2048;
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Stream stream(device), other(device);
     Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
     Words start(count, index * 1000);
@@ -110,7 +110,7 @@ void everything_at_once(Context& context) {
 void many_small_operators(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 64;
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Stream stream(device);
     Runner add(device, elementwise(BP_OP_ADD, BP_U32, count));
     Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);

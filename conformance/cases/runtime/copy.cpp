@@ -8,15 +8,15 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t sizes[] = {1,  2,  3,  4,  5,   7,    8,    13,   15,    16,     31,
-                              33, 63, 64, 65, 127, 1000, 4095, 4097, 65537, 1048579};
-constexpr uint64_t offsets[] = {0, 1, 3, 4, 8, 17, 63, 64, 4093};
-constexpr uint64_t margin = 4200;
+constexpr uint64_t kSizes[] = {1,  2,  3,  4,  5,   7,    8,    13,   15,    16,     31,
+                               33, 63, 64, 65, 127, 1000, 4095, 4097, 65537, 1048579};
+constexpr uint64_t kOffsets[] = {0, 1, 3, 4, 8, 17, 63, 64, 4093};
+constexpr uint64_t kMargin = 4200;
 
 // Copies and then compares the whole target: what was asked has moved, all else stays.
 void exact(Context& context, Device& device, Stream& stream, uint32_t to_kind, uint32_t from_kind, uint64_t bytes,
            uint64_t to_offset, uint64_t from_offset) {
-  Buffer from(device, bytes + margin, from_kind), to(device, bytes + margin, to_kind);
+  Buffer from(device, bytes + kMargin, from_kind), to(device, bytes + kMargin, to_kind);
   const Bytes source = noise(context, from.bytes);
   Bytes target = noise(context, to.bytes);
   upload(from, source);
@@ -44,7 +44,7 @@ void at_offset(Context& context, uint32_t to_kind, uint32_t from_kind, uint64_t 
   need_kind(context, to_kind);
   need_kind(context, from_kind);
   Stream stream(context.device());
-  for (const uint64_t other : offsets) exact(context, context.device(), stream, to_kind, from_kind, 61, offset, other);
+  for (const uint64_t other : kOffsets) exact(context, context.device(), stream, to_kind, from_kind, 61, offset, other);
 }
 
 void of_nothing(Context& context, uint32_t to_kind, uint32_t from_kind) {
@@ -114,11 +114,11 @@ void add_copy_cases(Catalogue& catalogue) {
       if (to == BP_MEMORY_HOST && from == BP_MEMORY_HOST) continue;
       const std::string stem = fmt::format("runtime.copy.{}_to_{}", kind_name(from), kind_name(to));
       const std::string_view extension = kind_extension(to == BP_MEMORY_DEVICE ? from : to);
-      for (const uint64_t bytes : sizes)
+      for (const uint64_t bytes : kSizes)
         add_case(
             catalogue, fmt::format("{}.of_{}_bytes", stem, bytes), {"BP-CPY-001"},
             [=](Context& context) { of_size(context, to, from, bytes); }, extension);
-      for (const uint64_t offset : offsets)
+      for (const uint64_t offset : kOffsets)
         add_case(
             catalogue, fmt::format("{}.to_offset_{}", stem, offset), {"BP-CPY-001"},
             [=](Context& context) { at_offset(context, to, from, offset); }, extension);

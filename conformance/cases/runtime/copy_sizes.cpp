@@ -19,7 +19,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t window = 64;  // bytes of data about an edge, on each side
+constexpr uint64_t kWindow = 64;  // bytes of data about an edge, on each side
 
 enum class Way { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
@@ -27,11 +27,11 @@ struct Direction {
   const char* name;
   std::string_view extension;
 };
-const Direction directions[] = {{Way::device_to_device, "device_to_device", ""},
-                                {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
-                                {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
-                                {Way::in, "copy_in", "PAGEABLE_COPY"},
-                                {Way::out, "copy_out", "PAGEABLE_COPY"}};
+const Direction kDirections[] = {{Way::device_to_device, "device_to_device", ""},
+                                 {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
+                                 {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
+                                 {Way::in, "copy_in", "PAGEABLE_COPY"},
+                                 {Way::out, "copy_out", "PAGEABLE_COPY"}};
 
 // Where bytes lie, and how the host gets at some of them.
 class Place {
@@ -124,15 +124,16 @@ void whole(Context& context, Way way, unsigned log2) {
 // The offsets from a copy's start about which there is data: its ends, multiples of `step`, the same counted in each
 // buffer, and some by chance. In order, and far enough apart.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
-  std::vector<uint64_t> all = {window, count - window};
+  std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
     for (const uint64_t edge : {at, at - to_offset, at - from_offset}) all.push_back(edge);
   for (int i = 0; i < 16; ++i) all.push_back(context.below(count));
   std::sort(all.begin(), all.end());
   std::vector<uint64_t> apart;
   for (const uint64_t at : all)
-    if (at >= window && at + window <= count && (apart.empty() || at - apart.back() >= 2 * window)) apart.push_back(at);
-  if (apart.back() != count - window) apart.back() = count - window;  // the tail counts most
+    if (at >= kWindow && at + kWindow <= count && (apart.empty() || at - apart.back() >= 2 * kWindow))
+      apart.push_back(at);
+  if (apart.back() != count - kWindow) apart.back() = count - kWindow;  // the tail counts most
   return apart;
 }
 
@@ -140,33 +141,33 @@ void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place
                  uint64_t count, const std::vector<uint64_t>& at) {
   Stream stream(context.device());
   const auto data = [](uint64_t edge) {
-    Bytes bytes(2 * window);
+    Bytes bytes(2 * kWindow);
     for (uint64_t i = 0; i < bytes.size(); ++i)
       bytes[i] = static_cast<unsigned char>((edge + i) * 0x9E3779B97F4A7C15u >> 56 | 1u);
     return bytes;
   };
-  const Bytes margin(window, 0xA5);
+  const Bytes margin(kWindow, 0xA5);
   for (const uint64_t edge : at) {
-    from.write(from_offset + edge - window, data(edge));
-    to.write(to_offset + edge - window, Bytes(2 * window, 0));
+    from.write(from_offset + edge - kWindow, data(edge));
+    to.write(to_offset + edge - kWindow, Bytes(2 * kWindow, 0));
   }
-  to.write(to_offset - window, margin);
+  to.write(to_offset - kWindow, margin);
   to.write(to_offset + count, margin);
   enqueue(context.device(), stream, way, to, to_offset, from, from_offset, count);
   stream.wait();
   const std::string what = fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset);
   for (const uint64_t edge : at)
-    require_same(context, to.read(to_offset + edge - window, 2 * window), data(edge),
-                 fmt::format("{}, the bytes from {} on", what, edge - window));
-  require_same(context, to.read(to_offset - window, window), margin, "the bytes before " + what);
-  require_same(context, to.read(to_offset + count, window), margin, "the bytes behind " + what);
+    require_same(context, to.read(to_offset + edge - kWindow, 2 * kWindow), data(edge),
+                 fmt::format("{}, the bytes from {} on", what, edge - kWindow));
+  require_same(context, to.read(to_offset - kWindow, kWindow), margin, "the bytes before " + what);
+  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes behind " + what);
 }
 
 // Data at the edges of every mebibyte only.
 void large(Context& context, Way way, uint64_t count) {
   need(context, way);
-  const uint64_t to_offset = window + 1 + context.below(60), from_offset = window + context.below(60);
-  const uint64_t room = count + 4 * window + 128;
+  const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
+  const uint64_t room = count + 4 * kWindow + 128;
   make_large(context, room);
   const std::unique_ptr<Place> from = place(context, way, false, room), to = place(context, way, true, room);
   sparse_copy(context, way, *to, to_offset, *from, from_offset, count,
@@ -184,19 +185,20 @@ class Zeros : public OfHost {
 class Repeated : public Place {
  public:
   Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
-      : bytes_((bytes + piece - 1) / piece * piece) {
+      : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
     const int file = memfd_create("conformance", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, piece) != 0) throw std::bad_alloc();
+    if (file < 0 || ftruncate(file, kPiece) != 0) throw std::bad_alloc();
     void* const memory = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     address_ = static_cast<unsigned char*>(memory);
-    for (uint64_t at = 0; at < bytes_; at += piece) map(at, piece, MAP_SHARED, file);
+    for (uint64_t at = 0; at < bytes_; at += kPiece) map(at, kPiece, MAP_SHARED, file);
     close(file);
     for (const uint64_t at : places) {
-      const uint64_t first = (offset + at - 2 * window) / page * page, last = (offset + at + 2 * window) / page * page;
-      map(first, last + page - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-      own_.insert(first / piece);
-      own_.insert(last / piece);
+      const uint64_t first = (offset + at - 2 * kWindow) / kPage * kPage,
+                     last = (offset + at + 2 * kWindow) / kPage * kPage;
+      map(first, last + kPage - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+      own_.insert(first / kPiece);
+      own_.insert(last / kPiece);
     }
     sweeper_ = std::jthread([this](const std::stop_token& stop) { sweep(stop); });
   }
@@ -210,7 +212,7 @@ class Repeated : public Place {
   unsigned char* address() const override { return address_; }
 
  private:
-  static constexpr uint64_t piece = 8u << 20, page = 4096;
+  static constexpr uint64_t kPiece = 8u << 20, kPage = 4096;
   void map(uint64_t at, uint64_t count, int flags, int file) {
     if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
       throw std::bad_alloc();
@@ -219,8 +221,8 @@ class Repeated : public Place {
   // Pieces with pages of their own stay.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (uint64_t at = 0; at < bytes_; at += piece)
-        if (!own_.contains(at / piece)) madvise(address_ + at, piece, MADV_DONTNEED);
+      for (uint64_t at = 0; at < bytes_; at += kPiece)
+        if (!own_.contains(at / kPiece)) madvise(address_ + at, kPiece, MADV_DONTNEED);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
@@ -253,13 +255,13 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
 #if defined(__SANITIZE_THREAD__)
   context.not_claimed("a thread sanitizer notes four bytes for each that is copied, and these would not fit");
 #endif
-  const uint64_t to_offset = 2 * window + 1 + context.below(60), from_offset = 2 * window + context.below(60);
-  const uint64_t room = count + 8 * window + 128;
+  const uint64_t to_offset = 2 * kWindow + 1 + context.below(60), from_offset = 2 * kWindow + context.below(60);
+  const uint64_t room = count + 8 * kWindow + 128;
   make_large(context, room);
   const std::vector<uint64_t> at = edges(context, count, 1u << 30, to_offset, from_offset);
   std::vector<uint64_t> of_target = at;
   of_target.push_back(count);
-  of_target.push_back(window);
+  of_target.push_back(kWindow);
   const auto make = [&](bool pageable, uint64_t offset, const std::vector<uint64_t>& places) -> std::unique_ptr<Place> {
     if (pageable) return std::make_unique<Repeated>(room, offset, places);
     return std::make_unique<OfImport<Repeated>>(context, room, offset, places);
@@ -283,7 +285,7 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
 }  // namespace
 
 void add_copy_size_cases(Catalogue& catalogue) {
-  for (const Direction& direction : directions) {
+  for (const Direction& direction : kDirections) {
     const Way way = direction.way;
     const auto add = [&](std::string what, std::function<void(Context&)> run, std::string_view extension) {
       add_case(catalogue, fmt::format("runtime.copy_size.{}.{}", direction.name, what), {"BP-CPY-008"}, std::move(run),

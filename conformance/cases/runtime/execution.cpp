@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t rows = 40;
+constexpr int64_t kRows = 40;
 
 void require_results(Context& context, const std::vector<Bytes>& got, const std::vector<Bytes>& expected,
                      std::string_view what) {
@@ -32,7 +32,7 @@ std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc 
 
 // An operator with operands and what they should give.
 struct Scene {
-  Scene(Context& given, const bph_op_info& row, int64_t row_count = rows)
+  Scene(Context& given, const bph_op_info& row, int64_t row_count = kRows)
       : context(given),
         device(given.device()),
         desc(sample_of_rows(row, usual_dtype(row), row_count)),

@@ -11,16 +11,16 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned thread_count = 8;
+constexpr unsigned kThreadCount = 8;
 
 // Each thread with an instance of its own, from the query on.
 void queries(Context& context) {
   const Library library(context.path());  // opened once; each Plugin opens it again
-  in_threads(context, thread_count, [&](unsigned) { const Plugin plugin(context.path()); });
+  in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
 }
 
 void instances(Context& context) {
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Plugin plugin(context.path());
     Device device(plugin, context.device_index());
     Buffer from(device, 4096), to(device, 4096);
@@ -37,12 +37,12 @@ void instances(Context& context) {
 
 void device_opens(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, thread_count, [&](unsigned) { const Device device(plugin, context.device_index()); });
+  in_threads(context, kThreadCount, [&](unsigned) { const Device device(plugin, context.device_index()); });
 }
 
 void device_questions(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, thread_count, [&](unsigned) {
+  in_threads(context, kThreadCount, [&](unsigned) {
     plugin.device_count();
     plugin.device_info(context.device_index());
   });
@@ -51,7 +51,7 @@ void device_questions(Context& context) {
 template <class Body>
 void of_one_device(Context& context, const Body& body) {
   Device& device = context.device();
-  in_threads(context, thread_count, [&](unsigned index) { body(context, device, index); });
+  in_threads(context, kThreadCount, [&](unsigned index) { body(context, device, index); });
 }
 
 void streams(Context& context) {

@@ -10,8 +10,8 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 4096;
-constexpr uint64_t slow_bytes = 2u << 20;
+constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kSlowBytes = 2u << 20;
 
 enum class Way { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
@@ -19,7 +19,7 @@ struct Command {
   bool writes;  // the buffer in question, else it reads it
   const char* name;
 };
-constexpr Command commands[] = {
+constexpr Command kCommands[] = {
     {Way::copy_out, false, "copy_out"},     {Way::copy, false, "copy_from"},    {Way::to_host, false, "copy_to_host"},
     {Way::execute, false, "execute_from"},  {Way::copy_in, true, "copy_in"},    {Way::copy, true, "copy_to"},
     {Way::from_host, true, "copy_of_host"}, {Way::execute, true, "execute_to"}, {Way::fill, true, "fill"}};
@@ -108,13 +108,13 @@ void in_order(Context& context, const Command& first, const Command& second, boo
   Device& device = context.device();
   Stream stream(device), other(device);
   Event event(device);
-  Buffer subject(device, bytes), busy(device, slow_bytes);
-  Side slow(context, first, slow_bytes), earlier(context, first, bytes), later(context, second, bytes);
+  Buffer subject(device, kBytes), busy(device, kSlowBytes);
+  Side slow(context, first, kSlowBytes), earlier(context, first, kBytes), later(context, second, kBytes);
   slow.prepare();
-  upload(busy, Bytes(slow_bytes, 0x3C));
+  upload(busy, Bytes(kSlowBytes, 0x3C));
   const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " behind an event" : "");
   for (const unsigned units : {4u, 24u}) {
-    Bytes content = noise(context, bytes);
+    Bytes content = noise(context, kBytes);
     upload(subject, content);
     earlier.prepare();
     later.prepare();
@@ -131,15 +131,15 @@ void in_order(Context& context, const Command& first, const Command& second, boo
     if (first.writes) content = earlier.written();
     if (!second.writes) require_same(context, later.seen(), content, "what the second read: " + what);
     if (second.writes) content = later.written();
-    require_same(context, download<unsigned char>(subject, bytes), content, what);
+    require_same(context, download<unsigned char>(subject, kBytes), content, what);
   }
 }
 
 }  // namespace
 
 void add_hazard_cases(Catalogue& catalogue) {
-  for (const Command& first : commands)
-    for (const Command& second : commands) {
+  for (const Command& first : kCommands)
+    for (const Command& second : kCommands) {
       if (!first.writes && !second.writes) continue;
       for (const bool across : {false, true})
         add_case(

@@ -11,11 +11,11 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t strides[] = {0, 1, -1, 3, int64_t{1} << 33, INT64_MAX, INT64_MIN, -7};
+constexpr int64_t kStrides[] = {0, 1, -1, 3, int64_t{1} << 33, INT64_MAX, INT64_MIN, -7};
 
 bp_tensor_desc with_strides(bp_tensor_desc view, size_t variant) {
   for (uint32_t axis = 0; axis < view.rank; ++axis)
-    if (view.shape[axis] <= 1) view.strides[axis] = strides[(variant + axis) % std::size(strides)];
+    if (view.shape[axis] <= 1) view.strides[axis] = kStrides[(variant + axis) % std::size(kStrides)];
   return view;
 }
 OpDesc with_strides(OpDesc desc, size_t variant) {
@@ -130,7 +130,7 @@ class Scene {
 void mean_the_same(Context& context, const bph_op_info& op, const Shape& shape) {
   Scene scene(context, op, shape);
   std::vector<OpDesc> others;
-  for (size_t variant = 0; variant < std::size(strides); ++variant)
+  for (size_t variant = 0; variant < std::size(kStrides); ++variant)
     others.push_back(with_strides(scene.plain(), variant));
   scene.run(scene.plain(), others);
   others.push_back(scene.plain());

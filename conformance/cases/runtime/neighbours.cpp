@@ -24,10 +24,10 @@ struct Halves {
 // Memory that host and device reach: a mapped buffer of a kind, or the host's own pages, imported.
 class Mapped {
  public:
-  static constexpr uint32_t imported_pages = UINT32_MAX;  // in place of a kind
+  static constexpr uint32_t kImportedPages = UINT32_MAX;  // in place of a kind
 
   Mapped(Context& context, uint32_t kind, uint64_t bytes) {
-    if (kind != imported_pages) {
+    if (kind != kImportedPages) {
       need_kind(context, kind);
       own_.emplace(context.device(), bytes, kind);
       buffer_ = own_->get();

@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr const char* extension = "PAGEABLE_COPY";
+constexpr const char* kExtension = "PAGEABLE_COPY";
 
 void need_slots(Context& context) {
   if (context.device()->copy_in == nullptr || context.device()->copy_out == nullptr)
@@ -197,7 +197,7 @@ void on_streams(Context& context) {
 void add_pageable_cases(Catalogue& catalogue) {
   const auto add = [&](std::string what, std::vector<std::string_view> requirements,
                        std::function<void(Context&)> run) {
-    add_case(catalogue, "runtime.pageable." + std::move(what), std::move(requirements), std::move(run), extension);
+    add_case(catalogue, "runtime.pageable." + std::move(what), std::move(requirements), std::move(run), kExtension);
   };
   for (const uint64_t bytes : {1u, 2u, 3u, 4u, 7u, 16u, 63u, 65u, 1000u, 4095u, 4097u, 65537u, 1048577u, 8388611u})
     add(fmt::format("round_trip_of_{}_bytes", bytes), {"BP-CPY-003"},

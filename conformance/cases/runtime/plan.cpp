@@ -196,9 +196,9 @@ struct Layout {
   const char* name;
   int64_t strides[2];  // of an input of 6 by 6
 };
-constexpr Layout layouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
-                              {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
-                              {"overlapping", {1, 1}}};
+constexpr Layout kLayouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
+                               {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
+                               {"overlapping", {1, 1}}};
 
 void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   Device& device = context.device();
@@ -256,7 +256,7 @@ void add_plan_cases(Catalogue& catalogue) {
         add(fmt::format("of_rank_{}", rank), {"BP-PLAN-001"}, usual,
             [op, rank](Context& context) { shape_of_rank(context, op, rank); });
   }
-  for (const Layout& layout : layouts)
+  for (const Layout& layout : kLayouts)
     for (const uint32_t dtype : {BP_U8, BP_F32})
       add_case(catalogue, fmt::format("runtime.plan.copy.of_{}_{}", layout.name, bph_dtype_name(dtype)),
                {"BP-PLAN-019"}, [&layout, dtype](Context& context) { copy_takes(context, layout, dtype); });

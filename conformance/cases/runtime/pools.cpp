@@ -11,9 +11,9 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 256;
+constexpr uint64_t kBytes = 256;
 // What is pending must be so still when the last of many calls returned, on a busy machine too.
-constexpr uint64_t delays_us[] = {2000, 10000, 40000};
+constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
 // Streams cost a driver much, and it may run out of them: as many as it gives, up to `wanted`, and four at least.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
@@ -41,22 +41,22 @@ std::vector<Stream> streams_of(Context& context, unsigned wanted) {
 struct Pairs {
   Pairs(Context& context, size_t count, uint32_t kind = BP_MEMORY_DEVICE) {
     for (size_t i = 0; i < count; ++i) {
-      from.emplace_back(context.device(), bytes, kind);
-      to.emplace_back(context.device(), bytes);
+      from.emplace_back(context.device(), kBytes, kind);
+      to.emplace_back(context.device(), kBytes);
     }
     renew(context);
   }
   void renew(Context& context) {
     data.clear();
     for (size_t i = 0; i < from.size(); ++i) {
-      data.push_back(noise(context, bytes));
+      data.push_back(noise(context, kBytes));
       upload(from[i], data[i]);
-      upload(to[i], Bytes(bytes, 0));
+      upload(to[i], Bytes(kBytes, 0));
     }
   }
-  void copy(size_t i, Stream& stream) { stream.copy(to[i].get(), 0, from[i].get(), 0, bytes); }
+  void copy(size_t i, Stream& stream) { stream.copy(to[i].get(), 0, from[i].get(), 0, kBytes); }
   void check(Context& context, size_t i, std::string_view what) {
-    require_same(context, download<unsigned char>(to[i], bytes), data[i], fmt::format("{}, number {}", what, i));
+    require_same(context, download<unsigned char>(to[i], kBytes), data[i], fmt::format("{}, number {}", what, i));
   }
   std::vector<Buffer> from, to;
   std::vector<Bytes> data;
@@ -67,12 +67,12 @@ void buffers(Context& context, unsigned count) {
   std::vector<Buffer> all;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < count; ++i) {
-    all.emplace_back(device, bytes);
-    data.push_back(noise(context, bytes));
+    all.emplace_back(device, kBytes);
+    data.push_back(noise(context, kBytes));
     upload(all.back(), data.back());
   }
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, download<unsigned char>(all[i], bytes), data[i], fmt::format("buffer {} of {}", i, count));
+    require_same(context, download<unsigned char>(all[i], kBytes), data[i], fmt::format("buffer {} of {}", i, count));
 }
 
 // The host writes through each mapping what the device reads, and reads what the device wrote.
@@ -83,22 +83,22 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
   std::vector<char*> addresses;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < count; ++i) {
-    all.emplace_back(device, bytes, kind);
+    all.emplace_back(device, kBytes, kind);
     addresses.push_back(all.back().map());
-    data.push_back(noise(context, bytes));
-    std::memcpy(addresses[i], data[i].data(), bytes);
+    data.push_back(noise(context, kBytes));
+    std::memcpy(addresses[i], data[i].data(), kBytes);
   }
-  Buffer whole(device, bytes * count);
+  Buffer whole(device, kBytes * count);
   Stream stream(device);
-  for (unsigned i = 0; i < count; ++i) stream.copy(whole.get(), bytes * i, all[i].get(), 0, bytes);
+  for (unsigned i = 0; i < count; ++i) stream.copy(whole.get(), kBytes * i, all[i].get(), 0, kBytes);
   stream.wait();
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, download<unsigned char>(whole, bytes, bytes * i), data[i],
+    require_same(context, download<unsigned char>(whole, kBytes, kBytes * i), data[i],
                  fmt::format("mapped buffer {} of {}, read by the device", i, count));
-  for (unsigned i = 0; i < count; ++i) stream.copy(all[i].get(), 0, whole.get(), bytes * (count - 1 - i), bytes);
+  for (unsigned i = 0; i < count; ++i) stream.copy(all[i].get(), 0, whole.get(), kBytes * (count - 1 - i), kBytes);
   stream.wait();
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, Bytes(addresses[i], addresses[i] + bytes), data[count - 1 - i],
+    require_same(context, Bytes(addresses[i], addresses[i] + kBytes), data[count - 1 - i],
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
@@ -113,7 +113,7 @@ void events(Context& context, unsigned count, uint32_t flags) {
   for (unsigned i = 0; i < count; ++i) all.emplace_back(device, flags);
   for (int round = 0; round < 3; ++round) {
     if (round != 0) pairs.renew(context);
-    delay.enqueue(busy, delays_us[round]);
+    delay.enqueue(busy, kDelaysUs[round]);
     for (unsigned i = 0; i < count; ++i) {
       Stream& stream = i < (count + 1) / 2 ? busy : idle;
       if (i % 16 == 15 && &stream == &busy) delay.enqueue(busy, 100);
@@ -138,22 +138,22 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
   std::vector<Buffer> results;
   std::vector<Event> all;
   for (unsigned i = 0; i < count; ++i) {
-    results.emplace_back(device, bytes);
+    results.emplace_back(device, kBytes);
     all.emplace_back(device);
   }
   for (int round = 0; round < 3; ++round) {
     if (round != 0) pairs.renew(context);
-    delay.enqueue(producer, delays_us[round]);
+    delay.enqueue(producer, kDelaysUs[round]);
     for (unsigned i = 0; i < count; ++i) {
-      if (i + 1 == count) delay.enqueue(producer, delays_us[round]);
+      if (i + 1 == count) delay.enqueue(producer, kDelaysUs[round]);
       pairs.copy(i, producer);
       producer.record(all[i].get());
     }
     for (unsigned i = 0; i < count; ++i) consumer.wait_event(all[last_first ? count - 1 - i : i].get());
-    for (unsigned i = 0; i < count; ++i) consumer.copy(results[i].get(), 0, pairs.to[i].get(), 0, bytes);
+    for (unsigned i = 0; i < count; ++i) consumer.copy(results[i].get(), 0, pairs.to[i].get(), 0, kBytes);
     consumer.wait();
     for (unsigned i = 0; i < count; ++i)
-      require_same(context, download<unsigned char>(results[i], bytes), pairs.data[i],
+      require_same(context, download<unsigned char>(results[i], kBytes), pairs.data[i],
                    fmt::format("work behind {} pending waits, number {}", count, i));
     producer.wait();
   }
@@ -165,22 +165,22 @@ void streams(Context& context, unsigned wanted) {
   std::vector<Stream> all = streams_of(context, wanted);
   Delay delay(context);
   Pairs pairs(context, all.size());
-  Runner invert(device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  Runner invert(device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
   std::vector<Buffer> between;
-  for (size_t i = 0; i < all.size(); ++i) between.emplace_back(device, bytes);
+  for (size_t i = 0; i < all.size(); ++i) between.emplace_back(device, kBytes);
   delay.enqueue(all[0], 2000);
   for (int lap = 0; lap < 3; ++lap)
     for (size_t i = 0; i < all.size(); ++i) {
       pairs.copy(i, all[i]);
       invert.enqueue(all[i].get(), {{pairs.to[i].get()}}, {{between[i].get()}});
-      all[i].copy(pairs.from[i].get(), 0, between[i].get(), 0, bytes);
+      all[i].copy(pairs.from[i].get(), 0, between[i].get(), 0, kBytes);
     }
   for (size_t i = all.size(); i-- > 0;) all[i].wait();
   for (size_t i = 0; i < all.size(); ++i) {
     Bytes inverted = pairs.data[i];
     for (unsigned char& byte : inverted) byte = static_cast<unsigned char>(~byte);
     pairs.check(context, i, fmt::format("the work of one of {} streams", all.size()));
-    require_same(context, download<unsigned char>(pairs.from[i], bytes), inverted,
+    require_same(context, download<unsigned char>(pairs.from[i], kBytes), inverted,
                  fmt::format("the result of stream {} of {}", i, all.size()));
   }
 }
@@ -226,7 +226,7 @@ void executions(Context& context, const bph_op_info& op, unsigned wanted, bool o
   Delay delay(context);
   for (int round = 0; round < 2; ++round) {
     for (const auto& operands : many.operands) operands->reset_outputs();
-    delay.enqueue(all[0], delays_us[round]);
+    delay.enqueue(all[0], kDelaysUs[round]);
     for (size_t i = 0; i < count; ++i) many.enqueue(i, all[on_streams ? i : 0], runner);
     for (Stream& stream : all) stream.wait();
     many.check(context, on_streams ? fmt::format("one plan on {} streams at once", count)
@@ -241,15 +241,15 @@ void pending_copies(Context& context, unsigned count, bool in) {
   Delay delay(context);
   Stream stream(device);
   Pairs pairs(context, count);
-  std::vector<Bytes> host = in ? pairs.data : std::vector<Bytes>(count, Bytes(bytes));
+  std::vector<Bytes> host = in ? pairs.data : std::vector<Bytes>(count, Bytes(kBytes));
   delay.enqueue(stream, 20000);
   for (unsigned i = 0; i < count; ++i) {
     ErrorRecord error;
     if (in) {
-      expect_ok(device->copy_in(device.get(), stream.get(), pairs.to[i].get(), 0, host[i].data(), bytes, &error), error,
-                "copy_in");
+      expect_ok(device->copy_in(device.get(), stream.get(), pairs.to[i].get(), 0, host[i].data(), kBytes, &error),
+                error, "copy_in");
     } else {
-      expect_ok(device->copy_out(device.get(), stream.get(), host[i].data(), pairs.from[i].get(), 0, bytes, &error),
+      expect_ok(device->copy_out(device.get(), stream.get(), host[i].data(), pairs.from[i].get(), 0, kBytes, &error),
                 error, "copy_out");
     }
   }

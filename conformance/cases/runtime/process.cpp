@@ -26,7 +26,7 @@ namespace {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.well, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
 // The child does nothing but end; the parent's work goes on.
@@ -52,7 +52,7 @@ void forks(Context& context, bool busy) {
     stream.wait();
     require_same(context, download<unsigned char>(to, 4096), data, "work that was pending over a fork");
   }
-  require_well(context);
+  require_healthy(context);
 }
 
 // A whole life of an instance.
@@ -65,7 +65,7 @@ void workout(Context& context) {
   stream.copy(to.get(), 0, from.get(), 0, 4096);
   stream.record(event.get());
   event.wait();
-  require_well(context);
+  require_healthy(context);
 }
 
 // The harness looks at the handlers around each case; this one goes through a whole life.
@@ -104,7 +104,7 @@ void takes_signals(Context& context) {
   }
   sigaction(SIGUSR2, &before, nullptr);
   if (failure != nullptr) std::rethrow_exception(failure);
-  require_well(context);
+  require_healthy(context);
 }
 
 // Descriptors of the host's keep their numbers, files and positions.

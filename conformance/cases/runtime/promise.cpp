@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create accepted once it accepts for good. Every answer of a run is noted (harness/promises.hpp), so these cases only ask:
+// What plan_create accepted once it accepts for good. Every answer of a run is noted (harness/plan_support.hpp), so these cases only ask:
 // before and behind what might change a plugin's mind.
 #include <chrono>
 
@@ -10,7 +10,7 @@
 #include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
-#include "harness/promises.hpp"
+#include "harness/plan_support.hpp"
 
 namespace backplane::conformance {
 
@@ -33,7 +33,7 @@ void ask_everything(Device& device) {
     for (const uint32_t dtype : dtypes_of(op.dtypes)) ask(device, sample(op, dtype), false);
     if (std::chrono::steady_clock::now() - start < patience) ask(device, sample(op, usual_dtype(op)), true);
   }
-  Promises::ask_all(device.get());
+  PlanSupport::query_all(device.get());
 }
 
 void after_an_instance_ended(Context& context) {
@@ -91,7 +91,7 @@ void by_threads(Context& context) {
 
 // The last question of a run: a process that did nothing yet gets the answers that all others got.
 void in_a_fresh_process(Context& context) {
-  Promises::ask_all(context.device().get());
+  PlanSupport::query_all(context.device().get());
   ask_everything(context.device());
 }
 

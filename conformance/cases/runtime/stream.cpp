@@ -136,7 +136,7 @@ void run_side_by_side(Context& context) {
   std::vector<Stream> others;
   for (int i = 0; i < 3; ++i) others.emplace_back(device);
   Buffer from(device, 64), to(device, 64);
-  for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
+  for (unsigned attempt = 0; attempt < kDelayAttempts; ++attempt) {
     delay.enqueue(busy, longer_delay(attempt));
     for (Stream& each : others) {
       each.copy(to.get(), 0, from.get(), 0, 64);

@@ -60,7 +60,7 @@ struct State {
   int rounding;
   bool flush, block_signals, other_place;
 };
-constexpr State states[] = {
+constexpr State kStates[] = {
     {"plain", FE_TONEAREST, false, false, false},       {"rounding_up", FE_UPWARD, false, false, false},
     {"rounding_down", FE_DOWNWARD, true, false, false}, {"rounding_to_zero", FE_TOWARDZERO, true, true, false},
     {"elsewhere", FE_TONEAREST, true, true, true},
@@ -91,7 +91,7 @@ struct Step {
   const char* slot;
   void (*call)(Scene&);
 };
-const Step steps[] = {
+const Step kSteps[] = {
     {"query_and_shutdown", [](Scene& s) { const Plugin other(s.context.path()); }},
     {"device_count", [](Scene& s) { s.plugin.device_count(); }},
     {"device_info", [](Scene& s) { s.plugin.device_info(s.context.device_index()); }},
@@ -194,8 +194,8 @@ void results_do_not_depend(Context& context, const State& state) {
 }  // namespace
 
 void add_thread_state_cases(Catalogue& catalogue) {
-  for (const State& state : states) {
-    for (const Step& step : steps)
+  for (const State& state : kStates) {
+    for (const Step& step : kSteps)
       add_case(catalogue, fmt::format("runtime.thread_state.{}.{}", step.slot, state.name), {"BP-THR-001"},
                [&step, &state](Context& context) { left_as_found(context, step, state); });
     add_case(catalogue, fmt::format("runtime.thread_state.results.{}", state.name), {"BP-THR-003"},

@@ -45,7 +45,7 @@ struct Slot {
   std::string_view requirement;
   void (*call)(Objects& objects, Stream& busy);
 };
-constexpr Slot slots[] = {
+constexpr Slot kSlots[] = {
     {"copy", "BP-STR-011", [](Objects& o, Stream& busy) { busy.copy(o.to.get(), 0, o.from.get(), 0, 4096); }},
     {"plan_execute", "BP-STR-011",
      [](Objects& o, Stream& busy) { o.runner.enqueue(busy.get(), {{o.from.get()}}, {{o.to.get()}}); }},
@@ -151,7 +151,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   bool timed_out = false;
   unsigned outlasted = 0;  // waits that lasted far beyond their time: one may be the machine's, many are not
   for (unsigned attempt = 0;
-       attempt < delay_attempts * delay_rounds && outlasted < delay_attempts * 2 / 3 && !timed_out; ++attempt) {
+       attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
     stream.copy(to.get(), 0, from.get(), 0, 4096);
     stream.record(event.get());
@@ -163,13 +163,13 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
     expect_status(status, error, of_event ? "event_wait" : "stream_wait", {BP_OK, BP_TIMEOUT});
     context.require(status != BP_TIMEOUT || took >= timeout_ns - timeout_ns / 8,
                     "a wait of {} ns answered TIMEOUT after {} ns", timeout_ns, took);
-    timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + late_ns);
-    if (!timed_out && took > timeout_ns + late_ns) ++outlasted;
+    timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + kLateNs);
+    if (!timed_out && took > timeout_ns + kLateNs) ++outlasted;
     stream.wait();
   }
   require_same(context, download<unsigned char>(to, 4096), data, "work that a wait gave up on");
   if (timed_out) return;
-  if (outlasted < delay_attempts * 2 / 3)
+  if (outlasted < kDelayAttempts * 2 / 3)
     context.suspect("the device is idle before {} ns have passed: nothing can be told", timeout_ns);
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
@@ -213,7 +213,7 @@ void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, 
   Event event(device);
   for (const uint64_t timeout : timeouts) {
     bool pending = false;
-    for (unsigned attempt = 0; attempt < delay_attempts && !pending; ++attempt) {
+    for (unsigned attempt = 0; attempt < kDelayAttempts && !pending; ++attempt) {
       delay.enqueue(stream, longer_delay(attempt) / 2);
       stream.record(event.get());
       pending = stream.wait_for(0) == BP_TIMEOUT;
@@ -230,7 +230,7 @@ void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, 
 }  // namespace
 
 void add_wait_cases(Catalogue& catalogue) {
-  for (const Slot& slot : slots)
+  for (const Slot& slot : kSlots)
     add_case(catalogue, fmt::format("runtime.no_wait.{}", slot.name), {slot.requirement, "BP-STR-011"},
              [&slot](Context& context) {
                Objects objects(context);

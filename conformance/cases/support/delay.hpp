@@ -26,11 +26,11 @@ class Delay {
 
 uint64_t now_ns();
 
-constexpr uint64_t late_ns = 10'000'000;  // what device.h allows a wait beyond its time
+constexpr uint64_t kLateNs = 10'000'000;  // what device.h allows a wait beyond its time
 
 // What cannot be seen on a busy machine with milliseconds of work is tried again with more, up to a fifth of a second.
-constexpr unsigned delay_attempts = 24;
-constexpr unsigned delay_rounds = 4;      // of so many attempts, where nothing can be told
+constexpr unsigned kDelayAttempts = 24;
+constexpr unsigned kDelayRounds = 4;      // of so many attempts, where nothing can be told
 uint64_t longer_delay(unsigned attempt);  // in microseconds
 
 // Ends the case as failed if `action` always returns with the device idle: it waited. A machine under load may hide that

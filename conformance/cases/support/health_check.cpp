@@ -7,7 +7,7 @@
 
 namespace backplane::conformance {
 
-void require_well(Context& context) {
+void require_healthy(Context& context) {
   Device& device = context.device();
   std::array<uint32_t, 8> data{};
   for (uint32_t& word : data) word = static_cast<uint32_t>(context.random()());

@@ -9,7 +9,7 @@
 namespace backplane::conformance {
 
 // The device still allocates and copies rightly, and computes if it has u32: what a refusal must not have broken.
-void require_well(Context& context);
+void require_healthy(Context& context);
 // `text` is UTF-8 without control characters but line breaks.
 bool is_text(std::string_view text);
 

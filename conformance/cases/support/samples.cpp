@@ -10,7 +10,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t columns = 24;
+constexpr int64_t kColumns = 24;
 
 // `count` whole numbers below `limit` in a dtype's bits.
 Bytes small_numbers(Context& context, uint32_t dtype, uint64_t count, uint64_t limit) {
@@ -32,14 +32,14 @@ OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows) {
     view = dense_view(view.dtype, {first, second});
   };
   if (op.shape_rule == BP_SHAPE_MATMUL) {
-    resize(made.inputs()[0], rows, columns);
-    resize(made.inputs()[1], columns, columns);
-    resize(made.outputs()[0], rows, columns);
+    resize(made.inputs()[0], rows, kColumns);
+    resize(made.inputs()[1], kColumns, kColumns);
+    resize(made.outputs()[0], rows, kColumns);
     return made;
   }
   const bool reduced = op.shape_rule == BP_SHAPE_REDUCE || op.shape_rule == BP_SHAPE_ARG;
-  for (bp_tensor_desc& view : made.inputs()) resize(view, rows, columns);
-  for (bp_tensor_desc& view : made.outputs()) resize(view, reduced ? 1 : rows, columns);
+  for (bp_tensor_desc& view : made.inputs()) resize(view, rows, kColumns);
+  for (bp_tensor_desc& view : made.outputs()) resize(view, reduced ? 1 : rows, kColumns);
   return made;
 }
 
@@ -56,7 +56,7 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                           : 5);
     if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once: who wins a tie is not told
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
-        const auto row = static_cast<int32_t>(rows - 1 - i2 / columns % rows);
+        const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);
         std::memcpy(bytes.data() + i2 * 4, &row, 4);
       }
     upload(inputs_.back(), bytes);

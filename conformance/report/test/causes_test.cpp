@@ -45,7 +45,7 @@ TEST(Cause, IsAnotherForOtherWords) {
 }
 
 TEST(Causes, AreCountedAndTheMostFrequentIsFirst) {
-  const std::string given_up = "8 cases of a.b failed alike" + std::string(given_up_mark) + "buffer 3 is lost";
+  const std::string given_up = "8 cases of a.b failed alike" + std::string(kGivenUpMark) + "buffer 3 is lost";
   Json non_passes = Json::array();
   non_passes.push_back(failure("a.b.one", "fail", "another thing"));
   non_passes.push_back(failure("a.b.two", "not_run", given_up));

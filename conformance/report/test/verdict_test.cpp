@@ -210,15 +210,15 @@ TEST(Tally, StateIsOfItsCounts) {
 }
 
 TEST(Tally, SharesFallIntoTheirBins) {
-  EXPECT_EQ(bin_of_share(0), 0u);
-  EXPECT_EQ(bin_of_share(0x1p-10), 0u);
-  EXPECT_EQ(bin_of_share(std::nextafter(0x1p-10, 1)), 1u);
-  EXPECT_EQ(bin_of_share(0.5), 9u);
-  EXPECT_EQ(bin_of_share(std::nextafter(0.5, 1)), 10u);
-  EXPECT_EQ(bin_of_share(1), 10u) << "at the bound is not over it";
-  EXPECT_EQ(bin_of_share(std::nextafter(1, 2)), 11u);
-  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::infinity()), 11u);
-  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::quiet_NaN()), 11u);
+  EXPECT_EQ(bin_of_ratio(0), 0u);
+  EXPECT_EQ(bin_of_ratio(0x1p-10), 0u);
+  EXPECT_EQ(bin_of_ratio(std::nextafter(0x1p-10, 1)), 1u);
+  EXPECT_EQ(bin_of_ratio(0.5), 9u);
+  EXPECT_EQ(bin_of_ratio(std::nextafter(0.5, 1)), 10u);
+  EXPECT_EQ(bin_of_ratio(1), 10u) << "at the bound is not over it";
+  EXPECT_EQ(bin_of_ratio(std::nextafter(1, 2)), 11u);
+  EXPECT_EQ(bin_of_ratio(std::numeric_limits<double>::infinity()), 11u);
+  EXPECT_EQ(bin_of_ratio(std::numeric_limits<double>::quiet_NaN()), 11u);
 }
 
 TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
@@ -226,13 +226,13 @@ TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
        {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e300}) {
     Tally tally;
     tally.add({Outcome::fail, "", 0, share});
-    EXPECT_TRUE(std::isfinite(tally.worst_share)) << share;
-    EXPECT_GT(tally.worst_share, 1);
-    EXPECT_EQ(tally.share_bins[share_bin_count - 1], 1u);
+    EXPECT_TRUE(std::isfinite(tally.worst_ratio)) << share;
+    EXPECT_GT(tally.worst_ratio, 1);
+    EXPECT_EQ(tally.ratio_bins[kRatioBinCount - 1], 1u);
   }
   Tally none;
   none.add({Outcome::pass});
-  EXPECT_LT(none.worst_share, 0);
+  EXPECT_LT(none.worst_ratio, 0);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ using Outcomes = std::map<std::string, Outcome>;
 // A certificate as if these cases had come out so and all others had passed.
 Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = library()) {
   static const Catalogue catalogue = enumerate();
-  static const Facts facts = ask_facts({library(), 0});
+  static const Facts facts = query_facts({library(), 0});
   RunFacts run{{path, 0}, {BP_PROFILE_CORE, {}}, 7, 2, "2026-01-31T12:00:00Z", 41.7, false};
   const std::vector<size_t> selection = select(catalogue, run.selection);
   std::vector<Result> results;
@@ -131,7 +131,7 @@ std::vector<std::string> places_of(const Json& certificate) {
 }
 
 // Listed as a failure, it is refused by the sample alone.
-const std::string passing_case = "abi.library.loads_and_shuts_down";
+const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
  protected:
@@ -147,7 +147,7 @@ TEST_F(VerifyTest, AcceptsWhatIsSo) {
 }
 
 TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   const std::vector<std::string> places = places_of(certificate);
   EXPECT_GT(places.size(), 80u);
   for (const std::string& place : places) {
@@ -167,7 +167,7 @@ TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
 }
 
 TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   for (const std::string& place : places_of(certificate)) {
     const std::string part = part_of(place);
     if (part.empty()) continue;
@@ -180,7 +180,7 @@ TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
 }
 
 TEST_F(VerifyTest, AVerdictMustFollow) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   Json better = certificate;
   better["non_passes"] = Json::array();
   EXPECT_EQ(refused(verified(sealed(better).dump())), std::vector<std::string>{"verdict"})
@@ -208,7 +208,7 @@ TEST_F(VerifyTest, ACutFileIsRefused) {
 }
 
 TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   const std::string whole = certificate.dump();
   std::mt19937_64 random(7);
   for (int round = 0; round < 25; ++round) {
@@ -275,14 +275,14 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
 // The outcome of one case is listed otherwise than it is: a seed that chooses this case shows it.
 TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
-    const Verification verification = verified(certificate_with({{passing_case, outcome}}).dump(), library(), 60,
-                                               seed_that_chooses(passing_case, 60));
+    const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,
+                                               seed_that_chooses(kPassingCase, 60));
     EXPECT_EQ(refused(verification), std::vector<std::string>{"sample"});
     ASSERT_EQ(verification.differences.size(), 1u);
-    EXPECT_EQ(verification.differences[0].id, passing_case);
+    EXPECT_EQ(verification.differences[0].id, kPassingCase);
     EXPECT_EQ(verification.differences[0].listed, name_of(outcome));
     EXPECT_EQ(verification.differences[0].now.outcome, Outcome::pass);
-    EXPECT_THAT(verification.differences[0].repro, testing::EndsWith("--filter " + passing_case));
+    EXPECT_THAT(verification.differences[0].repro, testing::EndsWith("--filter " + kPassingCase));
   }
 }
 

@@ -10,12 +10,12 @@
 namespace backplane::conformance {
 
 // The memory in which the processes of a run note the answers. Made before the first process; used until it ends.
-class Promises {
+class PlanSupport {
  public:
-  explicit Promises(const Catalogue& catalogue);
-  Promises(const Promises&) = delete;
-  Promises& operator=(const Promises&) = delete;
-  ~Promises();
+  explicit PlanSupport(const Catalogue& catalogue);
+  PlanSupport(const PlanSupport&) = delete;
+  PlanSupport& operator=(const PlanSupport&) = delete;
+  ~PlanSupport();
 
   using Slot = decltype(bp_device_api::plan_create);
   // The slot to call in place of an instance's own, which notes each answer. One slot is watched at a time: an instance that has another
@@ -28,8 +28,8 @@ class Promises {
   static std::string broken();  // since then: slot, descriptor, and the case that got the other answer; empty: none
 
   // Asks again for descriptors that were accepted, one of each operator and dtypes: for the one that `number` picks, or for all.
-  static void ask_one(bp_device* device, uint64_t number);
-  static void ask_all(bp_device* device);
+  static void query_one(bp_device* device, uint64_t number);
+  static void query_all(bp_device* device);
 
  private:
   void* memory_ = nullptr;

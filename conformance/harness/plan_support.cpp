@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promises.hpp"
+#include "plan_support.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -21,12 +21,12 @@ namespace backplane::conformance {
 namespace {
 
 // An answer: the descriptor's fingerprint, whether it was accepted, and the case that asked first. 0: none.
-constexpr uint64_t case_bits = 18;
-constexpr uint64_t case_mask = (uint64_t{1} << case_bits) - 1;  // this number itself: a case beyond
-constexpr uint64_t accepted_bit = uint64_t{1} << case_bits;
-constexpr uint64_t print_shift = case_bits + 1;
-constexpr size_t answer_count = size_t{1} << 20;
-constexpr size_t most_answers = answer_count / 4 * 3;  // more are not noted: probing stays short
+constexpr uint64_t kCaseBits = 18;
+constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;  // this number itself: a case beyond
+constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
+constexpr uint64_t kPrintShift = kCaseBits + 1;
+constexpr size_t kAnswerCount = size_t{1} << 20;
+constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;  // more are not noted: probing stays short
 
 // A descriptor that was accepted, to be asked for again.
 struct Kept {
@@ -36,14 +36,14 @@ struct Kept {
   unsigned char bytes[2048 - 8 - sizeof(bp_op_desc)];  // inputs, outputs, attributes
 };
 static_assert(sizeof(Kept) == 2048);
-constexpr size_t kept_count = 4096;
+constexpr size_t kKeptCount = 4096;
 
 struct Shared {
-  std::atomic<uint64_t> answers[answer_count];
+  std::atomic<uint64_t> answers[kAnswerCount];
   std::atomic<uint32_t> answer_total;
   std::atomic<uint32_t> kept_total;
-  std::atomic<uint32_t> kept_order[kept_count];  // 1 + index into kept
-  Kept kept[kept_count];
+  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into kept
+  Kept kept[kKeptCount];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);  // processes share it
 
@@ -51,11 +51,11 @@ Shared* shared = nullptr;  // of this process's run
 const Catalogue* catalogue = nullptr;
 
 std::mutex mutex;  // of what follows
-Promises::Slot watched = nullptr;
+PlanSupport::Slot watched = nullptr;
 int watchers = 0;
 std::string first_broken;
-std::atomic<Promises::Slot> own_slot{nullptr};
-std::atomic<uint64_t> running{case_mask};
+std::atomic<PlanSupport::Slot> own_slot{nullptr};
+std::atomic<uint64_t> running{kCaseMask};
 
 // What a descriptor says, without what nobody reads; false for one that is of no version known here.
 struct Parts {
@@ -132,7 +132,7 @@ void keep(const Parts& parts) {
   if (inputs + outputs + parts.attribute_bytes > sizeof(Kept::bytes)) return;
   const uint64_t kind[] = {desc.op, desc.flags, desc.input_count == 0 ? 0u : desc.inputs[0].dtype,
                            desc.output_count == 0 ? 0u : desc.outputs[0].dtype};
-  const size_t index = XXH3_64bits(kind, sizeof(kind)) % kept_count;
+  const size_t index = XXH3_64bits(kind, sizeof(kind)) % kKeptCount;
   Kept& kept = shared->kept[index];
   uint32_t free = 0;
   if (kept.state.load(std::memory_order_relaxed) != 0 || !kept.state.compare_exchange_strong(free, 1)) return;
@@ -150,19 +150,19 @@ void note(const bp_op_desc* desc, bool accepted) {
   Parts parts;
   if (shared == nullptr || !take_apart(desc, parts)) return;
   const uint64_t hash = fingerprint(parts);
-  const uint64_t print = std::max<uint64_t>(hash >> print_shift, 1) << print_shift;
-  const uint64_t entry = print | (accepted ? accepted_bit : 0) | running.load(std::memory_order_relaxed);
-  for (size_t at = hash % answer_count;; at = (at + 1) % answer_count) {
+  const uint64_t print = std::max<uint64_t>(hash >> kPrintShift, 1) << kPrintShift;
+  const uint64_t entry = print | (accepted ? kAcceptedBit : 0) | running.load(std::memory_order_relaxed);
+  for (size_t at = hash % kAnswerCount;; at = (at + 1) % kAnswerCount) {
     uint64_t found = shared->answers[at].load(std::memory_order_relaxed);
     if (found == 0) {
-      if (shared->answer_total.load(std::memory_order_relaxed) >= most_answers) return;
+      if (shared->answer_total.load(std::memory_order_relaxed) >= kMostAnswers) return;
       if (shared->answers[at].compare_exchange_strong(found, entry)) {
         shared->answer_total.fetch_add(1, std::memory_order_relaxed);
         break;
       }
     }
-    if (found >> print_shift != print >> print_shift) continue;
-    if (((found & accepted_bit) != 0) != accepted) note_broken(*desc, accepted, found & case_mask);
+    if (found >> kPrintShift != print >> kPrintShift) continue;
+    if (((found & kAcceptedBit) != 0) != accepted) note_broken(*desc, accepted, found & kCaseMask);
     return;
   }
   if (accepted) keep(parts);
@@ -195,7 +195,7 @@ bool can_ask() { return shared != nullptr && own_slot.load() != nullptr; }
 
 }  // namespace
 
-Promises::Promises(const Catalogue& of)
+PlanSupport::PlanSupport(const Catalogue& of)
     : memory_(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
       before_(shared),
       catalogue_before_(catalogue) {
@@ -206,17 +206,17 @@ Promises::Promises(const Catalogue& of)
   catalogue = &of;
 }
 
-Promises::~Promises() {
+PlanSupport::~PlanSupport() {
   shared = static_cast<Shared*>(before_);
   catalogue = catalogue_before_;
   munmap(memory_, sizeof(Shared));
 }
 
-Promises::Slot Promises::watch(Slot own) {
+PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
   // Pages of it that appear later would look like a leak to the cases that look for one.
-  for (size_t at = 0; own_slot == nullptr && at < answer_count; at += 512)
+  for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
     static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
   watched = own;
   ++watchers;
@@ -224,32 +224,32 @@ Promises::Slot Promises::watch(Slot own) {
   return plan_create;
 }
 
-void Promises::unwatch(Slot own) {
+void PlanSupport::unwatch(Slot own) {
   const std::lock_guard lock(mutex);
   if (watchers != 0 && watched == own) --watchers;
 }
 
-void Promises::begin(const Case& which) {
+void PlanSupport::begin(const Case& which) {
   const std::lock_guard lock(mutex);
   first_broken.clear();
   if (shared == nullptr) return;
   const auto address = reinterpret_cast<uintptr_t>(&which), first = reinterpret_cast<uintptr_t>(catalogue->data());
   const uint64_t index = (address - first) / sizeof(Case);
-  running = address >= first && index < catalogue->size() ? std::min(index, case_mask) : case_mask;
+  running = address >= first && index < catalogue->size() ? std::min(index, kCaseMask) : kCaseMask;
 }
 
-std::string Promises::broken() {
+std::string PlanSupport::broken() {
   const std::lock_guard lock(mutex);
   return first_broken;
 }
 
-void Promises::ask_one(bp_device* device, uint64_t number) {
+void PlanSupport::query_one(bp_device* device, uint64_t number) {
   if (!can_ask()) return;
   const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
   if (total != 0) ask(device, static_cast<uint32_t>(number % total));
 }
 
-void Promises::ask_all(bp_device* device) {
+void PlanSupport::query_all(bp_device* device) {
   if (!can_ask()) return;
   const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
   for (uint32_t place = 0; place < total; ++place) ask(device, place);
