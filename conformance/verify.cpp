@@ -70,7 +70,7 @@ class Verifier {
   Catalogue catalogue_{};
   Selection asked_{};
   std::vector<size_t> selection_{};
-  std::vector<Result> listed_{};  // of the selection, as the certificate has them
+  std::vector<Result> listed_{};  // results of the selection from the certificate
   Target target_{};
 };
 
@@ -128,7 +128,7 @@ void Verifier::check_run() {
                           version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
-// What is not listed has passed. -> what is wrong with the list.
+// Cases that are not listed have passed. Returns the error in the list.
 std::string Verifier::take_results() {
   std::map<std::string_view, size_t> places;
   for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
@@ -147,7 +147,8 @@ std::string Verifier::take_results() {
   return "";
 }
 
-// The certificate that the listed outcomes give. What plugin and device say of themselves is checked elsewhere.
+// The certificate that follows from the listed outcomes. Facts of plugin and device are checked
+// elsewhere.
 Json Verifier::derive() const {
   Facts facts;
   facts.plugin = certificate_["plugin"]["name"];
@@ -160,7 +161,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // The library may have had another path.
+    // The path of the library may differ.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;
@@ -204,7 +205,8 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Another device is another certificate. Another driver is said: whoever verifies rarely has the vendor's.
+// Another device is refused. Another driver is only mentioned, since a verifier rarely has the
+// same.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
   const Facts facts = query_facts(target_);
@@ -277,7 +279,7 @@ Verification Verifier::run() {
     return std::none_of(verification_.parts.begin(), verification_.parts.end(),
                         [](const Part& each) { return each.state == Part::State::refused; });
   };
-  if (all_good()) check_device();  // only a plugin that the certificate is of is loaded
+  if (all_good()) check_device();  // loads the plugin only if the certificate belongs to it
   if (all_good()) check_sample();
   return std::move(verification_);
 }

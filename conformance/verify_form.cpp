@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as a document: its text, the fields that it must have, and how it differs from what it should be.
+// The certificate as a document: its text, its required fields, and differences from the expected
+// one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Readers differ in which of two equal keys they take: a document with both says two things.
+// Rejects duplicate keys, of which readers choose different ones.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -75,7 +76,7 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Where a value is free: what a run measures, and what it words.
+// Whether a field is free: measured values and messages.
 bool is_free(const std::string& key, const std::string& place) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));

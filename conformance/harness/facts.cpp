@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugin and device say of themselves, asked in a child process of its own.
+// Queries the facts about plugin and device in a child process.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// What can be said is said, up to the first failure.
+// Fills in the facts up to the first failure.
 Facts gather(const Target& target) {
   Facts facts;
   try {

@@ -20,17 +20,18 @@ namespace backplane::conformance {
 
 namespace {
 
-// An answer: the descriptor's fingerprint, whether it was accepted, and the case that asked first. 0: none.
+// A recorded answer: the fingerprint of the descriptor, whether it was accepted, and the first case
+// that requested it. 0: none.
 constexpr uint64_t kCaseBits = 18;
-constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;  // this number itself: a case beyond
+constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;  // all ones: a case with a greater index
 constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
 constexpr uint64_t kPrintShift = kCaseBits + 1;
 constexpr size_t kAnswerCount = size_t{1} << 20;
-constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;  // more are not noted: probing stays short
+constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;  // no more are recorded, so that probe sequences stay short
 
-// A descriptor that was accepted, to be asked for again.
+// An accepted descriptor, to be requested again.
 struct Kept {
-  std::atomic<uint32_t> state;  // 0: free, 1: being written, 2: there
+  std::atomic<uint32_t> state;  // 0: free, 1: being written, 2: valid
   uint32_t attribute_bytes;
   bp_op_desc desc;
   unsigned char bytes[2048 - 8 - sizeof(bp_op_desc)];  // inputs, outputs, attributes
@@ -45,19 +46,19 @@ struct Shared {
   std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into kept
   Kept kept[kKeptCount];
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free);  // processes share it
+static_assert(std::atomic<uint64_t>::is_always_lock_free);  // shared between processes
 
-Shared* shared = nullptr;  // of this process's run
+Shared* shared = nullptr;  // of the current run
 const Catalogue* catalogue = nullptr;
 
-std::mutex mutex;  // of what follows
+std::mutex mutex;  // guards the variables below
 PlanSupport::Slot watched = nullptr;
 int watchers = 0;
 std::string first_broken;
 std::atomic<PlanSupport::Slot> own_slot{nullptr};
 std::atomic<uint64_t> running{kCaseMask};
 
-// What a descriptor says, without what nobody reads; false for one that is of no version known here.
+// Serializes the fields of a descriptor that matter. False if it has an unknown version.
 struct Parts {
   const bp_op_desc* desc;
   const backplane::rules::OpInfo* op;
@@ -202,7 +203,7 @@ PlanSupport::PlanSupport(const Catalogue& of)
   if (memory_ == MAP_FAILED)
     throw std::runtime_error(
         fmt::format("no {} MiB that the workers share: {}", sizeof(Shared) >> 20, std::strerror(errno)));
-  shared = static_cast<Shared*>(memory_);  // zeros are its first state
+  shared = static_cast<Shared*>(memory_);  // its initial state is all zeros
   catalogue = &of;
 }
 
@@ -215,7 +216,7 @@ PlanSupport::~PlanSupport() {
 PlanSupport::Slot PlanSupport::watch(Slot own) {
   const std::lock_guard lock(mutex);
   if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
-  // Pages of it that appear later would look like a leak to the cases that look for one.
+  // Touches every page now: pages that appear later would look like a leak.
   for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
     static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
   watched = own;

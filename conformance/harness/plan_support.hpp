@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create said in a run, in every process of it: its answer depends on the descriptor alone. What a plugin accepted once it
-// may not decline later, and what it declined it may not accept.
+// Records every answer of plan_create in a run, over all of its processes. An answer must depend on
+// the descriptor alone: a plugin may not decline what it accepted, nor accept what it declined.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace backplane::conformance {
 
-// The memory in which the processes of a run note the answers. Made before the first process; used until it ends.
+// The memory that the processes of a run share to record answers. Created before the first process.
 class PlanSupport {
  public:
   explicit PlanSupport(const Catalogue& catalogue);
@@ -18,16 +18,17 @@ class PlanSupport {
   ~PlanSupport();
 
   using Slot = decltype(bp_device_api::plan_create);
-  // The slot to call in place of an instance's own, which notes each answer. One slot is watched at a time: an instance that has another
-  // one than those that live gets its own back, unwatched.
+  // Returns the slot to call in place of an instance's own; it records each answer. One slot is
+  // watched at a time: an instance with a different slot gets its own back, unwatched.
   static Slot watch(Slot own);
-  static void unwatch(Slot own);  // the instance ended
+  static void unwatch(Slot own);  // at the end of the instance
 
-  // Of the running case.
+  // At the start of a case.
   static void begin(const Case& which);
-  static std::string broken();  // since then: slot, descriptor, and the case that got the other answer; empty: none
+  static std::string broken();  // a contradiction since `begin`: slot, descriptor and the earlier case; empty: none
 
-  // Asks again for descriptors that were accepted, one of each operator and dtypes: for the one that `number` picks, or for all.
+  // Requests accepted descriptors again, one per operator and dtypes: the one that `number`
+  // selects, or all.
   static void query_one(bp_device* device, uint64_t number);
   static void query_all(bp_device* device);
 

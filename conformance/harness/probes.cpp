@@ -17,7 +17,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Everything alive and work pending; nothing of it is ever freed.
+// Live objects and pending work, never released.
 struct Life {
   Life(const std::string& path, uint32_t index) : plugin(*new Plugin(path)), device(*new Device(plugin, index)) {
     constexpr uint64_t bytes = 4u << 20;

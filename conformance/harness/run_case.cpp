@@ -31,7 +31,7 @@ Result run_case(Session& session, const Case& which) {
     result.outcome = Outcome::pass;
   } catch (const CaseEnd& end) {
     result = {end.outcome, end.message};
-    // Of a failure on another thread these would be the wrong steps.
+    // For a failure on another thread these would be the wrong steps.
     if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
   } catch (const std::exception& exception) {
     result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
@@ -40,7 +40,7 @@ Result run_case(Session& session, const Case& which) {
   }
   result.nanoseconds = now_ns() - start;
   result.error_ratio = context.error_ratio();
-  // Before the thread is looked at: this calls the plugin, too.
+  // Before the check of the thread's state, since this calls the plugin, too.
   if (!is_failure(result.outcome) && session.device != nullptr) {
     const InSlot in(Slot::plan_create);
     PlanSupport::query_one(session.device->get(), context.random()());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case in this process, and what surrounds it: time, exceptions, the state of the thread.
+// Runs one case in this process: measures time, catches exceptions, checks the state of the thread.
 #pragma once
 
 #include "context.hpp"

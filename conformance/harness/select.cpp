@@ -11,7 +11,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Filters by their form: a repetition of what failed may have a case's id in each of many thousands.
+// Indexes filters by form, since --only-failed may pass many thousands of case ids.
 class Filters {
  public:
   explicit Filters(const std::vector<std::string>& filters) {
@@ -24,7 +24,7 @@ class Filters {
     }
   }
 
-  // Tells `each` the filters that match; it ends the search with true.
+  // Calls `each` for the matching filters until it returns true.
   template <typename Each>
   bool any(const std::string& id, Each each) const {
     for (size_t end = id.find('.');; end = id.find('.', end + 1)) {
@@ -39,7 +39,7 @@ class Filters {
 
  private:
   std::unordered_set<std::string_view> beginnings_{};
-  std::vector<std::string_view> patterns_{};  // of whole strings: a NUL ends each
+  std::vector<std::string_view> patterns_{};  // of null-terminated strings
 };
 
 constexpr std::string_view kNames[] = {"none", "core", "infer", "train"};

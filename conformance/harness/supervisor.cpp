@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parent's side: hands out work, watches time, memory and output, and turns every way to die into a result.
+// The parent process: distributes work, watches time, memory and output, and turns every kind of
+// process end into a result.
 #include "supervisor.hpp"
 
 #include <fcntl.h>
@@ -24,16 +25,17 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kMostOutput = 64u << 20;  // in memory; a case that writes less is judged by its worker
+constexpr uint64_t kMostOutput = 64u << 20;  // in memory; the worker checks smaller outputs
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is told
-constexpr uint32_t kMostWork = 32;           // cases at once: few enough that the workers end together
+constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported
+constexpr uint32_t kMostWork = 32;           // cases per range: few enough that the workers finish together
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-// A pipe whose ends lie far from where a plugin that closes descriptors one by one would begin.
+// A pipe with high descriptor numbers, which a plugin that closes descriptors in order reaches
+// last.
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -76,7 +78,7 @@ std::string describe_end(int status) {
   return fmt::format("the process exited with status {}", WEXITSTATUS(status));
 }
 
-// Null: the system has no memory for it, and the run goes on without.
+// Null if the system has no memory for it; the run continues without.
 SlotPage* new_page() {
   void* const memory = mmap(nullptr, sizeof(SlotPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) SlotPage();
@@ -97,7 +99,7 @@ Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& se
     }
   }
   queue_.insert(queue_.end(), fresh.begin(), fresh.end());
-  // What a plugin leaves behind becomes this process's child, which ends it.
+  // Orphaned processes of a plugin become children of this process, which ends them.
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -110,7 +112,7 @@ Supervisor::~Supervisor() {
   prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
 }
 
-// Processes that left the group of the worker that they came from.
+// Processes that left the process group of their worker.
 void Supervisor::end_strays() {
   for (int round = 0; round < 100; ++round) {
     std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -172,7 +174,7 @@ void Supervisor::start() {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
-    for (const Worker& other : workers_) {  // else they would not see their ends close
+    for (const Worker& other : workers_) {  // otherwise they would not see their ends close
       close(other.work);
       close(other.report);
       close(other.output);
@@ -193,8 +195,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// The next range, or the end of the pipe, which ends the worker. A worker that has half of what it may hold ends too: a plugin may
-// keep what it made, such as compiled kernels, and a case is not to fail for what those before it had made.
+// Sends the next range, or closes the pipe, which ends the worker. A worker at half of its memory
+// limit ends, too: a plugin may cache objects such as compiled kernels, and a case must not fail
+// because of those of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
@@ -203,7 +206,8 @@ void Supervisor::give_work(Worker& worker) {
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;
-  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);  // it died: news will come
+  // It died, which will be noticed.
+  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
 void Supervisor::wait_for_news() {
@@ -259,7 +263,7 @@ void Supervisor::take(Worker& worker, Message& message) {
 
 void Supervisor::finish(Worker& worker, Message& message) {
   Result& result = message.result;
-  const bool leaves = is_failure(result.outcome);  // after a failure the worker ends by itself
+  const bool leaves = is_failure(result.outcome);  // after a failure the worker exits
   if (worker.foreign) {
     result.outcome = Outcome::fail;
     result.message = "a call returned in a second process: the plugin forked";
@@ -279,7 +283,7 @@ void Supervisor::finish(Worker& worker, Message& message) {
   give_work(worker);
 }
 
-// A result is final.
+// Records a final result.
 void Supervisor::settle(uint32_t index, Result result) {
   results_[index] = std::move(result);
   if (options_.progress) options_.progress(index, results_[index]);
@@ -288,7 +292,8 @@ void Supervisor::settle(uint32_t index, Result result) {
   count_failure(index);
 }
 
-// Each hang costs a whole time limit, and each failure a new process: after a few alike the rest of the group is given up.
+// Each hang costs the whole time limit, and each failure a new process. After several equal ones
+// the rest of the group is given up.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;
@@ -303,7 +308,7 @@ void Supervisor::count_failure(uint32_t index) {
   if (fresh) queue_ = without_given_up(queue_);
 }
 
-// The cases of given-up groups get their results.
+// Removes the cases of given-up groups and records their results.
 std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
   for (const Work& part : parts) {
@@ -375,12 +380,12 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// The report channel closed: the worker ended, well or not.
+// The report channel closed: the worker exited or crashed.
 void Supervisor::died(Worker& worker) {
   int status = 0;
   const uint64_t until = now_ns() + 2'000'000'000;
   while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {  // it closed the channel and lives
+    if (now_ns() > until) {  // it closed the channel and still runs
       conclude(worker, Outcome::crash,
                "the report channel was closed: the plugin closes descriptors that are not its own");
       return end(worker);
@@ -390,13 +395,13 @@ void Supervisor::died(Worker& worker) {
   ended(worker, status);
 }
 
-// A process that the plugin left may hold the channel open after the worker itself has ended.
+// A process that the plugin created may keep the channel open after the worker has ended.
 void Supervisor::look_for_end(Worker& worker) {
   int status = 0;
   if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
   worker.reaped = true;
   worker.status = status;
-  listen(worker);  // what it said before
+  listen(worker);  // reads its last messages
   if (worker.pid != 0) ended(worker, status);
 }
 
@@ -408,7 +413,7 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// The worker's case, or where none was running the last one, ended so.
+// Records the outcome of the worker's current case, or of its last one if none was running.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
     message += std::string(kOutputMark) + tail;
@@ -426,7 +431,7 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
   }
 }
 
-// Ends the process and what it started; work that is left goes back to the queue.
+// Ends the process and its children. Remaining work returns to the queue.
 void Supervisor::end(Worker& worker) {
   if (worker.pid == 0) return;
   kill(-worker.pid, SIGKILL);
@@ -457,7 +462,8 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
-    if (catalogue[selection[index]].fresh) session.close();  // in one process a new session is as fresh as it gets
+    // In a single process a new session is the closest to a new process.
+    if (catalogue[selection[index]].fresh) session.close();
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);
     if (!is_failure(results[index].outcome)) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child's side: runs cases one after another and tells each beginning and end.
+// The worker process: runs cases one after another and reports each start and end.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
-// Of a leak sanitizer, where the program has one: whether memory was leaked, told on standard error.
+// Defined if the program has a leak sanitizer: reports leaks on standard error.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" int __lsan_do_recoverable_leak_check() __attribute__((weak));
 
@@ -21,18 +21,18 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int kExitLeaked = 23;  // what the leak sanitizer ends a process with
+constexpr int kExitLeaked = 23;  // the leak sanitizer's exit status
 
 bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a pipe gives so few bytes whole
+    return count == sizeof(work);  // a pipe delivers so few bytes at once
   }
 }
 
-// Whether a child process is left, dead or alive: a host that waits for its own children would meet it. One that is a second
-// return of the call is waited for shortly, for it says so on the channel before it ends.
+// Whether a child process remains, dead or alive: a host that waits for its children would find it.
+// Waits briefly for a second return of the call, which reports itself before it ends.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
@@ -45,7 +45,8 @@ bool left_a_child() {
 
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
-  // `meson test` has malloc fill what it gives; cases with buffers of gigabytes count on pages that nobody touched.
+  // `meson test` makes malloc fill its memory, but cases with buffers of gigabytes need untouched
+  // pages.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
   report_slots_to(ends.page);
@@ -72,12 +73,12 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
                                              printed, options.limits.output_bytes)};
       }
       tell({Message::Kind::finished, index, result});
-      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
+      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts a new process for the rest
     }
   }
   tell({Message::Kind::closing, 0});
   session.close();
-  // It would look at exit, which a worker does not pass through.
+  // Its own check runs at exit, which a worker never reaches.
   if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);
   _exit(0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of copies that are cut into chunks: tails, offsets of chunks, sizes of 32 bits.
+// Defects of chunked copies: tails, chunk offsets, 32-bit sizes.
 #include "mutation.hpp"
 
 namespace backplane::conformance::mutants {

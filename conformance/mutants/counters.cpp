@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of counters and clocks: positions in f32 or few bits, times and timeouts in 32 bits or other units.
+// Defects of counters and clocks: positions in f32 or few bits, times in 32 bits or wrong units.
 #include <chrono>
 
 #include "mutation.hpp"
@@ -39,7 +39,7 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs with indices that went through f32; `place` is their operand's.
+// Runs with indices rounded to f32; `place` is the position of their operand.
 void run_with_rounded(const Call& call, uint32_t place) {
   const View& index = call.in(place);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
@@ -62,7 +62,7 @@ void run_with_rounded(const Call& call, uint32_t place) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// As a float that is added 1 to stays where it is.
+// Like a float to which 1 is added without effect.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;

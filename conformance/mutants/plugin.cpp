@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin with at most one defect, which BACKPLANE_MUTANT names. Unset: honest.
+// The reference plugin with at most one defect, named by BACKPLANE_MUTANT. Honest if that is unset.
 #include <cstdlib>
 #include <mutex>
 #include <random>
@@ -24,7 +24,7 @@ constexpr Row kRows[] = {
 
 const Mutation kNone;
 
-// Null: the variable names no mutant.
+// Null if the variable names no mutant.
 const Mutation* chosen() {
   const char* name = std::getenv(kVariable);
   if (name == nullptr || *name == '\0') return &kNone;

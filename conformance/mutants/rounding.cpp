@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of rounding that show beside ties only: twice, or by a part of the digits.
+// Defects of rounding that show only near ties: double rounding, or ignored digits.
 #include <cmath>
 
 #include "mutation.hpp"
@@ -8,7 +8,7 @@
 namespace backplane::conformance::mutants {
 namespace {
 
-// Casts from `In` to each of `Outs` by `f(value) -> double or float`, which is rounded once more.
+// Casts from `In` to each of `Outs` through `f(value) -> double or float`, which is rounded again.
 template <class In, class... Outs, class F>
 void cast_by(const Call& call, const F& f) {
   bool done = false;

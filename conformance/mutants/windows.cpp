@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites that pass a window over an image: conv, max_pool, avg_pool.
+// Native composites with a sliding window: conv, max_pool, avg_pool.
 #include <cmath>
 
 #include "composites.hpp"

@@ -18,7 +18,7 @@ struct Shapes {
   }
 };
 
-// The scores of one query, and the most that any is off.
+// The scores of one query, and the bound of their error.
 struct Scores {
   std::vector<long double> value;
   long double off = 0;
@@ -49,7 +49,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     const long double added = boolean ? 0 : masked;
     scores.value[static_cast<size_t>(j)] = dot * scale + added;
     if (!std::isfinite(added)) continue;
-    // The dot product, then one rounding of the product with the scale and one of the sum with the mask.
+    // The dot product, one rounding of its product with the scale, and one of the sum with the
+    // mask.
     long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
     if (accumulator.flushes) off += kLeastNormalF16 * scale;
@@ -59,7 +60,8 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   return scores;
 }
 
-// Weights that no rounding changes, before or after the division by their sum: the greatest score's, 1 or 1 / count.
+// Finds the weights that no rounding changes, before or after the division by their sum: those of
+// the greatest score are 1 or 1 / count.
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -93,7 +95,7 @@ std::vector<Expected> attention(const Call& call) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
-          open = open || !std::isfinite(value);  // 0 * inf, or nothing where masked keys are passed over
+          open = open || !std::isfinite(value);  // 0 * inf; no term if masked keys are skipped
           continue;
         }
         sum += softmax.y[i] * value;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr long double kNoRatio = -1;
 
-// Error over bound, or `kNoShare` where nothing was within a bound; `ok` tells whether it is allowed.
+// Whether the error is allowed, and the ratio of the error to its bound; kNoRatio without a bound.
 struct Judgement {
   bool ok;
   long double ratio = kNoRatio;
@@ -64,7 +64,7 @@ Judgement judge(const Expected& expected, size_t index, uint32_t dtype, uint64_t
   return {false};
 }
 
-// Flushing to zero: allowed where the result may lie below the least normal number.
+// A flush to zero is allowed if the result may lie below the least normal number.
 bool may_flush(const Element& element, uint32_t dtype, uint64_t bits) {
   return (dtype == BP_F32 || dtype == BP_BF16) && is_zero(dtype, bits) &&
          std::fabs(element.value) - element.bound < 0x1p-125L &&

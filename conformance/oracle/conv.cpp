@@ -24,7 +24,8 @@ std::vector<Expected> conv(const Call& call) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t seen = window.seen(at, tap, image);
         const long double weight = value_at(w, (o * each + c) * taps + tap);
-        // A product with padding is 0, or NaN where somebody multiplies it.
+        // A product with padding is 0, or NaN if an implementation multiplies by the padding's
+        // zero.
         if (seen >= 0) sum.add_product(value_at(x, plane * volume(image) + seen), weight);
       }
     }
@@ -35,7 +36,7 @@ std::vector<Expected> conv(const Call& call) {
   return expected;
 }
 
-// Every input spreads over the outputs that its window covers: conv's gradient by its input is the same.
+// Each input contributes to every output in its window. conv_bwd_input is the same computation.
 std::vector<Expected> conv_transpose(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
   const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];

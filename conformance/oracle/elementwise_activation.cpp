@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu, silu, sigmoid, pow, and the activations that other composites end with.
+// gelu, silu, sigmoid, pow, and the activations that other composites fuse.
 #include <numbers>
 
 #include "composite.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr long double kSqrt2OverPi = 0.797884560802865355879892119868763737L;
 
-// The share of x that silu and gelu let through. Their left tail has no cancellation here.
+// The factor by which silu and gelu multiply x, without cancellation in the left tail.
 long double gate(uint32_t activation, long double x) {
   switch (activation) {
     case BP_ACTIVATION_GELU_ERF:
@@ -24,11 +24,11 @@ long double gate(uint32_t activation, long double x) {
   }
 }
 
-// 2^-125, or what is to f64 as that is to f32.
+// 2^-125 for f32, and the corresponding number for f64.
 long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
 
-// Relative in the whole left tail: the gate is an exponential there, and its argument is off by some roundings of
-// itself. f64 of the form by erf is absolute: no primitive gives its tail.
+// Relative in the whole left tail: the gate is an exponential there, and its argument has an error
+// of a few roundings. The erf form in f64 is absolute: no primitive computes its tail.
 Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
   const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
   if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};
@@ -60,7 +60,7 @@ Activated activate(uint32_t activation, uint32_t dtype, long double x) {
 
 namespace {
 
-// silu and gelu of -inf are NaN or a zero: 0 times infinity, or the limit.
+// silu and gelu of -inf are NaN (0 times infinity) or zero (the limit).
 bool is_open(uint32_t activation, long double x) {
   return std::isinf(x) && x < 0 &&
          (activation == BP_ACTIVATION_SILU || activation == BP_ACTIVATION_GELU_ERF ||
@@ -82,7 +82,7 @@ std::vector<Expected> pointwise(const Call& call, uint32_t activation) {
 }  // namespace
 
 Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict) {
-  constexpr long double lipschitz = 1.13L;  // the greatest slope of them all, gelu's
+  constexpr long double lipschitz = 1.13L;  // the steepest slope of any activation, which is gelu's
   if (activation == BP_ACTIVATION_NONE || verdict.criterion == Criterion::any) return finish(dtype, verdict);
   if (is_open(activation, verdict.value)) return anything(dtype, 0);
   const auto [value, bound] = activate(activation, dtype, verdict.value);

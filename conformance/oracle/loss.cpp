@@ -7,7 +7,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// The target distribution of one row, weighted: what each logarithm of a probability is multiplied with.
+// The weighted target distribution of one row: the factors of the log probabilities.
 std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   const int64_t target = integer_at(call.inputs[1], n);
@@ -22,7 +22,7 @@ std::vector<long double> target_of(const Call& call, int64_t n, int64_t classes)
   return share;
 }
 
-// What the mean divides by: the weights of the targets that count.
+// The divisor of the mean: the sum of the weights of the targets that are not ignored.
 long double mean_divisor(const Call& call, int64_t rows) {
   const auto attributes = attributes_of<bp_cross_entropy_attributes>(call);
   if (attributes.reduction != BP_REDUCTION_MEAN) return 1;
@@ -37,7 +37,7 @@ long double mean_divisor(const Call& call, int64_t rows) {
 
 }  // namespace
 
-// The gradient is that of the reduced loss, for an upstream gradient of 1.
+// The gradient is that of the reduced loss, with an upstream gradient of 1.
 std::vector<Expected> cross_entropy(const Call& call) {
   const Tensor& logits = call.inputs[0];
   const uint32_t dtype = call.outputs[0].dtype;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of numbers that sort and topk share.
+// The order of numbers in sort and topk.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace backplane::conformance::oracle {
 
-// Positions of lane (o, j) in sorted order: stable both ways, NaN the greatest, -0 equal to +0.
+// The positions along the axis at (o, j) in sorted order. Ascending and descending orders are
+// stable, NaN is the greatest, and -0 equals +0.
 inline std::vector<int64_t> sorted_positions(const Tensor& in, const AxisView& view, int64_t o, int64_t j,
                                              bool descending) {
   std::vector<long double> values(static_cast<size_t>(view.extent));

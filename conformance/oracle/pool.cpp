@@ -7,7 +7,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// Calls visit(output, plane of x, window's place) for each output.
+// Calls visit(output, plane of x, window's position) for each output.
 template <typename Visit>
 void each_window(const Call& call, Visit visit) {
   const Extents image = spatial(call.inputs[0]), result = spatial(call.outputs[0]);
@@ -44,7 +44,7 @@ std::vector<Expected> max_pool(const Call& call) {
     expected[0].elements[out] = rounded(dtype, best);
     expected[0].elements[out].criterion = Criterion::unsigned_zero;
     if (const Tensor* index = optional(call.outputs, 1)) {
-      // A window of padding alone has no element to name.
+      // A window that covers only padding has no maximum and no index.
       expected[1].elements[out] =
           found < 0 ? anything(index->dtype, 0) : exact_bits(index->dtype, encode_integer(index->dtype, found));
     }

@@ -9,7 +9,7 @@ namespace backplane::conformance::oracle {
 
 namespace {
 
-// `running`, then `next` after each element of a lane, as the element is written before or after it joins.
+// A running reduction along the axis. An exclusive scan writes an element before `step` adds it.
 template <typename State, typename Step, typename Judge>
 Expected scan(const Call& call, Step step, Judge judge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];

@@ -13,7 +13,7 @@ namespace {
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// No accumulator that counts is wider: terms that need more bits than this are not watched any further.
+// No relevant accumulator is wider, so the grid of terms that need more bits is not tracked.
 constexpr int kWidestPrecision = 53;
 
 }  // namespace
@@ -32,10 +32,11 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
     return dtype == speaks_of && (precision & permission) != 0;
   };
-  // Two operands, each rounded or cut off: twice the roundoff, 2^-11 and 2^-8.
+  // Two operands, each rounded or truncated: twice the roundoff, 2^-11 and 2^-8.
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
-  // High parts cut off and low ones rounded: 2^-15 for each operand, and 2^-14 for the product of low parts.
+  // High parts are truncated and low parts rounded: 2^-15 per operand, and 2^-14 for the product of
+  // the low parts.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
   accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // the low part of an infinity is inf - inf
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
@@ -75,7 +76,7 @@ void Sum::add_special(long double term) {
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // The usual integers, without taking them apart.
+  // The common case of integers, without a decomposition.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
@@ -88,14 +89,14 @@ Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double f
 
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
   if (total.nan || (total.plus && total.minus)) return {Criterion::value, kNotANumber};
-  // A partial sum may overflow on the way.
+  // A partial sum may overflow.
   if (total.magnitude >= accumulator.greatest / 2) return {Criterion::any, total.plus ? kInfinity : total.value};
   if (total.plus || total.minus) {
     const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
     return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // Nothing but zeros has no grid.
+  // Zeros alone have no grid.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
@@ -103,7 +104,7 @@ Verdict weigh(const Total& total, const Accumulator& accumulator, long double fa
     return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A result that is below f16's normal numbers after its rounding is flushed too.
+  // A rounded result below the normal numbers of f16 may be flushed, too.
   const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
   return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons that the harness itself words, with the rule that each breaks and what a plugin's author does about it.
+// Messages of the harness itself, with the rule that each refers to and advice for the plugin's
+// author.
 #include "causes.hpp"
 
 namespace backplane::conformance {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as one page without any reference to the outside.
+// The certificate as one page without external references.
 #include "html.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace page {
 
-constexpr size_t kMostReason = 4000;  // bytes of one
+constexpr size_t kMostReason = 4000;  // bytes
 
 std::string text(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's list of causes: what failed, by what it says.
+// The page's list of causes of failure.
 #include <fmt/format.h>
 
 #include <algorithm>

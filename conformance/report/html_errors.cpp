@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's error distributions: for each operator, how many cases came how near to their bound.
+// The page's error distributions: a histogram of error ratios per operator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace backplane::conformance::page {
 namespace {
 
 constexpr size_t kBinCount = kRatioBinCount;
-constexpr double kBarWidth = 15;  // in the picture's units
-constexpr double kHeight = 46;    // of the highest bar
+constexpr double kBarWidth = 15;  // in units of the picture
+constexpr double kHeight = 46;    // height of the highest bar
 constexpr double kLeft = 4, kTop = 4;
 
 struct Distribution {
@@ -32,7 +32,8 @@ struct Distribution {
   }
 };
 
-// Heights are logarithmic: one case near its bound shows beside ten thousand exact ones.
+// Heights are logarithmic, so that one case near its bound is visible beside ten thousand exact
+// ones.
 std::string bars(const Distribution& of) {
   const double most = std::log2(1.0 + static_cast<double>(*std::max_element(of.bins.begin(), of.bins.end())));
   std::string result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's lists of cases: failures with the line that repeats each, and what is not claimed. Both are cut, so that the
-// page stays quick however much failed; the JSON holds every case.
+// The page's lists of cases: failures, each with the command that repeats it, and cases that are
+// not claimed. Both are truncated to keep the page fast; the JSON has every case.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t kFirstOfGroup = 10;  // shown where the group is unfolded
+constexpr size_t kFirstOfGroup = 10;  // shown in an expanded group
 constexpr size_t kMostPerGroup = 100;
 constexpr size_t kMostFailures = 600;
 constexpr size_t kMostAbsences = 1500;
-constexpr size_t kOpenGroups = 4;  // shown unfolded
+constexpr size_t kOpenGroups = 4;  // groups that are initially expanded
 
 struct Group {
   std::string name{};
@@ -94,7 +94,7 @@ std::string failures(const Json& certificate) {
       parts);
 }
 
-// All of them, in few elements: of a plugin without operators there are thousands.
+// All of them in few elements, since a plugin without operators has thousands.
 std::string mandatory(const Json& certificate) {
   Json missing = Json::array();
   for (const Json& each : certificate["non_passes"]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the page looks, and the little that it does: a tapped cell's details, and copying a line.
+// The page's style sheet and script: details of a tapped cell, and copying of a command.
 #include "html.hpp"
 
 namespace backplane::conformance::page {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JUnit XML of a certificate. A test suite a group; its counts are of cases. To stay small where thousands pass, its
-// elements are each failure, and one element each for all that passed and for all that is not claimed.
+// JUnit XML of a certificate, with a test suite per group. Counts are of cases. To stay small, a
+// suite has an element per failure, one for all passes, and one for all cases that are not claimed.
 #include <fmt/format.h>
 
 #include "certificate.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostFailures = 200;  // of a group
+constexpr size_t kMostFailures = 200;  // per group
 
 struct Group {
   std::string failures{};

@@ -25,8 +25,8 @@ size_t bin_of_ratio(double ratio) {
 void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
-  if (result.error_ratio < 0) return;  // none was measured
-  // An infinite error, or one that is no number, is over every bound, and no number of JSON.
+  if (result.error_ratio < 0) return;  // not measured
+  // JSON has no infinity and no NaN; such errors exceed every bound.
   const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
   worst_ratio = std::max(worst_ratio, ratio);
   ++ratio_bins[bin_of_ratio(ratio)];
@@ -53,8 +53,9 @@ std::string_view Tally::state() const {
 
 namespace {
 
-// The second profile asks for storage and matmul in one of the 16-bit floats: whatever the extension of that name asks of
-// these operators passes. What further extensions ask of them, such as other accumulators, does not count here.
+// INFER requires storage and matmul in f16 or bf16: all cases of these operators with the extension
+// of that name must pass. Cases of further extensions, such as other accumulators, do not count
+// here.
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {
@@ -97,12 +98,12 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   return reasons;
 }
 
-// 100 % is all, and nothing less.
+// 100 % is reserved for all.
 std::string percent(double fraction) {
   return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
 
-// How many operators have a dtype that passes whatever was asked of it.
+// The number of operators with a dtype whose cases all pass.
 size_t passing_operators(const Verdict& verdict) {
   uint32_t last = 0;
   size_t count = 0;
@@ -152,7 +153,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     verdict.all.add(result);
     half.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    // A composite that is not native runs by decomposition: nothing is missing.
+    // A composite that is not native is decomposed, so nothing is missing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
     asked_for += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of comparison: what each allows, and what it does not.
+// What each criterion of comparison allows and rejects.
 #include "oracle/comparison.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Compare, InfinityIsAllowedWhereTheBoundReachesOverflow) {
   EXPECT_TRUE(allowed(near_the_top, kGreatest));
   EXPECT_FALSE(allowed(near_the_top, -kInfinity));
   EXPECT_FALSE(allowed(bounded(BP_F32, kGreatest / 2, 1), kInfinity));
-  // Far above, the greatest finite number is no answer.
+  // For a value far above, the greatest finite number is wrong.
   const Element above = within_ulps(BP_F32, 0x1p129L, 4);
   EXPECT_TRUE(allowed(above, kInfinity));
   EXPECT_FALSE(allowed(above, kGreatest));
@@ -85,7 +85,7 @@ TEST(Compare, FlushingIsForWhoDeclaredItAndBelowTheLeastNormal) {
   EXPECT_TRUE(allowed(subnormal, 0.0f, true));
   EXPECT_FALSE(allowed(subnormal, -0.0f, true));
   EXPECT_FALSE(allowed(rounded(BP_F32, 0x1p-124L), 0.0f, true));
-  // Never in f16.
+  // f16 never flushes.
   EXPECT_FALSE(allowed(rounded(BP_F16, 0x1p-20L), 0, true, BP_F16));
   EXPECT_TRUE(allowed(rounded(BP_BF16, 0x1p-130L), 0, true, BP_BF16));
 }

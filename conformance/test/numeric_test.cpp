@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numeric cases: what is enumerated, and a sample of them run in this process against the reference plugin.
+// The list of numeric cases, and a sample of them in this process against the reference plugin.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -36,7 +36,7 @@ TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
   }
 }
 
-// The requirement of an operator is its sentence in the table, `|` escaped.
+// The requirement of an operator is its sentence in the operator table, with `|` escaped.
 TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   const char* const source = std::getenv("BACKPLANE_TEST_SOURCE");
   ASSERT_NE(source, nullptr);
@@ -52,7 +52,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   }
 }
 
-// Every n-th case, so that each operator is among them.
+// Every n-th case, so that each operator is included.
 TEST(Numeric, TheReferencePluginPassesASample) {
   const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
   ASSERT_NE(plugin, nullptr);
@@ -68,7 +68,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
       which.run(context);
       ++ran;
     } catch (const CaseEnd& end) {
-      // It has no composite natively, and every primitive.
+      // The reference plugin has every primitive and no native composite.
       const bool native = which.profile == BP_PROFILE_COMPOSITE && !which.id.ends_with(".decomposed");
       if (!native || end.outcome != Outcome::not_claimed) ADD_FAILURE() << which.id << ": " << end.message;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composites' oracles against closed forms, and against the decompositions of operators.md in plain f32: these meet
-// every bound, and the usual short cuts do not.
+// The composites' oracles against closed forms, and against the decompositions of operators.md in
+// plain f32, which meet every bound; common shortcuts do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Tensor of(const Floats& values, std::vector<int64_t> shape) {
 }
 Tensor of(const Floats& values) { return of(values, {static_cast<int64_t>(values.size())}); }
 
-// The greatest error over its bound; above 1 where a result is refused.
+// The greatest ratio of an error to its bound; above 1 if a result is rejected.
 double share(const Expected& expected, const Floats& got) {
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -72,7 +72,7 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// 1 + erf x is a multiple of 2^-24: 4 % off where x is -5, and 0 from -6 on, however good the error function.
+// 1 + erf x is a multiple of 2^-24, so it is 4 % off at x = -5 and 0 below -6 with any erf.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -201,7 +201,7 @@ TEST(OracleNorm, StatisticsByGroup) {
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
-  // By differences of the oracle itself, which is good for half of its digits.
+  // By finite differences of the oracle, which are accurate to half of its digits.
   const Floats x = normals(7), dy = normals(7, 1, 0, 2);
   const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
     const Tensor in = tensor(BP_F64, {1, 7}, values);
@@ -244,7 +244,7 @@ TEST(OracleConv, SmallByHand) {
   EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 1), 4), testing::ElementsAre(12, 23, 34, 40));
 }
 
-// <conv(x, w), dy> is <x, bwd_input(dy, w)> and <w, bwd_weight(x, dy)>: the three are one bilinear form.
+// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>: all are one trilinear form.
 TEST(OracleConv, GradientsAreAdjoint) {
   bp_conv_attributes attributes = conv_attributes(2, 2, 1, 1, 0);
   attributes.groups = 2;
@@ -282,7 +282,7 @@ Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_
 }
 
 TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
-  // Equal scores: each query gives the mean of what it sees.
+  // Equal scores: the result of each query is the mean of its visible values.
   const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
   EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
               testing::ElementsAre(2, 2.5L));
@@ -324,7 +324,7 @@ TEST(OracleQuantize, RoundsToEvenSaturatesAndPacks) {
 }
 
 TEST(OracleQuantize, AnF32ScaleRoundsSixteenBitsOnceOrTwice) {
-  // 58 * scale is less than half of f32's ulp below a tie of f16; 57 * scale is far from one.
+  // 58 * scale is less than half an f32 ulp below a tie of f16; 57 * scale is far from a tie.
   const Tensor steps = row(BP_I8, {58, 57}), scale = row(BP_F32, {0.0494174287L, 0.0494174287L});
   const auto expected = first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 8}, {steps, scale}, {row(BP_F16, {0, 0})});
   const auto refused = [&](uint64_t first, uint64_t second) {
@@ -355,7 +355,7 @@ TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
 }
 
 TEST(OracleQuantizedMatmul, IntegersThatCancelGiveZeroWhateverTheScales) {
-  // 3 * 7 - 7 * 3: the products with these scales need more bits than the host's widest float has.
+  // 3 * 7 - 7 * 3: products with these scales need more bits than the host's widest float has.
   const Tensor a = tensor(BP_I8, {1, 2}, {3, 7}), w = tensor(BP_I8, {1, 2}, {7, -3});
   const auto out =
       first_of(BP_OP_QUANTIZED_MATMUL, bp_quantized_matmul_attributes{0, 8, 0, 0},

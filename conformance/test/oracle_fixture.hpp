@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the oracle, put together from plain numbers.
+// Builds calls of the oracle from plain numbers.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite's own cases and its judge against what matrix units compute: honest ones pass every case, and each that keeps
-// less than it claims fails one. A failure says by how much: the greatest error over its bound, and the greatest root mean
-// square over its limit of 1.
+// The suite's cases and checks against simulated matrix units: honest ones pass every case, and
+// each less precise one fails a case. A failure prints the greatest ratio of an error to its bound,
+// and the greatest root mean square, whose limit is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ using units::Adding;
 using units::Operand;
 using units::Unit;
 
-// What became of one unit over many cases.
+// The results of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  double worst_ratio = 0, worst_root_mean_square = 0;  // of its bound; of the limit 1
-  std::string refusals{};                              // the first few
+  double worst_ratio = 0, worst_root_mean_square = 0;  // ratio to the bound; limit 1
+  std::string refusals{};                              // the first few failures
   bool refused_each = true;
   std::string text() const {
     return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
@@ -33,7 +33,7 @@ struct Survey {
   }
 };
 
-// Whether the case's judge takes these results; adds what it saw.
+// Whether the case's checks accept these results. Updates the tally.
 void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
@@ -55,7 +55,7 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
 
 using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
-// Every unit on every case of an operator that `wanted` takes. Layouts say nothing here.
+// Runs every unit on every case that `wanted` selects. Layouts do not matter here.
 std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
@@ -75,7 +75,7 @@ std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter
   return surveys;
 }
 
-// The first pass every case. The others are refused by one at least; `each`: by every one.
+// The first units pass every case. The others fail at least one, or, with `each`, all of them.
 void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, uint32_t op, const Filter& wanted,
             bool each = false) {
   std::vector<Unit> list = passing;
@@ -107,7 +107,7 @@ const std::vector<Unit> kHonest = {
      .splits = 3,
      .operand = Operand::truncated},
 };
-// Products without an operand of their own.
+// GEMM cases without mixed operands.
 const std::vector<Unit> kHonestSums = {
     {.name = "sums to nearest"},
     {.name = "sums toward zero", .adding = Adding::toward_zero},
@@ -125,7 +125,7 @@ const Unit kNarrowOperands = {.name = "TF32", .tf32 = true};
 const Unit kDownward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
 const std::vector<Unit> kCareless = {kLostKey, {.name = "16-bit scores", .half_scores = true}};
 
-// Many keys under one mask of the eight: they are work for software, and the masks have few.
+// Many keys with one of the eight masks only, since they are slow to simulate.
 Filter attention_of(uint32_t dtype) {
   return [dtype](const numeric::Problem& problem, const Case& which) {
     const bool many = which.id.find(".many_keys") != std::string::npos;
@@ -137,14 +137,14 @@ Filter named(uint32_t dtype, std::string_view word) {
     return problem.dtype == dtype && which.id.find(word) != std::string::npos;
   };
 }
-// Products that are no work for software.
+// GEMM cases that are fast to simulate.
 Filter small(uint32_t dtype, uint32_t second) {
   return [=](const numeric::Problem& problem, const Case&) {
     return problem.dtype == dtype && problem.second == second &&
            problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
-// Weights and activations that are floats: no integer activations.
+// Float weights and activations, no integer activations.
 Filter weights_only(uint32_t dtype) {
   return [=](const numeric::Problem& problem, const Case& which) {
     return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of gather, scatter, argmax, sort and philox against small cases done by hand and published answers.
+// The oracles of gather, scatter, argmax, sort and philox against results by hand and published
+// ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +101,7 @@ std::vector<uint64_t> philox_of(uint64_t key, uint64_t low, uint64_t high, int64
   return words;
 }
 
-// Random123's known answers.
+// The known answers of Random123.
 TEST(OraclePhilox, KnownAnswers) {
   constexpr uint64_t all = ~uint64_t{0};
   EXPECT_THAT(philox_of(0, 0, 0, 4), ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));

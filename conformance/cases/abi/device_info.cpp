@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a plugin say of themselves, before and after they are open.
+// The device info of a plugin's devices, before and after they are opened.
 #include <bit>
 #include <cstring>
 
@@ -81,7 +81,7 @@ void threads_open_at_once(Context& context) {
   });
 }
 
-// Opens with each way to say "all defaults".
+// Opens the device with each form of default options.
 void opens(Context& context, const bp_device_desc* desc) {
   Plugin& plugin = context.plugin();
   bp_device* device = nullptr;

@@ -12,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A view of the file that refuses what lies outside it.
+// A view of the file that rejects offsets outside it.
 class Image {
  public:
   explicit Image(std::vector<char> bytes) : bytes_(std::move(bytes)) {}

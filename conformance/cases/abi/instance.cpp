@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances: several at once, one after another, from many threads, and what is left of them.
+// Instances: several at once, one after another, from many threads, and what they leak.
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -14,7 +14,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// A device of `plugin` computes.
+// Checks that a device of `plugin` computes.
 void work(Plugin& plugin, uint32_t index) {
   Device device(plugin, index);
   Buffer data(device, 64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library is, before any device is open.
+// Properties of the library, before a device is opened.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ DynamicSymbols symbols_of(Context& context) {
   return symbols;
 }
 
-// Put into every library by the toolchain, with or without sanitizers.
+// Symbols that the toolchain adds to every library, with or without sanitizers.
 bool of_toolchain(std::string_view name) {
   constexpr std::array<std::string_view, 5> plain = {"_init", "_fini", "_edata", "_end", "__bss_start"};
   constexpr std::array<std::string_view, 6> stems = {"__asan_", "__ubsan_",     "__tsan_",
@@ -47,7 +47,7 @@ void wants_no_symbol_of_the_sdk(Context& context) {
                     "the library wants {}; a plugin imports nothing of the host", name);
 }
 
-// What it wants it must get from libraries that it names itself, not from whoever loads it.
+// The libraries in its own dependency list must define its undefined symbols.
 void wants_no_symbol_of_the_program(Context& context) {
   void* const library = dlopen(context.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   context.require(library != nullptr, "the library cannot be opened: {}", dlerror());

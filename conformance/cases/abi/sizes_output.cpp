@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each output struct at each size that a host of another version may give it.
+// Each output struct at each size that a host of another version may use.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -23,7 +23,7 @@ struct Role {
   std::string_view extension = {};
 };
 
-// `size` bytes of garbage with struct_size: what the callee reads is the size only.
+// `size` bytes of garbage with struct_size, which is all that the callee may read.
 void run(Context& context, const Role& role, size_t size) {
   const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
@@ -42,7 +42,7 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // The same answer in today's struct, taken over other garbage: what differs was not written.
+  // The same call over other garbage: bytes that differ were not written.
   std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));

@@ -12,7 +12,7 @@ namespace {
 
 using V = backplane::Tensor;
 
-// A chain of operators f(x), some with a weight w; and the gradient of sum(c * f(x)) by x, written out.
+// A chain of operators f(x), some with a weight w, and the gradient of sum(c * f(x)) by x.
 struct Chain {
   const char* name;
   V (*forward)(DeviceMath&, const V& x, const V& w);
@@ -92,7 +92,7 @@ void gradient_agrees(Context& context, const Chain& chain) {
       x.values[at] = before + by;
       return loss(x);
     };
-    // Of fourth order, so that the step may be wide beside the rounding of f32.
+    // Fourth order, so that the step may be large compared with the rounding of f32.
     const double slope = (8 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12 * step);
     x.values[at] = before;
     const double error = std::abs(slope - gradient.values[at]), bound = 2e-3 * (1 + std::abs(slope));

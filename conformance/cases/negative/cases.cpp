@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case for each refusal: the status, the record, nothing given, and a device that goes on.
+// One case per rejection: checks the status, the error record, the outputs, and that the device
+// still works.
 #include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/support/health_check.hpp"

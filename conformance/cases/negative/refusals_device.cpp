@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bp_plugin_query, the plugin's slots and the memory slots refuse.
+// Calls that bp_plugin_query, the plugin's slots and the memory slots reject.
 #include <cstring>
 
 #include "cases/negative/refusals.hpp"
@@ -18,7 +18,7 @@ bp_status query_with(Context& context, const bp_host& host, bp_error* error) {
   return require_null(context, status, instance, BP_PLUGIN_QUERY_SYMBOL);
 }
 
-// A struct that a newer host filled in beyond what today's headers know.
+// A struct that a newer host has filled beyond the current size.
 template <typename T>
 GuardedStruct<T> with_tail(const T& value, size_t tail, size_t set_byte) {
   GuardedStruct<T> made(sizeof(T) + tail, value);

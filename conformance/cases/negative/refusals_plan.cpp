@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of plan_create. Core's own checks (too few operands, shapes that do not fit) are a precondition, so such
-// descriptors are not sent. Descriptors that a newer host may send or query are sent.
+// Descriptors that plan_create rejects. Core's checks (operand counts, shapes) are a precondition,
+// so these cases do not violate them. They send what a newer host may send or query.
 #include <bit>
 #include <cstring>
 
@@ -21,7 +21,7 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
   info.struct_size = sizeof(info);
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, error);
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
-  // The question alone has the same answer.
+  // A query with a null output returns the same status.
   const bp_status answer = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
   context.require(answer == status, "plan_create answered {} with a place for the plan and {} without",
                   status_name(status), status_name(answer));
@@ -50,7 +50,7 @@ void set_attribute(OpDesc& desc, size_t offset, uint32_t value) {
   std::memcpy(desc.attribute_bytes().data() + offset, &value, sizeof(value));
 }
 
-// Attribute fields whose values are enumerators or reserved: a value that today's headers do not have.
+// Attribute fields with enumerators or reserved values, and a value unknown to the current headers.
 struct UnknownValue {
   uint32_t op;
   const char* field;

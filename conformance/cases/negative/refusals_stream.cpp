@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stream and event slots refuse.
+// Calls that the stream and event slots reject.
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
 

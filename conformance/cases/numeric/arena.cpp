@@ -12,7 +12,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Wide enough for the tile of any vector or wave that might reach over an end.
+// Wide enough for the tile of any vector or wave that might cross an end.
 constexpr uint64_t kGuardBytes = 256;
 constexpr uint64_t kOperandAlignment = 256;
 
@@ -99,7 +99,7 @@ void Arena::put(std::vector<std::vector<unsigned char>>& images, size_t index, c
   const Region& region = regions_[index];
   if (region.none || region.view.empty()) return;
   unsigned char* const at = images[region.image].data() + region.element_0;
-  if (region.view.packed()) {
+  if (region.view.is_dense()) {
     std::copy(dense.bytes.begin(), dense.bytes.end(), at);
     return;
   }
@@ -122,7 +122,7 @@ oracle::Tensor Arena::get(const std::vector<std::vector<unsigned char>>& images,
   dense.bytes.resize(static_cast<size_t>(dense.count()) * size);
   if (dense.bytes.empty()) return dense;
   const unsigned char* const at = images[region.image].data() + region.element_0;
-  if (region.view.packed()) {
+  if (region.view.is_dense()) {
     std::memcpy(dense.bytes.data(), at, dense.bytes.size());
     return dense;
   }

@@ -33,7 +33,7 @@ constexpr Sizes kUsualSizes[] = {
     {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
     {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
 };
-// Enough results for a root mean square: few keys, some, and many.
+// Enough results for a root mean square, with few, some and many keys.
 constexpr Sizes kManyResults[] = {
     {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
     {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
@@ -63,7 +63,7 @@ enum class Mask : int32_t { none, added, boolean, nothing };
 constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
 constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
 
-// Keys with equal scores, and values that are terms of narrow sums.
+// Keys with equal scores; the values are the terms of narrow sums.
 Setup make_narrow_attention(const Problem& problem, Random& random) {
   const Sizes& s = sizes_of(problem);
   const auto kind = static_cast<Narrow>(problem.parameters[4]);
@@ -81,8 +81,8 @@ Setup make_narrow_attention(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Problem: parameters are the which, causal, the mask, whether logsumexp is an output, whether data are sharp (in runs:
-// the kind of narrow sum), and the which's group.
+// Problem: the parameters are the index of the sizes, causal, the mask, whether logsumexp is an
+// output, whether scores are sharp (for runs: the kind of narrow sum), and the group of the sizes.
 Setup make_attention(const Problem& problem, Random& random) {
   if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
   const Sizes& s = sizes_of(problem);
@@ -164,7 +164,7 @@ void add_attention(Catalogue& catalogue, uint32_t dtype) {
   group = Group::narrow;
   for (size_t which = 0; which < std::size(kInRuns); ++which) {
     for (const Narrow kind : {Narrow::range, Narrow::digits}) {
-      // A device that divides the weights first rounds them, by more than a digit.
+      // A device that divides the weights first rounds them by more than one digit.
       if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
       Problem problem = described(which);
       problem.parameters[4] = static_cast<int32_t>(kind);

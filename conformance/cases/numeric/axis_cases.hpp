@@ -6,16 +6,16 @@
 
 namespace backplane::conformance::numeric {
 
-// The parameters of a problem; its shape is the input's.
+// The parameters of a problem, whose shape is that of the input.
 enum AxisParameter { axis_parameter, data_parameter, first_flag, second_flag, ties_parameter, values_parameter };
 
-// Fills the input as the problem's parameters say.
+// Fills the input according to the problem's parameters.
 void fill_along_axis(oracle::Tensor& tensor, const Problem& problem, Random& random);
 
-// The extents of the axis that cases of this dtype have.
+// The extents of the axis in cases of this dtype.
 std::span<const int32_t> lengths_for(uint32_t dtype);
 
-// Cases of one operator in one dtype and one setting of its flags.
+// Adds cases of one operator with one dtype and one setting of its flags.
 class AxisCases {
  public:
   using Make = Setup (*)(const Problem&, Random&);
@@ -24,9 +24,9 @@ class AxisCases {
 
   void operator()(const Shape& shape, int32_t axis, DataPattern data, Layout layout = Layout::dense,
                   Mode mode = Mode::once, bool ties = false);
-  bool mixed = false;  // cases of other dtypes than the plain ones
+  bool mixed = false;  // adds mixed-dtype cases in place of plain ones
 
-  // From here on sort cases have no output for indices.
+  // Later sort cases have no output for indices.
   void want_values() { values_only_ = true; }
 
   void lengths(std::span<const int32_t> list, DataPattern data, bool ties = false);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of numeric cases: each function appends those of one family of operators, or of one kind of operands.
+// The lists of numeric cases: each function appends those of one family of operators, or of one
+// kind of operands.
 #pragma once
 
 #include "harness/case.hpp"
@@ -32,9 +33,9 @@ void add_embedding(Catalogue& catalogue, uint32_t dtype);
 void add_optimizer(Catalogue& catalogue, uint32_t dtype);
 void add_topk(Catalogue& catalogue);
 
-void add_cast_ties(Catalogue& catalogue);  // casts beside ties
-void add_long(Catalogue& catalogue);       // positions that f32 and 31 bits do not hold
-void add_large(Catalogue& catalogue);      // far apart elements, of any operator
-void add_far(Catalogue& catalogue);        // operands that 32 bits do not reach, of every primitive
+void add_cast_ties(Catalogue& catalogue);  // casts near ties
+void add_long(Catalogue& catalogue);       // positions beyond f32's integers and 31 bits
+void add_large(Catalogue& catalogue);      // elements that are far apart
+void add_far(Catalogue& catalogue);        // operands beyond 32 bits, for every primitive
 
 }  // namespace backplane::conformance::numeric

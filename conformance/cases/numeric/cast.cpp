@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of cast.
 #include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"

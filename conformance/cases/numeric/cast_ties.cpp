@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts to floats at values that lie on a tie between two results, or beside it by less than another float would hold: who
-// rounds twice, or looks at a part of the digits, rounds them wrongly. By construction, over all exponents of the result.
+// Casts to floats at values on a tie between two results, or so near one that a narrower float does
+// not tell them apart. A cast that rounds twice, or ignores digits, rounds them wrongly. The values
+// are constructed, over all exponents of the result.
 #include <fmt/format.h>
 
 #include <bit>
@@ -23,7 +24,7 @@ struct Cast {
 };
 constexpr std::string_view kWhereNames[] = {"on_ties", "above_ties", "below_ties", "at_the_ends"};
 
-// How far from a tie `value` of an exponent can be in the source's dtype: some of the least distances that it has.
+// Distances from the tie `value` that the source's dtype can represent, among them the least one.
 std::vector<long double> distances(uint32_t from, long double value) {
   if (oracle::is_integer(from)) return {1, 2, 3, 256};
   const long double ulp = oracle::ulp(from, value);
@@ -39,7 +40,7 @@ uint64_t bits_of(uint32_t from, long double value) {
                                 : oracle::encode_integer(from, static_cast<int64_t>(value));
 }
 
-// Fractions of the result: the least, the greatest, some of few bits, and others.
+// Fractions of the result: the least, the greatest, some with few bits, and random ones.
 uint64_t fraction(int bits, unsigned round, Random& random) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   switch (round) {
@@ -74,7 +75,8 @@ std::vector<uint64_t> values_of(const Cast& cast, Random& random) {
       add(list, {cast.from, cast.to, where}, tie);
   };
   if (cast.where == Cast::Where::ends) {
-    // Half a step beyond the greatest finite number, about half the least one, and the ties of subnormals.
+    // Half a step above the greatest finite number, near half the least one, and ties of
+    // subnormals.
     around(oracle::greatest_finite(cast.to) + oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     around(oracle::greatest_finite(cast.to) - oracle::ulp(cast.to, oracle::greatest_finite(cast.to)) / 2);
     const long double least = oracle::least_subnormal(cast.to);
@@ -110,7 +112,7 @@ void cast_at_ties(Context& context, const Cast& cast) {
     const long double value = oracle::decode(cast.from, bits);
     return is_small(cast.from, bits) || (cast.to != BP_F16 && std::fabs(value) < 2 * oracle::least_normal(cast.to));
   };
-  if (flushes) std::erase_if(values, flushed);  // the device may give zero for these
+  if (flushes) std::erase_if(values, flushed);  // the device may return zero for these
   if (values.empty()) context.suspect("no value of {} lies where it should", oracle::format_of(cast.from).name);
   const auto count = static_cast<int64_t>(values.size());
   oracle::Call call;
@@ -139,7 +141,7 @@ void cast_at_ties(Context& context, const Cast& cast) {
                                   : oracle::text(cast.to, expected.elements[static_cast<size_t>(result.first)].bits));
 }
 
-// Whether the source has numbers of more digits than the result: only then is there a tie.
+// Whether the source has more digits than the result. Otherwise there are no ties.
 bool has_ties(uint32_t from, uint32_t to) {
   if (oracle::is_float(from)) return oracle::format_of(from).precision > oracle::format_of(to).precision;
   return 8 * oracle::bytes_of(from) > static_cast<uint32_t>(oracle::format_of(to).precision);
@@ -155,7 +157,7 @@ void add_cast_ties(Catalogue& catalogue) {
       const bool wide = from == BP_I64;  // mandatory from INFER on
       for (const auto where : {Cast::Where::ties, Cast::Where::above, Cast::Where::below, Cast::Where::ends}) {
         const Cast cast{from, to, where};
-        // Of integers only f16 has an end in reach, and bf16 reaches further than f16 at both ends.
+        // Integers reach an end of f16 only, and bf16 has a wider range than f16 at both ends.
         const bool in_reach = oracle::is_integer(from) ? to == BP_F16 : from != BP_F16;
         if (where == Cast::Where::ends && !in_reach) continue;
         catalogue.push_back({.id = fmt::format("numeric.cast.{}_{}.{}", source.name, target.name,

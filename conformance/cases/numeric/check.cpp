@@ -11,7 +11,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// What may flush where the device declares to: all but moves of bits, sign changes and comparisons.
+// Whether a device that declares FTZ_F32 may flush in this operator: it may in all except moves of
+// bits, sign changes and comparisons.
 bool is_arithmetic(uint32_t op) {
   switch (op) {
     case BP_OP_FILL:
@@ -39,13 +40,14 @@ void flush(oracle::Tensor& tensor) {
   }
 }
 
-// What an operator reads: its inputs, and the outputs that it adds to, which alone hold bytes before the call.
+// The number of operands that an operator reads: its inputs, and the outputs that it accumulates
+// into, which are the only ones with bytes before the call.
 size_t count_read(const oracle::Call& call) {
   const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
   return call.inputs.size() + (adds ? call.outputs.size() : 0);
 }
 
-// The call as a device sees it that flushes the operands of `set`, a mask of what is read.
+// The call as seen by a device that flushes the operands in `set`, a mask of those it reads.
 oracle::Call flushed(const oracle::Call& call, size_t set) {
   oracle::Call other = call;
   for (size_t i = 0; i < count_read(call); ++i) {
@@ -92,7 +94,7 @@ void Check::operator()(const std::vector<oracle::Expected>& expected, const std:
   context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
 }
 
-// Each operand of an element may have been read as flushed, or not.
+// FTZ tolerance: the device may have flushed each operand of an element, or not.
 bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
                                  int64_t index) {
   if (element_allowed(expected, got, index)) return true;
@@ -106,7 +108,7 @@ bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle:
   return false;
 }
 
-// "; of 1 (0x..), 2 (0x..)", where the element has its own of each input.
+// As "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output.
 std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
   std::string text;
   for (const oracle::Tensor& input : setup_.call.inputs) {

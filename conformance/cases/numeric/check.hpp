@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends a case as failed where its outputs are not what the oracle allows.
+// Fails a case whose outputs the oracle does not allow.
 #pragma once
 
 #include "cases/numeric/execution.hpp"
@@ -21,7 +21,7 @@ class Check {
   const Problem& problem_;
   const Setup& setup_;
   const Execution& execution_;
-  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of operands that were read as flushed
+  std::vector<std::vector<oracle::Expected>> flushed_{};  // by set of flushed operands
 };
 
 }  // namespace backplane::conformance::numeric

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kActivations[kActivationCount] = {"none",      "relu", "gelu_erf",
                                                              "gelu_tanh", "silu", "sigmoid"};
 
-// On the plugin's own version of the composite.
+// Runs the plugin's native composite.
 void run_native(Context& context, const Problem& problem) {
   try {
     run(context, problem);
@@ -27,7 +27,7 @@ void add_composite(Catalogue& catalogue, const Problem& problem, std::string_vie
                    std::initializer_list<std::string_view> requirements) {
   add(catalogue, problem, more, requirements);
   catalogue.back().run = RunProblem{problem, run_native};
-  // Scalars in device memory are for plans.
+  // Only plans take scalars in device memory.
   if (problem.mode == Mode::device_scalars) return;
   add_decomposed(catalogue, problem, more, requirements);
   catalogue.back().requirements.push_back("BP-USE-014");

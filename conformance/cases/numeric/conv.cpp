@@ -13,7 +13,7 @@ namespace {
 
 enum Parameter { problem_parameter, data_parameter, variant_parameter, narrow_parameter };
 
-// Channels in runs of one sign, for sums over channels first or taps first; each weight is the same.
+// Channels in runs of one sign, for sums in any order of channels and taps. All weights are equal.
 oracle::Tensor narrow_image(uint32_t dtype, const std::vector<int64_t>& shape, Narrow kind) {
   oracle::Tensor x = make_tensor(dtype, shape);
   int64_t plane = 1;
@@ -79,7 +79,7 @@ Setup make_conv(const Problem& problem, Random& random) {
   std::vector<int64_t> weight = {s.out_channels, s.in_channels / s.groups};
   for (uint32_t d = 0; d < s.rank; ++d) weight.push_back(s.kernel[d]);
   const auto draw = [&](const std::vector<int64_t>& shape, DataPattern kind, int64_t sum) {
-    // Integers a and b of at most root of the limit, so that their products keep within it.
+    // Integers up to the root of the limit, so that their products stay below it.
     return kind == DataPattern::integers ? filled(problem.dtype, shape, DataPattern::few, sum, random)
                                          : filled(problem.dtype, shape, kind, sum, random);
   };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
@@ -13,7 +14,7 @@ namespace backplane::conformance::numeric {
 namespace {
 
 Setup make_fill(const Problem& problem, Random& random) {
-  // One element of the class of values, drawn among a few.
+  // One element of the pattern, drawn from a few.
   std::vector<oracle::Tensor> drawn = {make_tensor(problem.dtype, {16})};
   fill_inputs(drawn, problem, problem.dtype, random);
   Setup setup;
@@ -32,7 +33,7 @@ Setup make_copy(const Problem& problem, Random& random) {
   return setup;
 }
 
-// start + i * step where neither an intermediate overflows nor the two cancel; both may wrap in integers.
+// start + i * step without overflow of an intermediate and without cancellation. Integers may wrap.
 Setup make_iota(const Problem& problem, Random& random) {
   const uint32_t dtype = problem.dtype;
   const auto axis = static_cast<uint32_t>(problem.parameters[0]);
@@ -114,7 +115,8 @@ void add_copy(Catalogue& catalogue) {
         if (layout != Layout::rotated || shape.rank > 2) matrix.one(shape, layout, DataPattern::bits);
       }
     }
-    // Long lines of both sides along different dimensions, and others between: more than one tile each way, of many matrices.
+    // Transposes with long rows on both sides and dimensions in between: several tiles each way, of
+    // many matrices.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
       matrix.one(shape, Layout::mixed, DataPattern::bits);
     if (!oracle::format_of(dtype).core) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements of the operands are.
+// The patterns of data that operands are filled with.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ enum class DataPattern : int32_t {
   windows,       // dense runs of neighbours around thresholds
   family,        // the operator's family has its own data
 
-  // Operators that sum, compare or order many elements: exact data first, then what breaks careless arithmetic.
+  // Operators that sum, compare or order many elements: exact data first, then what breaks careless
+  // arithmetic.
   integers,   // small integers: every sum is exact. Integer dtypes: any bits
   zero_mean,  // in [-1, 1)
   spikes,     // the same, every 61st times 1e4
@@ -38,9 +39,9 @@ enum class DataPattern : int32_t {
   equal,      // all the same
   count,
 };
-// As case ids have it.
+// The pattern's word in case ids.
 std::string_view name_of(DataPattern pattern);
-// The requirement that a sum of such data shows.
+// The requirement that a sum of such data tests.
 std::string_view requirement_of_sum(DataPattern pattern);
 constexpr int32_t number_of(DataPattern pattern) { return static_cast<int32_t>(pattern); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary, binary, compare and select: one element of each input makes one of the output.
+// Cases of unary and binary operators, compare and select.
 #include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
@@ -61,7 +62,7 @@ std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype
   return patterns;
 }
 
-// Where all inputs can be had in one case, or many of them about every threshold.
+// Adds cases of all possible inputs, or of many inputs around every threshold.
 void cover_exhaustively(TestMatrix& matrix, const oracle::Operator& row, uint32_t dtype) {
   const uint32_t width = 8 * oracle::bytes_of(dtype);
   const auto specials = static_cast<int32_t>(special_bits(dtype).size());

@@ -2,6 +2,7 @@
 // Cases of gelu, silu, sigmoid and pow.
 #include "cases/numeric/cases.hpp"
 #include "cases/numeric/composite.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "oracle/number.hpp"
 
 namespace backplane::conformance::numeric {

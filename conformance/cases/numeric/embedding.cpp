@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the index's; parameters are the entries and the width of the table.
+// Problem: `shape` is that of the index; the parameters are the table's entries and width.
 Setup make_embedding(const Problem& problem, Random& random) {
   const int64_t entries = problem.parameters[0], width = problem.parameters[1];
   std::vector<int64_t> shape = problem.shape.list();

@@ -22,7 +22,7 @@ std::vector<Operand> operands_of(const std::vector<oracle::Tensor>& tensors) {
   return operands;
 }
 
-// Whether an any-size plan for `a` serves `b`: ops.h, BP_PLAN_ANY_SIZE.
+// Whether an any-size plan for `a` also executes `b` (BP_PLAN_ANY_SIZE in ops.h).
 bool serves(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   return a.dtype == b.dtype && a.alignment_log2 == b.alignment_log2 && a.flags == b.flags && a.alias == b.alias &&
          backplane::rules::same_class(a, b);
@@ -115,7 +115,7 @@ bp_op_desc Execution::descriptor(const std::vector<bp_tensor_desc>& views, uint6
   return desc;
 }
 
-// With a null output plan_create answers the same and makes nothing.
+// With a null output plan_create returns the same status and facts, and creates nothing.
 void Execution::check_null_out(const bp_op_desc& desc, const Plan* plan) {
   ErrorRecord error;
   bp_plan_info info = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on one device, straight on the ABI, as core would call it: plan, staging, workspace, execution. Or through the
-// host library, as its decomposition.
+// Executes one operator on one device: directly on the ABI as core would call it (plan, staging,
+// workspace, execution), or through the host library as its decomposition.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ struct HostSide;
 
 namespace backplane::conformance::numeric {
 
-// A plan with what it was made for.
+// A plan with the descriptors that it was created for.
 struct Prepared {
   Plan plan;
   std::vector<bp_tensor_desc> views;
@@ -22,22 +22,24 @@ struct Prepared {
 
 class Execution {
  public:
-  // Lays the setup's operands out and makes its inputs what their views say: elements that share memory are equal.
+  // Lays out the setup's operands and adjusts its inputs: elements that share memory become equal.
   Execution(Context& context, Setup& setup, Layout layout);
 
-  // Fills the outputs with what none of them may keep: signalling NaN, or where NaN is right every bit turned round.
+  // Fills the outputs with values that must not remain: signalling NaN, or the inverted bits if NaN
+  // is the expected result.
   void poison(const std::vector<oracle::Expected>& expected);
-  // The plan: `given` if it serves these views too, being theirs or of any size, else a new one.
+  // Returns `given` if it can execute these views (same descriptor, or any-size), else a new plan.
   std::shared_ptr<Prepared> prepare(std::shared_ptr<Prepared> given = nullptr) {
     return prepare(std::move(given), setup_.flags);
   }
-  // A plan for these sizes alone, where the plan for any size says that one helps; null if there is none.
+  // A plan for these sizes only, if the any-size plan is SPECIALIZABLE; null if there is none.
   std::shared_ptr<Prepared> prepare_specialized(const Prepared& any_size);
-  // Executes, checks that nothing else changed, and returns the outputs. May be called again.
+  // Executes, checks that no other memory changed, and returns the outputs. May be called again.
   std::vector<oracle::Tensor> run(Prepared& prepared);
-  // The same without a plan of the operator: the host library decomposes it. Ends the case as not claimed where it cannot.
+  // The same through the host library, which decomposes the operator. Ends the case as not claimed
+  // if it cannot.
   std::vector<oracle::Tensor> run_decomposed(HostSide& side);
-  // Operands, for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
+  // The operands for messages: "input 0 f32[3x5] strides [5,1] at byte 512; ...".
   std::string text() const;
 
  private:
@@ -60,9 +62,9 @@ class Execution {
   Arena arena_;
   std::vector<View> views_;
   std::vector<size_t> regions_;    // by operand
-  std::vector<size_t> effective_;  // staged ones replaced, after `stage`
+  std::vector<size_t> effective_;  // after `stage`, with staged regions
   std::vector<oracle::Tensor> poison_;
-  std::vector<unsigned char> left_in_workspace_;  // by the run before
+  std::vector<unsigned char> left_in_workspace_;  // by the previous run
 };
 
 }  // namespace backplane::conformance::numeric

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an Execution: staged operands, workspace and scalars beside the laid out ones, then the device's turn.
+// One run of an Execution: stages operands, allocates workspace and scalars, uploads, executes,
+// downloads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ oracle::Tensor scalar_tensor(uint64_t bits) {
 
 }  // namespace
 
-// What one run needs beside the operands: `regions` is by operand, staged ones replaced.
+// The state of one run. `regions` is by operand, with those of staged operands replaced.
 struct Execution::RunState {
   Arena arena;
   std::vector<size_t> regions;
@@ -41,7 +42,7 @@ struct Execution::RunState {
   }
 };
 
-// Dense, fully aligned temporaries for the operands that the plan's masks name, as core makes them.
+// Allocates dense, fully aligned copies of the operands in the plan's staging masks, as core does.
 void Execution::stage(RunState& state, const bp_plan_info& info) const {
   const size_t inputs = setup_.call.inputs.size();
   state.staged.resize(views_.size());
@@ -72,7 +73,7 @@ void Execution::stage(RunState& state, const bp_plan_info& info) const {
   }
 }
 
-// The next execution on the stream gets the same bytes.
+// The next execution on the stream gets a workspace with the bytes that this one leaves.
 void Execution::place_workspace(RunState& state, const Prepared& prepared, const bp_op_desc& desc) const {
   uint64_t bytes = prepared.plan.info.workspace_bytes;
   if ((prepared.plan.info.flags & BP_PLAN_SIZED_WORKSPACE) != 0) {

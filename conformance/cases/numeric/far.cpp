@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive over operands whose elements lie further apart than 31 or 32 bits count, by one stride or by index times stride,
-// and over operands, workspace and scalars that begin behind so many bytes. Only the elements and what lies beside them is touched.
+// Every primitive on operands with distances beyond 31 or 32 bits, by one stride or by index times
+// stride, and on operands, workspace and scalars with such offsets. The cases touch only the
+// elements and the bytes beside them.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -25,8 +26,8 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// Elements of a view in a buffer of their own, of which nothing else is touched. `used` tells which elements there are, in
-// row-major order; empty: all.
+// The elements of a view in a buffer of its own, of which nothing else is touched. `used` has a
+// flag per element in row-major order; empty: all are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
@@ -60,7 +61,7 @@ class Sparse {
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
-  // Reads the elements; throws if a byte beside them changed.
+  // Reads the elements. Fails the case if a byte beside them changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
     std::vector<Window> before = windows_;
@@ -108,7 +109,7 @@ class Sparse {
 
 struct Far {
   OpDesc desc;                            // over dense views
-  std::vector<std::vector<bool>> used{};  // of each operand, inputs first; empty: all elements
+  std::vector<std::vector<bool>> used{};  // by operand, inputs first; empty: all elements
   oracle::Call call{};                    // with data
 };
 
@@ -134,7 +135,7 @@ void make_call(Far& far, Random& random) {
         bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
 }
 
-// Indices along an axis of a few elements, each cell once.
+// Indices along a short axis, each cell once.
 void set_indices(Far& far, uint32_t axis) {
   const bph_op_info& op = op_info(far.desc.op());
   if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
@@ -150,7 +151,7 @@ std::string strides_text(const bp_tensor_desc& view) {
   return fmt::format("[{}]", fmt::join(view.strides, view.strides + view.rank, ", "));
 }
 
-// Executes over `views`, inputs first, each behind `offsets` bytes.
+// Executes on `views`, inputs first, each with its offset in bytes.
 void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>& views,
                   const std::vector<uint64_t>& offsets, const std::vector<oracle::Expected>& expected) {
   Device& device = context.device();
@@ -194,7 +195,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   for (size_t o = 0; o < expected.size(); ++o) {
     oracle::Tensor got = sparse[inputs + o].read(context, fmt::format("output {}", o));
     if (!far.used.empty() && !far.used[inputs + o].empty())
-      for (int64_t i = 0; i < got.count(); ++i)  // what was not touched counts as it was
+      for (int64_t i = 0; i < got.count(); ++i)  // unused elements count as unchanged
         if (!far.used[inputs + o][static_cast<size_t>(i)]) oracle::store(got, i, oracle::load(far.call.outputs[o], i));
     const oracle::Comparison result = oracle::compare(expected[o], got, false);
     context.require(result.bad == 0, "{}: element {}: {}; {}", oracle::operator_of(far.call.op)->name,
@@ -209,7 +210,7 @@ std::vector<bp_tensor_desc> views_of(Far& far) {
   return views;
 }
 
-// Strides with `distance` elements from the first to the last along `axis`, and as dense as can be otherwise.
+// Strides with `distance` elements between the first and the last along `axis`, otherwise dense.
 void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0;) {
@@ -229,7 +230,7 @@ constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
                               {BP_F32, int64_t{1} << 29, "bytes31"},
                               {BP_F32, int64_t{1} << 30, "bytes32"}};
 
-// Along an axis, if the operator has one, over a few rows and columns; products have a batch too.
+// A small problem along an axis, if the operator has one. matmul has a batch, too.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
   OpDesc made = sample(op, dtype);
   if (op.shape_rule == BP_SHAPE_MATMUL) {
@@ -257,7 +258,7 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Near views first, so that a plan for such exists before the far ones get theirs.
+// Runs near views first, so that their plan exists before that of the far views.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -268,12 +269,12 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   const std::vector<uint64_t> offsets(views.size(), 0);
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
-  // Operands of another width reach as many bytes.
+  // Operands of another width span the same number of bytes.
   spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }
 
-// No stride is great and no index: their product is. Rows that no index names are not touched.
+// Neither stride nor index is large, but their product is. Rows without an index are not touched.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};
@@ -314,7 +315,7 @@ void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   execute_over(context, far, views, offsets, oracle::evaluate(far.call));
 }
 
-// Of each primitive that needs a workspace.
+// For each primitive that needs a workspace.
 void workspace_behind_bytes(Context& context) {
   Device& device = context.device();
   for (const bph_op_info& op : primitives()) {
@@ -340,7 +341,7 @@ void workspace_behind_bytes(Context& context) {
       operands.push_back({buffers.back().get(), 0, 0});
     }
     for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
-    // Whoever cuts the offset to 32 bits writes here.
+    // A kernel that truncates the offset to 32 bits writes here.
     const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
     device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
     bp_execution execution = {};

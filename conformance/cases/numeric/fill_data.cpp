@@ -17,7 +17,7 @@ namespace {
 
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
-// Any element, put by chance.
+// Stores the bits in a random element.
 void plant(Tensor& tensor, uint64_t bits, Random& random) {
   if (tensor.count() > 0) store(tensor, static_cast<int64_t>(random() % static_cast<uint64_t>(tensor.count())), bits);
 }
@@ -39,13 +39,14 @@ void fill_float(Tensor& tensor, DataPattern data, Random& random) {
     case DataPattern::tenth:
       return fill_each(tensor, [](int64_t) { return 0.1L; });
     case DataPattern::cancel:
-      // Each number is followed by its negative, one of many a little off.
+      // Each number is followed by its negative, a few of which are slightly different.
       return fill_each(tensor, [&, last = 0.0L](int64_t i) mutable {
         if (i % 2 == 0) return last = 1000 * zero_mean(i);
         return i % 31 == 1 ? -last * (1 + 1e-4L) : -last;
       });
     case DataPattern::partial: {
-      // An odd number beyond the whole ones of the dtype is in reach after a few elements, and gone at the end.
+      // After a few elements the sum is an odd integer that the dtype does not represent; it ends
+      // small.
       const long double step = static_cast<long double>(whole_limit(dtype)) / 4 - 1;
       return fill_each(tensor, [=](int64_t i) { return i < half ? step : i < 2 * half ? -step : 1; });
     }
@@ -78,7 +79,7 @@ void fill_integer(Tensor& tensor, DataPattern data, Random& random) {
   }
 }
 
-// A float whose exponent lies in [from, to], any sign and fraction.
+// A float with an exponent in [from, to], any sign and any fraction.
 uint64_t with_exponent(uint32_t dtype, int from, int to, Random& random) {
   const int exponent = from + static_cast<int>(random() % static_cast<uint64_t>(to - from + 1));
   const long double magnitude = std::ldexp(1 + unit(random), exponent);
@@ -124,7 +125,7 @@ uint64_t near_bits(uint32_t dtype, uint64_t other, Random& random) {
   return random() % 2 == 0 ? bits : bits ^ sign_bit(dtype);
 }
 
-// In the middle of two neighbours of `to`, or one step of `from` beside it.
+// Midway between two neighbours of `to`, or one step of `from` away from that.
 uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   long double middle = 0;
   if (is_float(to)) {
@@ -149,7 +150,7 @@ uint64_t halfway_bits(uint32_t from, uint32_t to, Random& random) {
   return step == 0 ? bits : step == 1 ? next_up(from, bits) : next_down(from, bits);
 }
 
-// Where an elementary function, a table or a reduction of its argument may change its way.
+// Points at which an implementation of a function may switch its algorithm, table or reduction.
 constexpr long double kThresholds[] = {0,       0x1p-126L, 0x1p-24L, 0x1p-12L, 0x1p-5L,   0.25L,   0.5L,    0.625L,
                                        0.6931L, 0.7853L,   0.8442L,  1,        1.25L,     1.4142L, 1.5707L, 2,
                                        2.3562L, 2.857L,    3.1415L,  3.9L,     4,         4.7123L, 5.9L,    6.2831L,
@@ -172,7 +173,7 @@ void fill_windows(Tensor& tensor, Random& random) {
   }
 }
 
-// Tags within what the function tells apart, where plain integers would all end at one value.
+// Tags within the range in which the function has different results.
 uint64_t tag_of(uint32_t op, uint32_t dtype, int64_t index, size_t operand) {
   const Operator& row = *operator_of(op);
   if (row.accuracy.letter != 'U' || row.inputs_max != 1) return tag_bits(dtype, index, operand);
@@ -194,7 +195,8 @@ void fill(Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   const uint32_t dtype = tensor.dtype;
   if (!is_float(dtype)) return fill_integer(tensor, data, random);
   if (data == DataPattern::integers) {
-    // The sum has to stay where one more or less still shows after the last rounding: it walks root n steps.
+    // The sum must stay small enough that a difference of 1 survives the last rounding. As a random
+    // walk it grows by about root n steps.
     const auto walk = static_cast<int64_t>(std::sqrt(static_cast<double>(terms))) + 1;
     const int64_t shown = whole_limit(dtype) / (4 * walk), exact = (int64_t{1} << 24) / std::max<int64_t>(terms, 1) - 1;
     return fill_integers(tensor, std::clamp<int64_t>(std::min(shown, exact), 1, 1000), random);
@@ -235,7 +237,7 @@ void fill_inputs(std::vector<Tensor>& inputs, const Problem& problem, uint32_t t
           bits = any_bits(dtype, random);
           break;
         case DataPattern::special: {
-          // Digit `operand` of the element's number: every pair in turn.
+          // Digit `operand` of the element's index, which gives every pair in turn.
           uint64_t digit = index + start;
           for (size_t k = 0; k < operand; ++k) digit /= special_bits(inputs[k].dtype).size();
           bits = specials[(operand == 0 ? index + start : digit) % specials.size()];

@@ -11,23 +11,24 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the index's, `second` its dtype where it is not i32; scatter's mode is where problem.cpp looks for it.
+// Problem: `shape` is that of the index, and `second` its dtype unless that is i32. Parameter 1 is
+// scatter's mode, which problem.cpp reads.
 enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
 
-// Which elements the indices choose.
+// Which elements the indices select.
 enum class Chosen : int32_t {
-  random,   // any, so that some are chosen often and some never
+  random,   // random: some elements are selected often and some never
   once,     // each at most once
-  reverse,  // in falling order
+  reverse,  // in descending order
   one,      // all the same
-  outside,  // half of them beyond either end, at it and far away
+  outside,  // half of them outside either end, near it and far from it
   none,     // all outside
   count,
 };
 constexpr std::string_view kChosenNames[] = {"random", "once", "reverse", "one", "outside", "none"};
 static_assert(std::size(kChosenNames) == static_cast<size_t>(Chosen::count));
 
-// Indices that a narrowing, a wrap-around or a clamp would bring inside.
+// Indices that narrowing, wrap-around or clamping would make legal.
 int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
   const int64_t narrow[] = {-1, extent, -extent, extent + 1, INT32_MAX, INT32_MIN, -extent - 1, 2 * extent};
   const int64_t wide[] = {int64_t{1} << 32, (int64_t{1} << 32) - 1, -(int64_t{1} << 32), INT64_MIN, INT64_MAX};
@@ -49,7 +50,7 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // 7 and the extent have no common factor but where the extent is a multiple of 7.
+        // 7 and the extent are coprime unless the extent is a multiple of 7.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:
@@ -95,7 +96,7 @@ Setup make_gather(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Cells whose bits change where something is added to them or compared with them though no index chose them.
+// Cells whose bits change if an implementation adds to them or compares them without an index.
 void plant_fragile(oracle::Tensor& io, Random& random) {
   constexpr int64_t few = 16;
   if (!oracle::is_float(io.dtype)) return;
@@ -174,7 +175,7 @@ class Adder {
     (*this)({4, 7, 9}, 2, 17, Chosen::outside);
     (*this)({2, 1, 3, 2, 2, 1, 5, 2}, 6, 4, Chosen::outside);
     (*this)({2, 0, 3}, 0, 4, Chosen::random);
-    (*this)({2, 3}, 0, 0, Chosen::none);  // nothing to choose from
+    (*this)({2, 3}, 0, 0, Chosen::none);  // an empty axis
     if (op_ == BP_OP_GATHER) (*this)({2, 3}, 0, 0, Chosen::one);
   }
 
@@ -215,7 +216,7 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::one);
     adder({n}, 0, 3, Chosen::random);
   }
-  // Updates of one cell by everything at once: none may be lost.
+  // Many updates of one cell at once, none of which may be lost.
   if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;
   if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, DataPattern::special);

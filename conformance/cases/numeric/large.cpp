@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views that reach past 2^31 elements or bytes. Only the few elements and their neighbourhood are written and read back.
+// Views that extend past 2^31 elements or bytes. The cases write and read only the few elements and
+// the bytes around them.
 #include <fmt/format.h>
 
 #include <cstring>
 
 #include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/values.hpp"
 #include "cases/support/large_buffer.hpp"
 #include "oracle/comparison.hpp"
@@ -22,11 +24,11 @@ constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes)
 struct Reach {
   uint32_t op;
   uint32_t dtype;
-  int64_t stride;  // of the rows, in elements
-  bool output;     // the output reaches far, else the inputs do
+  int64_t stride;  // between rows, in elements
+  bool output;     // the output has the large stride; otherwise the inputs do
 };
 
-// A view of rows, `stride` elements apart, in a buffer of its own with guards about each row.
+// A view of rows, `stride` elements apart, in its own buffer with guards around each row.
 class FarTensor {
  public:
   FarTensor(Context& context, uint32_t dtype, int64_t stride)
@@ -47,7 +49,7 @@ class FarTensor {
       device_.write(buffer_.get(), window_at(row), window.data(), window.size());
     }
   }
-  // The elements; throws if a byte about them changed.
+  // Reads the elements. Fails the case if a byte around them changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(dtype_, {kRows, kColumns});
     for (int64_t row = 0; row < kRows; ++row) {
@@ -90,7 +92,7 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
   std::vector<bp_tensor_desc> views;
   std::vector<bp_operand> operands;
   for (const oracle::Tensor& tensor : call.inputs) {
-    // One input reaches far, so that memory lasts.
+    // Only one input is large, to save memory.
     inputs.emplace_back(context, reach.dtype, !reach.output && inputs.empty() ? reach.stride : kNearStride);
     inputs.back().write(tensor, context.random());
     views.push_back(inputs.back().view());
@@ -140,7 +142,7 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Near views first, so that a plan of this class for near views exists before the far ones get theirs.
+// Runs near views first, so that their plan of the same class exists before that of the far views.
 void reach_far(Context& context, const Reach& reach) {
   const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
@@ -167,7 +169,7 @@ void add_large(Catalogue& catalogue) {
     int64_t stride;
     std::string_view text;
   };
-  // Past 2^31 elements; past 2^31 and 2^32 bytes, with fewer elements.
+  // Past 2^31 elements, and past 2^31 and 2^32 bytes with fewer elements.
   constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
                                 {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
                                 {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};

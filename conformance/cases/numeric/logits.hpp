@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits: the data of softmax and of the losses.
+// Logits, the data of softmax and cross_entropy.
 #pragma once
 
 #include "cases/numeric/composite.hpp"
@@ -8,14 +8,14 @@ namespace backplane::conformance::numeric {
 
 enum class Logits : int32_t {
   usual,
-  wide,     // up to 1e4 of either sign: overflows without the maximum subtracted
+  wide,     // up to 1e4 of either sign: overflows unless the maximum is subtracted
   shifted,  // about 1e3
   equal,
-  one_hot,   // one far above the rest
+  one_hot,   // one much greater than the rest
   masked,    // a third of them -inf
   nothing,   // whole rows of -inf
-  nan,       // one NaN: its row alone
-  infinite,  // one inf: likewise
+  nan,       // one NaN, which affects only its row
+  infinite,  // one infinity, which affects only its row
   count,
 };
 
@@ -24,7 +24,7 @@ enum LogitParameter { axis_parameter, logits_parameter, setting_parameter };
 
 oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Logits kind, Random& random);
 
-// Cases of one operator in one dtype and one setting of its attributes.
+// Adds cases of one operator with one dtype and one setting of its attributes.
 class LogitCases {
  public:
   using Make = Setup (*)(const Problem&, Random&);

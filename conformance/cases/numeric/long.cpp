@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long ramps and counters: positions that f32 does not tell apart, beyond 2^24, and beyond 2^31. Inputs of one element that is
-// repeated, or of one byte a position; of the results the ends are read, and what lies about powers of two.
+// Long ramps and counters: positions beyond 2^24, which f32 does not represent, and beyond 2^31.
+// Inputs repeat one element or have one byte per position. The cases read the ends of the results
+// and the elements around powers of two.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,7 +28,7 @@ bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
   return view;
 }
 
-// A run of one plan over whole buffers.
+// Executes one plan on whole buffers.
 void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
          const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
@@ -48,7 +49,7 @@ void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vecto
   stream.wait();
 }
 
-// Where elements of a result of `kLength` are read: pairs of first and last.
+// The elements of a result that are read: pairs of first and last.
 std::vector<std::pair<int64_t, int64_t>> windows(Context& context) {
   std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {kPower / 2 - 32, kPower / 2 + 32}, {kPower - 32, kLength}};
   for (int i = 0; i < 6; ++i) {
@@ -110,7 +111,7 @@ void running_sum(Context& context, uint32_t dtype, bool exclusive, bool reverse)
   });
 }
 
-// One byte that is greater, or less, than all others.
+// One byte is greater, or less, than all others.
 void extreme(Context& context, uint32_t op, bool of_index) {
   Device& device = context.device();
   const bool least = op == BP_OP_ARGMIN || op == BP_OP_REDUCE_MIN;
@@ -137,7 +138,7 @@ void extreme(Context& context, uint32_t op, bool of_index) {
   }
 }
 
-// Ones, counted.
+// Counts ones.
 void count(Context& context, uint32_t dtype, int64_t times) {
   Device& device = context.device();
   Buffer one(device, 64), out(device, 64);
@@ -151,7 +152,7 @@ void count(Context& context, uint32_t dtype, int64_t times) {
                   static_cast<int32_t>(expected));
 }
 
-// Rows of one byte, named by indices of which f32 would make others.
+// Rows of one byte, selected by indices that f32 does not represent.
 template <typename Index>
 void indexed(Context& context, bool gather, int64_t rows, const std::vector<Index>& named) {
   Device& device = context.device();
@@ -162,7 +163,7 @@ void indexed(Context& context, bool gather, int64_t rows, const std::vector<Inde
   upload(index, named);
   Bytes values(named.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<unsigned char>(i + 1);
-  for (const Index row : named)  // what a near index would name
+  for (const Index row : named)  // rows that a rounded index would select
     for (int64_t near = std::max<int64_t>(row - 4, 0); near < std::min<int64_t>(row + 5, rows); ++near)
       upload(table, Bytes{0xEE}, static_cast<uint64_t>(near));
   if (gather)
@@ -254,7 +255,8 @@ void add_long(Catalogue& catalogue) {
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // One row is one worker's on many devices: a part tells how long all of it would take.
+        // Many devices give one row to one worker, so the time of a part predicts that of the
+        // whole.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;
         const uint64_t begin = now_ns();

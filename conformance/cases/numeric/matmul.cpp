@@ -17,28 +17,29 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
+// Problem: `shape` is that of the output, `second` its dtype if the rule leaves it free, or the
+// dtype of b for u8.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
-  integers,      // exact under any order
-  one_hot,       // b picks one element of each row of a, whose tags tell which
+  integers,      // exact in any order
+  one_hot,       // b selects one element of each row of a, identified by its tag
   significands,  // 12 bits times powers of two: exact, and beyond 11 bits
   partial,       // exact, with partial sums beyond 11 bits
-  range,         // exact, with sums of few neighbours beyond f16's greatest number
-  digits,        // exact, with sums of few neighbours beyond 11 bits
-  zero_mean,     // with its root mean square
-  spikes,        // likewise
+  range,         // exact, with sums of a few neighbours beyond the greatest f16
+  digits,        // exact, with sums of a few neighbours beyond 11 bits
+  zero_mean,     // with a check of the root mean square
+  spikes,        // with a check of the root mean square
   positive,      // hard bound only
   tenth,
-  cancel,     // pairs that cancel each other but for little
+  cancel,     // pairs that cancel each other almost entirely
   overflow,   // products near the greatest number
-  one_inf,    // one infinity in a: its row alone changes, and 0 times it is NaN
-  right_inf,  // likewise in b: 0 of a times it is NaN
+  one_inf,    // one infinity in a: affects its row only, and 0 times it is NaN
+  right_inf,  // one infinity in b
   one_nan,
-  extremes,         // integers: the ends of the range, in pairs that saturate 16 bits
-  subnormal_left,   // a below the normal numbers, b that brings its products back
-  subnormal_right,  // likewise b
+  extremes,         // integers: the ends of the range, in pairs that overflow 16 bits
+  subnormal_left,   // a is subnormal, and b scales the products back to normal
+  subnormal_right,  // the same with b subnormal
   count,
 };
 constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",
@@ -66,7 +67,7 @@ struct Sides {
   }
 };
 
-// |a| |b| K below 2^24, and sums that the output still tells apart.
+// |a| |b| K is below 2^24, and the output dtype represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
   const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
@@ -86,7 +87,7 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// 12 significant bits on one side, powers of two on the other, turned about from row to row and column to column.
+// 12 significant bits on one side and powers of two on the other, alternating by row and column.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -97,7 +98,7 @@ void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const auto power = [&] {
     return std::ldexp(random() % 2 == 0 ? 1.0L : -1.0L, static_cast<int>(random() % (narrow ? 1 : 3)));
   };
-  if (sides.depth == 1) {  // products of both: 24 bits
+  if (sides.depth == 1) {  // products have 24 bits
     sides.each_a([&](int64_t, int64_t) { return wide(); });
     sides.each_b([&](int64_t, int64_t) { return narrow ? power() : wide(); });
     return;
@@ -131,7 +132,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// Below the least normal number, never 0; and the factor that lifts it to about 1. Few bits, so that sums are exact.
+// A subnormal number other than 0, and the factor that scales it to about 1. Few bits, so that sums
+// are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -143,7 +145,7 @@ long double restoring(uint32_t dtype, Random& random) {
 void fill_cancelling(const Sides& sides, Random& random) {
   fill(sides.a, DataPattern::zero_mean, sides.depth, random);
   sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
-  // k and its partner: equal products of either sign, one of them a little off.
+  // k and its partner have equal products of opposite sign, one of them slightly different.
   for (int64_t row = 0; row < sides.batches * sides.rows; ++row) {
     for (int64_t k = 1; k < sides.depth; k += 2) {
       const long double before = oracle::value_at(sides.a, row * sides.depth + k - 1);
@@ -229,7 +231,7 @@ Setup make(const Problem& problem, Random& random) {
   if (depth > 0)
     fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
   if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
-  // All results of one row share its few spikes, so their errors are no sample.
+  // All results of a row share its few spikes, so their errors are not independent.
   const bool many_rows = rows > 1 && cols > 1;
   if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
   return setup;
@@ -302,9 +304,9 @@ class Adder {
     }
   }
 
-  bool mixed = false;  // cases of other dtypes than the plain ones
+  bool mixed = false;  // adds mixed-dtype cases in place of plain ones
 
-  // Every extent meets many others, without all products.
+  // Combines each extent with many others, but not with all.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
@@ -318,7 +320,7 @@ class Adder {
     }
   }
 
-  // Some of them meet twice.
+  // Some combinations occur twice.
   void once(const Shape& shape, int32_t depth, Kind kind) {
     const std::tuple key(shape.extents[0], shape.extents[1], depth, kind);
     if (std::find(done_.begin(), done_.end(), key) != done_.end()) return;
@@ -364,7 +366,8 @@ class Adder {
     }
   }
 
-  // Beyond what an invocation counts on some drivers (65,535), and half of it; for many results and for few.
+  // Beyond the iterations of an invocation on some drivers (65,535), and half of them; for many
+  // results and for few.
   void deep() {
     (*this)({3, 2}, 70001, Kind::integers);
     (*this)({3, 33}, 70001, Kind::integers);
@@ -437,7 +440,7 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({17, 9}, 0, Kind::integers);
 }
 
-// u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.
+// u8 is multiplied by i8. The id names i8, so that only a plugin with both runs the case.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
   adder.extents(kFewExtents);

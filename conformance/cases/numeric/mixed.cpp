@@ -19,8 +19,8 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Values between those of the narrower dtype, within half an ulp of the former ones: an operator that reads or writes
-// the narrower one is off. Zeros stay, and so do values that are not finite.
+// Converts to values between those of the narrower dtype, within half an ulp of the original ones,
+// so that reading or writing the narrower dtype shows. Zeros and values that are not finite stay.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
@@ -39,7 +39,7 @@ oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& ran
   return to;
 }
 
-// The dtype of an operand with this letter; `plain` is the dtype in the plain form.
+// The dtype of an operand with this letter; `plain` is its dtype in the plain form.
 uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   const auto departs = [&](uint32_t bit) { return (mix.mixed & bit) != 0; };
   const bool wide_parameters = departs(rules::kMixedParameters);
@@ -63,7 +63,7 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// A minimum for each scale of the weight, of either sign.
+// Adds a minimum of either sign for each scale of the weight.
 void add_minimum(Setup& setup, Random& random) {
   std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);

@@ -12,11 +12,11 @@ namespace {
 
 enum class Spread : int32_t {
   usual,
-  offset,    // far from 0: the mean square less the squared mean cancels
-  small,     // a variance below epsilon: where epsilon is added shows
+  offset,    // far from 0: the mean square minus the squared mean cancels
+  small,     // a variance below epsilon, which shows where epsilon is added
   constant,  // no variance at all
   spikes,
-  zeros,  // no variance, and no rounding that could make one
+  zeros,  // no variance, even after rounding
   count,
 };
 constexpr std::string_view kSpreadNames[] = {"usual", "offset", "small", "constant", "spikes", "zeros"};
@@ -25,7 +25,7 @@ constexpr auto kUsualSpreads = static_cast<int32_t>(Spread::zeros);
 
 struct Epsilon {
   float value;
-  std::string_view suffix;  // of the case's name
+  std::string_view suffix;  // of the case id
 };
 constexpr Epsilon kEpsilons[] = {{1e-5f, ""}, {0, ".epsilon_0"}, {10, ".epsilon_10"}};
 
@@ -46,8 +46,9 @@ oracle::Tensor spread_of(uint32_t dtype, const std::vector<int64_t>& shape, Spre
   }
 }
 
-// Problem: `shape` is x's. `detail`: axes, groups, or whether it trains. inputs, outputs: the number of optional ones; for
-// batch_norm, inputs is a mask of the absent ones.
+// Problem: `shape` is that of x. `detail` is the axes, the groups, or whether it trains. `inputs`
+// and `outputs` are the numbers of optional ones; for batch_norm, `inputs` is a mask of absent
+// ones.
 enum Parameter {
   detail_parameter,
   spread_parameter,
@@ -69,7 +70,7 @@ std::vector<int64_t> along(const std::vector<int64_t>& shape, uint32_t axes, boo
   return picked;
 }
 
-// Shapes of gamma, and of mean and rstd.
+// The shapes of gamma, and of mean and rstd.
 struct Shapes {
   std::vector<int64_t> parameter, statistic;
 };
@@ -125,7 +126,7 @@ Setup make(const Problem& problem, Random& random) {
       setup.call.inputs.push_back(parameter(i == 0 ? 1 : 0));
   }
   for (int32_t i = 0; i < problem.parameters[outputs_parameter]; ++i) {
-    const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;  // new ones need running statistics as inputs
+    const bool running = problem.op == BP_OP_BATCH_NORM && i < 2;  // new statistics need the running ones as inputs
     setup.call.outputs.push_back(running && (absent & kNoRunning) != 0 ? oracle::Tensor{}
                                                                        : output(problem.dtype, shapes.statistic));
   }
@@ -148,7 +149,7 @@ Setup make_backward(const Problem& problem, Random& random) {
       scaled(problem.dtype, shape, 1, 0, random),
       spread_of(problem.dtype, shape, static_cast<Spread>(problem.parameters[spread_parameter]), random)};
   if (inputs > 0) setup.call.inputs.push_back(scaled(problem.dtype, shapes.parameter, 1, 1, random));
-  if (inputs > 1) {  // what the forward gave
+  if (inputs > 1) {  // results of the forward operator
     const oracle::Grouping grouping = norm == BP_NORM_GROUP ? oracle::group_channels(shape, detail)
                                       : norm == BP_NORM_BATCH
                                           ? oracle::group_batch(shape)
@@ -161,7 +162,7 @@ Setup make_backward(const Problem& problem, Random& random) {
       oracle::store(rstd, static_cast<int64_t>(g),
                     oracle::encode(problem.dtype, 1 / std::sqrt(square + static_cast<long double>(epsilon))));
     }
-    setup.call.inputs.push_back(norm == BP_NORM_RMS ? oracle::Tensor{} : mean);  // rms has none
+    setup.call.inputs.push_back(norm == BP_NORM_RMS ? oracle::Tensor{} : mean);  // rms_norm has no mean
     setup.call.inputs.push_back(rstd);
   }
   setup.call.outputs = {output(problem.dtype, shape)};
@@ -192,7 +193,7 @@ class Adder {
     add(catalogue_, problem, more.append(kEpsilons[epsilon].suffix));
   }
 
-  // With the least epsilon and with a great one.
+  // With the least epsilon and with a large one.
   void other_epsilons(std::initializer_list<Shape> shapes, int32_t detail, int32_t inputs, int32_t outputs,
                       uint32_t norm = 0) {
     for (const int32_t epsilon : {1, 2}) {
@@ -204,7 +205,7 @@ class Adder {
   }
   void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
 
-  // `inputs`, `outputs`: the most optional ones.
+  // `inputs`, `outputs`: the greatest number of optional ones.
   void rows(int32_t inputs, int32_t outputs) {
     for (int32_t spread = 0; spread < kUsualSpreads; ++spread) {
       for (const int32_t n : {1, 2, 3, 17, 64, 257, 1024})
@@ -257,7 +258,7 @@ void add_norm(Catalogue& catalogue) {
     batch({3, 6, 5}, 0, Spread::usual, 0, 0);
     batch({3, 6, 5}, 1, Spread::usual, 0, 0);
     batch({64, 3}, 1, Spread::offset, 0, 2);
-    // Not affine, without running statistics, and both.
+    // Without gamma and beta, without running statistics, and without both.
     for (const int32_t training : {0, 1}) {
       for (const int32_t absent : {kNoGamma, kNoBeta, kNoGamma | kNoBeta})
         batch({3, 6, 5}, training, Spread::usual, absent, 2 + 2 * training);

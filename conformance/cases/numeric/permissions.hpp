@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permissions of `precision` as cases pass them: each alone, all known, and all 32 bits. Each case has the bound that
-// its permissions allow products of its dtype, so a permission of another dtype allows nothing.
+// The `precision` permissions of cases: each alone, all known ones, and all 32 bits. The bound is
+// what they allow products of the case's dtype, so a permission for another dtype changes nothing.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace backplane::conformance::numeric {
 
 struct Permission {
-  std::string_view suffix;  // of a case's name
+  std::string_view suffix;  // of the case id
   uint32_t mask;
 };
 inline constexpr uint32_t kKnownPermissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
@@ -23,7 +23,7 @@ inline constexpr Permission kPermissions[] = {
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
     {".allow_known", kKnownPermissions},
-    {".allow_unknown", ~kKnownPermissions},  // means nothing: as precise as without kPermissions
+    {".allow_unknown", ~kKnownPermissions},  // no effect: as precise as without permissions
     {".allow_all", UINT32_MAX},
 };
 constexpr std::string_view suffix_of(uint32_t mask) {

@@ -17,7 +17,7 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// "BP-OPR-020", by operator.
+// As "BP-OPR-020", by operator.
 std::string_view requirement_of(uint32_t op) {
   static const auto texts = [] {
     std::array<std::string, BP_OP_LIMIT> made;
@@ -62,7 +62,7 @@ std::string_view requirement_of(Mode mode) {
   }
 }
 
-// Whether i64 is mandatory here: as data by the operator's row, and as an index of gather and scatter.
+// Whether i64 is mandatory: as data by the operator's row, or as an index of gather and scatter.
 bool mandatory_i64(const Problem& problem) {
   const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
   const bool cast = problem.op == BP_OP_CAST;
@@ -76,7 +76,8 @@ bool has_statistics(const Problem& problem) {
                                            (problem.op >= BP_OP_LAYER_NORM && problem.op <= BP_OP_BATCH_NORM));
 }
 
-// Of several things that a device may lack, the last: what is asked of a pair counts for neither dtype alone.
+// The extension that the case needs. With several, the last one: a pair counts for neither dtype
+// alone.
 std::string_view extension_of(const Problem& problem) {
   if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
   if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
@@ -88,14 +89,14 @@ std::string_view extension_of(const Problem& problem) {
 }
 
 uint32_t profile_of(const Problem& problem) {
-  if (problem.mixed != 0) return BP_PROFILE_COMPOSITE;  // core takes mixtures that the plugin does not
+  if (problem.mixed != 0) return BP_PROFILE_COMPOSITE;  // core decomposes mixtures that the plugin lacks
   const bool adds_floats =
       problem.op == BP_OP_SCATTER && oracle::is_float(problem.dtype) && problem.parameters[1] == BP_SCATTER_ADD;
   const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(problem.op)->profile;
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
 }
 
-// Whether data of these classes, laid out so, must give more than one value. bool has too few to tell.
+// Whether this pattern and layout must produce more than one value. bool has too few values.
 bool must_vary(const Problem& problem, const Setup& setup) {
   switch (problem.layout) {
     case Layout::outer_0:
@@ -124,7 +125,7 @@ void require_variety(Context& context, const Problem& problem, const Setup& setu
                   oracle::text(setup.call.outputs[0].dtype, elements.front().bits));
 }
 
-// Another size of the same class: every extent above 1 grows.
+// Another size of the same plan class: every extent above 1 grows.
 Problem grown(const Problem& problem) {
   Problem other = problem;
   for (uint8_t d = 0; d < problem.shape.rank; ++d) {
@@ -134,7 +135,7 @@ Problem grown(const Problem& problem) {
   return other;
 }
 
-// A setup with all that its execution needs, its plan made.
+// A setup, its execution and its plan.
 class Run {
  public:
   Run(Context& context, const Problem& problem, std::shared_ptr<Prepared> plan = nullptr)
@@ -294,7 +295,7 @@ void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::
 
 namespace {
 
-// A permission is no reason to refuse a descriptor that is accepted without it.
+// A permission must not make plan_create decline a descriptor that it otherwise accepts.
 void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
   Problem plain = problem;
   plain.precision = BP_PRECISION_FULL;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A numeric case before it runs: a few numbers, from which operator, data and layout are made when it does.
+// A numeric case has four parts. A Problem is a few numbers that describe it; a Setup is the
+// operator with its data, created when the case runs; an Execution runs it; a Check compares the
+// results.
 #pragma once
 
 #include <array>
@@ -25,27 +27,28 @@ struct Shape {
   Shape(std::initializer_list<int32_t> list);
   int64_t count() const;
   bool operator==(const Shape&) const = default;
-  // "3x1x5", or "scalar".
+  // As "3x1x5", or "scalar".
   std::string text() const;
   std::vector<int64_t> list() const;
 };
 
-// How it is executed.
+// How the problem is executed.
 enum class Mode : uint8_t {
   once,
-  twice,           // the same plan again: nothing stale may show
-  again,           // then other data and scalars on the same plan
-  resized,         // then another size of the same class, on the same plan if it serves any size
+  twice,           // the same plan again, which must not use stale data
+  again,           // then with other data and scalars on the same plan
+  resized,         // then with another size of the same class, on the same plan if it is any-size
   device_scalars,  // scalars in device memory
-  deterministic,   // with the flag, three times: the same bits
+  deterministic,   // with the flag, three times with the same bits
 };
 inline constexpr std::string_view kModeNames[] = {"", "twice", "again", "resized", "device_scalars", "deterministic"};
 
-// The operator with its data: inputs filled, outputs with dtype and shape (and data where it reads them).
+// The operator with its data: filled inputs, and outputs with dtype and shape (and data if read).
 struct Setup {
   oracle::Call call{};
   uint64_t flags = 0;
-  // Judges all outputs together, after each element alone was: statistics. Returns what is wrong, or "".
+  // Checks the statistics of all outputs, after the check of each element. Returns the error, or
+  // "".
   std::function<std::string(const Setup&, const std::vector<oracle::Expected>&, const std::vector<oracle::Tensor>&)>
       check_whole{};
 };
@@ -54,15 +57,15 @@ struct Problem {
   uint32_t op = 0;
   uint32_t dtype = 0;  // T of the row's dtype rule
   uint32_t second =
-      0;          // the dtype that the rule leaves free (cast, sum, matmul: output; gather, scatter: index); else 0
-  Shape shape{};  // of the first output for elementwise operators, else as the family says
+      0;          // the dtype that the rule leaves free (cast, reduce, matmul: output; gather, scatter: index), or 0
+  Shape shape{};  // of the first output for elementwise operators; otherwise defined by the family
   Layout layout = Layout::dense;
   DataPattern pattern = DataPattern::tags;
   Mode mode = Mode::once;
-  std::array<int32_t, 6> parameters{};     // the family's own: axis, attributes, kind of data
+  std::array<int32_t, 6> parameters{};     // defined by the family: axis, attributes, data pattern
   uint32_t precision = BP_PRECISION_FULL;  // permissions of its products
-  uint32_t mixed = 0;                      // rules::Mixed: how operands depart from the plain form
-  uint32_t other = 0;                      // and to which dtype, where there is a choice
+  uint32_t mixed = 0;                      // rules::Mixed: how operands differ from the plain form
+  uint32_t other = 0;                      // the dtype of such operands if there is a choice
   Setup (*make)(const Problem&, Random&) = nullptr;
 };
 
@@ -74,7 +77,7 @@ void set_attributes(oracle::Call& call, Attributes attributes) {
   call.attributes.assign(bytes, bytes + sizeof(attributes));
 }
 
-// Each dtype of a set, by id.
+// Calls `visit` for each dtype of a set, in order of id.
 template <typename Visit>
 void for_dtypes(uint64_t set, Visit visit) {
   for (uint32_t dtype = 1; dtype < BP_DTYPE_LIMIT; ++dtype) {
@@ -82,31 +85,31 @@ void for_dtypes(uint64_t set, Visit visit) {
   }
 }
 
-// The problem that a case runs; null where it is made of several, or of none.
+// The problem of a case; null if it has several problems or none.
 const Problem* problem_of(const Case& which);
 
-// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<values>[.<more>]`. Profile, extension and requirements follow
-// from the problem; `requirements` come on top.
+// Appends the case `numeric.<op>.<dtypes>.<shape>.<layout>.<pattern>[.<more>]`. Profile, extension
+// and requirements follow from the problem; `requirements` are added to them.
 void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {},
          std::initializer_list<std::string_view> requirements = {});
 
-// One case of several problems of one operator: all plans are made before the first is executed. Those that the device
-// does not support are left out; the first decides. Named by the first, with `more`.
+// Appends one case of several problems of one operator: it creates all plans before it executes the
+// first. Unsupported problems other than the first are skipped. The first gives the name.
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
-// The same case, run by `run`, with "decomposed" at the end of its name.
+// Appends the same case through the host library, with "decomposed" at the end of its id.
 void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_view more,
                     std::initializer_list<std::string_view> requirements);
 
-// Makes, lays out, executes and judges.
+// Creates the setup, lays it out, executes and checks it.
 void run(Context& context, const Problem& problem);
-// The `run` of such a case, from which `problem_of` gets the problem.
+// The `run` of a numeric case, from which `problem_of` gets the problem.
 struct RunProblem {
   Problem problem;
   void (*how)(Context& context, const Problem& problem) = run;
   void operator()(Context& context) const { how(context, problem); }
 };
-// Likewise through the host library, decomposed.
+// The same through the host library, decomposed.
 void run_decomposed(Context& context, const Problem& problem);
 
 }  // namespace backplane::conformance::numeric

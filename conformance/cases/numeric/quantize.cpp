@@ -14,11 +14,11 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// What shares a scale.
+// Which elements share a scale.
 enum class Sharing : int32_t { tensor, channel, block };
 constexpr std::string_view kSharingNames[] = {"tensor", "channel", "block"};
 
-// Scales in [1/64, 1/2), or integers up to `zero`, one for every element of x, equal where they are shared.
+// Scales in [1/64, 1/2), or integers up to `zero`: one per element of x, equal where shared.
 oracle::Tensor shared(uint32_t dtype, const std::vector<int64_t>& shape, Sharing sharing, int64_t zero,
                       Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
@@ -40,8 +40,8 @@ std::vector<int64_t> packed(std::vector<int64_t> shape, uint32_t bits) {
   return shape;
 }
 
-// Problem: `second` is the quantized dtype, `shape` that of the floats; parameters are bits, sharing, whether there is a zero
-// point, and whether values lie beside ties.
+// Problem: `second` is the quantized dtype, and `shape` that of the floats. The parameters are
+// bits, sharing, whether there is a zero point, and whether values are near ties.
 Setup make_quantize(const Problem& problem, Random& random) {
   const auto bits = static_cast<uint32_t>(problem.parameters[0]);
   const auto sharing = static_cast<Sharing>(problem.parameters[1]);
@@ -59,7 +59,7 @@ Setup make_quantize(const Problem& problem, Random& random) {
       const std::vector<uint64_t>& specials = special_bits(problem.dtype);
       if (problem.pattern == DataPattern::special)
         oracle::store(x, i, specials[static_cast<size_t>(i) % specials.size()]);
-      // Steps and a half, which a product with the reciprocal misses.
+      // Half steps, which a multiplication by the reciprocal misses.
       if (problem.parameters[3] != 0) {
         const auto steps = static_cast<long double>(i % 300 - 150) + 0.5L;
         oracle::store(x, i, oracle::encode(problem.dtype, steps * oracle::value_at(scale, i)));
@@ -101,7 +101,7 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
         if (op == BP_OP_QUANTIZE) put(shape, sharing, zero, 1);
       }
     }
-    put({7, 9}, Sharing::channel, zero, 0);  // an odd row
+    put({7, 9}, Sharing::channel, zero, 0);  // an odd row length
     put({0, 4}, Sharing::tensor, zero, 0);
     if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, DataPattern::special);
     for (const Layout layout : kCommonLayouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);
@@ -117,7 +117,7 @@ enum class Form : int32_t { whole, weights_8, weights_4, weights_4_blocks, whole
 constexpr std::string_view kFormNames[] = {"whole", "weights_8", "weights_4", "weights_4_blocks", "whole_4"};
 constexpr int64_t kBlockExtent = 8;
 
-// Each weight is 4, in the scaled steps of its column, times a quarter of the terms.
+// Each dequantized weight is 4; the first operands are the terms divided by 4.
 Setup make_narrow_matmul(const Problem& problem) {
   const int64_t depth = problem.parameters[0];
   const auto form = static_cast<Form>(problem.parameters[1]);
@@ -151,8 +151,8 @@ Setup make_narrow_matmul(const Problem& problem) {
   return setup;
 }
 
-// Problem: `shape` is y's [..,N]; parameters are K, the form, whether there are zero points, a bias, a scale a row or for all,
-// and the kind of narrow sum.
+// Problem: `shape` is that of y, [..,N]. The parameters are K, the form, whether there are zero
+// points, a bias and a scale per row, and the kind of narrow sum.
 Setup make_matmul(const Problem& problem, Random& random) {
   if (problem.parameters[5] != 0) return make_narrow_matmul(problem);
   const int64_t depth = problem.parameters[0];
@@ -241,12 +241,12 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
     put({7, 19}, 40, Form::weights_4_blocks, 0, 0, 1, 0, Layout::dense, Narrow::none, {}, permission.mask);
     put({7, 19}, 40, Form::whole, BP_U8, 1, 0, 1, Layout::dense, Narrow::none, {}, permission.mask);
   }
-  // Beyond the tiles of a blocked product.
+  // Larger than the tiles of a blocked GEMM.
   for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
     const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
     put({19, 131}, 24, form, named, 1, 1, 0);
     put({19, 5}, 515, form, named, 1, 0, 0);
-    put({3, 8}, 4, form, named, 1, 0, 0);  // a row of weights is as wide as one float
+    put({3, 8}, 4, form, named, 1, 0, 0);  // a row of weights has the size of one float
   }
   for (const Form form : {Form::whole, Form::whole_4}) {
     for (const uint32_t a : {uint32_t{BP_I8}, uint32_t{BP_U8}}) {
@@ -259,7 +259,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   for (const int32_t zeros : {0, 1}) {
     for (const int32_t depth : {1, 16, 33, 256}) {
       for (const Form form : {Form::weights_8, Form::weights_4, Form::weights_4_blocks}) {
-        // 8-bit weights are i8, which the name has to say.
+        // 8-bit weights are i8, which the id must name.
         const uint32_t named = form == Form::weights_8 ? uint32_t{BP_I8} : 0;
         for (const int32_t bias : {0, 1}) put({3, 7}, depth, form, named, zeros, bias, 0);
         put({2, 5, 4}, depth, form, named, zeros, 0, 0);
@@ -272,7 +272,7 @@ void add_matmul_of(Catalogue& catalogue, uint32_t dtype) {
   }
   adding = add_mixed;
   for (const int32_t bias : {0, 1}) {
-    if (bias == 0 && rules::is_half(dtype)) continue;  // parameters are f32: there must be one
+    if (bias == 0 && rules::is_half(dtype)) continue;  // mixed parameters are f32, so the problem needs one
     put({3, 7}, 33, Form::weights_8, BP_I8, bias, bias, 0);
     put({3, 7}, 33, Form::weights_4, 0, 1 - bias, bias, 0);
     put({3, 7}, 33, Form::weights_4_blocks, 0, bias, bias, 0);

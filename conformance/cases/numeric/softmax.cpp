@@ -21,7 +21,7 @@ Setup make(const Problem& problem, Random& random) {
   return setup;
 }
 
-// dy and what the forward gave.
+// The inputs are dy and the result of the forward operator.
 Setup make_backward(const Problem& problem, Random& random) {
   Problem forward = problem;
   const bool logarithm = problem.parameters[setting_parameter] != 0;

@@ -43,7 +43,7 @@ void add_sort(Catalogue& catalogue, uint32_t dtype) {
     put({3, 257}, 1, DataPattern::zero_mean);
     put.mixed = false;
     put.want_values();
-    // Zeros of either sign are equal, and stay in their order.
+    // Zeros of either sign are equal and keep their order.
     put.data({DataPattern::special, DataPattern::zero_mean, DataPattern::few}, {1, 17, 65, 512, 1025});
     for (const Layout layout : {Layout::transposed, Layout::reversed, Layout::in_place})
       put({4, 5, 13}, 1, DataPattern::few, layout);

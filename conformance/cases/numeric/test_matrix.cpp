@@ -9,7 +9,7 @@ namespace backplane::conformance::numeric {
 
 const std::vector<Shape>& all_shapes() {
   static const std::vector<Shape> shapes = {
-      // One dimension: about the widths of vectors, waves, blocks and 16-bit counters.
+      // One dimension: near the widths of vectors, waves, blocks and 16-bit counters.
       {1},
       {2},
       {3},
@@ -35,7 +35,7 @@ const std::vector<Shape>& all_shapes() {
       {1024},
       {1025},
       {4097},
-      // More, with tails and ones in every place.
+      // Several dimensions, with tails and extents of 1 in every position.
       {1, 1},
       {1, 7},
       {7, 1},
@@ -55,7 +55,7 @@ const std::vector<Shape>& all_shapes() {
       {1, 2, 3, 1, 2, 2, 3},
       {2, 1, 3, 2, 1, 2, 2, 3},
       {2, 2, 2, 2, 2, 2, 2, 2},
-      // Nothing.
+      // A scalar, and no elements.
       {},
       {0},
       {0, 3},
@@ -64,7 +64,7 @@ const std::vector<Shape>& all_shapes() {
   return shapes;
 }
 
-// More of a dimension than a grid of 16 bits has.
+// Extents beyond a 16-bit grid.
 const std::vector<Shape>& big_shapes() {
   static const std::vector<Shape> shapes = {{65537}, {65537, 2}, {65535}, {2, 65537}, {65536}, {65537, 1, 1}};
   return shapes;
@@ -85,7 +85,7 @@ uint64_t hash(std::initializer_list<uint64_t> words) {
   return state ^ state >> 32;
 }
 
-// Layouts that say something on most shapes, for the walk over the shapes.
+// Layouts that apply to most shapes.
 constexpr Layout kCommonLayouts[] = {Layout::dense,  Layout::sliced,  Layout::mixed,      Layout::in_place,
                                      Layout::own,    Layout::step_2,  Layout::reversed,   Layout::immediate_last,
                                      Layout::padded, Layout::outer_0, Layout::transposed, Layout::in_place_strided};

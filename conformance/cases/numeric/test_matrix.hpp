@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the many combinations of shape, layout and values are cases: for each operator and dtype every one of the
-// three at least once, and among all of them every pair.
+// Selects cases from the combinations of shape, layout and data pattern. Each operator and dtype
+// has every shape, layout and pattern at least once; all operators together have every pair.
 #pragma once
 
 #include <vector>
@@ -9,28 +9,29 @@
 
 namespace backplane::conformance::numeric {
 
-// Shapes that elementwise operators are run on.
+// The shapes for elementwise operators.
 const std::vector<Shape>& all_shapes();
 const std::vector<Shape>& big_shapes();
-// Of rank 2 and more, no extent 0: where each layout shows.
+// Shapes of rank 2 and more without extent 0, to which every layout applies.
 const std::vector<Shape>& rich_shapes();
 
-// Adds the cases that a problem of an elementwise operator, or of one without inputs, has in common with all others. `base`
-// has op, dtypes and make. `inputs` are the dtypes of the inputs.
+// Adds cases of an elementwise operator, or of one without inputs. `base` has op, dtypes and make;
+// `inputs` are the dtypes of the inputs.
 class TestMatrix {
  public:
   TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
              std::vector<DataPattern> patterns);
 
-  // Each layout on a rich shape; each shape with layouts and values in turn. `step` 1 takes every shape, 2 every second.
+  // Adds each layout on a rich shape, and every `step`-th shape with alternating layouts and
+  // patterns.
   void cover(size_t step);
-  // Each class of values on middling shapes.
+  // Adds each pattern on medium shapes.
   void cover_patterns();
   void cover_modes();
-  // How parameters vary from case to case, with what they add to the id.
+  // Varies the parameters from case to case. Returns the addition to the id.
   using Vary = std::string (*)(Problem&, uint64_t turn);
   void vary(Vary how) { vary_ = how; }
-  // The operator has an axis.
+  // For operators with an axis.
   void needs_rank() { least_rank_ = 1; }
 
   void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);
@@ -44,8 +45,8 @@ class TestMatrix {
   std::vector<DataPattern> patterns_;
   Vary vary_ = nullptr;
   uint8_t least_rank_ = 0;
-  uint64_t turn_;  // differs from operator to operator and dtype to dtype
-  size_t first_;   // of the catalogue's cases that are this matrix's
+  uint64_t turn_;  // starts differently for each operator and dtype
+  size_t first_;   // index of the matrix's first case in the catalogue
 };
 
 }  // namespace backplane::conformance::numeric

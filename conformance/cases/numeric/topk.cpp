@@ -10,7 +10,8 @@ namespace backplane::conformance::numeric {
 
 namespace {
 
-// Problem: `shape` is x's; parameters are the axis, k, smallest, the data, and whether values are the only output.
+// Problem: `shape` is that of x; the parameters are the axis, k, smallest, the data pattern, and
+// whether values are the only output.
 Setup make_topk(const Problem& problem, Random& random) {
   std::vector<int64_t> shape = problem.shape.list();
   const auto axis = static_cast<size_t>(problem.parameters[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The convolutions and poolings that cases run.
+// The problems of convolution and pooling.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace backplane::conformance::numeric {
 
-// A convolution or pooling as conv sees it; its backward and conv_transpose swap image and result.
+// One problem in conv's terms. conv_bwd_input and conv_transpose swap image and result.
 struct WindowProblem {
   std::string_view name;
   uint32_t rank, groups;
@@ -20,13 +20,13 @@ struct WindowProblem {
 
 extern const std::span<const WindowProblem> kWindowProblems;
 
-// Sums of nothing, or no sums at all.
+// Whether sums have no terms, or there are no sums.
 bool is_empty(const WindowProblem& problem);
 
 std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
 std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
 
-// `values` of the spatial dimensions, 0 beyond them.
+// `values` for the spatial dimensions, 0 for the others.
 std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
 
 template <typename Attributes>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that differ in one thing only, alive together and run in turn: what a cache keyed too coarsely would mix up. Results
-// are the oracle's.
+// Plans that differ in a single property, alive together and executed in turn, which a cache with
+// an incomplete key would mix up. The oracle gives the expected results.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,7 +12,7 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t kRows = 24;  // as many as columns: a result of the wrong axis has the right shape
+constexpr int64_t kRows = 24;  // as many as columns, so that the wrong axis gives the right shape
 
 struct Variant {
   std::string name;
@@ -84,7 +84,7 @@ std::vector<Variant> dtype_variants(const bph_op_info& op) {
   return all;
 }
 
-// Every plan is made first; then each runs, forwards and backwards.
+// Creates all plans first, then executes them forwards and backwards.
 void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> variants) {
   Device& device = context.device();
   struct Made {
@@ -118,7 +118,7 @@ void run_in_turn(Context& context, const bph_op_info& op, std::vector<Variant> v
   for (auto each = all.rbegin(); each != all.rend(); ++each) run(*each);
 }
 
-// One plan, other scalars at each execution, several pending at once.
+// One plan with different scalars in each execution, several of them pending at once.
 void scalars_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -140,7 +140,7 @@ void scalars_in_turn(Context& context, const bph_op_info& op) {
     require_same(context, each->results()[0], each->expected(desc)[0], fmt::format("{} with other scalars", op.name));
 }
 
-// A host that was built when the operator had fewer scalars: those that it lacks are zero.
+// A host built when the operator had fewer scalars: the missing ones are zero.
 void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t given) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), kRows);
@@ -157,7 +157,7 @@ void scalars_that_are_missing(Context& context, const bph_op_info& op, uint32_t 
                fmt::format("{} with {} scalars of {}", op.name, given, op.scalars_max));
 }
 
-// Scalars in device memory, written by work that is enqueued before: read when the work runs.
+// Scalars in device memory, written by earlier work: they are read when the work runs.
 void scalars_of_the_device(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   Delay delay(context);
@@ -196,7 +196,7 @@ void scalars_of_the_device(Context& context, const bph_op_info& op) {
   require_same(context, operands.results()[0], expected[0], fmt::format("{} with scalars in device memory", op.name));
 }
 
-// The same shape, dense and transposed, in turn. A plan that asks for staging is not run here: that is the host's affair.
+// The same shape, dense and transposed, in turn. Plans that need staging are skipped.
 void strides_in_turn(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   const uint32_t dtype = usual_dtype(op);
@@ -206,7 +206,8 @@ void strides_in_turn(Context& context, const bph_op_info& op) {
   OpDesc turned = dense;
   for (bp_tensor_desc& view : turned.inputs()) std::swap(view.strides[0], view.strides[1]);
   std::swap(turned.outputs()[0].strides[0], turned.outputs()[0].strides[1]);
-  // Elementwise, so transposing all operands gives the same bytes; transposing the output only transposes them.
+  // Elementwise: transposing all operands gives the same bytes, and transposing the output
+  // transposes them.
   OpDesc crossed = dense;
   std::swap(crossed.outputs()[0].strides[0], crossed.outputs()[0].strides[1]);
   const uint64_t width = bph_dtype_bytes(crossed.outputs()[0].dtype);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: one plan for all of them, streams of their own, everything created and ended meanwhile.
+// Threads with a shared plan and their own streams, while objects are created and destroyed.
 #include <atomic>
 
 #include "cases/runtime/cases.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// One plan; each thread with a stream, operands and workspace of its own.
+// One plan. Each thread has its own stream, operands and workspace.
 void one_plan(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -49,7 +49,8 @@ void one_plan(Context& context, const bph_op_info& op) {
   }
 }
 
-// What a plugin makes when an operator is first asked for in a process, a kernel or a table, all threads ask for at once; then it works alone.
+// All threads request an operator for the first time at once, when a plugin may create a kernel or
+// a table. Then each result is checked on one thread.
 void first_use(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -76,7 +77,7 @@ void first_use(Context& context, const bph_op_info& op) {
   }
 }
 
-// Everything that may be called at once, by all.
+// All threads make all calls that may be concurrent.
 void everything_at_once(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 2048;
@@ -106,7 +107,7 @@ void everything_at_once(Context& context) {
   });
 }
 
-// A thread a stream, one plan each, ten thousand operators in all.
+// One stream and one plan per thread, ten thousand executions in total.
 void many_small_operators(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 64;
@@ -125,7 +126,7 @@ void many_small_operators(Context& context) {
   });
 }
 
-// Streams come and go beside ones that work.
+// Streams are created and destroyed while others work.
 void streams_come_and_go(Context& context) {
   Device& device = context.device();
   std::atomic<bool> stop{false};

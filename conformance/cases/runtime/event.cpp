@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events on the host's side: what passed means, records again, lifetimes, threads.
+// Events seen from the host: completion, repeated records, lifetimes, threads.
 #include <atomic>
 #include <thread>
 
@@ -31,11 +31,11 @@ void never_recorded(Context& context, uint32_t flags) {
   require_same(context, download<unsigned char>(to, kBytes), data, "work behind a wait for an event never recorded");
 }
 
-// A stream with delayed copies whose data tell whether the work before the record has ended.
+// A stream with delayed copies whose data show whether the work before the record has finished.
 struct Producer {
   explicit Producer(Context& context)
       : delay(context), stream(context.device()), from(context.device(), kBytes), to(context.device(), kBytes) {}
-  // Copies fresh data behind a delay; says which.
+  // Copies new data after a delay. Returns the data.
   Bytes enqueue(Context& context, uint64_t microseconds) {
     Bytes data = noise(context, kBytes);
     upload(from, data);
@@ -63,7 +63,7 @@ void wait_for(Event& event, How how) {
   if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait answered {}", status_name(status))};
 }
 
-// Read through another stream, so that no wait but the event's own orders the read behind the work.
+// Reads through another stream, so that only the wait for the event orders the read after the work.
 void passes_behind_the_work(Context& context, How how) {
   Producer producer(context);
   Event event(context.device());
@@ -75,7 +75,7 @@ void passes_behind_the_work(Context& context, How how) {
   }
 }
 
-// The host looks at mapped memory as soon as the event has passed.
+// The host reads mapped memory as soon as the event has completed.
 void mapped_behind_the_work(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -105,7 +105,7 @@ void record_again(Context& context) {
   }
 }
 
-// Recorded on one stream and then on another: the latest counts, whichever passes first.
+// Recorded on one stream and then on another: the latest record counts, whichever completes first.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -120,7 +120,7 @@ void record_on_another_stream(Context& context) {
   }
 }
 
-// A wait that began before the event was recorded anew ends with the record that it began with.
+// A wait that started before a second record ends with the first record.
 void wait_keeps_its_record(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -163,7 +163,7 @@ void destroyed_after_record(Context& context) {
       const Event event(context.device());
       producer.stream.record(event.get());
     }
-    const Event other(context.device());  // may get the place of the one that ended
+    const Event other(context.device());  // may reuse the address of the destroyed one
     producer.stream.wait();
     require_same(context, download<unsigned char>(producer.to, kBytes), data, "work whose event was destroyed");
   }
@@ -192,7 +192,7 @@ void of_an_ended_stream(Context& context) {
   require_same(context, download<unsigned char>(to, kBytes), data, "work of a stream that has ended");
 }
 
-// Waiting on an event leaves its stream free for another thread's enqueues.
+// While a thread waits for an event, another one can enqueue to its stream.
 void wait_leaves_the_stream_alone(Context& context) {
   Producer producer(context);
   Event event(context.device());
@@ -254,7 +254,7 @@ void waited_on_by_threads(Context& context) {
   event.wait();
 }
 
-// The record alone submits: nothing else is called until the event has passed.
+// The record alone submits the work: no other call is made until the event has completed.
 void record_submits(Context& context) {
   Producer producer(context);
   Event event(context.device());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First uses, each in a process of its own: a worker that has run other cases has had everything prepared.
+// First uses, each in a new process: in a worker, earlier cases have initialised everything.
 #include "cases/catalogue.hpp"
 #include "cases/numeric/problem.hpp"
 #include "cases/support/add_case.hpp"
@@ -13,9 +13,9 @@ namespace {
 
 constexpr unsigned kThreadCount = 8;
 
-// Each thread with an instance of its own, from the query on.
+// Each thread has its own instance, including the query.
 void queries(Context& context) {
-  const Library library(context.path());  // opened once; each Plugin opens it again
+  const Library library(context.path());  // keeps the library loaded; each Plugin opens it again
   in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
 }
 
@@ -79,7 +79,8 @@ void copies(Context& context) {
   });
 }
 
-// How well a case shows that an operator works: one execution of some hundred elements in the operator's usual dtype.
+// Scores how well a case represents its operator: one execution of a few hundred elements in the
+// operator's usual dtype is best.
 int merit(const Case& which) {
   const numeric::Problem* problem = numeric::problem_of(which);
   if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
@@ -95,7 +96,7 @@ int merit(const Case& which) {
 
 void add_first_use_cases(Catalogue& catalogue) {
   const auto add = [&](const char* what, void (*run)(Context&), int times) {
-    for (int time = 1; time <= times; ++time) {  // races: a few processes each
+    for (int time = 1; time <= times; ++time) {  // races get a few processes each
       add_case(catalogue, fmt::format("runtime.first_use.of_{}_{}", what, time), {"BP-THR-010"}, run);
       catalogue.back().fresh = true;
     }
@@ -109,7 +110,7 @@ void add_first_use_cases(Catalogue& catalogue) {
   add("buffers", buffers, 2);
   add("copies", copies, 4);
 
-  // One numeric case of each operator again, with nothing before it: its outcome is the same.
+  // One numeric case per operator, with nothing before it. Its outcome must be the same.
   struct Best {
     size_t index = 0;
     int merit = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two commands over one buffer, for each pair of kinds: write after read, read after write and write after write, on one stream
-// and across an event. Before the first command lies work of its own kind: who waits for other kinds only overtakes it.
+// Two commands on one buffer, for each pair of kinds: write after read, read after write and write
+// after write, on one stream and across an event. Work of the first command's kind precedes it, so
+// that a device that waits only for other kinds overtakes it.
 #include "cases/runtime/cases.hpp"
 #include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
@@ -16,7 +17,7 @@ constexpr uint64_t kSlowBytes = 2u << 20;
 enum class Way { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
   Way way;
-  bool writes;  // the buffer in question, else it reads it
+  bool writes;  // the shared buffer; otherwise reads it
   const char* name;
 };
 constexpr Command kCommands[] = {
@@ -32,7 +33,7 @@ Bytes inverted(Bytes data) {
   return data;
 }
 
-// A command with what it needs beside the buffer in question.
+// A command with its other buffers.
 class Side {
  public:
   Side(Context& context, const Command& command, uint64_t count)
@@ -45,7 +46,7 @@ class Side {
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
 
-  // New data to write, or a place without data to read to.
+  // Prepares new data to write, or an empty target to read to.
   void prepare() {
     host_ = noise(context_, host_.size());
     value_ = static_cast<unsigned char>(1 + context_.below(255));
@@ -71,13 +72,13 @@ class Side {
                                : stream.copy(other_.get(), 0, it, 0, host_.size());
     }
   }
-  // What a writer leaves in the buffer in question.
+  // The contents of the shared buffer after a writer.
   Bytes written() const {
     return command_.way == Way::execute ? inverted(host_)
            : command_.way == Way::fill  ? Bytes(host_.size(), value_)
                                         : host_;
   }
-  // What a reader found there.
+  // What a reader got from it.
   Bytes seen() const {
     if (command_.way == Way::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
@@ -94,7 +95,8 @@ class Side {
   Runner invert_, fill_;
 };
 
-// A case is about one extension: beside pageable memory a device without HOST memory is asked with its own.
+// A case needs at most one extension: with pageable memory, the buffer is DEVICE memory if the
+// device has no HOST memory.
 void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();
   const bool pageable = is_pageable(first.way) || is_pageable(second.way);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bp.import: buffers over the host's own memory.
+// bp.import: buffers on the host's own memory.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Both see one memory, as it changes.
+// Host and device see each other's changes.
 void is_one_memory(Context& context, uint64_t bytes) {
   Device& device = context.device();
   const Pages pages(bytes);
@@ -90,7 +90,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
-// An import of no memory, or of an unknown type, is refused and gives no buffer.
+// An import without memory, or of an unknown type, is rejected and returns no buffer.
 void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
   const bp_import_api& table = import_of(context);
   const Pages pages(1u << 16);

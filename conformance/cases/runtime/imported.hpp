@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's own memory, and a buffer over it by bp.import.
+// The host's own memory, and a buffer that imports it.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 namespace backplane::conformance {
 
-// The host's own pages: a plugin that frees them like malloc's memory crashes.
+// Pages of the host. A plugin that frees them like malloc's memory crashes.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order across streams, with delays of real work on the side that is waited for.
+// Order across streams, with delays of real work before the event.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBytes = 4096;
 
-// A producer stream, consumers and the buffers between them.
+// A producer stream, consumer streams and their buffers.
 struct Scene {
   explicit Scene(Context& given, unsigned consumer_count = 1)
       : context(given),
@@ -109,7 +109,7 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// The wait keeps to the record that was there when it was enqueued, though the event is recorded again at once.
+// A wait refers to the latest record when it was enqueued, even if the event is recorded again.
 void recorded_again(Context& context, bool elsewhere) {
   Scene scene(context);
   Event event(scene.device);
@@ -141,7 +141,7 @@ void latest_record(Context& context) {
   }
 }
 
-// The stream's wait is not for what is enqueued behind the record: it ends while that is still pending.
+// A stream's wait does not include work enqueued after the record: it ends while that is pending.
 void later_work_is_not_waited_for(Context& context) {
   Scene scene(context);
   if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -175,7 +175,7 @@ void fan_out(Context& context, unsigned count) {
   }
 }
 
-// Each stream adds its part behind the one before.
+// Each stream adds its part after the previous one.
 void ring(Context& context, unsigned count) {
   Scene scene(context, count);
   Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kBytes / 4));
@@ -201,7 +201,7 @@ void ring(Context& context, unsigned count) {
   }
 }
 
-// The consumer's read must also end before the producer writes anew.
+// The consumer's read must also finish before the producer writes again.
 void there_and_back(Context& context) {
   Scene scene(context);
   Event full(scene.device), empty(scene.device);
@@ -244,7 +244,7 @@ void own_event(Context& context) {
   }
 }
 
-// The producer stream is ended while the consumer's wait may still be pending in the driver's eyes.
+// The producer stream is destroyed while the driver may still hold the consumer's wait as pending.
 void producer_ends(Context& context) {
   Scene scene(context);
   for (unsigned round = 0; round < 16; ++round) {

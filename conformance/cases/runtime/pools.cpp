@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More objects and pending commands than a small pool holds, each with data of its own.
+// More objects and pending commands than a small pool holds, each with its own data.
 #include <cstring>
 
 #include "cases/runtime/cases.hpp"
@@ -12,10 +12,10 @@ namespace backplane::conformance {
 namespace {
 
 constexpr uint64_t kBytes = 256;
-// What is pending must be so still when the last of many calls returned, on a busy machine too.
+// Long enough that work is still pending after the last of many calls, even on a busy machine.
 constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
-// Streams cost a driver much, and it may run out of them: as many as it gives, up to `wanted`, and four at least.
+// Streams are expensive, and a driver may run out of them: at least four, up to `wanted`.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Owner<bp_stream, &bp_device_api::stream_destroy>> probes;
@@ -37,7 +37,7 @@ std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   return streams;
 }
 
-// Buffers with data of their own, and others to take them.
+// Buffers with different data, and targets for them.
 struct Pairs {
   Pairs(Context& context, size_t count, uint32_t kind = BP_MEMORY_DEVICE) {
     for (size_t i = 0; i < count; ++i) {
@@ -75,7 +75,7 @@ void buffers(Context& context, unsigned count) {
     require_same(context, download<unsigned char>(all[i], kBytes), data[i], fmt::format("buffer {} of {}", i, count));
 }
 
-// The host writes through each mapping what the device reads, and reads what the device wrote.
+// Through each mapping, the host writes what the device reads and reads what the device wrote.
 void mappings(Context& context, uint32_t kind, unsigned count) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -102,7 +102,7 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Events of a busy stream and then as many of an idle one, all alive: each passes behind its own work only.
+// Events of a busy stream and then as many of an idle one: each completes after its own work only.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -129,7 +129,8 @@ void events(Context& context, unsigned count, uint32_t flags) {
   }
 }
 
-// Each of many pending waits of one stream counts: in the order in which the events pass, and in the other.
+// Many pending waits of one stream all count, in the order in which the events complete and
+// reversed.
 void pending_waits(Context& context, unsigned count, bool last_first) {
   Device& device = context.device();
   Delay delay(context);
@@ -159,7 +160,7 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
   }
 }
 
-// Each stream with data of its own: a copy, an operator and a copy, several times, all pending together.
+// Each stream has its own data: a copy, an operator and a copy, several times, all pending at once.
 void streams(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Stream> all = streams_of(context, wanted);
@@ -215,7 +216,7 @@ struct Many {
   std::vector<Buffer> workspaces;
 };
 
-// One plan, executed on as many streams, or as many times on one, before the first has run.
+// One plan, executed on many streams, or many times on one, before the first execution has run.
 void executions(Context& context, const bph_op_info& op, unsigned wanted, bool on_streams) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 5);
@@ -263,7 +264,7 @@ void pending_copies(Context& context, unsigned count, bool in) {
   }
 }
 
-// Elapsed times between any two of many timed events have the sign of their order.
+// The elapsed time between any two of many timed events has the sign of their order.
 void timed_events(Context& context, unsigned count) {
   Device& device = context.device();
   if (!device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -293,7 +294,7 @@ void timed_events(Context& context, unsigned count) {
   context.require(before > 0, "{} timed events with work in between lie at one time", count);
 }
 
-// Plans that differ in operator, size or attribute, all alive, each executed after the last was made.
+// Plans that differ in operator, size or attribute, all alive, executed after the last was created.
 void plans(Context& context, const std::vector<OpDesc>& descs) {
   Device& device = context.device();
   struct Made {
@@ -321,7 +322,7 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Operators that every profile has, in turn, each time with one more row.
+// Operators of the CORE profile in turn, each time with one more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};

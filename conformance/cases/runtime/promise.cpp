@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create accepted once it accepts for good. Every answer of a run is noted (harness/plan_support.hpp), so these cases only ask:
-// before and behind what might change a plugin's mind.
+// plan_create must not decline what it has accepted. The harness records every answer of a run
+// (harness/plan_support.hpp), so these cases only query it, before and after events that might
+// change the answer.
 #include <chrono>
 
 #include "cases/catalogue.hpp"
@@ -24,8 +25,8 @@ void ask(Device& device, OpDesc desc, bool make) {
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
 }
 
-// Whether there is each primitive in each dtype; a plan of each in its usual one, as many as a slow compiler makes in a second; and what
-// other cases found.
+// Queries each primitive in each dtype, creates plans in the usual dtype for at most a second, and
+// repeats the queries of other cases.
 void ask_everything(Device& device) {
   constexpr auto patience = std::chrono::seconds(1);
   const auto start = std::chrono::steady_clock::now();
@@ -49,7 +50,7 @@ void after_an_instance_ended(Context& context) {
   ask_everything(device);
 }
 
-// Each of another size. A plugin whose plans take longer has room for fewer of them, too.
+// Each plan has another size. The limit is a time, since a plugin with slow plans also has few.
 void after_many_plans(Context& context) {
   constexpr int64_t most = 8192;
   constexpr auto patience = std::chrono::seconds(2);
@@ -73,7 +74,7 @@ void after_refusals(Context& context) {
   bp_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = device.info().max_buffer_bytes;
-  for (int i = 0; i < 2; ++i) {  // as much as there may be, and all that there may not be
+  for (int i = 0; i < 2; ++i) {  // the greatest legal size, and an impossible one
     bp_buffer* buffer = nullptr;
     ErrorRecord error;
     if (device->buffer_create(device.get(), &desc, &buffer, &error) == BP_OK)
@@ -89,7 +90,7 @@ void by_threads(Context& context) {
   in_threads(context, 4, [&](unsigned) { ask_everything(device); });
 }
 
-// The last question of a run: a process that did nothing yet gets the answers that all others got.
+// The last query of a run: a new process must get the same answers as all others.
 void in_a_fresh_process(Context& context) {
   PlanSupport::query_all(context.device().get());
   ask_everything(context.device());
@@ -105,7 +106,7 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
   add("by_threads", by_threads);
-  for (int number = 1; number <= 8; ++number) {  // a defect that half of the processes have shows
+  for (int number = 1; number <= 8; ++number) {  // detects a defect of half of the processes
     add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);
     catalogue.back().fresh = true;
   }

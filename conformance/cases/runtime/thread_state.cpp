@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each slot under an odd but legal state of the calling thread: it is left as it was found, and results do not depend on it.
+// Each slot with an unusual but legal state of the calling thread: the slot must not change it, and
+// results must not depend on it.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ namespace backplane::conformance {
 
 namespace {
 
-// Sets a state for its lifetime, and puts back what was.
+// Sets a state during its lifetime and then restores the previous one.
 class OddState {
  public:
   OddState(int rounding, bool flush, bool block_signals, bool other_place) : before_(ThreadState::now()) {
@@ -66,7 +67,7 @@ constexpr State kStates[] = {
     {"elsewhere", FE_TONEAREST, true, true, true},
 };
 
-// Objects that the slots below use.
+// Objects for the slots below.
 struct Scene {
   explicit Scene(Context& given)
       : context(given),
@@ -163,7 +164,8 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Sums that only one rounding gives, and subnormals, from a thread that rounds otherwise and flushes.
+// Sums that depend on the rounding mode, and subnormals, from a thread with another rounding mode
+// that flushes to zero.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};

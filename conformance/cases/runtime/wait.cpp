@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slots wait and which do not, and timeouts. Nothing here trusts a clock: a slot that returns while work is pending
-// did not wait for it.
+// Which slots wait and which do not, and timeouts. These cases trust no clock: a slot that returns
+// while work is pending did not wait for it.
 #include <functional>
 
 #include "cases/runtime/cases.hpp"
@@ -19,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
 }
 
-// What a slot that does not wait needs, made before the queue is filled.
+// The objects for a slot that does not wait, created before the queue is filled.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
@@ -136,8 +136,8 @@ void elapsed_without_waiting(Context& context) {
   });
 }
 
-// A wait whose time runs out before the work has ended: TIMEOUT at least once in many tries, never before its time and not
-// only when many times that has passed, as with another unit.
+// A wait that is shorter than the work returns TIMEOUT at least once in many attempts: never early,
+// and not always much too late, as with a wrong unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -149,7 +149,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // waits that lasted far beyond their time: one may be the machine's, many are not
+  unsigned outlasted = 0;  // waits that took much too long: a few are due to load, many are not
   for (unsigned attempt = 0;
        attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
@@ -174,7 +174,7 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
-// A long timeout does not outlast the work by much: seconds are far more than any machine's load.
+// A wait with a long timeout ends soon after the work: seconds exceed the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);
@@ -193,8 +193,9 @@ void ends_with_the_work(Context& context, bool of_event) {
   }
 }
 
-// Timeouts at which a count of nanoseconds, microseconds, milliseconds or seconds leaves 31, 32 or 63 bits, and about them: all
-// are seconds and more, and the work takes milliseconds, so that each wait ends with it.
+// Timeouts near those at which a count of nanoseconds, microseconds, milliseconds or seconds
+// exceeds 31, 32 or 63 bits. All are at least seconds and the work takes milliseconds, so each wait
+// succeeds.
 std::vector<uint64_t> edges_of(uint64_t unit_ns) {
   std::vector<uint64_t> edges;
   for (const unsigned bits : {31u, 32u, 63u}) {

@@ -8,12 +8,12 @@ namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t kStepNs = 1'000'000;  // of a whole copy; shorter delays copy a part
+constexpr uint64_t kStepNs = 1'000'000;  // duration of a whole copy; shorter delays copy a part
 constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
 constexpr uint64_t kMostCopies = 200;
 
-// What one more copy in a queue takes, whatever a submission and a wait take. The least of many tries, each too short to be
-// interrupted for sure: load on the machine only lengthens them.
+// The time of one more copy in a queue, without submission and wait. It is the least of many short
+// measurements, since load on the machine can only lengthen them.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -37,7 +37,7 @@ struct Calibration {
   uint64_t copy_ns = 0;
 };
 
-// Measured once a process: the device stays the same.
+// Measured once per process.
 const Calibration& calibrated(Context& context) {
   static Calibration known;
   std::string name = fmt::format("{}:{}", context.path(), context.device_index());
@@ -79,11 +79,11 @@ void Delay::enqueue(Stream& stream, uint64_t microseconds) {
 namespace {
 
 struct Tries {
-  unsigned pending;     // tries after which the work was pending
-  unsigned long_polls;  // polls that lasted far longer than a poll may
+  unsigned pending;     // attempts after which the work was pending
+  unsigned long_polls;  // polls that took much longer than a poll may
 };
 
-// How often work that was enqueued before `action` was still pending behind it; stops at `enough`.
+// Counts how often work enqueued before `action` was still pending after it. Stops at `enough`.
 Tries try_pending(Context& context, unsigned enough, const std::function<void(Stream& busy)>& action) {
   Delay delay(context);
   Stream stream(context.device());
@@ -108,7 +108,8 @@ void require_no_wait(Context& context, std::string_view slot, const std::functio
   if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // A machine under load may hide it. It does not if it mostly shows what is pending behind nothing.
+    // Load on the machine may hide pending work. It does not if polls without an action mostly see
+    // it.
     const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
     if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);

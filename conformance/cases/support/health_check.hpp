@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that many cases end with.
+// Checks at the end of many cases.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace backplane::conformance {
 
-// The device still allocates and copies rightly, and computes if it has u32: what a refusal must not have broken.
+// Checks that the device still allocates, copies and, if it has u32, computes correctly.
 void require_healthy(Context& context);
-// `text` is UTF-8 without control characters but line breaks.
+// Whether `text` is UTF-8 without control characters other than line breaks.
 bool is_text(std::string_view text);
 
 }  // namespace backplane::conformance

@@ -6,7 +6,7 @@
 
 namespace backplane::conformance {
 
-// A buffer of DEVICE memory; ends the case as not claimed where the device has no room for so much.
+// A buffer of DEVICE memory. Ends the case as not claimed if the device has too little memory.
 Buffer make_large(Context& context, uint64_t bytes);
 
 }  // namespace backplane::conformance

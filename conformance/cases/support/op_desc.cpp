@@ -74,7 +74,7 @@ const bp_op_desc& OpDesc::get() {
 
 namespace {
 
-// Dtype of input or output `index` by the operator's dtype rule.
+// The dtype of input or output `index` by the operator's dtype rule.
 uint32_t input_dtype(const bph_op_info& op, uint32_t index, uint32_t dtype) {
   switch (op.dtype_rule) {
     case BP_RULE_GATHER:

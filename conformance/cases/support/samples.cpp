@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kColumns = 24;
 
-// `count` whole numbers below `limit` in a dtype's bits.
+// `count` integers below `limit` in the representation of a dtype.
 Bytes small_numbers(Context& context, uint32_t dtype, uint64_t count, uint64_t limit) {
   const uint32_t width = bph_dtype_bytes(dtype);
   Bytes bytes(count * width);
@@ -54,7 +54,7 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                 index     ? rows
                                 : product ? 2
                                           : 5);
-    if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once: who wins a tie is not told
+    if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once, since the winner of duplicates is undefined
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
         const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);
         std::memcpy(bytes.data() + i2 * 4, &row, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads that do the same, started together; the first failure of one ends the case.
+// Runs a function on several threads at once. The first failure ends the case.
 #pragma once
 
 #include <functional>

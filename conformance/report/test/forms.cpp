@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the forms of certificates of several kinds into a directory, for forms_test.py and for eyes: forms DIRECTORY
+// Writes certificates of several kinds in all forms, for forms_test.py and for inspection: forms
+// DIRECTORY
 #include <fmt/format.h>
 
 #include <fstream>

@@ -73,7 +73,7 @@ Result passed(const Case& which, std::mt19937_64& random) {
   return result;
 }
 
-// What a clumsy or hostile plugin may say.
+// Messages of a careless or hostile plugin.
 constexpr std::string_view kSaid[] = {
     "element 1 023 of 1 025 is 0x7fc00000 (nan); expected 0.333333343, error 1.84 of the bound; the input was 3",
     "plan_execute answered INTERNAL: </script><script>alert(1)</script> & \"quotes\" 'and' <b>tags</b>",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the verdict, on a catalogue of a few cases each.
+// The verdict, on small catalogues.
 #include "report/verdict.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view ex
   return made;
 }
 
-// A mandatory case of each profile, f64 as an extension, and both 16-bit floats where the second profile looks.
+// A mandatory case per profile, f64 as an extension, and both 16-bit floats for INFER.
 Catalogue small() {
   Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
                          one("numeric.add.f64", BP_PROFILE_CORE, "f64", BP_OP_ADD, BP_F64),
@@ -49,7 +49,7 @@ Facts facts() {
 
 using Changes = std::vector<std::pair<std::string, Outcome>>;
 
-// Every case passes but those whose id begins so.
+// Every case passes except those whose id has the prefix.
 Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
   const Catalogue catalogue = small();
   const std::vector<size_t> selection = select(catalogue, asked);
@@ -72,7 +72,7 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
                                       "; it supports 100 % of what was asked");
 }
 
-// A suite that grew: what a plugin of an older ABI reached, it has reached still.
+// With a newer suite, a plugin of an older ABI still reaches its profile.
 TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();
@@ -156,7 +156,7 @@ TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
   EXPECT_EQ(neither.level, BP_PROFILE_CORE);
   EXPECT_EQ(neither.profiles.at(BP_PROFILE_INFER).reasons,
             std::vector<std::string>{"neither f16 nor bf16 passes everywhere in copy, cast and matmul"});
-  // What a further extension asks of the same operator and dtype is its own matter.
+  // Cases of a further extension for the same operator and dtype do not count.
   EXPECT_EQ(
       judged({{"numeric.matmul.f16.narrow", Outcome::not_claimed}, {"numeric.copy.bf16", Outcome::not_claimed}}).level,
       BP_PROFILE_TRAIN);
