@@ -8,9 +8,9 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "dnnl_api.hpp"
-#include "ops.hpp"
-#include "threads.hpp"
+#include "ops/operators.hpp"
+#include "runtime/dnnl_api.hpp"
+#include "runtime/threads.hpp"
 
 namespace backplane::onednn {
 

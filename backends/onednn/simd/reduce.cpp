@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of reductions.
+#include <cmath>
+#include <limits>
+
+#include "simd/reduce.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/reduce.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+namespace {
+
+// The second stage; a NaN stays.
+struct Sum {
+  template <class V>
+  static HWY_INLINE V merge(V a, V b) {
+    return hn::Add(a, b);
+  }
+  static double merge(double a, double b) { return a + b; }
+  static float merge(float a, float b) { return a + b; }
+  [[maybe_unused]] static constexpr float kStart = 0;
+};
+struct Max {
+  template <class V>
+  static HWY_INLINE V merge(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  }
+  static double merge(double a, double b) { return a > b || a != a ? a : b; }
+  static float merge(float a, float b) { return a > b || a != a ? a : b; }
+  [[maybe_unused]] static constexpr float kStart = -std::numeric_limits<float>::infinity();
+};
+struct Min {
+  template <class V>
+  static HWY_INLINE V merge(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+  }
+  static double merge(double a, double b) { return a < b || a != a ? a : b; }
+  static float merge(float a, float b) { return a < b || a != a ? a : b; }
+  [[maybe_unused]] static constexpr float kStart = std::numeric_limits<float>::infinity();
+};
+
+// Four vectors side by side, 8 deep: a block is short enough for f32.
+template <class T, class R>
+double row(double total, const void* from, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* x = static_cast<const T*>(from);
+  HWY_ALIGN float part[HWY_MAX_BYTES / sizeof(float)];
+  int64_t i = 0;
+  while (i + 4 * lanes <= count) {
+    auto a = load(d, x + i), b = load(d, x + i + lanes), c = load(d, x + i + 2 * lanes), e = load(d, x + i + 3 * lanes);
+    i += 4 * lanes;
+    for (int depth = 1; depth < 8 && i + 4 * lanes <= count; ++depth, i += 4 * lanes) {
+      a = R::merge(a, load(d, x + i));
+      b = R::merge(b, load(d, x + i + lanes));
+      c = R::merge(c, load(d, x + i + 2 * lanes));
+      e = R::merge(e, load(d, x + i + 3 * lanes));
+    }
+    hn::Store(R::merge(R::merge(a, b), R::merge(c, e)), d, part);
+    for (int64_t width = lanes / 2; width >= 1; width /= 2) {
+      for (int64_t l = 0; l < width; ++l) part[l] = R::merge(part[l], part[l + width]);
+    }
+    total = R::merge(total, static_cast<double>(part[0]));
+  }
+  for (; i < count; ++i) total = R::merge(total, static_cast<double>(static_cast<float>(x[i])));
+  return total;
+}
+
+template <class T, class R>
+void columns(double* totals, const void* from, int64_t stride, int64_t rows, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<double> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), wide_lanes = static_cast<int64_t>(hn::Lanes(wide));
+  const auto* base = static_cast<const std::byte*>(from);
+  constexpr int64_t kDepth = 8;
+  HWY_ALIGN float part[HWY_MAX_BYTES / sizeof(float)];
+  for (int64_t r = 0; r < rows; r += kDepth) {
+    const int64_t depth = rows - r < kDepth ? rows - r : kDepth;
+    const auto* x = base + r * stride;
+    int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      auto sum = load(d, reinterpret_cast<const T*>(x) + i);
+      for (int64_t k = 1; k < depth; ++k) sum = R::merge(sum, load(d, reinterpret_cast<const T*>(x + k * stride) + i));
+      hn::Store(sum, d, part);
+      for (int64_t l = 0; l < lanes; l += wide_lanes) {
+        const auto more = hn::PromoteTo(wide, hn::LoadU(half, part + l));
+        hn::StoreU(R::merge(hn::LoadU(wide, totals + i + l), more), wide, totals + i + l);
+      }
+    }
+    for (; i < count; ++i) {
+      for (int64_t k = 0; k < depth; ++k) {
+        const float value = reinterpret_cast<const T*>(x + k * stride)[i];
+        totals[i] = R::merge(totals[i], static_cast<double>(value));
+      }
+    }
+  }
+}
+
+template <class R>
+void join(double* totals, const double* others, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) totals[i] = R::merge(totals[i], others[i]);
+}
+
+template <class T, class R>
+constexpr Reduction reduction_by() {
+  return {row<T, R>, columns<T, R>, join<R>, static_cast<double>(R::kStart)};
+}
+
+template <class T>
+Reduction reduction_of(uint32_t op) {
+  switch (op) {
+    case BP_OP_REDUCE_SUM:
+      return reduction_by<T, Sum>();
+    case BP_OP_REDUCE_MAX:
+      return reduction_by<T, Max>();
+    case BP_OP_REDUCE_MIN:
+      return reduction_by<T, Min>();
+    default:
+      return {};
+  }
+}
+
+Reduction find_reduction(uint32_t op, uint32_t dtype) {
+  if constexpr (kHasVectors) {
+    switch (dtype) {
+      case BP_F32:
+        return reduction_of<float>(op);
+      case BP_F16:
+        return reduction_of<f16>(op);
+      case BP_BF16:
+        return reduction_of<bf16>(op);
+      default:
+        return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace backplane::onednn {
+HWY_EXPORT(find_reduction);
+Reduction reduction(uint32_t op, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_reduction)(op, dtype); }
+}  // namespace backplane::onednn
+#endif
