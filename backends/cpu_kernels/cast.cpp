@@ -8,7 +8,8 @@ namespace {
 
 using namespace kit;
 
-// An f64 that rounds to f16 or bf16 as `value` would: what does not fit into 53 bits is kept as a sticky bit.
+// An f64 that rounds to f16 or bf16 as `value` does. Bits that do not fit into 53 become a sticky
+// bit.
 double to_sticky(int64_t value) {
   constexpr int64_t kExact = int64_t{1} << 53;
   if (value >= -kExact && value <= kExact) return static_cast<double>(value);
@@ -16,12 +17,13 @@ double to_sticky(int64_t value) {
   return static_cast<double>(kept) * 2048.0;
 }
 
-// Truncates, saturates, NaN gives 0. Without branches, so that it vectorises.
+// Truncates and saturates; NaN gives 0. Free of branches, so that it vectorises.
 template <std::integral To, std::floating_point From>
 To saturate(From value) {
   using Limits = std::numeric_limits<To>;
   constexpr From kLow = static_cast<From>(Limits::min());
-  constexpr From kEnd = static_cast<From>(uint64_t{1} << (Limits::digits - 1)) * 2;  // 1 above the greatest
+  // The maximum + 1.
+  constexpr From kEnd = static_cast<From>(uint64_t{1} << (Limits::digits - 1)) * 2;
   const bool high = value >= kEnd;
   const From inside = value >= kLow && !high ? value : From{0};
   To result = static_cast<To>(inside);

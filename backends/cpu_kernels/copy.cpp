@@ -25,7 +25,8 @@ void copy(const Call& call) {
   map_stored<Word, Word>(call, [](Word word) { return word; });
 }
 
-// a + b rounded to odd, so that rounding it again to a narrower type rounds the exact sum once.
+// a + b rounded to odd. Rounding the result to a narrower type then equals rounding the exact sum
+// once.
 double add_to_odd(double a, double b) {
   const double sum = a + b;
   const double shadow = sum - a;
@@ -73,7 +74,7 @@ void iota(const Call& call) {
 
 }  // namespace
 
-void add_movement(Kernels& kernels) {
+void add_copy(Kernels& kernels) {
   for_types(All{}, [&]<class T>() {
     kernels.add(BP_OP_FILL, kDtypeOf<T>, fill<Carrier<T>>);
     kernels.add(BP_OP_COPY, kDtypeOf<T>, copy<Carrier<T>>);

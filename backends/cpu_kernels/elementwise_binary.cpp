@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators of two inputs. Integers wrap; floats round once.
+// Binary operators. Integers wrap; floats round once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -12,7 +12,7 @@ using namespace kit;
 template <std::integral T>
 using Wrap = std::make_unsigned_t<std::common_type_t<T, int>>;
 
-// Division acts as if b were 1 where it has no result.
+// The divisor: 1 in place of b if a / b has no result.
 template <std::integral T>
 T guarded(T a, T b) {
   const bool no_result =
@@ -66,7 +66,7 @@ struct Rem {
     return static_cast<T>(a % guarded(a, b));
   }
 };
-// NaN propagates: IEEE 754-2019 maximum and minimum, but for the sign of zero.
+// IEEE 754-2019 maximum and minimum, which propagate NaN. The sign of a zero result is unspecified.
 struct Max {
   template <class T>
   T operator()(T a, T b) const {
@@ -120,7 +120,7 @@ void add(Kernels& kernels, uint32_t op, Set set) {
             [&]<class T>() { kernels.add(op, kDtypeOf<T>, [](const Call& call) { map_binary<T, T, T>(call, F{}); }); });
 }
 
-// For operators whose bits do not depend on the sign of the type, or on its being bool.
+// For operators whose result bits are the same for signed, unsigned and bool types.
 template <class F, class Set>
 void add_words(Kernels& kernels, uint32_t op, Set set) {
   for_types(set, [&]<class T>() {
@@ -137,7 +137,7 @@ void add_arithmetic(Kernels& kernels, uint32_t op) {
 
 }  // namespace
 
-void add_binary(Kernels& kernels) {
+void add_elementwise_binary(Kernels& kernels) {
   add_arithmetic<Add>(kernels, BP_OP_ADD);
   add_arithmetic<Sub>(kernels, BP_OP_SUB);
   add_arithmetic<Mul>(kernels, BP_OP_MUL);

@@ -9,7 +9,8 @@ namespace {
 
 using namespace kit;
 
-// With a NaN every predicate but ne is false, as the C++ operators are. gt and ge are lt and le the other way round.
+// For a NaN every predicate except ne is false, like the C++ operators. gt and ge are lt and le
+// with swapped operands.
 template <class T>
 void compare(const Call& call) {
   const View &out = call.out(), &a = call.in(0), &b = call.in(1);
@@ -29,7 +30,7 @@ void compare(const Call& call) {
   }
 }
 
-// Bits are chosen, so what is not selected never leaks.
+// Moves bits, so that a NaN or infinity that is not selected has no effect.
 template <class Word>
 void select(const Call& call) {
   map_ternary_stored<Word, uint8_t, Word, Word>(
@@ -38,7 +39,7 @@ void select(const Call& call) {
 
 }  // namespace
 
-void add_compare(Kernels& kernels) {
+void add_elementwise_compare(Kernels& kernels) {
   for_types(All{}, [&]<class T>() {
     kernels.add(BP_OP_COMPARE, kDtypeOf<T>, compare<T>);
     kernels.add(BP_OP_SELECT, kDtypeOf<T>, select<Carrier<T>>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators of one input. f16 and bf16 are computed in f32 and rounded once.
+// Unary operators. f16 and bf16 are computed in f32 and rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -34,7 +34,7 @@ struct Floor {
     return std::floor(x);
   }
 };
-// Streams run in the default rounding mode: ties to even.
+// Ties to even: streams run in the default rounding mode.
 struct Rint {
   template <class T>
   T operator()(T x) const {
@@ -108,7 +108,7 @@ void add(Kernels& kernels, uint32_t op, Set set) {
 
 }  // namespace
 
-void add_unary(Kernels& kernels) {
+void add_elementwise_unary(Kernels& kernels) {
   add<Neg>(kernels, BP_OP_NEG, Numeric{});
   add<Abs>(kernels, BP_OP_ABS, Numeric{});
   add<Floor>(kernels, BP_OP_FLOOR, Floats{});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul: blocks of both operands are packed, whatever their strides, so layout never changes a result. Sums are f32
-// for f16, bf16 and f32, f64 for f64, and 32-bit integers modulo 2^32. Permissions are not used.
+// matmul. Blocks of both operands are packed, so the operands' layout never changes a result.
+// Accumulators are f32 for f16, bf16 and f32, f64 for f64, and 32-bit integers modulo 2^32. The
+// attribute `precision` is not used.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/types.hpp>
 
@@ -11,7 +12,8 @@ namespace {
 
 using namespace kit;
 
-// Block extents: a block of sums and both packed blocks fit a second-level cache. Multiples of every tile's extents.
+// Block extents: the accumulators and both packed blocks fit a second-level cache. Multiples of
+// every tile's extents.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockCols = 256;
 constexpr int64_t kBlockDepth = 256;
@@ -25,8 +27,8 @@ struct Matrix {
   int64_t row_stride, col_stride;
 };
 
-// Packs the block at (row, col) in panels of `width` rows, k running outside: out[panel][k][width], zeros beyond the
-// end.
+// Packs the block at (row, col) into panels of `width` rows, k-major: out[panel][k][width], zeros
+// beyond the last row.
 template <class Sum, class T>
 void pack(const Matrix<const T>& from, int64_t row, int64_t rows, int64_t col, int64_t depth, int64_t width, Sum* out) {
   for (int64_t panel = 0; panel < rows; panel += width, out += width * depth) {
@@ -47,32 +49,32 @@ void pack(const Matrix<const T>& from, int64_t row, int64_t rows, int64_t col, i
 template <class Sum, class A, class B, class Out>
 void multiply(const Matrix<const A>& a, const Matrix<const B>& b, const Matrix<Out>& out, Scratch& scratch) {
   const TileKernel<Sum> tile = tile_kernel<Sum>();
-  auto* sums = reinterpret_cast<Sum*>(
+  auto* acc = reinterpret_cast<Sum*>(
       scratch.get(sizeof(Sum) * (kBlockRows * kBlockCols + (kBlockRows + kBlockCols) * kBlockDepth)));
-  Sum* left = sums + kBlockRows * kBlockCols;
+  Sum* left = acc + kBlockRows * kBlockCols;
   Sum* right = left + kBlockRows * kBlockDepth;
-  // b is packed by columns, so its transpose is what pack sees.
+  // b is packed by columns, so pack() gets its transpose.
   const Matrix<const B> columns{b.data, b.cols, b.rows, b.col_stride, b.row_stride};
 
   for (int64_t col = 0; col < out.cols; col += kBlockCols) {
     const int64_t cols = std::min(kBlockCols, out.cols - col);
     for (int64_t row = 0; row < out.rows; row += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, out.rows - row);
-      std::fill_n(sums, round_up(rows, tile.rows) * kBlockCols, Sum{0});
+      std::fill_n(acc, round_up(rows, tile.rows) * kBlockCols, Sum{0});
       for (int64_t k = 0; k < a.cols; k += kBlockDepth) {
         const int64_t depth = std::min(kBlockDepth, a.cols - k);
         pack(a, row, rows, k, depth, tile.rows, left);
         pack(columns, col, cols, k, depth, tile.cols, right);
         for (int64_t c = 0; c < cols; c += tile.cols) {
           for (int64_t r = 0; r < rows; r += tile.rows) {
-            tile.run(left + r * depth, right + c * depth, depth, sums + r * kBlockCols + c, kBlockCols);
+            tile.run(left + r * depth, right + c * depth, depth, acc + r * kBlockCols + c, kBlockCols);
           }
         }
       }
       for (int64_t r = 0; r < rows; ++r) {
         Out* line = out.data + (row + r) * out.row_stride + col * out.col_stride;
         for (int64_t c = 0; c < cols; ++c)
-          line[c * out.col_stride] = narrow<Out>(static_cast<Wide<Out>>(sums[r * kBlockCols + c]));
+          line[c * out.col_stride] = narrow<Out>(static_cast<Wide<Out>>(acc[r * kBlockCols + c]));
       }
     }
   }

@@ -23,7 +23,7 @@ Block philox_block(Block counter, uint64_t key) {
   return counter;
 }
 
-// Scalars: key, and the low and high half of the counter that block 0 has.
+// Scalars: the key, then the low and high half of the counter of block 0.
 void philox(const Call& call) {
   const View& out = call.out();
   const auto key = call.scalar<uint64_t>(0), low = call.scalar<uint64_t>(1), high = call.scalar<uint64_t>(2);
@@ -39,7 +39,7 @@ void philox(const Call& call) {
                            key);
     }
     *at = block[n % 4];
-    for (uint32_t d = out.rank; d-- > 0;) {  // on to the next logical element
+    for (uint32_t d = out.rank; d-- > 0;) {  // advance to the next logical element
       at += out.strides[d];
       if (++index[d] < out.shape[d]) break;
       at -= out.strides[d] * out.shape[d];
@@ -50,6 +50,6 @@ void philox(const Call& call) {
 
 }  // namespace
 
-void add_philox(Kernels& kernels) { kernels.add(BP_OP_PHILOX, BP_U32, philox); }
+void add_random(Kernels& kernels) { kernels.add(BP_OP_PHILOX, BP_U32, philox); }
 
 }  // namespace backplane::cpu_kernels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over a set of axes. An empty set of elements gives the start value.
+// Reductions over a set of axes, argmax and argmin. A reduction of no elements gives its start
+// value.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -68,7 +69,7 @@ typename R::State reduce_row(const std::byte* at, int64_t stride, int64_t count)
   return total;
 }
 
-// Each output's elements in turn.
+// Reduces one output after the other.
 template <class R>
 void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -82,7 +83,8 @@ void reduce_each(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   });
 }
 
-// Many outputs side by side, for inputs whose kept dimension is the closer one in memory.
+// Reduces many outputs at once, for inputs with a smaller stride along a kept than along a reduced
+// dimension.
 template <class R>
 void reduce_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) {
   using In = typename R::In;
@@ -127,6 +129,36 @@ void reduce(const Call& call) {
   columns ? reduce_columns<R>(outer, inner) : reduce_each<R>(outer, inner);
 }
 
+// The lowest index on ties; the first NaN wins. -0 equals +0.
+template <class T, bool kMax>
+int32_t extremum(const std::byte* lane, int64_t stride, int64_t length) {
+  Wide<T> best{};
+  int64_t found = -1;
+  for (int64_t i = 0; i < length; ++i) {
+    const Wide<T> value = widen(*reinterpret_cast<const T*>(lane + i * stride));
+    if (value != value) return static_cast<int32_t>(i);
+    if (found < 0 || (kMax ? value > best : value < best)) {
+      best = value;
+      found = i;
+    }
+  }
+  return static_cast<int32_t>(found);
+}
+
+template <class T, bool kMax>
+void arg(const Call& call) {
+  const View& in = call.in(0);
+  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
+  const int64_t length = in.shape[axis], in_stride = byte_stride(in, axis);
+  const View lane = lanes(in, axis);
+  LoopNest<2>({&call.out(), &lane}).rows([&](const auto& at, const auto& strides, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) {
+      *reinterpret_cast<int32_t*>(at[0] + k * strides[0]) =
+          extremum<T, kMax>(at[1] + k * strides[1], in_stride, length);
+    }
+  });
+}
+
 template <class In, class Out>
 void add_sums(Kernels& kernels) {
   kernels.add(BP_OP_REDUCE_SUM, kDtypeOf<In>, kDtypeOf<Out>, reduce<SumReducer<In, Out>>);
@@ -143,6 +175,10 @@ void add_reduce(Kernels& kernels) {
   for_types(Bits{}, [&]<class T>() {
     add_sums<T, int32_t>(kernels);
     add_sums<T, int64_t>(kernels);
+  });
+  for_types(Numeric{}, [&]<class T>() {
+    kernels.add(BP_OP_ARGMAX, kDtypeOf<T>, arg<T, true>);
+    kernels.add(BP_OP_ARGMIN, kDtypeOf<T>, arg<T, false>);
   });
   for_types(All{}, [&]<class T>() {
     kernels.add(BP_OP_REDUCE_MAX, kDtypeOf<T>, reduce<MaxReducer<T>>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort: stable, lane by lane; values keep their bits.
+// sort: stable, one lane at a time; values keep their bits.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 
@@ -14,7 +14,7 @@ struct Entry {
   int32_t index;
 };
 
-// NaN is the greatest and equals itself; -0 equals +0.
+// NaN is greater than every number and equals itself; -0 equals +0.
 template <class T>
 bool below(T a, T b) {
   const auto x = widen(a), y = widen(b);
@@ -24,14 +24,14 @@ bool below(T a, T b) {
 template <class T, bool kDescending>
 void sort_lanes(const Call& call, uint32_t axis) {
   const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
-  // Where no indices are wanted, values stand in for them in the walk, and nothing is written there.
+  // Without indices the loop nest takes `values` in their place and writes nothing there.
   const View &in = call.in(0), &values = call.out(0), &indices = indexed ? call.out(1) : values;
   if (in.elements() == 0) return;
   const int64_t length = in.shape[axis];
-  const int64_t along_in = byte_stride(in, axis), along_values = byte_stride(values, axis),
-                along_indices = byte_stride(indices, axis);
+  const int64_t in_stride = byte_stride(in, axis), values_stride = byte_stride(values, axis),
+                indices_stride = byte_stride(indices, axis);
   auto* entries = reinterpret_cast<Entry<T>*>(call.scratch->get(static_cast<std::size_t>(length) * sizeof(Entry<T>)));
-  // Equal values are told apart by their index, which makes any sort a stable one.
+  // Ties are broken by index, which makes any sort stable.
   const auto before = [](const Entry<T>& a, const Entry<T>& b) {
     if (below(a.value, b.value)) return !kDescending;
     if (below(b.value, a.value)) return kDescending;
@@ -41,12 +41,12 @@ void sort_lanes(const Call& call, uint32_t axis) {
   LoopNest<3>({&from, &to, &to_index}).rows([&](const auto& at, const auto& strides, int64_t count) {
     for (int64_t k = 0; k < count; ++k) {
       for (int64_t i = 0; i < length; ++i) {
-        entries[i] = {*reinterpret_cast<const T*>(at[0] + k * strides[0] + i * along_in), static_cast<int32_t>(i)};
+        entries[i] = {*reinterpret_cast<const T*>(at[0] + k * strides[0] + i * in_stride), static_cast<int32_t>(i)};
       }
       std::sort(entries, entries + length, before);
       for (int64_t i = 0; i < length; ++i) {
-        *reinterpret_cast<T*>(at[1] + k * strides[1] + i * along_values) = entries[i].value;
-        if (indexed) *reinterpret_cast<int32_t*>(at[2] + k * strides[2] + i * along_indices) = entries[i].index;
+        *reinterpret_cast<T*>(at[1] + k * strides[1] + i * values_stride) = entries[i].value;
+        if (indexed) *reinterpret_cast<int32_t*>(at[2] + k * strides[2] + i * indices_stride) = entries[i].index;
       }
     }
   });
