@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv, conv_transpose and the gradients of conv, by oneDNN's direct convolution in the layouts that it likes best: packed operands are reordered into
-// the plan's workspace and back. Winograd is never chosen.
+// conv, conv_transpose and the gradients of conv, by oneDNN's direct convolution in the layouts
+// that it prefers. Operands are reordered into the plan's workspace and back. Winograd, which is
+// less accurate, is never chosen.
 #include <optional>
 
 #include "ops/operators.hpp"
 #include "ops/vector_loop.hpp"
 #include "runtime/primitive.hpp"
+#include "runtime/threads.hpp"
+#include "simd/elementwise.hpp"
 
 namespace backplane::onednn {
 namespace {
@@ -17,9 +20,10 @@ using dnnl_api::Type;
 
 constexpr uint64_t kAlignment = 64;
 
-// An operand of the convolution: as it lies in memory, and, where that differs, as oneDNN wants it, somewhere in the workspace.
-struct Operand {
-  Operand(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
+// An operand of the convolution. If oneDNN prefers another layout than the caller's, `reorder`
+// copies it to or from the workspace.
+struct Reordered {
+  Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
     if (given == wanted) return;
     offset = workspace;
     workspace += (dnnl_api::bytes_of(wanted) + kAlignment - 1) / kAlignment * kAlignment;
@@ -37,7 +41,7 @@ struct Operand {
   uint64_t offset = 0;
 };
 
-// What a direction of the convolution is made of.
+// The operands' roles in one direction of the convolution.
 struct Roles {
   int first, second, out;  // DNNL_ARG_*
 };
@@ -45,26 +49,20 @@ struct Roles {
 struct Conv {
   template <class Desc>
   Conv(const dnnl::primitive& made, const Desc& desc, const Roles& roles, const std::array<Md, 4>& given,
-       const std::array<Md, 3>& wanted, Row activation_row)
+       const std::array<Md, 3>& wanted, VectorKernel last)
       : first(given[0], wanted[0], false, workspace_bytes),
         second(given[1], wanted[1], false, workspace_bytes),
         out(given[2], wanted[2], true, workspace_bytes),
         has_bias(!given[3].is_zero()),
-        activation{activation_row, kDear},
-        core(made, arguments(roles, wanted, given[3]), desc.scratchpad_desc(), team_size()) {
+        activation{last, kCostlyGrain},
+        core(made, with_bias({{roles.first, wanted[0]}, {roles.second, wanted[1]}, {roles.out, wanted[2]}}, given[3]),
+             desc.scratchpad_desc(), team_size()) {
     scratch_offset = workspace_bytes;
     uint64_t scratch = core.workspace_bytes();
-    for (const Operand* each : {&first, &second, &out}) {
+    for (const Reordered* each : {&first, &second, &out}) {
       if (each->reorder) scratch = std::max(scratch, each->reorder->workspace_bytes());
     }
     workspace_bytes += scratch;
-  }
-
-  static std::vector<Primitive::Argument> arguments(const Roles& roles, const std::array<Md, 3>& wanted,
-                                                    const Md& bias) {
-    std::vector<Primitive::Argument> all{{roles.first, wanted[0]}, {roles.second, wanted[1]}, {roles.out, wanted[2]}};
-    if (!bias.is_zero()) all.push_back({DNNL_ARG_BIAS, bias});
-    return all;
   }
 
   void run(const Call& call) const {
@@ -79,20 +77,20 @@ struct Conv {
       core.run(scratch, {a, b, y});
     }
     if (out.reorder) out.reorder->run(scratch, {y, call.out().data});
-    if (activation.row != nullptr) run_packed(activation, call.out().data, call.out());
+    if (activation.kernel != nullptr) run_contiguous(activation, call.out().data, call.out());
   }
 
   uint64_t workspace_bytes = 0;
-  Operand first, second, out;
+  Reordered first, second, out;
   bool has_bias;
-  RowKernel activation;
+  VectorPlan activation;
   Primitive core;
   uint64_t scratch_offset = 0;
 };
 
 void run(const Call& call) { call.prepared<Conv>().run(call); }
 
-Md packed_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool transposed) {
+Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool transposed) {
   Dims dims(view.shape, view.shape + view.rank);
   if (weights && groups > 1) {
     dims[0] /= groups;
@@ -101,7 +99,7 @@ Md packed_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tra
   Dims strides(dims.size());
   int64_t stride = 1;
   for (std::size_t d = dims.size(); d-- > 0; stride *= dims[d]) strides[d] = stride;
-  if (weights && transposed) {  // theirs are [O, I, ..], ours [I, O, ..]
+  if (weights && transposed) {  // oneDNN: [O, I, ..]; Backplane: [I, O, ..]
     const std::size_t d = groups > 1 ? 1 : 0;
     std::swap(dims[d], dims[d + 1]);
     std::swap(strides[d], strides[d + 1]);
@@ -109,39 +107,41 @@ Md packed_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool tra
   return {dims, type_of(view.dtype), strides};
 }
 
-// The state of a plan; null where oneDNN has no implementation.
+// The state of a plan; null if oneDNN has no implementation.
 std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const auto& attributes = checked.attributes.as<bp_conv_attributes>();
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN computes wrongly with great strides and dilations. One tap needs no dilation; one place needs the least stride that
-  // keeps it the only one, for oneDNN checks that.
-  const bp_tensor_desc& places = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
+  // oneDNN gives wrong results for great strides and dilations. A single tap needs no dilation. A
+  // single output position needs only the least stride for which it is the only one, which oneDNN
+  // checks.
+  const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
-  Dims strides, dilations, begin, end;  // dilations less 1
+  Dims strides, dilations, begin, end;  // oneDNN counts dilations from 0
   for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
     dilations.push_back(taps.shape[2 + d] == 1 ? 0 : attributes.dilation[d] - 1);
     const int64_t reach = (taps.shape[2 + d] - 1) * (dilations[d] + 1) + 1;
     const int64_t least = image.shape[2 + d] + attributes.pad_begin[d] + attributes.pad_end[d] - reach + 1;
-    strides.push_back(places.shape[2 + d] == 1 ? std::clamp<int64_t>(least, 1, attributes.stride[d])
-                                               : attributes.stride[d]);
+    strides.push_back(positions.shape[2 + d] == 1 ? std::clamp<int64_t>(least, 1, attributes.stride[d])
+                                                  : attributes.stride[d]);
     begin.push_back(attributes.pad_begin[d]);
     end.push_back(attributes.pad_end[d]);
   }
   const auto md = [&](const bp_tensor_desc& view, bool weights) {
-    return packed_md(view, attributes.groups, weights, transposed);
+    return dense_md(view, attributes.groups, weights, transposed);
   };
   const Md a = md(desc.inputs[0], false), b = md(desc.inputs[1], !by_weight), y = md(desc.outputs[0], by_weight);
   Md bias;
   if (desc.input_count > 2 && desc.inputs[2].dtype != 0) {
     bias = {{desc.inputs[2].shape[0]}, type_of(desc.inputs[2].dtype), Dims{1}};
   }
-  const Row activation = attributes.activation == BP_ACTIVATION_NONE
-                             ? nullptr
-                             : activation_row(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
+  const VectorKernel activation =
+      attributes.activation == BP_ACTIVATION_NONE
+          ? nullptr
+          : activation_kernel(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
   const auto strict = strict_attributes();
   const std::array<Md, 4> given{a, b, y, bias};
   using dnnl_api::any_layout;
@@ -219,8 +219,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 }  // namespace
 
 void add_conv(Kernels& kernels) {
-  // In bf16 oneDNN 2.6 multiplies pairs whose second half may be padding, where 0 times infinity reaches outputs that see
-  // none of it: f32 only.
+  // f32 only: in bf16 oneDNN 2.6 multiplies pairs whose second half may be padding, and 0 times
+  // infinity reaches outputs whose window does not see the infinity.
   for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
     kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul of any size by the plugin's own kernels; of a size that recurs through oneDNN, which compiles for it, for the dtypes that it has: f32,
-// bf16 and 8-bit integers.
+// matmul: any size by the plugin's own GEMM; a recurring size of f32, bf16 or 8-bit integers by a
+// oneDNN primitive made for it.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
@@ -18,9 +18,11 @@ using dnnl_api::Dims;
 using dnnl_api::Md;
 using dnnl_api::Type;
 
-// oneDNN 2.6 takes i8 x i8 as u8 x i8 and a correction, which it adds in f32: exact while all sums are below 2^24. What is deeper is shifted here.
+// oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
+// stay below 2^24. For greater depths this file shifts a itself.
 constexpr int64_t kExactDepthOfI8 = 512;
-constexpr int64_t kFewRows = 16;  // up to so many the plugin's own kernels are as fast
+// Up to this many rows or columns the plugin's own GEMM is as fast.
+constexpr int64_t kFewRows = 16;
 
 // A batch of matrices; a stride of 0 repeats one matrix.
 struct Matrices {
@@ -47,30 +49,31 @@ Matrices matrices_of(const bp_tensor_desc& view) {
   return out;
 }
 
-// Rows or columns packed, and no element twice within a matrix: what oneDNN's fast implementations take.
-bool taken(const Matrices& m) {
-  const bool rows_packed = m.col_stride == 1 && m.row_stride >= m.cols;
-  const bool cols_packed = m.row_stride == 1 && m.col_stride >= m.rows;
-  return (rows_packed || cols_packed) &&
+// The layouts of oneDNN's fast implementations: rows or columns contiguous, no element twice within
+// a matrix.
+bool is_fast_layout(const Matrices& m) {
+  const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
+  const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
+  return (rows_contiguous || cols_contiguous) &&
          std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
 }
 
-// Joins batch dimensions that all three operands walk as one, and drops those of extent 1.
+// Merges batch dimensions whose strides agree in all three operands, and drops those of extent 1.
 void merge_batch(Matrices* const (&all)[3]) {
   std::vector<int64_t>& extents = all[2]->batch;
   for (std::size_t d = 0; d < extents.size();) {
     const bool last = d + 1 == extents.size();
-    const bool joins = !last && std::all_of(std::begin(all), std::end(all), [&](const Matrices* m) {
+    const bool merges = !last && std::all_of(std::begin(all), std::end(all), [&](const Matrices* m) {
       return m->strides[d] == m->strides[d + 1] * extents[d + 1];
     });
-    if (extents[d] != 1 && !joins) {
+    if (extents[d] != 1 && !merges) {
       ++d;
       continue;
     }
     const int64_t extent = extents[d];
     const auto at = static_cast<std::ptrdiff_t>(d);
     for (Matrices* m : all) {
-      if (joins) m->batch[d + 1] *= extent;
+      if (merges) m->batch[d + 1] *= extent;
       m->batch.erase(m->batch.begin() + at);
       m->strides.erase(m->strides.begin() + at);
     }
@@ -90,7 +93,7 @@ Md md_of(const Matrices& m) {
   return {dims, m.type, strides};
 }
 
-// The state of a plan. A column-major output is the product of the transposes.
+// The state of a plan. A column-major output is computed as the product of the transposes.
 struct Matmul {
   Matmul(const dnnl::matmul::primitive_desc& desc, bool is_swapped, int team)
       : primitive(
@@ -102,10 +105,12 @@ struct Matmul {
   bool swapped;
 };
 
-// i8 x i8 of any depth: (a + 128) x b is exact, and so is a row of ones x b, the sums that 128 has to be taken off for.
+// i8 x i8 of any depth: a * b = (a + 128) * b - 128 * (ones * b). Both products are exact as u8 x
+// i8. A row of ones is appended to a + 128, so that one product gives both.
 struct Shifted {
   int64_t batches, rows, cols, depth;
-  uint64_t left_bytes, sums_bytes;  // of the workspace: a + 128 with its row of ones, and the product
+  // Parts of the workspace: a + 128 with its row of ones, and the product.
+  uint64_t left_bytes, sums_bytes;
 
   explicit Shifted(const bp_op_desc& desc) {
     const bp_tensor_desc& out = desc.outputs[0];
@@ -115,7 +120,7 @@ struct Shifted {
     left_bytes = aligned(batches * (rows + 1) * depth);
     sums_bytes = aligned(batches * (rows + 1) * cols * 4);
   }
-  // `view` packed, with a row more.
+  // The dense form of `view` with one more row.
   static Matrices with_row(const bp_tensor_desc& view, Type type) {
     bp_tensor_desc grown = view;
     ++grown.shape[view.rank - 2];
@@ -162,15 +167,15 @@ struct Shifted {
 };
 
 struct ShiftedMatmul {
-  std::shared_ptr<const Matmul> product;
+  std::shared_ptr<const Matmul> matmul;
   Shifted shifted;
 };
 
 void run_shifted(const Call& call) {
-  const auto& [product, shifted] = call.prepared<ShiftedMatmul>();
+  const auto& [matmul, shifted] = call.prepared<ShiftedMatmul>();
   std::byte *left = call.workspace, *sums = left + shifted.left_bytes, *scratch = sums + shifted.sums_bytes;
   shifted.widen(call.in(0).data, left);
-  product->primitive.run(scratch, {left, call.in(1).data, sums});
+  matmul->primitive.run(scratch, {left, call.in(1).data, sums});
   shifted.correct(sums, call.out().data);
 }
 
@@ -181,7 +186,7 @@ void run(const Call& call) {
   state.primitive.run(call.workspace, {a, b, call.out().data});
 }
 
-// Null: nothing fast for these layouts.
+// Null if oneDNN has no fast implementation for these layouts.
 std::shared_ptr<const Matmul> make(Matrices a, Matrices b, Matrices out) {
   merge_batch({&a, &b, &out});
   const bool swapped = out.col_stride != 1;
@@ -201,21 +206,21 @@ std::shared_ptr<const Matmul> try_make(const Matrices& a, const Matrices& b, con
   try {
     return make(a, b, out);
   } catch (const dnnl::error& failure) {
-    // Its word for views that overlap themselves.
+    // oneDNN reports views that overlap themselves in this way.
     if (failure.status == dnnl_invalid_arguments || failure.status == dnnl_unimplemented) return nullptr;
     throw;
   }
 }
 
-// oneDNN has nothing fast for these operands.
+// Falls back to the plugin's own GEMM.
 Status keep_any_size(Prepared& prepared) {
   prepared.any_size = true;
   return {};
 }
 
-void run_any_size(const Call& call) { multiply(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
+void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// For the class: with one row or one column memory is the limit, and the plugin's own kernels reach it.
+// With one row or one column, memory bandwidth is the limit, and the plugin's own GEMM reaches it.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
@@ -237,9 +242,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   };
   for (int i = 0; i < 2; ++i) {
     const bool staged = (prepared.stage_inputs >> i & 1u) != 0 || (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
-    if (staged || !taken(operands[i])) stage(i);
+    if (staged || !is_fast_layout(operands[i])) stage(i);
   }
-  if (!taken(operands[2])) stage(2);
+  if (!is_fast_layout(operands[2])) stage(2);
   for (std::size_t d = 0; d < operands[2].batch.size(); ++d) {
     const bool repeated = operands[0].strides[d] == 0 && operands[1].strides[d] == 0 && operands[2].batch[d] > 1;
     if (repeated) stage(0);
@@ -274,7 +279,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// Without VNNI oneDNN adds pairs of 8-bit products in 16 bits that saturate.
+// Without VNNI, oneDNN adds pairs of 8-bit products in saturating 16-bit arithmetic.
 bool exact_in_8_bits() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   return isa != dnnl::cpu_isa::sse41 && isa != dnnl::cpu_isa::avx && isa != dnnl::cpu_isa::avx2 &&
@@ -285,7 +290,7 @@ bool exact_in_8_bits() {
 
 void add_matmul(Kernels& kernels) {
   const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_size) {
-    if (gemm_serves(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size});
+    if (gemm_supports(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size});
   };
   const Prepare in_8_bits = exact_in_8_bits() ? prepare : nullptr;
   add(BP_F32, BP_F32, prepare);

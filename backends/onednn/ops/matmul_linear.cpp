@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear of any size by the plugin's own kernels; of a size that recurs a oneDNN product with a bias, then the activation in rows of vectors,
-// whose corners are right.
+// linear: any size by the plugin's own GEMM; a recurring size by a oneDNN primitive with bias,
+// followed by the activation as a vector kernel.
 #include "ops/gemm.hpp"
+#include "ops/operands.hpp"
 #include "ops/operators.hpp"
 #include "ops/vector_loop.hpp"
 #include "runtime/primitive.hpp"
+#include "runtime/threads.hpp"
+#include "simd/elementwise.hpp"
 
 namespace backplane::onednn {
 namespace {
@@ -14,40 +17,39 @@ using dnnl_api::Md;
 using dnnl_api::Type;
 
 struct Linear {
-  Linear(const dnnl::matmul::primitive_desc& desc, const Md& bias, RowKernel last, uint64_t sums, int team)
-      : product(dnnl::matmul(desc), arguments(desc, bias), desc.scratchpad_desc(), team),
+  Linear(const dnnl::matmul::primitive_desc& desc, const Md& bias, VectorPlan last, uint64_t sums, int team)
+      : gemm(dnnl::matmul(desc),
+             with_bias({{DNNL_ARG_SRC, desc.src_desc()},
+                        {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                        {DNNL_ARG_DST, desc.dst_desc()}},
+                       bias),
+             desc.scratchpad_desc(), team),
         has_bias(!bias.is_zero()),
         activation(last),
         sums_bytes(sums) {}
-
-  static std::vector<Primitive::Argument> arguments(const dnnl::matmul::primitive_desc& desc, const Md& bias) {
-    std::vector<Primitive::Argument> all{
-        {DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}};
-    if (!bias.is_zero()) all.push_back({DNNL_ARG_BIAS, bias});
-    return all;
-  }
 
   void run(const Call& call) const {
     std::byte* sums = sums_bytes != 0 ? call.workspace : call.out().data;
     std::byte* scratch = call.workspace + sums_bytes;
     if (has_bias) {
-      product.run(scratch, {call.in(0).data, call.in(1).data, sums, call.in(2).data});
+      gemm.run(scratch, {call.in(0).data, call.in(1).data, sums, call.in(2).data});
     } else {
-      product.run(scratch, {call.in(0).data, call.in(1).data, sums});
+      gemm.run(scratch, {call.in(0).data, call.in(1).data, sums});
     }
-    if (activation.row != nullptr) run_packed(activation, sums, call.out());
+    if (activation.kernel != nullptr) run_contiguous(activation, sums, call.out());
   }
 
-  Primitive product;
+  Primitive gemm;
   bool has_bias;
-  RowKernel activation;
-  uint64_t sums_bytes;  // sums that are f32 until the activation has been applied
+  VectorPlan activation;
+  // Workspace for f32 sums, which the activation converts. 0 if the output holds the sums.
+  uint64_t sums_bytes;
 };
 
 void run(const Call& call) { call.prepared<Linear>().run(call); }
 
 void run_any_size(const Call& call) {
-  const auto flat = [](const View& view) {  // rows of the last dimension; packed
+  const auto flat = [](const View& view) {  // as a matrix of rows of the last dimension; dense
     View out = view;
     const int64_t cols = view.shape[view.rank - 1];
     int64_t rows = 1;
@@ -60,12 +62,12 @@ void run_any_size(const Call& call) {
   View w = call.in(1);
   std::swap(w.shape[0], w.shape[1]);
   w.strides[0] = 1, w.strides[1] = w.shape[0];
-  const bool has_bias = call.inputs.size() > 2 && call.in(2).dtype != 0;
   const uint32_t activation = call.attributes<bp_linear_attributes>().activation;
-  const Finish finish{
-      .bias = has_bias ? &call.in(2) : nullptr,
-      .activation = activation == BP_ACTIVATION_NONE ? nullptr : activation_row(activation, BP_F32, call.out().dtype)};
-  multiply(flat(call.in(0)), w, flat(call.out()), finish, *call.scratch);
+  const Epilogue epilogue{.bias = optional_operand(call.inputs, 2),
+                          .activation = activation == BP_ACTIVATION_NONE
+                                            ? nullptr
+                                            : activation_kernel(activation, BP_F32, call.out().dtype)};
+  gemm(flat(call.in(0)), w, flat(call.out()), epilogue, *call.scratch);
 }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
@@ -93,12 +95,13 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
       prepared.any_size = true;
       return {};
     }
-    const Row row = activation == BP_ACTIVATION_NONE
-                        ? nullptr
-                        : activation_row(activation, wide ? uint32_t{BP_F32} : uint32_t{x.dtype}, y.dtype);
+    const VectorKernel kernel =
+        activation == BP_ACTIVATION_NONE
+            ? nullptr
+            : activation_kernel(activation, wide ? uint32_t{BP_F32} : uint32_t{x.dtype}, y.dtype);
     const uint64_t sums_bytes = wide ? (static_cast<uint64_t>(rows * cols) * sizeof(float) + 63) / 64 * 64 : 0;
-    auto state = std::make_shared<Linear>(made, bias, RowKernel{row, kDear}, sums_bytes, team_size());
-    prepared.workspace_bytes = sums_bytes + state->product.workspace_bytes();
+    auto state = std::make_shared<Linear>(made, bias, VectorPlan{kernel, kCostlyGrain}, sums_bytes, team_size());
+    prepared.workspace_bytes = sums_bytes + state->gemm.workspace_bytes();
     prepared.state = std::move(state);
     prepared.run = run;
   } catch (const dnnl::error& failure) {
@@ -109,9 +112,9 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 
 }  // namespace
 
-void add_linear(Kernels& kernels) {
+void add_matmul_linear(Kernels& kernels) {
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-    if (!gemm_serves(dtype)) continue;
+    if (!gemm_supports(dtype)) continue;
     kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare});
   }
 }

@@ -1,139 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool. Both are separable: the lines of an image that a row of the output sees are joined into one, with its padding about it, and
-// that is joined along itself. What asks for the maximum's place is searched element by element.
+// max_pool and avg_pool. Both are separable: the lines of an image that a line of the output covers
+// are combined into one padded line, which is then combined along itself. max_pool with indices
+// searches element by element.
+#include "simd/pool.hpp"
+
 #include <backplane/kit/plan.hpp>
-#include <cmath>
+#include <backplane/kit/types.hpp>
 #include <limits>
 
-#include "ops/vector_loop.hpp"
+#include "ops/f32_cast.hpp"
+#include "ops/operands.hpp"
+#include "ops/operators.hpp"
+#include "runtime/threads.hpp"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/pool.cpp"
-#include <hwy/foreach_target.h>
-//
-#include <hwy/highway.h>
-
-#include "simd/simd-inl.h"
-
-#ifndef BACKPLANE_ONEDNN_POOL
-#define BACKPLANE_ONEDNN_POOL
 namespace backplane::onednn {
-
-struct PoolRows {
-  // joined[i] = the join of lines[..][i], and of joined[i] itself if `more`; of at least one line
-  void (*lines)(float* joined, const void* const* lines, int64_t line_count, bool more, int64_t count);
-  // out[i] = the join of `kernel` taps of line, the first at i * stride, `dilation` apart. With strides of kPoolStrides and
-  // less, line and out reach as far as `count` in whole kPoolSteps does
-  void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
-  // by columns[i] * lines, or by 1 where that is 0; out and columns reach as far as `count` in whole kPoolSteps
-  void (*divide)(float* out, const float* columns, float lines, int64_t count);
-};
-inline constexpr int64_t kPoolStep = 16;    // elements of the widest vectors, which have 64 bytes
-inline constexpr int64_t kPoolStrides = 2;  // that vectors take
-
-}  // namespace backplane::onednn
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace backplane::onednn::HWY_NAMESPACE {
-namespace {
-
-struct Most {  // NaN stays
-  template <class V>
-  static HWY_INLINE V join(V a, V b) {
-    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
-  }
-  static float join(float a, float b) { return a > b || a != a ? a : b; }
-};
-struct Sum {
-  template <class V>
-  static HWY_INLINE V join(V a, V b) {
-    return hn::Add(a, b);
-  }
-  static float join(float a, float b) { return a + b; }
-};
-
-template <class T, class How>
-void join_lines(float* joined, const void* const* lines, int64_t line_count, bool more, int64_t count) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto line = [&](int64_t l) { return static_cast<const T*>(lines[l]); };
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    auto result = load(d, line(0) + i);
-    for (int64_t l = 1; l < line_count; ++l) result = How::join(result, load(d, line(l) + i));
-    if (more) result = How::join(hn::LoadU(d, joined + i), result);
-    hn::StoreU(result, d, joined + i);
-  }
-  for (; i < count; ++i) {
-    auto result = static_cast<float>(line(0)[i]);
-    for (int64_t l = 1; l < line_count; ++l) result = How::join(result, static_cast<float>(line(l)[i]));
-    joined[i] = more ? How::join(joined[i], result) : result;
-  }
-}
-
-template <class How>
-void join_taps(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count) {
-  int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto join_all = [&](const auto& tap) HWY_ATTR {
-    for (; i < count; i += lanes) {
-      auto result = tap(line + i * stride);
-      for (int64_t k = 1; k < kernel; ++k) result = How::join(result, tap(line + i * stride + k * dilation));
-      hn::StoreU(result, d, out + i);
-    }
-  };
-  if (stride == 1) join_all([&](const float* from) HWY_ATTR { return hn::LoadU(d, from); });
-  if (stride == 2) {
-    join_all([&](const float* from) HWY_ATTR {
-      hn::Vec<decltype(d)> even, odd;
-      hn::LoadInterleaved2(d, from, even, odd);
-      return even;
-    });
-  }
-#endif
-  for (; i < count; ++i) {
-    out[i] = line[i * stride];
-    for (int64_t k = 1; k < kernel; ++k) out[i] = How::join(out[i], line[i * stride + k * dilation]);
-  }
-}
-
-[[maybe_unused]] void divide(float* out, const float* columns, float lines, int64_t count) {
-  const hn::ScalableTag<float> d;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto number = hn::Max(hn::Mul(hn::LoadU(d, columns + i), hn::Set(d, lines)), hn::Set(d, 1.0f));
-    hn::StoreU(hn::Div(hn::LoadU(d, out + i), number), d, out + i);
-  }
-}
-
-template <class How>
-PoolRows rows_of(uint32_t dtype) {
-  return {dtype == BP_F32   ? join_lines<float, How>
-          : dtype == BP_F16 ? join_lines<f16, How>
-                            : join_lines<bf16, How>,
-          join_taps<How>, divide};
-}
-PoolRows find_pool(bool average, uint32_t dtype) {
-  if constexpr (kHasVectors) return average ? rows_of<Sum>(dtype) : rows_of<Most>(dtype);
-  return {};
-}
-
-}  // namespace
-}  // namespace backplane::onednn::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace backplane::onednn {
-HWY_EXPORT(find_pool);
 namespace {
 
 using namespace kit;
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // joins that are worth a thread
+constexpr int64_t kGrain = int64_t{1} << 16;  // combinations per thread that repay waking it
 
-// A window that moves over an image of up to three dimensions, missing ones first with extent 1.
+// A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
 struct Window {
   int64_t image[3] = {1, 1, 1}, result[3] = {1, 1, 1};
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, begin[3] = {}, end[3] = {};
@@ -146,19 +33,22 @@ struct Window {
       dilation[shift + d] = attributes.dilation[d];
       begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
     }
-    for (int d = 0; d < 3; ++d) stride[d] = result[d] == 1 ? 1 : stride[d];  // of one place, it says nothing
+    for (int d = 0; d < 3; ++d)
+      stride[d] = result[d] == 1 ? 1 : stride[d];  // with one position the stride has no effect
   }
-  // The taps along a dimension that see the image, for a place in the result.
+  // The taps along a dimension that cover the image, for one position of the result.
   struct Taps {
-    int64_t first, last, at;  // [first, last); element 0's place, which may be outside
+    int64_t first, last;  // taps [first, last)
+    int64_t at;           // the image position of tap 0, which may be outside
   };
-  Taps taps(int d, int64_t place) const {
-    const int64_t at = place * stride[d] - begin[d], step = dilation[d];
+  Taps taps(int d, int64_t position) const {
+    const int64_t at = position * stride[d] - begin[d], step = dilation[d];
     const int64_t first = at >= 0 ? 0 : (-at + step - 1) / step;
     const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
     return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
   }
-  // Of a line of the result in whole vectors, and of the line that it is made from.
+  // The lengths of a line of the result in whole vectors, and of the padded line that it is
+  // computed from.
   int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
   int64_t padded_line() const {
     const int64_t padded = begin[2] + image[2] + end[2];
@@ -169,19 +59,19 @@ struct Window {
   int64_t results() const { return result[0] * result[1] * result[2]; }
 };
 
-// One thread's work on one line of the output.
-class Lines {
+// Computes lines of the output, for one thread.
+class PoolLine {
  public:
-  Lines(const Call& call, const Window& window, float* room)
+  PoolLine(const Call& call, const Window& window, float* scratch)
       : window_(window),
         average_(call.op->id == BP_OP_AVG_POOL),
         counts_padding_(call.attributes<bp_pool_attributes>().count_padding != 0),
-        rows_(call.prepared<PoolRows>()),
+        kernels_(call.prepared<PoolKernels>()),
         x_(call.in(0)),
         y_(call.out()),
         bytes_(static_cast<int64_t>(dtype_bytes(x_.dtype))),
-        narrow_(x_.dtype == BP_F32 ? nullptr : cast_row(BP_F32, x_.dtype)),
-        line_(room),
+        narrow_(F32Cast::from_f32(x_.dtype)),
+        line_(scratch),
         out_(line_ + window.padded_line()),
         columns_(out_ + window.steps()),
         empty_(average_ ? 0 : -std::numeric_limits<float>::infinity()) {
@@ -193,51 +83,50 @@ class Lines {
     }
   }
 
-  static int64_t room(const Window& window) { return window.padded_line() + 2 * window.steps(); }
+  // Floats of scratch memory.
+  static int64_t scratch_size(const Window& window) { return window.padded_line() + 2 * window.steps(); }
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
     const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
-    // What lies about the image in the line stays as it is.
+    // The padding around the image never changes.
     float* middle = line_ + window_.begin[2];
-    const void* seen[kLines];
-    int64_t count_seen = 0;
+    const void* pending[kLines];
+    int64_t pending_count = 0;
     bool more = false;
-    const auto join = [&] {
-      if (count_seen != 0) rows_.lines(middle, seen, count_seen, more, window_.image[2]);
-      more = more || count_seen != 0;
-      count_seen = 0;
+    const auto combine = [&] {
+      if (pending_count != 0) kernels_.lines(middle, pending, pending_count, more, window_.image[2]);
+      more = more || pending_count != 0;
+      pending_count = 0;
     };
     for (int64_t s = slices.first; s < slices.last; ++s) {
       for (int64_t r = rows.first; r < rows.last; ++r) {
-        if (count_seen == kLines) join();
+        if (pending_count == kLines) combine();
         const int64_t at = (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
-        seen[count_seen++] = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
+        pending[pending_count++] = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
       }
     }
-    join();
+    combine();
     if (!more) std::fill_n(middle, window_.image[2], empty_);
     const int64_t count = window_.result[2];
-    rows_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], count);
+    kernels_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], count);
     if (average_) {
       const int64_t lines = counts_padding_ ? window_.kernel[0] * window_.kernel[1]
                                             : (slices.last - slices.first) * (rows.last - rows.first);
-      rows_.divide(out_, columns_, static_cast<float>(lines), count);
+      kernels_.divide(out_, columns_, static_cast<float>(lines), count);
     }
     std::byte* to = y_.data + ((plane * window_.result[0] + slice) * window_.result[1] + row) * count * bytes_;
-    const void* in[] = {out_};
-    narrow_ == nullptr ? void(std::memcpy(to, out_, static_cast<std::size_t>(count) * sizeof(float)))
-                       : narrow_(in, to, count);
+    narrow_(out_, to, count);
   }
 
  private:
-  static constexpr int64_t kLines = 16;  // that are joined at a time
+  static constexpr int64_t kLines = 16;  // combined at a time
 
   const Window& window_;
   const bool average_, counts_padding_;
-  const PoolRows& rows_;
+  const PoolKernels& kernels_;
   const View &x_, &y_;
   const int64_t bytes_;
-  const Row narrow_;
+  const F32Cast narrow_;
   float *line_, *out_, *columns_;
   const float empty_;
 };
@@ -247,19 +136,19 @@ void run(const Call& call) {
   if (y.elements() == 0) return;
   const Window window(call.attributes<bp_pool_attributes>(), x, y);
   const int64_t planes = x.shape[0] * x.shape[1], lines = window.result[0] * window.result[1];
-  const int64_t room = Lines::room(window);
-  auto* memory =
-      reinterpret_cast<float*>(call.scratch->get(static_cast<std::size_t>(team_size() * room) * sizeof(float)));
+  const int64_t size = PoolLine::scratch_size(window);
+  float* memory = scratch_floats(*call.scratch, team_size() * size);
   const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
   parallel(work, kGrain, [&](int part, int parts) noexcept {
-    const Lines each(call, window, memory + part * room);
+    const PoolLine each(call, window, memory + part * size);
     const Range range = range_of(planes * lines, part, parts);
     for (int64_t i = range.begin; i < range.end; ++i)
       each(i / lines, i % lines / window.result[1], i % window.result[1]);
   });
 }
 
-// The maximum and its place in its plane: the first of equals, or the first NaN. A window of padding alone names none.
+// The maximum and its index in its plane: the first of equals, or the first NaN. A window
+// that covers only padding has index 2^31 - 1.
 template <class T>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();
@@ -267,9 +156,9 @@ void run_indexed(const Call& call) {
   const Window window(call.attributes<bp_pool_attributes>(), x, y);
   const int64_t results = window.results(), planes = x.shape[0] * x.shape[1];
   const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
-  const auto search = [&](const T* image, const auto(&taps)[3], T& value, int32_t& place) {
+  const auto search = [&](const T* image, const auto(&taps)[3], T& value, int32_t& index) {
     float best = -std::numeric_limits<float>::infinity();
-    place = std::numeric_limits<int32_t>::max();
+    index = std::numeric_limits<int32_t>::max();
     for (int64_t s = taps[0].first; s < taps[0].last; ++s) {
       for (int64_t r = taps[1].first; r < taps[1].last; ++r) {
         const int64_t line =
@@ -277,10 +166,10 @@ void run_indexed(const Call& call) {
         for (int64_t c = taps[2].first; c < taps[2].last; ++c) {
           const int64_t at = line * window.image[2] + taps[2].at + c * window.dilation[2];
           const float here = widen(image[at]);
-          if (place != std::numeric_limits<int32_t>::max() && (!(here > best || here != here) || best != best))
+          if (index != std::numeric_limits<int32_t>::max() && (!(here > best || here != here) || best != best))
             continue;
           best = here;
-          place = static_cast<int32_t>(at);
+          index = static_cast<int32_t>(at);
         }
       }
     }
@@ -313,13 +202,12 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 void add_pool(Kernels& kernels) {
   for (const uint32_t op : {BP_OP_MAX_POOL, BP_OP_AVG_POOL}) {
     for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
-      const PoolRows rows = HWY_DYNAMIC_DISPATCH(find_pool)(op == BP_OP_AVG_POOL, dtype);
-      if (rows.lines == nullptr) return;
+      const PoolKernels steps = pool_kernels(op == BP_OP_AVG_POOL, dtype);
+      if (steps.lines == nullptr) return;
       kernels.add(op, dtype,
-                  {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<PoolRows>(rows)});
+                  {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<PoolKernels>(steps)});
     }
   }
 }
 
 }  // namespace backplane::onednn
-#endif

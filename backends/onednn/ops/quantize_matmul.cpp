@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul of float rows with weights of 4 or 8 bits, which are read once and never stored wide. Integer rows are left to core: its
-// product in integers is exact, and oneDNN's.
+// quantized_matmul of float activations with weights of 4 or 8 bits. Weights are read once and
+// never stored as f32 outside the caches. Core decomposes integer activations: its integer matmul
+// is exact and runs in oneDNN.
 #include "simd/quantize_matmul.hpp"
 
-#include <atomic>
-#include <stdexcept>
+#include <backplane/kit/types.hpp>
 
-#include "ops/dense_rows.hpp"
+#include "ops/f32_cast.hpp"
+#include "ops/operands.hpp"
 #include "ops/operators.hpp"
 #include "ops/vector_loop.hpp"
-#include "runtime/primitive.hpp"
+#include "runtime/sgemm.hpp"
 
 namespace backplane::onednn {
 namespace {
 
 using namespace kit;
 
-constexpr int64_t kFewRows = 16;  // up to here a row of weights meets the rows of a as it is, unpacked
-// A tile of weights: its f32 lie in the second-level cache. Of few rows whole ones; of many, parts that a product packs.
+constexpr int64_t kFewRows = 16;  // up to this many rows of a use dot products with rows of weights
+// The extents of a tile of weights, whose f32 fit the second-level cache. With few rows of a it has
+// the full depth.
 constexpr int64_t kFewColumns = 16, kManyColumns = 128, kManyDepth = 512;
-constexpr int64_t kGrain = int64_t{1} << 18;  // weights that are worth a thread
+constexpr int64_t kGrain = int64_t{1} << 18;  // weights per thread that repay waking it
 
 struct Problem {
   explicit Problem(const Call& call)
       : a(call.in(0)), w(call.in(1)), y(call.out()), attributes(call.attributes<bp_quantized_matmul_attributes>()) {
-    const auto at = [&](std::size_t i) {
-      return i < call.inputs.size() && call.inputs[i].dtype != 0 ? &call.inputs[i] : nullptr;
-    };
+    const auto at = [&](std::size_t i) { return optional_operand(call.inputs, i); };
     scale = at(2), zero = at(3), bias = at(6), minimum = at(7);
     depth = a.shape[a.rank - 1], cols = w.shape[0];
     rows = 1;
@@ -56,26 +56,28 @@ float number_at(const View& view, int64_t i) {
   }
 }
 
-// Of column c and block b, from one value, one a column, or one a block of a column.
+// The parameter for column c and block b. The view has one element, one per column, or one per
+// block and column.
 float parameter(const View* view, int64_t c, int64_t b, int64_t cols, int64_t blocks, float otherwise) {
   if (view == nullptr) return otherwise;
   const int64_t count = view->elements();
   return number_at(*view, count == 1 ? 0 : count == cols ? c : c * blocks + b);
 }
 
-class Product {
+class QuantizedGemm {
  public:
-  Product(const Problem& problem, const float* a)
+  QuantizedGemm(const Problem& problem, const float* a)
       : p_(problem), a_(a), columns_(columns_of(problem)), depth_(depth_of(problem)) {}
 
   int64_t tiles() const { return (p_.cols + columns_ - 1) / columns_; }
-  // Elements of f32 that a thread works in.
-  static int64_t room(const Problem& p) { return columns_of(p) * (depth_of(p) + p.rows); }
-  dnnl_status_t failure() const { return failure_.load(std::memory_order_relaxed); }
+  // Floats of scratch memory per thread.
+  static int64_t scratch_size(const Problem& p) { return columns_of(p) * (depth_of(p) + p.rows); }
+  // Throws if a product of tile() failed.
+  void check() const { sgemm_.check(); }
 
-  void tile(int64_t index, float* room) const noexcept {
+  void tile(int64_t index, float* scratch) const noexcept {
     const int64_t begin = index * columns_, count = std::min(columns_, p_.cols - begin);
-    float *weights = room, *sums = room + columns_ * depth_;
+    float *weights = scratch, *sums = scratch + columns_ * depth_;
     if (p_.depth == 0) {
       std::fill_n(sums, columns_ * p_.rows, 0.0f);
     } else if (p_.rows <= kFewRows) {
@@ -83,7 +85,7 @@ class Product {
     } else {
       many_rows(begin, count, weights, sums);
     }
-    finish(begin, count, sums);
+    store(begin, count, sums);
   }
 
  private:
@@ -106,13 +108,12 @@ class Product {
     for (int64_t k = 0; k < p_.depth; k += depth_) {
       const int64_t part = std::min(depth_, p_.depth - k);
       for (int64_t c = 0; c < count; ++c) widen(begin + c, k, part, weights + c * depth_);
-      const dnnl_status_t status = dnnl_api::sgemm('N', 'T', p_.rows, count, part, 1, a_ + k, p_.depth, weights, depth_,
-                                                   k == 0 ? 0.0f : 1.0f, sums, columns_);
-      if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
+      sgemm_.multiply('T', p_.rows, count, part, 1, a_ + k, p_.depth, weights, depth_, k == 0 ? 0.0f : 1.0f, sums,
+                      columns_);
     }
   }
 
-  // Values start..start + count of a column; `start` is even.
+  // Widens the weights [start, start + count) of a column; `start` is even.
   void widen(int64_t column, int64_t start, int64_t count, float* to) const {
     const bool four = p_.attributes.weight_bits == 4;
     (four ? steps_.widen4 : steps_.widen8)(p_.w.data + column * p_.w.shape[1] + (four ? start / 2 : start), to, count);
@@ -128,56 +129,51 @@ class Product {
     }
   }
 
-  void finish(int64_t begin, int64_t count, float* sums) const {
-    const Row narrow = p_.y.dtype == BP_F32 ? nullptr : cast_row(BP_F32, p_.y.dtype);
+  // Adds the bias and converts to the dtype of y.
+  void store(int64_t begin, int64_t count, float* sums) const {
+    const F32Cast narrow = F32Cast::from_f32(p_.y.dtype);
     const auto bytes = static_cast<int64_t>(dtype_bytes(p_.y.dtype));
     float added[kManyColumns] = {};
     for (int64_t c = 0; p_.bias != nullptr && c < count; ++c) added[c] = number_at(*p_.bias, begin + c);
     for (int64_t r = 0; r < p_.rows; ++r) {
       float* row = sums + r * columns_;
       for (int64_t c = 0; c < count; ++c) row[c] += added[c];
-      std::byte* to = p_.y.data + (r * p_.cols + begin) * bytes;
-      const void* in[] = {row};
-      narrow == nullptr ? void(std::memcpy(to, row, static_cast<std::size_t>(count) * sizeof(float)))
-                        : narrow(in, to, count);
+      narrow(row, p_.y.data + (r * p_.cols + begin) * bytes, count);
     }
   }
 
   const Problem& p_;
   const float* a_;
   const int64_t columns_, depth_;
-  const QuantizedSteps steps_ = quantized_steps();
-  mutable std::atomic<dnnl_status_t> failure_{dnnl_success};
+  const QuantizedGemmSteps steps_ = quantized_gemm_steps();
+  const Sgemm sgemm_;
 };
 
 void run(const Call& call) {
   const Problem problem(call);
   if (problem.rows == 0 || problem.cols == 0) return;
-  const int64_t elements = problem.rows * problem.depth, room = Product::room(problem);
-  const bool wide = problem.a.dtype == BP_F32;
-  const int64_t widened = wide ? 0 : (elements + 15) / 16 * 16;
-  auto* memory = reinterpret_cast<float*>(
-      call.scratch->get(static_cast<std::size_t>(widened + team_size() * room) * sizeof(float)));
+  const int64_t elements = problem.rows * problem.depth, size = QuantizedGemm::scratch_size(problem);
+  const F32Cast widen = F32Cast::to_f32(problem.a.dtype);
+  const int64_t widened = widen.is_copy() ? 0 : (elements + 15) / 16 * 16;
+  float* memory = scratch_floats(*call.scratch, widened + team_size() * size);
   const float* a = problem.a.as<float>();
-  if (!wide) {
-    const Row widen = cast_row(problem.a.dtype, BP_F32);
+  if (!widen.is_copy()) {
     const auto bytes = static_cast<int64_t>(dtype_bytes(problem.a.dtype));
-    parallel(elements, kCheap, [&](int part, int parts) noexcept {
+    parallel(elements, kCheapGrain, [&](int part, int parts) noexcept {
       const Range range = range_of(elements, part, parts, 64);
-      const void* in[] = {problem.a.data + range.begin * bytes};
-      if (range.begin < range.end) widen(in, memory + range.begin, range.end - range.begin);
+      if (range.begin < range.end) {
+        widen(problem.a.data + range.begin * bytes, memory + range.begin, range.end - range.begin);
+      }
     });
     a = memory;
   }
-  const Product work(problem, a);
+  const QuantizedGemm gemm(problem, a);
   parallel(problem.cols * problem.depth, kGrain, [&](int part, int parts) noexcept {
-    const TeamSize alone(1);  // a product inside is one thread's
-    const Range range = range_of(work.tiles(), part, parts);
-    for (int64_t i = range.begin; i < range.end; ++i) work.tile(i, memory + widened + part * room);
+    const TeamSize alone(1);  // sgemm runs on this thread only
+    const Range range = range_of(gemm.tiles(), part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) gemm.tile(i, memory + widened + part * size);
   });
-  if (work.failure() != dnnl_success) {
-    throw std::runtime_error(text("oneDNN answered a product with status ", int{work.failure()}));
-  }
+  gemm.check();
 }
 
 Status prepare(const CheckedDesc& checked, Prepared& prepared) {
@@ -188,8 +184,8 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
 
 }  // namespace
 
-void add_quantized(Kernels& kernels) {
-  if (quantized_steps().dots == nullptr) return;
+void add_quantize_matmul(Kernels& kernels) {
+  if (quantized_gemm_steps().dots == nullptr) return;
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
     kernels.add(BP_OP_QUANTIZED_MATMUL, dtype,
                 {.run = run,

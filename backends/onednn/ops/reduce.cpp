@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// reduce_sum, reduce_max and reduce_min of f32, f16 and bf16.
 #include "simd/reduce.hpp"
+
+#include <backplane/kit/loops.hpp>
+
+#include "ops/operators.hpp"
+#include "runtime/threads.hpp"
 
 namespace backplane::onednn {
 namespace {
 
 using namespace kit;
 
-constexpr int64_t kColumns = 1024;            // outputs side by side, whose totals fit the first-level cache
-constexpr int64_t kGrain = int64_t{1} << 18;  // elements that are worth a thread
-constexpr int64_t kMostParts = 64;            // of one output's elements
+constexpr int64_t kColumns = 1024;            // outputs at once; their totals fit the L1 cache
+constexpr int64_t kGrain = int64_t{1} << 18;  // elements per thread that repay waking it
+constexpr int64_t kMaxSplits = 64;            // partial results of one output
 
 template <class T>
 void store_one(double total, std::byte* to) {
@@ -23,26 +29,27 @@ Store store_of(uint32_t dtype) {
   return dtype == BP_F16 ? store_one<f16> : dtype == BP_BF16 ? store_one<bf16> : store_one<float>;
 }
 
-// A row of any stride, through a packed copy in the first-level cache.
-double reduce_row(const Reduction& by, double total, const std::byte* at, int64_t stride, int64_t bytes,
+// Reduces a row of any stride, through a contiguous copy in the first-level cache if it is strided.
+double reduce_row(const ReduceKernels& by, double total, const std::byte* at, int64_t stride, int64_t bytes,
                   int64_t count) {
   if (stride == bytes) return by.row(total, at, count);
   constexpr int64_t kChunk = 512;
-  alignas(64) std::byte packed[kChunk * 4];
+  alignas(64) std::byte contiguous[kChunk * 4];
   for (int64_t begin = 0; begin < count; begin += kChunk) {
     const int64_t length = std::min(kChunk, count - begin);
     for (int64_t i = 0; i < length; ++i) {
       const std::byte* from = at + (begin + i) * stride;
-      bytes == 4 ? std::memcpy(packed + i * 4, from, 4) : std::memcpy(packed + i * 2, from, 2);
+      bytes == 4 ? std::memcpy(contiguous + i * 4, from, 4) : std::memcpy(contiguous + i * 2, from, 2);
     }
-    total = by.row(total, packed, length);
+    total = by.row(total, contiguous, length);
   }
   return total;
 }
 
-struct Job {
-  const Reduction& by;
-  int64_t bytes;  // of an input's element
+// One execution: the kernels and the dtypes of its operands.
+struct Reduction {
+  const ReduceKernels& by;
+  int64_t bytes;  // size of an element of the input
   Store store;
 
   double total(const LoopNest<1>& reduced, std::byte* at) const {
@@ -52,7 +59,7 @@ struct Job {
     });
     return sum;
   }
-  // Packed outputs side by side.
+  // The totals of `columns` outputs whose inputs are contiguous.
   void totals(const LoopNest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
     std::fill_n(sums, columns, by.start);
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
@@ -60,12 +67,14 @@ struct Job {
     });
   }
 
-  void each(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
+  // One output after the other.
+  void by_row(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) store(total(reduced, at[0] + k * strides[0]), at[1] + k * strides[1]);
     });
   }
-  void side_by_side(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
+  // Up to kColumns outputs at once, for inputs that are contiguous along a kept dimension.
+  void by_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       double sums[kColumns];
       for (int64_t begin = 0; begin < count; begin += kColumns) {
@@ -76,31 +85,33 @@ struct Job {
     });
   }
   void run(const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns) const {
-    columns ? side_by_side(kept, reduced) : each(kept, reduced);
+    columns ? by_columns(kept, reduced) : by_row(kept, reduced);
   }
 };
 
-// Few outputs of many elements: threads take parts of the elements, and their totals are joined in order.
-void reduce_in_parts(const Job& job, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
-                     Scratch& scratch) {
+// Few outputs of many elements: threads reduce splits of the elements, and the partial results are
+// combined in order.
+void reduce_split(const Reduction& reduction, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
+                  Scratch& scratch) {
   const uint32_t d = reduced.longest();
   kept.rows([&](const auto& at, const auto& strides, int64_t count) {
     const int64_t width = columns ? count : 1;
-    auto* sums = reinterpret_cast<double*>(scratch.get(static_cast<std::size_t>(kMostParts * width) * sizeof(double)));
+    auto* sums = reinterpret_cast<double*>(scratch.get(static_cast<std::size_t>(kMaxSplits * width) * sizeof(double)));
     for (int64_t k = 0; k < count; k += width) {
       std::byte* from = at[0] + k * strides[0];
-      const int64_t parts = std::min(kMostParts, reduced.extent(d));
-      parallel(parts, 1, [&](int part, int threads) noexcept {
-        const Range mine = range_of(parts, part, threads);
+      const int64_t splits = std::min(kMaxSplits, reduced.extent(d));
+      parallel(splits, 1, [&](int part, int threads) noexcept {
+        const Range mine = range_of(splits, part, threads);
         for (int64_t p = mine.begin; p < mine.end; ++p) {
-          const Range range = range_of(reduced.extent(d), static_cast<int>(p), static_cast<int>(parts));
+          const Range range = range_of(reduced.extent(d), static_cast<int>(p), static_cast<int>(splits));
           const LoopNest<1> piece = reduced.cut(d, range.begin, range.end);
           std::byte* begin = from + range.begin * reduced.strides(d)[0];
-          columns ? job.totals(piece, begin, sums + p * width, width) : void(sums[p] = job.total(piece, begin));
+          columns ? reduction.totals(piece, begin, sums + p * width, width)
+                  : void(sums[p] = reduction.total(piece, begin));
         }
       });
-      for (int64_t p = 1; p < parts; ++p) job.by.join(sums, sums + p * width, width);
-      for (int64_t i = 0; i < width; ++i) job.store(sums[i], at[1] + (k + i) * strides[1]);
+      for (int64_t p = 1; p < splits; ++p) reduction.by.combine(sums, sums + p * width, width);
+      for (int64_t i = 0; i < width; ++i) reduction.store(sums[i], at[1] + (k + i) * strides[1]);
     }
   });
 }
@@ -115,18 +126,19 @@ void run(const Call& call) {
   if (elements == 0) std::fill_n(from.strides, from.rank, 0);  // there is no address to move
   const LoopNest<2> kept({&from, &out});
   const LoopNest<1> reduced({&along});
-  const Job job{call.prepared<Reduction>(), static_cast<int64_t>(dtype_bytes(in.dtype)), store_of(out.dtype)};
+  const Reduction reduction{call.prepared<ReduceKernels>(), static_cast<int64_t>(dtype_bytes(in.dtype)),
+                            store_of(out.dtype)};
   const uint32_t inner = kept.rank() - 1;
-  const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == job.bytes;
-  // In parts there is a team for each output, or for all that lie side by side.
+  const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == reduction.bytes;
+  // A split reduction uses the whole team for each output, or for each group of columns.
   const bool few = columns ? outputs <= kColumns && elements / outputs > kGrain / kColumns
                            : outputs < 2 * team_size() && elements / outputs > kGrain;
-  if (elements < 2 * kGrain || team_size() == 1) return job.run(kept, reduced, columns);
-  if (few && kept.rank() == 1) return reduce_in_parts(job, kept, reduced, columns, *call.scratch);
+  if (elements < 2 * kGrain || team_size() == 1) return reduction.run(kept, reduced, columns);
+  if (few && kept.rank() == 1) return reduce_split(reduction, kept, reduced, columns, *call.scratch);
   parallel(elements, kGrain, [&](int part, int parts) noexcept {
     const uint32_t d = kept.longest();
     const Range range = range_of(kept.extent(d), part, parts, kept.extent(d) >= 64 * parts ? 64 : 1);
-    if (range.begin < range.end) job.run(kept.cut(d, range.begin, range.end), reduced, columns);
+    if (range.begin < range.end) reduction.run(kept.cut(d, range.begin, range.end), reduced, columns);
   });
 }
 
@@ -134,11 +146,11 @@ void run(const Call& call) {
 
 void add_reduce(Kernels& kernels) {
   const auto replace = [&](uint32_t op, uint32_t from, uint32_t to) {
-    const Reduction by = reduction(op, from);
+    const ReduceKernels by = reduce_kernels(op, from);
     if (by.row == nullptr) return;
     KernelSpec spec = *kernels.find(op, {from, to});
     spec.run = run;
-    spec.state = std::make_shared<Reduction>(by);
+    spec.state = std::make_shared<ReduceKernels>(by);
     kernels.add(op, from, to, spec);
   };
   for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where oneDNN 2.x and 3.x differ. The rest of the plugin is written against these names.
+// The differences between oneDNN 2.x and 3.x. The rest of the plugin uses these names.
 #pragma once
 
 #include <cstdlib>
@@ -13,8 +13,8 @@ inline std::string version() {
   return "oneDNN " + std::to_string(is->major) + "." + std::to_string(is->minor) + "." + std::to_string(is->patch);
 }
 
-// oneDNN's cache of primitives keeps what plans already keep, and what they have let go. Off, unless the user has set it;
-// it is one for the whole process.
+// Switches off oneDNN's cache of primitives, which is global to the process, unless the user has
+// set its capacity. It would store what plans already store, and keep it after their end.
 inline void leave_caching_to_plans() {
   for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
     if (std::getenv(variable) != nullptr) return;
@@ -26,7 +26,8 @@ using Dims = dnnl::memory::dims;
 using Md = dnnl::memory::desc;
 using Type = dnnl::memory::data_type;
 
-// The description of a primitive: empty where no implementation takes the operands; throws dnnl::error otherwise.
+// The description of a primitive; empty if no implementation supports the operands. Throws
+// dnnl::error on other failures.
 template <class Primitive, class... Operation>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                             const Operation&... operation) {
@@ -37,7 +38,7 @@ typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dn
 #endif
 }
 
-// The same of a gradient, which wants to know what went forward.
+// The same for a backward primitive, which takes the description of the forward one.
 template <class Primitive, class Forward, class... Operation>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                                      const Forward& forward, const Operation&... operation) {
@@ -56,7 +57,7 @@ using Softmax = dnnl::softmax_v2_forward;
 using Pooling = dnnl::pooling_v2_forward;
 #endif
 
-// Of one layout for source and target, which 2.x names once.
+// For a source and a target of one layout, which 2.x takes once.
 inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
                                                               const dnnl::primitive_attr& attributes,
                                                               dnnl::prop_kind kind, dnnl::algorithm algorithm,
@@ -79,7 +80,8 @@ inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(con
 #endif
 }
 
-// out = alpha * op(a) * op(b) + beta * out in f32, row-major; `N` or `T`. On one thread inside a team, where it is called.
+// out = alpha * op(a) * op(b) + beta * out in f32, row-major; each op is 'N' or 'T'. With a
+// TeamSize of 1 it runs on the calling thread.
 inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
                            int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out, int64_t stride) {
   return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);

@@ -51,7 +51,7 @@ dnnl_api::Type type_of(uint32_t dtype) {
   }
 }
 
-// The objects that one run occupies.
+// The oneDNN objects of one run.
 struct Primitive::Launch {
   dnnl::stream stream;
   std::vector<dnnl::memory> memories;
@@ -87,12 +87,17 @@ void Primitive::run(void* workspace, std::initializer_list<void*> data) const {
   if (workspace_bytes_ != 0) launch->memories[i].set_data_handle(workspace);
 
   const TeamSize team(team_);
-  std::unique_lock turn(team_turn(), std::defer_lock);
-  if (team_ > 1) turn.lock();
+  std::unique_lock lock(team_mutex(), std::defer_lock);
+  if (team_ > 1) lock.lock();
   const dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), launch->stream.get(), static_cast<int>(launch->arguments.size()), launch->arguments.data());
-  if (status != dnnl_success) throw std::runtime_error(kit::text("oneDNN answered with status ", int{status}));
+  if (status != dnnl_success) throw std::runtime_error(kit::text("oneDNN returned status ", int{status}));
   delete spare_.exchange(launch.release());
+}
+
+std::vector<Primitive::Argument> with_bias(std::vector<Primitive::Argument> arguments, const dnnl_api::Md& bias) {
+  if (!bias.is_zero()) arguments.push_back({DNNL_ARG_BIAS, bias});
+  return arguments;
 }
 
 }  // namespace backplane::onednn

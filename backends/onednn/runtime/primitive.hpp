@@ -10,19 +10,19 @@
 
 namespace backplane::onednn {
 
-// The processor as oneDNN sees it; lives until the process ends.
+// The CPU engine; lives until the process ends.
 const dnnl::engine& engine();
 
-// Full precision and scratch memory from the caller, whatever the environment says.
+// Full precision and scratch memory from the caller, regardless of the environment.
 dnnl::primitive_attr strict_attributes();
 
-// What a failure of oneDNN means to the caller of a plan slot.
+// The status that a plan slot returns for a oneDNN failure.
 kit::Status status_of(const dnnl::error& failure, const char* op);
 
-// oneDNN's dtype, or undef where it has none.
+// oneDNN's data type; undef if it has none for `dtype`.
 dnnl_api::Type type_of(uint32_t dtype);
 
-// Immutable but for what it keeps for the next run; any number of threads run it at once.
+// Any number of threads may run one primitive at the same time.
 class Primitive {
  public:
   struct Argument {
@@ -30,7 +30,7 @@ class Primitive {
     dnnl_api::Md md;
   };
 
-  // Made for `team` threads, and run by as many.
+  // `primitive` was made for teams of `team` threads and runs on as many.
   Primitive(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl_api::Md& scratchpad, int team);
   ~Primitive();
   Primitive(const Primitive&) = delete;
@@ -38,7 +38,8 @@ class Primitive {
 
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Runs on the addresses of the arguments, in their order, and returns when it has ended. Throws what fails the stream.
+  // Runs on the addresses `data` of the arguments, in their order, and returns when done. Throws on
+  // failure.
   void run(void* workspace, std::initializer_list<void*> data) const;
 
  private:
@@ -49,7 +50,10 @@ class Primitive {
   std::vector<Argument> arguments_;
   uint64_t workspace_bytes_;
   int team_;
-  mutable std::atomic<Launch*> spare_;  // so that a run allocates nothing, unless another one is in progress
+  mutable std::atomic<Launch*> spare_;  // kept for the next run, which then allocates nothing
 };
+
+// `arguments` and, unless it is empty, the bias.
+std::vector<Primitive::Argument> with_bias(std::vector<Primitive::Argument> arguments, const dnnl_api::Md& bias);
 
 }  // namespace backplane::onednn

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that speaks to the OpenMP runtime. It calls libgomp by its entry points, because a compiler's own OpenMP
-// may bring another runtime, and with it a second pool beside oneDNN's.
+// The only file that calls the OpenMP runtime. It uses libgomp's entry points directly: a
+// compiler's own OpenMP may link another runtime, and with it a second thread pool.
 #include "runtime/threads.hpp"
 
-// Of libgomp's stable interface.
+// libgomp's stable interface.
 extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming)
 void GOMP_parallel(void (*body)(void*), void* context, unsigned threads, unsigned flags);
@@ -20,7 +20,7 @@ int available_threads() { return omp_get_num_procs(); }
 int team_size() { return omp_get_max_threads(); }
 void set_team_size(int threads) { omp_set_num_threads(threads); }
 
-std::mutex& team_turn() {
+std::mutex& team_mutex() {
   static std::mutex mutex;
   return mutex;
 }
@@ -30,7 +30,7 @@ void detail::run_team(int threads, void (*body)(void*, int, int), void* context)
     void (*body)(void*, int, int);
     void* context;
   } work{body, context};
-  const std::lock_guard turn(team_turn());
+  const std::lock_guard lock(team_mutex());
   GOMP_parallel(
       [](void* given) {
         const auto& [run, with] = *static_cast<Work*>(given);

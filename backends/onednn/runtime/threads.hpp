@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that kernels share: teams of the OpenMP runtime that oneDNN uses, one at work at a time in a process.
+// Teams of threads of the OpenMP runtime that oneDNN uses. One team works at a time in a process.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace backplane::onednn {
 // Processors that this process may run on.
 int available_threads();
 
-// How many threads parallel work of the calling thread uses. A property of the thread, which the OpenMP runtime keeps.
+// The number of threads for parallel work of the calling thread. The OpenMP runtime keeps it for
+// each thread.
 int team_size();
 void set_team_size(int threads);
 
-// Another team size for a scope.
+// Sets another team size for a scope.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(team_size()) {
@@ -31,15 +32,17 @@ class TeamSize {
   int before_;
 };
 
-// Held while a team of more than one thread works, so that streams take turns instead of crowding the processors.
-std::mutex& team_turn();
+// Locked while a team of more than one thread works, so that streams take turns and never
+// oversubscribe the processors.
+std::mutex& team_mutex();
 
 namespace detail {
 void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
 }
 
-// Calls body(part, parts) on the threads of a team: `units` pieces of work are worth a thread when there are `grain` of
-// them. The body divides the work itself, and throws nothing. Little work stays on the calling thread.
+// Calls body(part, parts) on the threads of a team, at most one thread per `grain` of the `units`
+// of work. The body divides the work itself and throws nothing. Less than two grains run on the
+// calling thread.
 template <class Body>
 void parallel(int64_t units, int64_t grain, const Body& body) {
   static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);
@@ -52,7 +55,8 @@ void parallel(int64_t units, int64_t grain, const Body& body) {
       const_cast<Body*>(&body));
 }
 
-// The part of [0, count) that falls to one of `parts`: contiguous, sizes differ by at most `step`.
+// Part `part` of [0, count) divided into `parts` contiguous ranges, whose sizes differ by at most
+// `step`.
 struct Range {
   int64_t begin;
   int64_t end;

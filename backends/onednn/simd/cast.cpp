@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of cast, for the pairs that models use: among the floats below f64, and of them from and to i32, u8 and bool.
+// cast between f32, f16 and bf16, and between those and i32, u8 and bool.
 #include <cmath>
 
-#include "ops/vector_loop.hpp"
+#include "simd/cast.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/cast.cpp"
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- From memory to f32, exactly but for i32, which rounds; and from f32 to memory by the rules of cast.
+// ---- Reads widen to f32; only i32 may round. Writes convert from f32 by the rules of cast.
 
 template <class D, class T>
 HWY_INLINE hn::Vec<D> read(D d, const T* from) {
@@ -77,70 +77,31 @@ HWY_INLINE void write(D d, hn::Vec<D> value, b8* to) {
   hn::StoreU(hn::TruncateTo(narrow, bits), narrow, &to->byte);
 }
 
+struct Convert {
+  template <class D, class To, class From>
+  HWY_INLINE void operator()(D d, To* to, const From* from) const {
+    write(d, read(d, from), to);
+  }
+};
+
 template <class From, class To>
 void cast(const void* const* in, void* out, int64_t count) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* x = static_cast<const From*>(in[0]);
-  auto* y = static_cast<To*>(out);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) write(d, read(d, x + i), y + i);
-  if (i == count) return;
-  constexpr size_t kMost = HWY_MAX_BYTES / sizeof(float);
-  From from[kMost] = {};
-  To to[kMost];
-  std::memcpy(from, x + i, static_cast<size_t>(count - i) * sizeof(From));
-  write(d, read(d, from), to);
-  std::memcpy(y + i, to, static_cast<size_t>(count - i) * sizeof(To));
+  map_vectors(hn::ScalableTag<float>(), Convert(), count, static_cast<To*>(out), static_cast<const From*>(in[0]));
 }
 
-template <class From>
-Row row_from(uint32_t to) {
-  constexpr bool kFloat = kit::Floating<From>;
-  switch (to) {
-    case BP_F32:
-      return cast<From, float>;
-    case BP_F16:  // of i32 it would round twice
-      if constexpr (!std::same_as<From, int32_t>) return cast<From, f16>;
-      return nullptr;
-    case BP_BF16:
-      if constexpr (!std::same_as<From, int32_t>) return cast<From, bf16>;
-      return nullptr;
-    case BP_I32:
-      if constexpr (kFloat) return cast<From, int32_t>;
-      return nullptr;
-    case BP_U8:
-      if constexpr (kFloat) return cast<From, uint8_t>;
-      return nullptr;
-    case BP_BOOL:
-      if constexpr (kFloat) return cast<From, b8>;
-      return nullptr;
-    default:
-      return nullptr;
-  }
-}
+// i32 to f16 or bf16 would round twice, first to f32.
+template <class From, class To>
+constexpr bool kServed = !std::same_as<From, To> && (kit::Floating<From> || std::same_as<To, float> ||
+                                                     (kit::Half<To> && !std::same_as<From, int32_t>));
 
-Row find_cast(uint32_t from, uint32_t to) {
-  if constexpr (kHasVectors) {
-    if (from == to) return nullptr;
-    switch (from) {
-      case BP_F32:
-        return row_from<float>(to);
-      case BP_F16:
-        return row_from<f16>(to);
-      case BP_BF16:
-        return row_from<bf16>(to);
-      case BP_I32:
-        return row_from<int32_t>(to);
-      case BP_U8:
-        return row_from<uint8_t>(to);
-      case BP_BOOL:
-        return row_from<b8>(to);
-      default:
-        return nullptr;
-    }
-  }
-  return nullptr;
+VectorKernel find_cast(uint32_t from, uint32_t to) {
+  constexpr kit::Types<float, f16, bf16, int32_t, uint8_t, b8> kTypes;
+  return for_dtype<VectorKernel>(kTypes, from, [&]<class From>() {
+    return for_dtype<VectorKernel>(kTypes, to, []<class To>() -> VectorKernel {
+      if constexpr (kServed<From, To>) return cast<From, To>;
+      return nullptr;
+    });
+  });
 }
 
 }  // namespace
@@ -150,6 +111,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace backplane::onednn {
 HWY_EXPORT(find_cast);
-Row cast_row(uint32_t from, uint32_t to) { return HWY_DYNAMIC_DISPATCH(find_cast)(from, to); }
+VectorKernel cast_kernel(uint32_t from, uint32_t to) { return HWY_DYNAMIC_DISPATCH(find_cast)(from, to); }
 }  // namespace backplane::onednn
 #endif

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner kernels of products: a tile of sums in registers, packing with 4 x 4 transposes, and products of few rows, which read b once.
+// GEMM micro-kernels: a tile of accumulators in registers, packing with 4 x 4 transposes, and
+// skinny kernels for few rows, which read b once.
 #include <cmath>
 
-#include "ops/gemm.hpp"
+#include <algorithm>
+
+#include "simd/gemm.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/gemm.cpp"
@@ -22,7 +25,7 @@ using V = hn::Vec<D>;
 using D4 = hn::CappedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// As many rows of two vectors as the registers hold, beside two vectors of b and one of a.
+// Rows of two accumulator vectors that fit the registers, with two vectors of b and one of a.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 12;
 #elif HWY_ARCH_X86
@@ -31,14 +34,14 @@ constexpr int kRows = 6;
 constexpr int kRows = 8;
 #endif
 
-void tile(const float* a, const float* b, int64_t depth, float* sums, int64_t stride) {
+void tile(const float* a, const float* b, int64_t depth, float* acc, int64_t stride) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   V sum[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    sum[r][0] = hn::LoadU(d, sums + r * stride);
-    sum[r][1] = hn::LoadU(d, sums + r * stride + lanes);
+    sum[r][0] = hn::LoadU(d, acc + r * stride);
+    sum[r][1] = hn::LoadU(d, acc + r * stride + lanes);
   }
   for (int64_t k = 0; k < depth; ++k, a += kRows, b += 2 * lanes) {
     const V left = hn::Load(d, b), right = hn::Load(d, b + lanes);
@@ -51,12 +54,12 @@ void tile(const float* a, const float* b, int64_t depth, float* sums, int64_t st
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    hn::StoreU(sum[r][0], d, sums + r * stride);
-    hn::StoreU(sum[r][1], d, sums + r * stride + lanes);
+    hn::StoreU(sum[r][0], d, acc + r * stride);
+    hn::StoreU(sum[r][1], d, acc + r * stride + lanes);
   }
 }
 
-// 8-bit integers by way of 32 bits; the floats as everywhere.
+// Widens one vector to f32; 8-bit integers through 32 bits.
 template <class Tag, class T>
 HWY_INLINE hn::Vec<Tag> widened(Tag d, const T* from) {
   if constexpr (sizeof(T) == 1) {
@@ -82,7 +85,7 @@ HWY_INLINE void pack_4x4(D4 d, const T* from, int64_t line_stride, int64_t width
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, to + 3 * width);
 }
 
-// One panel of `lines` up to `width`.
+// Packs one panel of `lines` lines, at most `width`.
 template <class T>
 void pack_panel(const T* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
                 float* to) {
@@ -132,10 +135,11 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
   }
 }
 
-// Eight rows of b at a time: as many streams as the processor fetches ahead, and one pass over the sums for them all.
+// kDepth rows of b at a time: as many streams as the hardware prefetcher follows, and one pass over
+// the accumulators.
 template <class T, int kDepth>
-void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* sums,
-              int64_t sums_stride) {
+void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
+              int64_t acc_stride) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
@@ -144,61 +148,61 @@ void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_
 #pragma GCC unroll 8
     for (int k = 0; k < kDepth; ++k) right[k] = widened(d, b + k * b_stride + c);
     for (int64_t m = 0; m < rows; ++m) {
-      V even = hn::LoadU(d, sums + m * sums_stride + c), odd = hn::Zero(d);
+      V even = hn::LoadU(d, acc + m * acc_stride + c), odd = hn::Zero(d);
 #pragma GCC unroll 8
       for (int k = 0; k < kDepth; ++k) {
         V& sum = k % 2 == 0 ? even : odd;
         sum = hn::MulAdd(hn::Set(d, a[m * a_stride + k]), right[k], sum);
       }
-      hn::StoreU(hn::Add(even, odd), d, sums + m * sums_stride + c);
+      hn::StoreU(hn::Add(even, odd), d, acc + m * acc_stride + c);
     }
   }
   for (; c < cols; ++c) {
     for (int64_t m = 0; m < rows; ++m) {
-      float& sum = sums[m * sums_stride + c];
+      float& sum = acc[m * acc_stride + c];
       for (int k = 0; k < kDepth; ++k) sum += a[m * a_stride + k] * static_cast<float>(b[k * b_stride + c]);
     }
   }
 }
 
-// One row, as many sums as registers hold: b is read from its beginning to its end.
+// One row of a with its accumulators in registers: b is read from beginning to end.
 template <class T, int kVectors>
-void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* sums) {
+void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* acc) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   V sum[kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, sums + v * lanes);
+  for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, acc + v * lanes);
   for (int64_t k = 0; k < depth; ++k, b += b_stride) {
     const V left = hn::Set(d, a[k]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(left, widened(d, b + v * lanes), sum[v]);
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, sums + v * lanes);
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, acc + v * lanes);
 }
 
 template <class T>
 void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
-             int64_t cols, float* sums, int64_t sums_stride) {
+             int64_t cols, float* acc, int64_t acc_stride) {
   const auto* at = static_cast<const T*>(b);
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   if (rows == 1 && cols % (4 * lanes) == 0 && cols <= 16 * lanes) {
     int64_t c = 0;
-    for (; c + 8 * lanes <= cols; c += 8 * lanes) add_narrow<T, 8>(a, at + c, b_stride, depth, sums + c);
-    for (; c < cols; c += 4 * lanes) add_narrow<T, 4>(a, at + c, b_stride, depth, sums + c);
+    for (; c + 8 * lanes <= cols; c += 8 * lanes) add_narrow<T, 8>(a, at + c, b_stride, depth, acc + c);
+    for (; c < cols; c += 4 * lanes) add_narrow<T, 4>(a, at + c, b_stride, depth, acc + c);
     return;
   }
   int64_t k = 0;
   for (; k + 8 <= depth; k += 8)
-    add_rows<T, 8>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, sums, sums_stride);
-  for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, sums, sums_stride);
+    add_rows<T, 8>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
+  for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
 }
 
-// kRowsHere rows against four columns of b.
+// kRowsHere rows of a times four columns of b.
 template <class T, int kRowsHere>
-void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* sums,
-              int64_t sums_stride) {
+void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
+              int64_t acc_stride) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kRowsHere][4];
@@ -224,23 +228,23 @@ void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, in
     for (int c = 0; c < 4; ++c) {
       float total = hn::GetLane(hn::SumOfLanes(d, sum[m][c]));
       for (int64_t i = k; i < depth; ++i) total += a[m * a_stride + i] * static_cast<float>(b[c * b_stride + i]);
-      sums[m * sums_stride + c] += total;
+      acc[m * acc_stride + c] += total;
     }
   }
 }
 
 template <class T>
 void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
-             int64_t cols, float* sums, int64_t sums_stride) {
+             int64_t cols, float* acc, int64_t acc_stride) {
   const auto* at = static_cast<const T*>(b);
   int64_t c = 0;
   for (; c + 4 <= cols; c += 4) {
     const T* four = at + c * b_stride;
     int64_t m = 0;
     for (; m + 4 <= rows; m += 4)
-      add_dots<T, 4>(a + m * a_stride, a_stride, four, b_stride, depth, sums + m * sums_stride + c, sums_stride);
+      add_dots<T, 4>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
     for (; m < rows; ++m)
-      add_dots<T, 1>(a + m * a_stride, a_stride, four, b_stride, depth, sums + m * sums_stride + c, sums_stride);
+      add_dots<T, 1>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
   }
   for (; c < cols; ++c) {
     const D d;
@@ -254,37 +258,21 @@ void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
       }
       float total = hn::GetLane(hn::SumOfLanes(d, sum));
       for (; k < depth; ++k) total += a[m * a_stride + k] * static_cast<float>(one[k]);
-      sums[m * sums_stride + c] += total;
+      acc[m * acc_stride + c] += total;
     }
   }
 }
 
-template <class T>
-constexpr GemmFactor factor_of() {
-  return {pack<T>, by_rows<T>, by_cols<T>};
-}
+GemmTile find_tile() { return {kRows, 2 * static_cast<int64_t>(hn::Lanes(D())), tile}; }
 
-GemmKernels find_kernels() { return {kRows, 2 * static_cast<int64_t>(hn::Lanes(D())), tile}; }
-
-GemmFactor find_factor(uint32_t dtype) {
-  switch (dtype) {
-    case BP_F32:
-      return factor_of<float>();
-    case BP_F16:
-      return factor_of<f16>();
-    case BP_BF16:
-      return factor_of<bf16>();
-    case BP_I8:
-      return factor_of<int8_t>();
-    case BP_U8:
-      return factor_of<uint8_t>();
-    default:
-      return {};
-  }
+GemmInput find_input(uint32_t dtype) {
+  return for_dtype<GemmInput>(kit::Types<float, f16, bf16, int8_t, uint8_t>(), dtype, []<class T>() {
+    return GemmInput{pack<T>, by_rows<T>, by_cols<T>};
+  });
 }
 #else
-GemmKernels find_kernels() { return {}; }
-GemmFactor find_factor(uint32_t) { return {}; }
+GemmTile find_tile() { return {}; }
+GemmInput find_input(uint32_t) { return {}; }
 #endif
 
 }  // namespace
@@ -293,9 +281,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace backplane::onednn {
-HWY_EXPORT(find_kernels);
-HWY_EXPORT(find_factor);
-GemmKernels gemm_kernels() { return HWY_DYNAMIC_DISPATCH(find_kernels)(); }
-GemmFactor gemm_factor(uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_factor)(dtype); }
+HWY_EXPORT(find_tile);
+HWY_EXPORT(find_input);
+GemmTile gemm_tile() { return HWY_DYNAMIC_DISPATCH(find_tile)(); }
+GemmInput gemm_input(uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_input)(dtype); }
 }  // namespace backplane::onednn
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves tiles without computing: lines whose elements lie beside each other become packed rows, turned over in registers; and stores past
-// the caches, whole lines of memory at a time.
+// Transposes in registers and non-temporal copies of whole cache lines.
 #include <hwy/cache_control.h>
 
 #include <cmath>
 
-#include "ops/vector_loop.hpp"
+#include "simd/memory_moves.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/memory_moves.cpp"
@@ -20,7 +19,8 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// Vectors of 128 bits. Interleaving pairs of lines by ever wider words transposes a square of as many lines as a vector has words.
+// Vectors of 128 bits. Interleaving pairs of lines, then pairs of pairs,
+// transposes a square with as many lines as a vector has words.
 template <class Word>
 using Square = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
@@ -57,7 +57,7 @@ HWY_INLINE void square(const std::byte* from, int64_t stride, uint32_t* to, int6
                         HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const uint32_t*>(from + i * stride)); };
   store_four(d, d, d8, line(0), line(1), line(2), line(3), to, pitch);
 }
-// Eight vectors of pairs, d4's lanes holding two of them.
+// Stores a square of eight lines. Each lane of d4 holds a pair of words.
 template <class D, class V>
 HWY_INLINE void store_eight(D d, const V (&pairs)[8], hn::TFromD<D>* to, int64_t pitch) {
   const Square<uint16_t> d2;
@@ -74,7 +74,7 @@ HWY_INLINE void square(const std::byte* from, int64_t stride, uint16_t* to, int6
   for (int64_t i = 0; i < 8; ++i) lines[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * stride));
   store_eight(d, lines, to, pitch);
 }
-// As 16 lines of 16: pairs of lines first, then as above.
+// 16 lines of 16 bytes: interleaves pairs of lines, then continues with words of 16 bits.
 HWY_INLINE void square(const std::byte* from, int64_t stride, uint8_t* to, int64_t pitch) {
   const Square<uint8_t> d;
   const Square<uint16_t> d2;
@@ -98,7 +98,7 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   };
   int64_t i = 0;
   for (; i + kSide <= columns; i += kSide) {
-    // Each column may lie on a page of its own, where the processor does not look ahead by itself.
+    // Each column may be on another page, which the hardware prefetcher does not cross.
     for (int64_t ahead = i + 2 * kSide; ahead < i + 3 * kSide && ahead < columns; ++ahead) {
       for (int64_t byte = 0; byte < lines * static_cast<int64_t>(sizeof(Word)); byte += kLine)
         hwy::Prefetch(from + ahead * stride + byte);
@@ -142,7 +142,7 @@ void transpose(const std::byte* from, int64_t stride, std::byte* to, int64_t pit
 void stream(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 #endif
 
-TileMoves find_moves() {
+MemoryMoves find_moves() {
   return {stream, {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>}};
 }
 
@@ -153,8 +153,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace backplane::onednn {
 HWY_EXPORT(find_moves);
-const TileMoves& tile_moves() {
-  static const TileMoves moves = HWY_DYNAMIC_DISPATCH(find_moves)();
+const MemoryMoves& memory_moves() {
+  static const MemoryMoves moves = HWY_DYNAMIC_DISPATCH(find_moves)();
   return moves;
 }
 }  // namespace backplane::onednn

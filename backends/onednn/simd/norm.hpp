@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that work on a packed row as a whole: softmax, log_softmax, layer_norm, rms_norm, group_norm. f32 and the halves.
+// Vectorised kernels of the norms and their backward pass, for f32, f16 and bf16. Each lookup
+// returns the kernels compiled for this processor, or null if there are none for the dtype.
 #pragma once
 
 #include <cstdint>
 
 namespace backplane::onednn {
 
-// y[i] = e^(x[i] - max) / sum, or its logarithm. x may be y.
-using SoftmaxRow = void (*)(const void* x, void* y, int64_t count);
-
-// y = (x - mean) * rstd * gamma + beta; without mean for rms_norm. gamma and beta may be null. x may be y.
 struct Moments {
-  double mean, rstd;
-};
-using NormRow = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t count, double epsilon);
-
-// The same of `channels` rows of `plane` elements together; gamma and beta have an element for each channel.
-using GroupRow = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t channels,
-                             int64_t plane, double epsilon);
-
-// Steps of a softmax that is spread over blocks of a row of f32.
-struct SoftmaxSteps {
-  float (*greatest)(const float* x, int64_t count);                 // -inf of nothing; NaN stays
-  double (*exponentials)(float* x, int64_t count, float greatest);  // x = e^(x - greatest); their sum
-  void (*scale)(float* x, int64_t count, float factor);
+  double mean, rstd;  // rstd = 1 / sqrt(variance + epsilon)
 };
 
-// One file, compiled once a vector target; null where there are no vectors, or not for the dtype.
-SoftmaxRow softmax_row(bool logarithm, uint32_t dtype);
-NormRow norm_row(bool centred, uint32_t dtype);
-GroupRow group_row(uint32_t dtype);
-SoftmaxSteps softmax_steps();
+// y = (x - mean) * rstd * gamma + beta along a row. Without `centred`
+// (rms_norm) there is no mean. gamma and beta may be null; x may be y.
+using NormKernel = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t count,
+                               double epsilon);
+NormKernel norm_kernel(bool centred, uint32_t dtype);
+
+// The same over one group: `channels` rows of `plane` elements. gamma and beta
+// have one element per channel.
+using GroupNormKernel = Moments (*)(const void* x, const void* gamma, const void* beta, void* y, int64_t channels,
+                                    int64_t plane, double epsilon);
+GroupNormKernel group_norm_kernel(uint32_t dtype);
+
+struct NormBwdKernels {
+  // The moments of a row of x; the mean is 0 for rms_norm.
+  Moments (*moments)(const void* x, int64_t count, double epsilon);
+  // With g = dy gamma and s = (x - mean) rstd: dx = rstd (g - mean of g - s mean of (g s)).
+  // rms_norm omits the mean of g. gamma may be null; dx may be dy or x.
+  void (*dx)(const void* dy, const void* x, const void* gamma, void* dx, int64_t count, Moments moments);
+  // Columns [begin, end) of `rows` rows of `count` elements: dgamma = sum of dy
+  // s, dbeta = sum of dy. Either may be null.
+  void (*parameters)(const void* dy, const void* x, const Moments* moments, int64_t rows, int64_t count, int64_t begin,
+                     int64_t end, void* dgamma, void* dbeta);
+};
+NormBwdKernels norm_bwd_kernels(bool centred, uint32_t dtype);
 
 }  // namespace backplane::onednn

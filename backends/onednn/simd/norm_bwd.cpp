@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of the gradients. Sums have two stages: blocks in vectors of f32, totals of blocks in f64.
+// norm_bwd of layer_norm and rms_norm over contiguous rows.
 #include <algorithm>
 
-#include "simd/norm_bwd.hpp"
+#include "simd/norm.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/norm_bwd.cpp"
@@ -10,30 +10,11 @@
 //
 #include <hwy/highway.h>
 
-#include "simd/accumulate-inl.h"
+#include "simd/moments-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
-
-template <class T, bool kLogarithm>
-void softmax_bwd(const void* gradient, const void* result, void* to, int64_t count) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto *dy = static_cast<const T*>(gradient), *y = static_cast<const T*>(result);
-  auto* dx = static_cast<T*>(to);
-  Total sum(d);
-  for (int64_t i = 0; i < count; i += lanes) {
-    const V upstream = load_at(d, dy, i, count);
-    sum.add(d, kLogarithm ? upstream : hn::Mul(upstream, load_at(d, y, i, count)));
-  }
-  const V total = hn::Set(d, static_cast<float>(sum.get(d)));
-  for (int64_t i = 0; i < count; i += lanes) {
-    const V upstream = load_at(d, dy, i, count), at = load_at(d, y, i, count);
-    store_at(d, kLogarithm ? hn::NegMulAdd(exp_of(d, at), total, upstream) : hn::Mul(at, hn::Sub(upstream, total)), dx,
-             i, count);
-  }
-}
 
 template <class T, bool kCentred>
 Moments moments(const void* x, int64_t count, double epsilon) {
@@ -41,7 +22,7 @@ Moments moments(const void* x, int64_t count, double epsilon) {
 }
 
 template <class T, bool kCentred>
-void norm_row(const void* gradient, const void* input, const void* scale, void* to, int64_t count, Moments moments) {
+void norm_dx(const void* gradient, const void* input, const void* scale, void* to, int64_t count, Moments moments) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto *dy = static_cast<const T*>(gradient), *x = static_cast<const T*>(input);
@@ -51,30 +32,30 @@ void norm_row(const void* gradient, const void* input, const void* scale, void* 
     const V upstream = load_at(d, dy, i, count);
     return gamma == nullptr ? upstream : hn::Mul(upstream, load_at(d, gamma, i, count));
   };
-  const auto straight = [&](int64_t i) HWY_ATTR { return hn::Mul(hn::Sub(load_at(d, x, i, count), mean), rstd); };
-  Total plain(d), along(d);
+  const auto normalised = [&](int64_t i) HWY_ATTR { return hn::Mul(hn::Sub(load_at(d, x, i, count), mean), rstd); };
+  Total sum_g(d), sum_gs(d);
   for (int64_t i = 0; i < count; i += lanes) {
     const V g = scaled(i);  // 0 beyond the end
-    if constexpr (kCentred) plain.add(d, g);
-    along.add(d, hn::Mul(g, straight(i)));
+    if constexpr (kCentred) sum_g.add(d, g);
+    sum_gs.add(d, hn::Mul(g, normalised(i)));
   }
   const auto n = static_cast<double>(count);
-  const V plain_mean = hn::Set(d, static_cast<float>(plain.get(d) / n));
-  const V along_mean = hn::Set(d, static_cast<float>(along.get(d) / n));
+  const V mean_g = hn::Set(d, static_cast<float>(sum_g.get(d) / n));
+  const V mean_gs = hn::Set(d, static_cast<float>(sum_gs.get(d) / n));
   for (int64_t i = 0; i < count; i += lanes) {
-    const V rest = hn::NegMulAdd(straight(i), along_mean, hn::Sub(scaled(i), plain_mean));
+    const V rest = hn::NegMulAdd(normalised(i), mean_gs, hn::Sub(scaled(i), mean_g));
     store_at(d, hn::Mul(rest, rstd), static_cast<T*>(to), i, count);
   }
 }
 
-// Sums of one vector of columns: every 64 rows go into f64.
+// The sums of one vector of columns: each block of 64 rows is added to totals in f64.
 struct ColumnSums {
   V dgamma, dbeta;
-  double dgammas[kMost] = {}, dbetas[kMost] = {};
+  double dgammas[kMaxLanes] = {}, dbetas[kMaxLanes] = {};
 
   HWY_INLINE explicit ColumnSums(D d) : dgamma(hn::Zero(d)), dbeta(hn::Zero(d)) {}
   HWY_INLINE void flush(D d) {
-    HWY_ALIGN float lanes[kMost];
+    HWY_ALIGN float lanes[kMaxLanes];
     for (const auto& [sum, totals] : {std::pair(&dgamma, dgammas), std::pair(&dbeta, dbetas)}) {
       hn::Store(*sum, d, lanes);
       for (size_t i = 0; i < hn::Lanes(d); ++i) totals[i] += static_cast<double>(lanes[i]);
@@ -85,14 +66,14 @@ struct ColumnSums {
 
 template <class T>
 void store_totals(D d, const double* totals, T* to, int64_t i, int64_t end) {
-  HWY_ALIGN float lanes[kMost] = {};
+  HWY_ALIGN float lanes[kMaxLanes] = {};
   for (size_t k = 0; k < hn::Lanes(d); ++k) lanes[k] = static_cast<float>(totals[k]);
   store_at(d, hn::Load(d, lanes), to, i, end);
 }
 
 template <class T>
-void norm_columns(const void* gradient, const void* input, const Moments* moments, int64_t rows, int64_t count,
-                  int64_t begin, int64_t end, void* dgamma, void* dbeta) {
+void norm_parameters(const void* gradient, const void* input, const Moments* moments, int64_t rows, int64_t count,
+                     int64_t begin, int64_t end, void* dgamma, void* dbeta) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto *dy = static_cast<const T*>(gradient), *x = static_cast<const T*>(input);
@@ -104,8 +85,8 @@ void norm_columns(const void* gradient, const void* input, const Moments* moment
         const V mean = hn::Set(d, static_cast<float>(moments[r].mean)),
                 rstd = hn::Set(d, static_cast<float>(moments[r].rstd));
         const V upstream = load_at(d, dy + r * count, i, end);
-        const V straight = hn::Mul(hn::Sub(load_at(d, x + r * count, i, end), mean), rstd);
-        sums.dgamma = hn::MulAdd(upstream, straight, sums.dgamma);
+        const V normalised = hn::Mul(hn::Sub(load_at(d, x + r * count, i, end), mean), rstd);
+        sums.dgamma = hn::MulAdd(upstream, normalised, sums.dgamma);
         sums.dbeta = hn::Add(upstream, sums.dbeta);
       }
       sums.flush(d);
@@ -115,42 +96,15 @@ void norm_columns(const void* gradient, const void* input, const Moments* moment
   }
 }
 
-template <class T>
-NormBwd norm_of(bool centred) {
-  if (centred) return {moments<T, true>, norm_row<T, true>, norm_columns<T>};
-  return {moments<T, false>, norm_row<T, false>, norm_columns<T>};
+template <bool kCentred>
+NormBwdKernels kernels_of(uint32_t dtype) {
+  return for_dtype<NormBwdKernels>(ShortFloats(), dtype, []<class T>() {
+    return NormBwdKernels{moments<T, kCentred>, norm_dx<T, kCentred>, norm_parameters<T>};
+  });
 }
 
-SoftmaxBwdRow find_softmax_bwd(bool logarithm, uint32_t dtype) {
-  if constexpr (kHasVectors) {
-    switch (dtype) {
-      case BP_F32:
-        return logarithm ? softmax_bwd<float, true> : softmax_bwd<float, false>;
-      case BP_F16:
-        return logarithm ? softmax_bwd<f16, true> : softmax_bwd<f16, false>;
-      case BP_BF16:
-        return logarithm ? softmax_bwd<bf16, true> : softmax_bwd<bf16, false>;
-      default:
-        return nullptr;
-    }
-  }
-  return nullptr;
-}
-
-NormBwd find_norm_bwd(bool centred, uint32_t dtype) {
-  if constexpr (kHasVectors) {
-    switch (dtype) {
-      case BP_F32:
-        return norm_of<float>(centred);
-      case BP_F16:
-        return norm_of<f16>(centred);
-      case BP_BF16:
-        return norm_of<bf16>(centred);
-      default:
-        return {};
-    }
-  }
-  return {};
+NormBwdKernels find_norm_bwd(bool centred, uint32_t dtype) {
+  return centred ? kernels_of<true>(dtype) : kernels_of<false>(dtype);
 }
 
 }  // namespace
@@ -159,11 +113,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace backplane::onednn {
-HWY_EXPORT(find_softmax_bwd);
 HWY_EXPORT(find_norm_bwd);
-SoftmaxBwdRow softmax_bwd_row(bool logarithm, uint32_t dtype) {
-  return HWY_DYNAMIC_DISPATCH(find_softmax_bwd)(logarithm, dtype);
+NormBwdKernels norm_bwd_kernels(bool centred, uint32_t dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_norm_bwd)(centred, dtype);
 }
-NormBwd norm_bwd(bool centred, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_norm_bwd)(centred, dtype); }
 }  // namespace backplane::onednn
 #endif

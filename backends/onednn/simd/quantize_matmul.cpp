@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of products with quantized weights.
+// The inner loops of quantized_matmul.
 #include "simd/quantize_matmul.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,7 +53,7 @@ namespace {
   for (; i < count; ++i) x[i] = (x[i] - zero) * factor;
 }
 
-// kRows by kDots sums in registers, a vector of k at a time.
+// kRows x kDots accumulators in registers, one vector along k at a time.
 template <int kRows>
 HWY_INLINE void dots_of(const float* a, const float* w, int64_t depth, float* out, int64_t stride) {
   const D d;
@@ -76,19 +76,11 @@ HWY_INLINE void dots_of(const float* a, const float* w, int64_t depth, float* ou
 }
 
 [[maybe_unused]] void dots(const float* a, int64_t rows, const float* w, int64_t depth, float* out, int64_t stride) {
-  switch (rows) {
-    case 1:
-      return dots_of<1>(a, w, depth, out, stride);
-    case 2:
-      return dots_of<2>(a, w, depth, out, stride);
-    case 3:
-      return dots_of<3>(a, w, depth, out, stride);
-    default:
-      return dots_of<4>(a, w, depth, out, stride);
-  }
+  constexpr decltype(&dots_of<1>) kByRows[] = {dots_of<1>, dots_of<2>, dots_of<3>, dots_of<4>};
+  kByRows[rows - 1](a, w, depth, out, stride);
 }
 
-QuantizedSteps find_steps() {
+QuantizedGemmSteps find_steps() {
   if constexpr (kHasVectors) return {widen8, widen4, scale, dots};
   return {};
 }
@@ -100,6 +92,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace backplane::onednn {
 HWY_EXPORT(find_steps);
-QuantizedSteps quantized_steps() { return HWY_DYNAMIC_DISPATCH(find_steps)(); }
+QuantizedGemmSteps quantized_gemm_steps() { return HWY_DYNAMIC_DISPATCH(find_steps)(); }
 }  // namespace backplane::onednn
 #endif

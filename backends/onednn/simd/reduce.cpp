@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of reductions.
+// reduce_sum, reduce_max and reduce_min along contiguous rows and across them.
 #include <cmath>
 #include <limits>
 
@@ -17,36 +17,36 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// The second stage; a NaN stays.
+// Combining two values, in both stages. NaN propagates.
 struct Sum {
   template <class V>
-  static HWY_INLINE V merge(V a, V b) {
+  static HWY_INLINE V combine(V a, V b) {
     return hn::Add(a, b);
   }
-  static double merge(double a, double b) { return a + b; }
-  static float merge(float a, float b) { return a + b; }
+  static double combine(double a, double b) { return a + b; }
+  static float combine(float a, float b) { return a + b; }
   [[maybe_unused]] static constexpr float kStart = 0;
 };
 struct Max {
   template <class V>
-  static HWY_INLINE V merge(V a, V b) {
+  static HWY_INLINE V combine(V a, V b) {
     return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
   }
-  static double merge(double a, double b) { return a > b || a != a ? a : b; }
-  static float merge(float a, float b) { return a > b || a != a ? a : b; }
+  static double combine(double a, double b) { return a > b || a != a ? a : b; }
+  static float combine(float a, float b) { return a > b || a != a ? a : b; }
   [[maybe_unused]] static constexpr float kStart = -std::numeric_limits<float>::infinity();
 };
 struct Min {
   template <class V>
-  static HWY_INLINE V merge(V a, V b) {
+  static HWY_INLINE V combine(V a, V b) {
     return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
   }
-  static double merge(double a, double b) { return a < b || a != a ? a : b; }
-  static float merge(float a, float b) { return a < b || a != a ? a : b; }
+  static double combine(double a, double b) { return a < b || a != a ? a : b; }
+  static float combine(float a, float b) { return a < b || a != a ? a : b; }
   [[maybe_unused]] static constexpr float kStart = std::numeric_limits<float>::infinity();
 };
 
-// Four vectors side by side, 8 deep: a block is short enough for f32.
+// Four independent vectors, 8 deep: a block is short enough to accumulate in f32.
 template <class T, class R>
 double row(double total, const void* from, int64_t count) {
   const hn::ScalableTag<float> d;
@@ -58,18 +58,18 @@ double row(double total, const void* from, int64_t count) {
     auto a = load(d, x + i), b = load(d, x + i + lanes), c = load(d, x + i + 2 * lanes), e = load(d, x + i + 3 * lanes);
     i += 4 * lanes;
     for (int depth = 1; depth < 8 && i + 4 * lanes <= count; ++depth, i += 4 * lanes) {
-      a = R::merge(a, load(d, x + i));
-      b = R::merge(b, load(d, x + i + lanes));
-      c = R::merge(c, load(d, x + i + 2 * lanes));
-      e = R::merge(e, load(d, x + i + 3 * lanes));
+      a = R::combine(a, load(d, x + i));
+      b = R::combine(b, load(d, x + i + lanes));
+      c = R::combine(c, load(d, x + i + 2 * lanes));
+      e = R::combine(e, load(d, x + i + 3 * lanes));
     }
-    hn::Store(R::merge(R::merge(a, b), R::merge(c, e)), d, part);
+    hn::Store(R::combine(R::combine(a, b), R::combine(c, e)), d, part);
     for (int64_t width = lanes / 2; width >= 1; width /= 2) {
-      for (int64_t l = 0; l < width; ++l) part[l] = R::merge(part[l], part[l + width]);
+      for (int64_t l = 0; l < width; ++l) part[l] = R::combine(part[l], part[l + width]);
     }
-    total = R::merge(total, static_cast<double>(part[0]));
+    total = R::combine(total, static_cast<double>(part[0]));
   }
-  for (; i < count; ++i) total = R::merge(total, static_cast<double>(static_cast<float>(x[i])));
+  for (; i < count; ++i) total = R::combine(total, static_cast<double>(static_cast<float>(x[i])));
   return total;
 }
 
@@ -88,60 +88,46 @@ void columns(double* totals, const void* from, int64_t stride, int64_t rows, int
     int64_t i = 0;
     for (; i + lanes <= count; i += lanes) {
       auto sum = load(d, reinterpret_cast<const T*>(x) + i);
-      for (int64_t k = 1; k < depth; ++k) sum = R::merge(sum, load(d, reinterpret_cast<const T*>(x + k * stride) + i));
+      for (int64_t k = 1; k < depth; ++k)
+        sum = R::combine(sum, load(d, reinterpret_cast<const T*>(x + k * stride) + i));
       hn::Store(sum, d, part);
       for (int64_t l = 0; l < lanes; l += wide_lanes) {
         const auto more = hn::PromoteTo(wide, hn::LoadU(half, part + l));
-        hn::StoreU(R::merge(hn::LoadU(wide, totals + i + l), more), wide, totals + i + l);
+        hn::StoreU(R::combine(hn::LoadU(wide, totals + i + l), more), wide, totals + i + l);
       }
     }
     for (; i < count; ++i) {
       for (int64_t k = 0; k < depth; ++k) {
         const float value = reinterpret_cast<const T*>(x + k * stride)[i];
-        totals[i] = R::merge(totals[i], static_cast<double>(value));
+        totals[i] = R::combine(totals[i], static_cast<double>(value));
       }
     }
   }
 }
 
 template <class R>
-void join(double* totals, const double* others, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) totals[i] = R::merge(totals[i], others[i]);
+void combine_totals(double* totals, const double* others, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) totals[i] = R::combine(totals[i], others[i]);
 }
 
-template <class T, class R>
-constexpr Reduction reduction_by() {
-  return {row<T, R>, columns<T, R>, join<R>, static_cast<double>(R::kStart)};
+template <class R>
+ReduceKernels kernels_of(uint32_t dtype) {
+  return for_dtype<ReduceKernels>(ShortFloats(), dtype, []<class T>() {
+    return ReduceKernels{row<T, R>, columns<T, R>, combine_totals<R>, static_cast<double>(R::kStart)};
+  });
 }
 
-template <class T>
-Reduction reduction_of(uint32_t op) {
+ReduceKernels find_reduce(uint32_t op, uint32_t dtype) {
   switch (op) {
     case BP_OP_REDUCE_SUM:
-      return reduction_by<T, Sum>();
+      return kernels_of<Sum>(dtype);
     case BP_OP_REDUCE_MAX:
-      return reduction_by<T, Max>();
+      return kernels_of<Max>(dtype);
     case BP_OP_REDUCE_MIN:
-      return reduction_by<T, Min>();
+      return kernels_of<Min>(dtype);
     default:
       return {};
   }
-}
-
-Reduction find_reduction(uint32_t op, uint32_t dtype) {
-  if constexpr (kHasVectors) {
-    switch (dtype) {
-      case BP_F32:
-        return reduction_of<float>(op);
-      case BP_F16:
-        return reduction_of<f16>(op);
-      case BP_BF16:
-        return reduction_of<bf16>(op);
-      default:
-        return {};
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -150,7 +136,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace backplane::onednn {
-HWY_EXPORT(find_reduction);
-Reduction reduction(uint32_t op, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_reduction)(op, dtype); }
+HWY_EXPORT(find_reduce);
+ReduceKernels reduce_kernels(uint32_t op, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_reduce)(op, dtype); }
 }  // namespace backplane::onednn
 #endif

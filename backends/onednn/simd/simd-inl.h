@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per vector target: loads that widen, stores that round, and elementary functions that hold the accuracy table's bounds and corners. Included by
-// each file that Highway compiles once a target, after <hwy/highway.h>.
+// Building blocks of the vector kernels: loads that widen, stores that round, elementary functions
+// within the bounds of the operator table, and elementwise loops. Files that Highway compiles once
+// per vector target include this after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_SIMD_INL_H
 #undef BACKPLANE_ONEDNN_SIMD_INL_H
@@ -21,10 +22,10 @@ using kit::b8;
 using kit::bf16;
 using kit::f16;
 
-// Without vectors the plain kernels are as good.
+// False for targets without vectors, where the plain kernels are as fast.
 inline constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
 
-// The vector type that T is computed in: f32 for the halves, bytes for bool.
+// The lane type that T is computed in: f32 for f16 and bf16, bytes for bool.
 template <class T>
 struct LaneOf {
   using type = T;
@@ -44,7 +45,24 @@ struct LaneOf<b8> {
 template <class T>
 using Lane = typename LaneOf<T>::type;
 
-// ---- Loads and stores of d's lanes. T is the type in memory.
+// ---- Selection of a kernel by dtype, when a plan is created or the plugin is loaded
+
+// The dtypes that most kernels serve.
+using ShortFloats = kit::Types<float, f16, bf16>;
+
+// Returns get.operator()<T>() for the T of `types` whose dtype is `dtype`.
+// Returns an empty Result for other dtypes, and on targets without vectors.
+template <class Result, class... Ts, class Get>
+Result for_dtype([[maybe_unused]] kit::Types<Ts...> types, [[maybe_unused]] uint32_t dtype,
+                 [[maybe_unused]] const Get& get) {
+  Result result{};
+  if constexpr (kHasVectors) {
+    (void)((dtype == kit::kDtypeOf<Ts> && (result = get.template operator()<Ts>(), true)) || ...);
+  }
+  return result;
+}
+
+// ---- Loads and stores of one vector. T is the type in memory.
 
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load(D d, const T* from) {
@@ -74,7 +92,7 @@ template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> value, b8* to) {
   hn::StoreU(value, d, &to->byte);
 }
-// To nearest even in integers: the conversion instruction would flush subnormals.
+// Rounds to nearest even in integer arithmetic: the conversion instruction flushes subnormals.
 template <class D>
 HWY_INLINE void store(D, hn::Vec<D> value, bf16* to) {
   const hn::RebindToUnsigned<D> du;
@@ -92,7 +110,7 @@ HWY_INLINE void store(D, hn::Vec<D> value, f16* to) {
   hn::StoreU(hn::DemoteTo(narrow, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
 }
 
-// ---- Elementary functions of f32 (and f64 where the library's own bound holds)
+// ---- Elementary functions of f32, with the required results for NaN, zeros and infinities
 
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
@@ -109,10 +127,10 @@ HWY_INLINE V log_of(D d, V x) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), hn::NaN(d), result);
 }
 
-// Odd, and relative near 0: by the library for small and by the exponential for greater arguments.
+// tanh(x) is 1 in f32 from 9.02 on, so clamping the argument changes no result.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
-  const V limited = hn::Max(hn::Min(x, hn::Set(d, 10.0f)), hn::Set(d, -10.0f));  // 1 from 9.02 on
+  const V limited = hn::Max(hn::Min(x, hn::Set(d, 10.0f)), hn::Set(d, -10.0f));
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, limited));
 }
 
@@ -140,7 +158,8 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(t, c(0.927734375f)), far, near));
 }
 
-// The library reduces arguments up to 39000 only; a vector with a greater one goes to the C library, lane by lane.
+// Highway reduces arguments up to 39000 only. A vector with a greater one goes
+// to the C library, lane by lane.
 inline constexpr float kReducible = 39000.0f;
 
 template <class D, class V>
@@ -164,15 +183,15 @@ HWY_INLINE V cos_of(D d, V x) {
   return hn::Cos(d, x);
 }
 
-// ---- Activations. Far to the left the exponential is infinite, and the results are the zeros that they should be.
+// ---- Activations. For very negative x the exponential is infinite, and the quotient is the correct 0.
 
 template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
-// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical Recipes, erfcc);
-// 1 + erf would cancel.
+// x * erfc(-x / sqrt(2)) / 2; 1 + erf would cancel for negative x. The tail for z = |x| / sqrt(2)
+// is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical Recipes, erfcc).
 template <class D, class V>
 HWY_INLINE V gelu_erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -190,7 +209,8 @@ HWY_INLINE V gelu_erf_of(D d, V x) {
   const V tail = hn::Mul(hn::Mul(c(0.5f), t), exp_of(d, power));
   return hn::Mul(x, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(c(1.0f), tail)));
 }
-// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
+// x * sigmoid(2 v) with v = sqrt(2 / pi) (x + 0.044715 x^3). It equals x * (1 +
+// tanh v) / 2 but does not cancel.
 template <class D, class V>
 HWY_INLINE V gelu_tanh_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
@@ -198,41 +218,48 @@ HWY_INLINE V gelu_tanh_of(D d, V x) {
   return hn::Div(x, hn::Add(one, exp_of(d, hn::Mul(x, cubic))));
 }
 
-// ---- Rows: out[i] = f(in[i], ...) for contiguous elements. What does not fill a vector goes through a full one.
+// ---- Elementwise loops over contiguous elements
+
+// A copy of `count` elements, padded with zeros to a full vector.
+template <class T, size_t kSize>
+struct Padded {
+  HWY_INLINE Padded(const T* from, size_t count) { std::memcpy(elements, from, count * sizeof(T)); }
+  T elements[kSize] = {};
+};
+
+// Calls step(d, out, in...) for each vector of elements. The rest of less than
+// a vector goes through padded copies.
+template <class D, class Step, class Out, class... In>
+HWY_INLINE void map_vectors(D d, Step step, int64_t count, Out* out, const In*... in) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) step(d, out + i, (in + i)...);
+  if (i == count) return;
+  constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(hn::TFromD<D>);
+  const auto rest = static_cast<size_t>(count - i);
+  Out last[kMaxLanes];
+  step(d, last, Padded<In, kMaxLanes>(in + i, rest).elements...);
+  std::memcpy(out + i, last, rest * sizeof(Out));
+}
+
+// One vector of out = F(in...), computed in the lane type of the inputs.
+template <class F>
+struct Map {
+  template <class D, class Out, class... In>
+  HWY_INLINE void operator()(D d, Out* out, const In*... in) const {
+    store(d, F()(d, load(d, in)...), out);
+  }
+};
 
 template <class Out, class In, class F>
 void map1(const void* const* in, void* out, int64_t count) {
-  const hn::ScalableTag<Lane<In>> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* x = static_cast<const In*>(in[0]);
-  auto* y = static_cast<Out*>(out);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) store(d, F()(d, load(d, x + i)), y + i);
-  if (i == count) return;
-  constexpr size_t kMost = HWY_MAX_BYTES / sizeof(Lane<In>);
-  In from[kMost] = {};
-  Out to[kMost];
-  std::memcpy(from, x + i, static_cast<size_t>(count - i) * sizeof(In));
-  store(d, F()(d, load(d, from)), to);
-  std::memcpy(y + i, to, static_cast<size_t>(count - i) * sizeof(Out));
+  map_vectors(hn::ScalableTag<Lane<In>>(), Map<F>(), count, static_cast<Out*>(out), static_cast<const In*>(in[0]));
 }
 
 template <class T, class F>
 void map2(const void* const* in, void* out, int64_t count) {
-  const hn::ScalableTag<Lane<T>> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
-  auto* y = static_cast<T*>(out);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) store(d, F()(d, load(d, a + i), load(d, b + i)), y + i);
-  if (i == count) return;
-  constexpr size_t kMost = HWY_MAX_BYTES / sizeof(Lane<T>);
-  T left[kMost] = {}, right[kMost] = {}, to[kMost];
-  const size_t bytes = static_cast<size_t>(count - i) * sizeof(T);
-  std::memcpy(left, a + i, bytes);
-  std::memcpy(right, b + i, bytes);
-  store(d, F()(d, load(d, left), load(d, right)), to);
-  std::memcpy(y + i, to, bytes);
+  map_vectors(hn::ScalableTag<Lane<T>>(), Map<F>(), count, static_cast<T*>(out), static_cast<const T*>(in[0]),
+              static_cast<const T*>(in[1]));
 }
 
 }  // namespace backplane::onednn::HWY_NAMESPACE
