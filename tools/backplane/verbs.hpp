@@ -80,7 +80,7 @@ struct BenchMemoryOptions {
 int bench_memory(Session& session, const BenchMemoryOptions& options);
 
 struct BenchCompareOptions {
-  std::string before, after;  // output of `bench ops --json` or `bench memory --json`
+  std::string before, after;  // JSON reports of `bench ops`, `model` or `memory`
   double least_percent = 3;   // ignore smaller changes of a median
 };
 int bench_compare(Session& session, const BenchCompareOptions& options);
