@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework that calls the new bph_ function without asking whether it is there: with an older library it does not start.
+// A framework that links to the new bph_ function instead of looking it up. It does not
+// start with an older library.
 #include <backplane/backplane.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function of the host API that grew: it calls the slot that grew, where the plugin's version has it.
+// A new function of the host API. It calls the new slot if the plugin's version has it.
 #include <backplane/backplane.h>
 
 #include "device.hpp"

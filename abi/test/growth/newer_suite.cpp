@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite as it is, and as it could be of the next minor, with a case that only a later ABI can pass: newer_suite PLUGIN. Prints the verdict
-// of each, a line each.
+// Runs today's suite and a possible suite of the next minor version, which has a case for a later
+// ABI: newer_suite PLUGIN. Prints one verdict per line.
 #include <cstdio>
 
 #include "harness/context.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace bp::conformance;
 
-// What every plugin states of its version, and is quick to ask.
+// Cases that concern every plugin's version and run quickly.
 Catalogue suite_of_today() {
   Catalogue catalogue;
   for (Case& each : enumerate()) {
@@ -33,7 +33,7 @@ Case later_case(const char* id, bool passes) {
 void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
   const Facts facts = ask_facts(target);
-  // A suite of the next minor knows the next minor's plugins.
+  // A suite of the next minor version knows plugins of that version.
   const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
   const std::vector<size_t> selection = select(catalogue, asked);
   RunOptions options;
