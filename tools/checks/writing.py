@@ -45,7 +45,7 @@ words = [
     (r"\bfor want of\b", "without, because there is no"),
     (r"\bno (?:other|more) (?:is|are|was|were) (?:asked|needed|there)\b", "nothing else"),
     (r"\bnot (?:there|here) (?:yet|any more)\b(?= is)", "is not available yet"),
-    (r"\b(?:is|are|was|were) asked (?:of|for|after)\b", "is requested from"),
+    (r"\b(?:is|are|was|were) asked (?:for|after)\b", "is requested"),
     (r"\bthat it has(?= not\b)", "without"),
     (r"\bturned round\b", "transposed"),
 ]
