@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning C++ faces of the host API's handles. Part of backplane.hpp.
+// C++ classes that own the handles of the host API. Part of backplane.hpp.
 //
-// Each object owns one reference of the C handle beneath, which keeps its parents alive, so the order of destruction is
-// free. What fails throws Error. Nothing here copies, waits or allocates device memory unless its name says so.
+// Each object owns one reference to a C handle, which keeps its parents alive, so objects may be
+// destroyed in any order. A failure throws Error. A function copies, waits or allocates device
+// memory only if its name says so.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -16,7 +17,7 @@
 
 namespace backplane {
 
-// A failed call: the status, and the record that the library filled in.
+// A failed call: the status and the library's error record.
 class Error : public std::exception {
  public:
   Error(bp_status status, const bp_error& record) noexcept : record_(record) {
@@ -61,7 +62,7 @@ void call(Function function, Arguments... arguments) {
     throw Error(status, error);
 }
 
-// As `call`, but a wait that ran out is false and not an exception.
+// Like `call`, but returns false after a timeout instead of throwing.
 template <class Function, class... Arguments>
 bool poll(Function function, Arguments... arguments) {
   try {
@@ -73,7 +74,7 @@ bool poll(Function function, Arguments... arguments) {
   }
 }
 
-// A struct with its size set and the rest zero.
+// Returns a struct whose size is set and whose other fields are zero.
 template <class Struct>
 Struct sized() noexcept {
   Struct value{};
@@ -93,7 +94,7 @@ struct Release {
 
 class Stream;
 
-// A span of memory. Move-only; views share one through std::shared_ptr.
+// A span of memory. Move-only; views share it through std::shared_ptr.
 class Buffer {
  public:
   Buffer() noexcept = default;
@@ -102,7 +103,7 @@ class Buffer {
     detail::call(bph_buffer_create, device, &desc, &handle);
     handle_.reset(handle);
   }
-  // Memory of the caller's; see bph_buffer_import.
+  // Memory that the caller owns; see bph_buffer_import.
   static Buffer import(bph_device* device, const bph_import_desc& desc) {
     Buffer buffer;
     bph_buffer* handle = nullptr;
@@ -110,7 +111,7 @@ class Buffer {
     buffer.handle_.reset(handle);
     return buffer;
   }
-  // Host memory; `release` is called once it is done with, unless this throws.
+  // Host memory. Calls `release` when the memory is no longer used, unless this throws.
   static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
                             void* context = nullptr) {
     auto desc = detail::sized<bph_import_desc>();
@@ -123,7 +124,7 @@ class Buffer {
   }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
-  // The host address of HOST or SHARED memory.
+  // Returns the host address of HOST or SHARED memory.
   void* map() const {
     void* address = nullptr;
     detail::call(bph_buffer_map, get(), &address);
@@ -140,7 +141,7 @@ class Buffer {
   std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
 };
 
-// An open device. Streams and events made from it share its handle.
+// An open device. Its streams and events share its handle.
 class Device {
  public:
   Device() noexcept = default;
@@ -171,7 +172,7 @@ class Device {
     detail::call(bph_device_stats, get(), &stats);
     return stats;
   }
-  // Returns the bytes given back to the plugin.
+  // Returns the number of bytes that were returned to the plugin.
   uint64_t trim(bool plans = false) const {
     uint64_t bytes = 0;
     detail::call(bph_device_trim, get(), uint32_t{plans}, &bytes);
@@ -193,9 +194,9 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host; false if `timeout_ns` ran out.
+  // Waits on the host. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
-  // Device time from this event to `end`.
+  // Returns the device time from this event to `end`.
   int64_t nanoseconds_to(const Event& end) const {
     int64_t nanoseconds = 0;
     detail::call(bph_event_elapsed, get(), end.get(), &nanoseconds);
@@ -206,7 +207,7 @@ class Event {
   std::unique_ptr<bph_event, detail::Release<bph_event_release>> handle_;
 };
 
-// An in-order queue: one call at a time, or with BPH_STREAM_SHARED any.
+// An in-order queue. It takes one call at a time, unless it has BPH_STREAM_SHARED.
 class Stream {
  public:
   Stream() noexcept = default;
@@ -222,11 +223,11 @@ class Stream {
 
   bph_stream* get() const noexcept { return handle_.get(); }
   bph_device* device() const noexcept { return device_.get(); }
-  // BP_OP_FLAG_* and BPH_CALL_* of every operator called through this object.
+  // BP_OP_FLAG_* and BPH_CALL_* for every operator that is called through this object.
   uint64_t call_flags() const noexcept { return call_flags_; }
   void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
 
-  // Waits for all work enqueued so far; false if `timeout_ns` ran out.
+  // Waits for all work that was enqueued so far. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
   // Later work of this stream starts after the event's latest record.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
@@ -235,8 +236,9 @@ class Stream {
     detail::call(bph_stream_get_info, get(), &info);
     return info;
   }
-  // One enqueue of the caller's own: `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see bph_stream_enqueue. What
-  // it throws passes through, and counts as a failure of the stream only if it is an Error of EXECUTION_FAILED.
+  // Enqueues work of the caller: `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
+  // bph_stream_enqueue. Rethrows its exceptions. Only an Error with EXECUTION_FAILED fails the
+  // stream.
   template <class Body>
   void enqueue(Body&& body) const {
     struct Call {
@@ -307,7 +309,7 @@ class Plugin {
   std::unique_ptr<bph_plugin, detail::Release<bph_plugin_release>> handle_;
 };
 
-// Where plugins are found and loaded.
+// Finds and loads plugins.
 class Registry {
  public:
   Registry() : Registry(detail::sized<bph_registry_desc>()) {}
@@ -318,19 +320,19 @@ class Registry {
   }
 
   bph_registry* get() const noexcept { return handle_.get(); }
-  // By name, or by the path of a library or manifest. Starts no driver.
+  // Loads a plugin by name, or by the path of a library or manifest. Starts no driver.
   Plugin load(const std::string& name_or_path) const {
     bph_plugin* plugin = nullptr;
     detail::call(bph_plugin_load, get(), name_or_path.c_str(), &plugin);
     return Plugin(plugin);
   }
-  // By "plugin:index" or "plugin"; null: the user's choice, see bph_device_open.
+  // Opens "plugin:index" or "plugin"; null: the user's choice, see bph_device_open.
   Device open(const char* name = nullptr, const bph_device_desc* desc = nullptr) const {
     bph_device* device = nullptr;
     detail::call(bph_device_open, get(), name, desc, &device);
     return Device(device);
   }
-  // Loads every candidate; failures are recorded in the candidates.
+  // Loads every candidate, and records failures in the candidates.
   void examine() const { detail::call(bph_registry_examine, get()); }
   uint32_t candidate_count() const {
     uint32_t count = 0;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
-// Outputs come first and are the caller's: no function allocates. All enqueue and return. The elementwise functions
-// broadcast their inputs to the output's shape, as metadata; every other operand is passed on as it is.
+// Outputs come first, and the caller provides them: no function allocates. All enqueue and return.
+// The elementwise functions broadcast their inputs to the output's shape, as metadata. They pass
+// every other operand unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
 
 namespace backplane {
 
-// The row of ops.def of operator `op`, for compile time.
+// The row of operator `op` in ops.def, at compile time.
 template <uint32_t op>
 struct OpRow;
 #define BP_OP_ROW(id, symbol, name_, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, dtypes, \
@@ -25,13 +26,13 @@ struct OpRow;
 #include <backplane/ops.def>
 #undef BP_OP_ROW
 
-// The attributes of operator `op`, zero but for the size: set the fields that matter.
+// The attributes of operator `op`. Only the size is set; all other fields are zero.
 template <uint32_t op>
 typename OpRow<op>::Attributes attributes() noexcept {
   return detail::sized<typename OpRow<op>::Attributes>();
 }
 
-// Any operator, with numbers of operands that are known at run time.
+// Executes any operator, with numbers of operands that are known at run time.
 inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tensor> inputs,
                     std::span<const bph_tensor> outputs, const void* attributes = nullptr,
                     std::span<const uint64_t> scalars = {}, uint64_t flags = 0) {
@@ -59,7 +60,7 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
 
 namespace detail {
 
-// `input` with the output's shape.
+// Returns `input` with the output's shape.
 inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   const bph_tensor& from = input.view();
   const bph_tensor& to = out.view();
@@ -68,7 +69,7 @@ inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   return same ? from : input.broadcast_to(out.shape()).view();
 }
 
-// An elementwise operator of one output, its operands counted against the row at compile time.
+// Executes an elementwise operator of one output. Checks the number of operands at compile time.
 template <uint32_t op, class... Inputs>
 void elementwise(const Stream& stream, const void* attributes, const Tensor& out, const Inputs&... inputs) {
   using Row = OpRow<op>;
@@ -79,7 +80,7 @@ void elementwise(const Stream& stream, const void* attributes, const Tensor& out
 
 }  // namespace detail
 
-// bit_not, bit_and, bit_or and bit_xor: the operators' own names are C++ keywords, or look like them.
+// bit_not, bit_and, bit_or and bit_xor, since the operators' own names are C++ keywords.
 #define BACKPLANE_UNARY(name, symbol)                                          \
   inline void name(const Stream& stream, const Tensor& out, const Tensor& x) { \
     detail::elementwise<BP_OP_##symbol>(stream, nullptr, out, x);              \
@@ -160,7 +161,7 @@ inline void scatter(const Stream& stream, const Tensor& io, const Tensor& index,
   execute(stream, BP_OP_SCATTER, {index, source}, {io}, &attrs);
 }
 
-// A set of dimensions as the mask that reductions take: axes(0, 2).
+// A set of dimensions as a mask for reductions: axes(0, 2).
 template <std::integral... Axes>
 constexpr uint32_t axes(Axes... axis) noexcept {
   return (0u | ... | (1u << axis));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors: views of buffers. Every view function is arithmetic on metadata; no byte moves. Part of backplane.hpp.
+// Tensors: views of buffers. Every view function only changes metadata. Part of backplane.hpp.
 #pragma once
 
 #include <backplane/objects.hpp>
@@ -61,7 +61,7 @@ constexpr uint16_t dtype_of() noexcept {
     static_assert(!sizeof(Number), "no dtype is laid out like this type");
 }
 
-// A number as bits of `dtype`, by the cast rules of the operator table.
+// Returns a number as bits of `dtype`, by the rules of the operator cast.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
@@ -71,7 +71,7 @@ uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
     return bph_scalar_from_f64(dtype, static_cast<double>(value));
 }
 
-// Up to BP_MAX_RANK numbers, without a heap: a shape, or strides in elements.
+// Up to BP_MAX_RANK numbers without heap memory: a shape, or strides in elements.
 class Dims {
  public:
   constexpr Dims() noexcept = default;
@@ -96,10 +96,10 @@ class Dims {
     for (const int64_t value : *this) product *= static_cast<uint64_t>(value);
     return static_cast<int64_t>(product);
   }
-  // Strides of a packed row-major tensor of this shape.
+  // The strides of a dense row-major tensor of this shape.
   constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
-    uint64_t stride = 1;  // a shape too large to be addressed wraps here, and is refused where memory is asked for
+    uint64_t stride = 1;  // wraps for a shape that cannot be addressed, which allocation refuses
     for (size_t i = size_; i-- > 0;) {
       strides[i] = static_cast<int64_t>(stride);
       stride *= values_[i] > 1 ? static_cast<uint64_t>(values_[i]) : 1;
@@ -112,7 +112,7 @@ class Dims {
   size_t size_ = 0;
 };
 
-// A view, by value: copying one copies 160 bytes and counts a reference; the elements are shared.
+// A view with value semantics. A copy copies 160 bytes, counts a reference and shares the elements.
 class Tensor {
  public:
   // An optional operand that is absent.
@@ -129,15 +129,15 @@ class Tensor {
     for (size_t i = 0; i < shape.size(); ++i) set(i, shape[i], strides[i]);
   }
 
-  // Fresh memory, packed row-major, undefined contents; its first and usual user is `stream`.
+  // Allocates a dense row-major tensor with undefined contents for use by `stream`.
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // As above, used by no stream in particular: the memory is reused only after all streams have passed.
+  // The same for no particular stream: the memory is reused only after all streams have finished.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
-  // One value without memory, of rank 0; broadcast_to gives it a shape.
+  // A value of rank 0 without memory; broadcast_to gives it a shape.
   template <class Number>
   static Tensor scalar(uint32_t dtype, Number value) {
     Tensor tensor(nullptr, 0, dtype, {}, {});
@@ -146,7 +146,7 @@ class Tensor {
     return tensor;
   }
 
-  // What the C API takes.
+  // The view for the C API.
   const bph_tensor& view() const noexcept { return view_; }
   operator const bph_tensor&() const noexcept { return view_; }
   const std::shared_ptr<const Buffer>& buffer() const noexcept { return buffer_; }
@@ -160,7 +160,7 @@ class Tensor {
   int64_t elements() const { return shape().product(); }
   uint64_t bytes() const { return static_cast<uint64_t>(elements()) * dtype_bytes(dtype()); }
   bool is_immediate() const noexcept { return (view_.flags & BPH_TENSOR_IMMEDIATE) != 0; }
-  // Packed row-major; strides of extents 0 and 1 do not matter.
+  // Whether the view is dense in row-major order; strides of extents 0 and 1 do not matter.
   bool is_contiguous() const noexcept {
     int64_t packed = 1;
     for (size_t i = rank(); i-- > 0;) {
@@ -171,7 +171,8 @@ class Tensor {
     return true;
   }
 
-  // The same elements in row-major order under another shape. Of a contiguous tensor only: another would need a copy.
+  // The same elements in row-major order with another shape. Requires a contiguous tensor, since
+  // others would need a copy.
   Tensor reshape(const Dims& shape) const {
     if (shape.product() != elements())
       detail::invalid("reshape: %lld elements do not make a shape of %lld", wide(elements()), wide(shape.product()));
@@ -199,7 +200,7 @@ class Tensor {
     result.set(b, view_.shape[a], view_.strides[a]);
     return result;
   }
-  // The last two dimensions exchanged.
+  // Exchanges the last two dimensions.
   Tensor transpose() const { return transpose(checked(rank() - 1), checked(rank() - 2)); }
   // Every step-th of the elements begin..end-1 along axis.
   Tensor slice(size_t axis, int64_t begin, int64_t end, int64_t step = 1) const {
@@ -211,9 +212,9 @@ class Tensor {
     result.set(axis, (end - begin) / step + ((end - begin) % step != 0), stride(axis) * step);
     return result;
   }
-  // The element `index` along axis, one rank less.
+  // The element `index` along axis; reduces the rank by one.
   Tensor select_at(size_t axis, int64_t index) const { return slice(axis, index, index + 1).squeeze(axis); }
-  // Without a dimension of extent 1.
+  // Removes a dimension of extent 1.
   Tensor squeeze(size_t axis) const {
     if (extent(axis) != 1) detail::invalid("squeeze: axis %zu has extent %lld, not 1", axis, wide(extent(axis)));
     Tensor result = *this;
@@ -222,9 +223,9 @@ class Tensor {
     --result.view_.rank;
     return result;
   }
-  // With a new dimension of extent 1 before `axis`.
+  // Inserts a dimension of extent 1 before `axis`.
   Tensor unsqueeze(size_t axis) const { return inserted(axis, 1, 0); }
-  // Leading dimensions are added, extents of 1 repeat with stride 0.
+  // Adds leading dimensions, and repeats extents of 1 with stride 0.
   Tensor broadcast_to(const Dims& shape) const {
     if (shape.size() < rank()) detail::invalid("broadcast_to: rank %zu cannot become %zu", rank(), shape.size());
     Dims strides = shape;
@@ -238,13 +239,14 @@ class Tensor {
     }
     return with(offset(), shape, strides);
   }
-  // The order along axis turned round.
+  // Reverses the order along axis.
   Tensor flip(size_t axis) const {
     Tensor result = extent(axis) > 0 ? moved((extent(axis) - 1) * stride(axis)) : *this;
     result.set(axis, extent(axis), -stride(axis));
     return result;
   }
-  // Windows of `size` elements, `step` apart, along axis; the place in the window is a new last dimension.
+  // Windows of `size` elements along axis, `step` apart; the position in the window becomes a new
+  // last dimension.
   Tensor unfold(size_t axis, int64_t size, int64_t step) const {
     if (size < 1 || size > extent(axis) || step < 1)
       detail::invalid("unfold: windows of %lld by %lld do not fit the extent %lld of axis %zu", wide(size), wide(step),
@@ -253,7 +255,7 @@ class Tensor {
     result.set(axis, (extent(axis) - size) / step + 1, stride(axis) * step);
     return result;
   }
-  // The same bytes read as another dtype of the same size.
+  // The same bytes as another dtype of the same size.
   Tensor bitcast(uint32_t dtype) const {
     if (dtype_bytes(dtype) != dtype_bytes(this->dtype()))
       detail::invalid("bitcast: dtype %u has %lld bytes and dtype %u has %lld", this->dtype(),
@@ -314,7 +316,8 @@ class Tensor {
   bph_tensor view_;
 };
 
-// Enqueues a copy of host memory into a contiguous tensor; see bph_copy_in for how long `source` is borrowed, and for `flags`.
+// Enqueues a copy of host memory to a contiguous tensor. bph_copy_in states how long `source` is
+// borrowed, and explains `flags`.
 template <class Number>
 void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number> source, uint32_t flags = 0) {
   if (tensor.dtype() != dtype_of<Number>() || !tensor.is_contiguous() || source.size_bytes() != tensor.bytes())
@@ -325,7 +328,8 @@ void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number>
                static_cast<const void*>(source.data()), uint64_t{source.size_bytes()}, flags);
 }
 
-// Copies a contiguous tensor to host memory, and waits until it is there unless `flags` has BPH_COPY_ENQUEUE; see bph_copy_out.
+// Copies a contiguous tensor to host memory, and waits for the copy unless `flags` has
+// BPH_COPY_ENQUEUE; see bph_copy_out.
 template <class Number>
 void copy_out(const Stream& stream, std::span<Number> target, const Tensor& tensor, uint32_t flags = 0) {
   if (tensor.dtype() != dtype_of<Number>() || !tensor.is_contiguous() || target.size_bytes() != tensor.bytes())
