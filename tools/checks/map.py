@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/dev names files that exist, and the families of ops.def: map.py ROOT.
 
-A path is in backticks and begins with a folder of the repository, or is the bare name of a file. FAMILY, PLUGIN, NAME and
-TOPIC stand for any word. What a build makes is not looked for."""
+A path is in backticks and begins with a folder of the repository, or is the bare name of a file. FAMILY, PLUGIN, NAME
+and TOPIC stand for any word. Files that a build generates are not checked."""
 import glob
 import os
 import re

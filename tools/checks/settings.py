@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/dev/settings.md lists every environment variable that shipped code reads, and every build option: settings.py ROOT.
+"""docs/dev/settings.md lists the environment variables that shipped code reads and the build options: settings.py ROOT.
 
-A row names the folder that reads the variable. Tests, samples and frozen copies are not users' business."""
+A row names the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
 import os
 import re
 import sys

@@ -24,7 +24,7 @@ headers = ("abi/include/", "core/include/")
 braced = (".c", ".h", ".hpp", ".cpp", ".def", ".comp", ".glsl")
 hashed = (".py", ".sh", ".build", "meson_options.txt")
 
-# A pattern, and what to write. Each is looked for in comments and pages, without what is in backticks and quotation marks.
+# A pattern and its remedy. Patterns apply to comments and pages, without code in backticks and quotations.
 words = [
     (r"\banew\b", "again"),
     (r"\b[Ff]or ever\b", "forever"),
@@ -149,7 +149,7 @@ def main(root, *options):
             ("a word", "docs/planted.md", "It is made anew.\n"),
             ("a subject", "docs/planted.md", "Ends. Who fails is out.\n"),
             ("a negation", "abi/include/backplane/planted.h", "/* A plugin that has not the slot. */\n"),
-            ("a word in a script", "tools/checks/planted.py", '"""What a caller is told."""\n'),
+            ("a word in a script", "tools/checks/planted.py", '"' * 3 + "What a caller is told." + '"' * 3 + "\n"),
             ("a long line of a page", "docs/planted.md", "word " * 30 + "\n"),
             ("a long comment of a header", "abi/include/backplane/planted.h", "  int a; // " + "word " * 20 + "\n"),
             ("a long comment", "core/src/planted.cpp", "// " + "word " * 25 + "\n")):
