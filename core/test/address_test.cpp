@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of buffers, and the way back.
+// Addresses of buffers, and buffers by address.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class AddressTest : public MemoryTest {
@@ -20,15 +20,13 @@ class AddressTest : public MemoryTest {
   };
   static Found find(uint64_t address) {
     Found found;
-    bp_error error = fresh_error();
-    EXPECT_EQ(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error), BP_OK)
-        << error.message;
+    EXPECT_OK(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error));
     return found;
   }
   static void expect_nothing(uint64_t address) {
     Found found{reinterpret_cast<bph_device*>(1), reinterpret_cast<bph_buffer*>(1), 1};
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "lies in no living buffer",
-                 bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, error));
+    EXPECT_FAILS(bph_buffer_from_address(address, &found.device, &found.buffer, &found.offset, &error),
+                 BP_INVALID_ARGUMENT, "lies in no living buffer");
     EXPECT_EQ(found.device, nullptr);
     EXPECT_EQ(found.buffer, nullptr);
     EXPECT_EQ(found.offset, 0u);
@@ -49,7 +47,7 @@ class AddressTest : public MemoryTest {
   }
 };
 
-// Nobody may read a number that stands for device memory.
+// Addresses that stand for device memory are not readable.
 bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
@@ -86,7 +84,7 @@ TEST_F(AddressTest, DeviceMemoryWithoutAddressesGetsReservedNumbers) {
       EXPECT_TRUE(about.address >= before.address + before.bytes || before.address >= about.address + about.bytes);
     }
   }
-  expect_nothing(info(buffers[0]).address + 1);  // behind its bytes, inside its block
+  expect_nothing(info(buffers[0]).address + 1);  // after its bytes, inside its block
   const uint64_t ended = info(buffers[2]).address;
   bph_buffer_release(buffers[2]);
   expect_nothing(ended);
@@ -102,7 +100,6 @@ TEST_F(AddressTest, DeviceMemoryWithoutAddressesGetsReservedNumbers) {
     expect_nothing(address);
     EXPECT_FALSE(is_reserved(address)) << "given back with the memory";
   }
-  bph_stream_release(one);
 }
 
 TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
@@ -118,11 +115,9 @@ TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
   }
   EXPECT_EQ(info(b).address - info(a).address, place(b).second - place(a).second);
   EXPECT_EQ(fake->calls("buffer_address"), 1u) << "once for memory of the plugin's";
-  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
-// A number of the device's that means something else to the process, or to another device, is no address.
+// A device address is replaced if the process or another device uses it for something else.
 TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   static std::array<char, 1 << 16> host_memory;
   FakeOptions options;
@@ -134,8 +129,6 @@ TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   EXPECT_TRUE(is_reserved(info(a).address));
   expect_found(a);
   expect_nothing(options.address);
-  bph_buffer_release(a);
-  bph_stream_release(one);
 }
 
 TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
@@ -150,12 +143,12 @@ TEST_F(AddressTest, AnAddressOutsideTheProcessIsKeptFreeForTheDevice) {
   EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
   EXPECT_EQ(about.address, options.address);
   EXPECT_TRUE(is_reserved(about.address));
-  // Another device that says the same of its own memory.
+  // Another device reports the same address for its own memory.
   FakeDevice other(options);
   bph_device* other_device = other.open();
   const bph_buffer_desc desc = desc_of(1u << 20);
   bph_buffer* b = nullptr;
-  ASSERT_WORKS(bph_buffer_create(other_device, &desc, &b, error));
+  ASSERT_OK(bph_buffer_create(other_device, &desc, &b, &error));
   EXPECT_EQ(info(b).flags, 0u);
   EXPECT_NE(info(b).address, about.address);
   EXPECT_EQ(find(info(b).address).device, other_device);
@@ -172,7 +165,6 @@ TEST_F(AddressTest, APluginThatFailsToSayIsNotAsked) {
   bph_buffer* a = create(100);
   EXPECT_EQ(info(a).flags, 0u);
   EXPECT_TRUE(is_reserved(info(a).address));
-  bph_buffer_release(a);
 }
 
 TEST_F(AddressTest, MappedMemoryIsWhereItIsMapped) {
@@ -204,13 +196,13 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   const auto at = reinterpret_cast<uint64_t>(&memory[0]);
   bph_import_desc desc = import_of(memory, sizeof(memory));
   bph_buffer* imported = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   EXPECT_EQ(find(at + 4095).buffer, imported) << "without a question before";
   EXPECT_EQ(info(imported).address, at);
-  // The same memory again, by this device or another, is found under one of its names.
+  // Memory that is imported twice, by one device or two, is found as one of the imports.
   desc = import_of(memory + 1024, 1024);
   bph_buffer* part = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &part, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &part, &error));
   EXPECT_EQ(info(part).address, at + 1024);
   EXPECT_EQ(find(at + 1500).offset, 1500u);
   bph_buffer_release(imported);
@@ -220,9 +212,9 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   expect_nothing(at + 2048);
   bph_buffer_release(part);
   expect_nothing(at + 1500);
-  // An import whose plugin does not say is none of the process's.
+  // An import without an address from its plugin is not memory of the process.
   fake->fail("import_memory", BP_UNSUPPORTED);
-  EXPECT_FAILS(BP_UNSUPPORTED, "import_memory", bph_buffer_import(device, &desc, &part, error));
+  EXPECT_FAILS(bph_buffer_import(device, &desc, &part, &error), BP_UNSUPPORTED, "import_memory");
   expect_nothing(at + 1500);
 }
 
@@ -236,15 +228,15 @@ TEST_F(AddressTest, NothingIsAtTheseAddresses) {
     expect_nothing(address);
   }
   Found found;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, nullptr, &found.buffer, &found.offset, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, &found.device, nullptr, &found.offset, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null",
-               bph_buffer_from_address(1, &found.device, &found.buffer, nullptr, error));
+  EXPECT_FAILS(bph_buffer_from_address(1, nullptr, &found.buffer, &found.offset, &error), BP_INVALID_ARGUMENT,
+               "out is null");
+  EXPECT_FAILS(bph_buffer_from_address(1, &found.device, nullptr, &found.offset, &error), BP_INVALID_ARGUMENT,
+               "out is null");
+  EXPECT_FAILS(bph_buffer_from_address(1, &found.device, &found.buffer, nullptr, &error), BP_INVALID_ARGUMENT,
+               "out is null");
   bph_buffer_info about = {};
   about.struct_size = BPH_BUFFER_INFO_MIN_SIZE - 8;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "less than its minimum of 48", bph_buffer_get_info(empty, &about, error));
+  EXPECT_FAILS(bph_buffer_get_info(empty, &about, &error), BP_INVALID_ARGUMENT, "less than its minimum of 48");
   bph_buffer_release(empty);
 }
 
@@ -265,8 +257,8 @@ TEST_F(AddressTest, AChildAfterForkKnowsNone) {
   bph_registry_desc quiet = {};
   quiet.struct_size = sizeof(quiet);
   quiet.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
-  bph_registry* registry = nullptr;  // the first one watches for forks
-  ASSERT_WORKS(bph_registry_create(&quiet, &registry, error));
+  bph_registry* registry = nullptr;  // the first registry installs the fork handlers
+  ASSERT_OK(bph_registry_create(&quiet, &registry, &error));
   open();
   bph_buffer* buffer = create(100);
   const uint64_t address = info(buffer).address;
@@ -307,15 +299,14 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   threads.emplace_back([&] {
     while (!done) {
       EXPECT_EQ(find(address + 7).buffer, kept);
-      Found found;  // of memory that comes and goes
+      Found found;  // of memory that is allocated and freed
       (void)bph_buffer_from_address(address + 4096, &found.device, &found.buffer, &found.offset, nullptr);
     }
   });
   for (std::thread& thread : threads) thread.join();
-  bph_buffer_release(kept);
 }
 
-// The framework's own allocator divides raw buffers of its own: an address is in one of those.
+// A framework's allocator divides its own raw buffers: an address belongs to one of them.
 TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   struct Framework {
     bph_buffer* whole = nullptr;
@@ -343,4 +334,4 @@ TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator: what is reused when, what is given back, and what happens when memory has run out.
-#include "allocator.hpp"
+// The caching allocator: reuse, trimming, and exhausted memory.
+#include "memory/allocator.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,15 +10,15 @@
 #include <random>
 #include <thread>
 
+#include "memory/size_class.hpp"
 #include "memory_fixture.hpp"
-#include "size_class.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class AllocatorTest : public MemoryTest {
  protected:
-  static constexpr uint64_t mib = 1u << 20;
+  static constexpr uint64_t kMib = 1u << 20;
 
   bph_buffer* aligned(uint64_t bytes, uint64_t alignment, bph_stream* on = nullptr) {
     bph_buffer_desc desc = desc_of(bytes, on);
@@ -29,13 +29,13 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // A device of 8 MiB, of which the work of a stream that is held uses 6.
+  // A device of 8 MiB; pending work of a stream uses 6.
   InUse most_in_use() {
     FakeOptions options;
-    options.limit = 8 * mib;
+    options.limit = 8 * kMib;
     open(options);
     bph_stream* one = stream();
-    bph_buffer* a = create(6 * mib, one);
+    bph_buffer* a = create(6 * kMib, one);
     fake->hold();
     use(a, one);
     return {one, a};
@@ -43,11 +43,11 @@ class AllocatorTest : public MemoryTest {
 };
 
 TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
-  for (uint32_t i = 0; i < SizeClass::count; ++i) {
+  for (uint32_t i = 0; i < SizeClass::kCount; ++i) {
     const uint64_t size = SizeClass::size(i);
     ASSERT_EQ(SizeClass::holding(size), i);
     ASSERT_EQ(SizeClass::within(size), i);
-    ASSERT_EQ(size % SizeClass::quantum, 0u);
+    ASSERT_EQ(size % SizeClass::kQuantum, 0u);
     if (i == 0) continue;
     const uint64_t below = SizeClass::size(i - 1);
     ASSERT_LT(below, size);
@@ -60,7 +60,7 @@ TEST(SizeClassTest, EveryClassHoldsWhatItSaysAtLittleWaste) {
       ASSERT_LE(waste * 8, size);
     }
   }
-  EXPECT_EQ(SizeClass::size(SizeClass::count - 1), SizeClass::max_bytes);
+  EXPECT_EQ(SizeClass::size(SizeClass::kCount - 1), SizeClass::kMaxBytes);
 }
 
 TEST_F(AllocatorTest, AStreamReusesItsOwnMemoryAtOnce) {
@@ -81,8 +81,6 @@ TEST_F(AllocatorTest, AStreamReusesItsOwnMemoryAtOnce) {
   EXPECT_EQ(place(a), a_place) << "the latest freed comes first: it is the likeliest to be in a cache";
   EXPECT_EQ(place(b), b_place);
   EXPECT_EQ(fake->calls("buffer_create"), calls);
-  for (bph_buffer* each : {a, b}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AnotherStreamGetsOtherMemory) {
@@ -96,8 +94,6 @@ TEST_F(AllocatorTest, AnotherStreamGetsOtherMemory) {
   bph_buffer_release(a);
   bph_buffer* b = create(1000, two);
   EXPECT_NE(place(b), a_place);
-  bph_buffer_release(b);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
@@ -106,16 +102,16 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   bph_stream* two = stream();
   bph_buffer* a = create(1000, one);
   const auto a_place = place(a);
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
-  ASSERT_WORKS(bph_buffer_record(a, one, error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
+  ASSERT_OK(bph_buffer_record(a, one, &error));
   bph_buffer* other = create(1000, two);
   fake->hold();
   use(a, two);
   bph_buffer_release(a);
   bph_buffer* b = create(1000, one);
   EXPECT_NE(place(b), a_place);
-  // The owner's next call marks the point; work behind the mark does not count.
+  // The owner's next call records the marker; work after the marker does not count.
   const uint64_t marks = fake->calls("event_record");
   use(other, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -127,8 +123,6 @@ TEST_F(AllocatorTest, RecordedStreamsMustPassFirst) {
   use(other, two);
   bph_buffer* d = create(1000, one);
   EXPECT_EQ(place(d), a_place);
-  for (bph_buffer* each : {b, c, d, other}) bph_buffer_release(each);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
@@ -139,16 +133,14 @@ TEST_F(AllocatorTest, MarksAreReusedAndBounded) {
   fake->hold();
   for (int i = 0; i < 100; ++i) {
     bph_buffer* a = create(1000, one);
-    ASSERT_WORKS(bph_buffer_record(a, two, error));
+    ASSERT_OK(bph_buffer_record(a, two, &error));
     use(a, two);
     bph_buffer_release(a);
     use(other, two);
     if (i % 10 == 9) fake->run(plugin_stream(two));
   }
   EXPECT_LE(fake->events(), 4u);
-  EXPECT_LE(fake->bytes(), 2 * 2 * mib);
-  bph_buffer_release(other);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
+  EXPECT_LE(fake->bytes(), 2 * 2 * kMib);
 }
 
 TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
@@ -159,21 +151,19 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
   fake->hold();
   for (int i = 0; i < 8; ++i) {
     bph_buffer* buffer = create(1024, one);
-    ASSERT_WORKS(bph_buffer_record(buffer, two, error));
+    ASSERT_OK(bph_buffer_record(buffer, two, &error));
     use(work, two);
-    bph_buffer_release(buffer);  // wants a mark of `two`
+    bph_buffer_release(buffer);  // requests a marker of `two`
   }
   use(work, two);
   const uint64_t polls = fake->calls("event_wait");
   for (int i = 0; i < 20; ++i) use(work, two);
   EXPECT_EQ(fake->calls("event_wait"), polls);
   fake->run(plugin_stream(two));
-  trim();  // asks the marks: there is room again
+  trim();  // polls the markers: there is room again
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
-  bph_buffer_release(work);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, AUserEventTellsTooThatAStreamPassed) {
@@ -183,17 +173,14 @@ TEST_F(AllocatorTest, AUserEventTellsTooThatAStreamPassed) {
   bph_buffer* a = create(1000, one);
   const auto a_place = place(a);
   bph_event* point = event();
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  ASSERT_OK(bph_buffer_record(a, two, &error));
   fake->hold();
   use(a, two);
   bph_buffer_release(a);
-  ASSERT_WORKS(bph_event_record(point, two, error));
-  ASSERT_WORKS(bph_event_wait(point, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_event_record(point, two, &error));
+  ASSERT_OK(bph_event_wait(point, BP_WAIT_FOREVER, &error));
   a = create(1000, one);
   EXPECT_EQ(place(a), a_place);
-  bph_buffer_release(a);
-  bph_event_release(point);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MemoryOfNoStreamWaitsForAll) {
@@ -213,14 +200,12 @@ TEST_F(AllocatorTest, MemoryOfNoStreamWaitsForAll) {
     return same;
   };
   EXPECT_FALSE(taken());
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_FALSE(taken());
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   bph_buffer* x = create(1000);
   bph_buffer* y = create(1000);
   EXPECT_TRUE(place(x) == a_place || place(y) == a_place);
-  for (bph_buffer* each : {x, y}) bph_buffer_release(each);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
@@ -231,24 +216,22 @@ TEST_F(AllocatorTest, MemoryThatTheHostWritesWaitsForItsOwnStream) {
     bph_buffer* a = create(1000, one, kind);
     const auto a_place = place(a);
     fake->hold();
-    ASSERT_WORKS(bph_copy(one, target, 0, a, 0, 1000, 0, error));
+    ASSERT_OK(bph_copy(one, target, 0, a, 0, 1000, 0, &error));
     bph_buffer_release(a);
     bph_buffer* b = create(1000, one, kind);
     EXPECT_NE(place(b), a_place) << "writing it now would change what the pending copy reads";
-    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     bph_buffer* c = create(1000, one, kind);
     EXPECT_EQ(place(c), a_place);
     for (bph_buffer* each : {b, c}) bph_buffer_release(each);
   }
-  bph_buffer_release(target);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
   open();
-  fake->limit = 60 * mib;
+  fake->limit = 60 * kMib;
   bph_stream* one = stream();
-  bph_buffer* a = create(3 * mib, one);
+  bph_buffer* a = create(3 * kMib, one);
   bph_buffer* kept = create(100, one);
   const auto a_place = place(a);
   fake->hold();
@@ -256,11 +239,11 @@ TEST_F(AllocatorTest, AnEndedStreamsMemoryServesOthers) {
   bph_buffer_release(a);
   bph_stream_release(one);
   bph_stream* two = stream();
-  bph_buffer* b = create(3 * mib, two);
+  bph_buffer* b = create(3 * kMib, two);
   EXPECT_NE(place(b), a_place);
   fake->release();
-  bph_buffer* c = create(16 * mib, two);
-  bph_buffer* d = create(15 * mib, two);
+  bph_buffer* c = create(16 * kMib, two);
+  bph_buffer* d = create(15 * kMib, two);
   EXPECT_EQ(place(d).first, a_place.first) << "the whole segment moved over";
   bph_buffer* e = create(200, two);
   EXPECT_NE(place(e).first, place(kept).first);
@@ -284,41 +267,38 @@ TEST_F(AllocatorTest, StatisticsAndPeaks) {
   bph_buffer* a = create(512, one);
   bph_buffer* b = create(513, one);
   EXPECT_EQ(stats().bytes_in_use, 512u + 1024u);
-  EXPECT_EQ(stats().bytes_reserved, 2 * mib);
+  EXPECT_EQ(stats().bytes_reserved, 2 * kMib);
   EXPECT_EQ(stats().allocations, 2u);
   EXPECT_EQ(stats().allocations_cached, 1u) << "the second is cut from the first's segment";
-  bph_buffer* c = create(8 * mib, one);
-  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
-  EXPECT_EQ(stats().bytes_reserved, 22 * mib);
+  bph_buffer* c = create(8 * kMib, one);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * kMib + 1536);
+  EXPECT_EQ(stats().bytes_reserved, 22 * kMib);
   for (bph_buffer* each : {a, b, c}) bph_buffer_release(each);
   EXPECT_EQ(stats().bytes_in_use, 0u);
-  EXPECT_EQ(stats().bytes_in_use_peak, 8 * mib + 1536);
-  EXPECT_EQ(trim(), 22 * mib);
+  EXPECT_EQ(stats().bytes_in_use_peak, 8 * kMib + 1536);
+  EXPECT_EQ(trim(), 22 * kMib);
   EXPECT_EQ(stats().bytes_reserved, 0u);
-  EXPECT_EQ(stats().bytes_reserved_peak, 22 * mib);
+  EXPECT_EQ(stats().bytes_reserved_peak, 22 * kMib);
   EXPECT_EQ(stats().trims, 1u);
   EXPECT_EQ(fake->bytes(), 0u);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, TrimLeavesWhatIsUsedOrPending) {
   open();
   bph_stream* one = stream();
-  bph_buffer* a = create(12 * mib, one);
-  bph_buffer* b = create(14 * mib, one);
-  bph_buffer* c = create(16 * mib, one);
+  bph_buffer* a = create(12 * kMib, one);
+  bph_buffer* b = create(14 * kMib, one);
+  bph_buffer* c = create(16 * kMib, one);
   bph_buffer_release(c);
   fake->hold();
   use(a, one);
   bph_buffer_release(a);
-  EXPECT_EQ(trim(), 16 * mib) << "freed before the pending work";
+  EXPECT_EQ(trim(), 16 * kMib) << "freed before the pending work";
   EXPECT_EQ(trim(), 0u);
   fake->run(plugin_stream(one));
-  use(b, one);  // the mark that the trim asked for
+  use(b, one);  // records the marker that the trim requested
   fake->run(plugin_stream(one));
-  EXPECT_EQ(trim(), 12 * mib);
-  bph_buffer_release(b);
-  bph_stream_release(one);
+  EXPECT_EQ(trim(), 12 * kMib);
 }
 
 TEST_F(AllocatorTest, AlignmentIsHonoured) {
@@ -326,14 +306,14 @@ TEST_F(AllocatorTest, AlignmentIsHonoured) {
   bph_stream* one = stream();
   std::vector<bph_buffer*> buffers;
   for (const uint64_t alignment : {1ull, 16ull, 256ull, 512ull, 4096ull, 65536ull, 1ull << 21}) {
-    for (const uint64_t bytes : {uint64_t{1}, uint64_t{700}, uint64_t{5000}, 3 * mib}) {
+    for (const uint64_t bytes : {uint64_t{1}, uint64_t{700}, uint64_t{5000}, 3 * kMib}) {
       for (bph_stream* on : {static_cast<bph_stream*>(nullptr), one}) {
         bph_buffer* buffer = aligned(bytes, alignment, on);
         bph_buffer_desc shared = desc_of(bytes, on, BP_MEMORY_SHARED);
         shared.alignment = alignment;
         bph_buffer* mapped = create(shared);
         void* address = nullptr;
-        ASSERT_WORKS(bph_buffer_map(mapped, &address, error));
+        ASSERT_OK(bph_buffer_map(mapped, &address, &error));
         EXPECT_EQ(reinterpret_cast<uint64_t>(address) % alignment, 0u);
         EXPECT_EQ(info(buffer).plugin_offset % alignment, 0u);
         buffers.push_back(buffer);
@@ -349,44 +329,39 @@ TEST_F(AllocatorTest, AlignmentIsHonoured) {
 
 TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
-  bph_buffer_desc desc = desc_of(3 * mib, one);
+  bph_buffer* a = create(6 * kMib, one);
+  bph_buffer_desc desc = desc_of(3 * kMib, one);
   bph_buffer* none = nullptr;
   EXPECT_FAILS(
-      BP_OUT_OF_MEMORY,
+      bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY,
       "fake:0: DEVICE memory is exhausted: 3145728 bytes asked, 6291456 in use, 6291456 reserved, 2097152 of 8388608 "
-      "free on the device",
-      bph_buffer_create(device, &desc, &none, error));
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "(the fake's memory is full)", bph_buffer_create(device, &desc, &none, error));
+      "free on the device");
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY, "(the fake's memory is full)");
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(stats().out_of_memory_retries, 2u);
-  EXPECT_EQ(stats().bytes_in_use, 6 * mib);
+  EXPECT_EQ(stats().bytes_in_use, 6 * kMib);
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * mib, one);
-  bph_buffer_release(b);
-  bph_stream_release(one);
+  bph_buffer* b = create(7 * kMib, one);
 }
 
 TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
   bph_stream* two = stream();
-  bph_buffer_release(create(6 * mib, one));
-  bph_buffer* b = create(6 * mib, two);
+  bph_buffer_release(create(6 * kMib, one));
+  bph_buffer* b = create(6 * kMib, two);
   EXPECT_EQ(stats().out_of_memory_retries, 1u);
-  bph_buffer_release(b);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(AllocatorTest, ExhaustionWaitsForTheCallersOwnWork) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * mib, one);
+  bph_buffer* b = create(7 * kMib, one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
   bph_buffer_release(b);
   bph_stream_release(one);
@@ -396,27 +371,27 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_stream_release(one);
-  bph_buffer* b = create(7 * mib);
-  bph_buffer_release(b);
+  bph_buffer* b = create(7 * kMib);
 }
 
 TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
   const auto [one, a] = most_in_use();
   fake->break_stream(plugin_stream(one));
-  bph_buffer_desc desc = desc_of(7 * mib, one);
+  bph_buffer_desc desc = desc_of(7 * kMib, one);
   bph_buffer* made = nullptr;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   EXPECT_EQ(bph_copy(one, a, 0, a, 256, 256, 0, nullptr), BP_EXECUTION_FAILED)
       << "told by the stream, and pending again";
   desc.flags = BPH_BUFFER_RAW;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   bph_buffer_release(a);
-  made = create(7 * mib, one);
+  made = create(7 * kMib, one);
   bph_buffer_release(made);
   bph_stream_release(one);
 }
 
-// One thread looks at an ended stream whose memory another needs: that one waits for it.
+// One thread polls an ended stream whose memory another thread needs: the other thread waits for
+// the poll.
 TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
@@ -428,29 +403,31 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
   fake->hook = [&](const char* slot) {
     if (std::string_view(slot) != "stream_wait" || begun.exchange(true)) return;
     second = std::thread([&] {
-      const bph_buffer_desc desc = desc_of(7 * mib);
+      const bph_buffer_desc desc = desc_of(7 * kMib);
       bph_buffer* made = nullptr;
       const bp_status status = bph_buffer_create(device, &desc, &made, nullptr);
       bph_buffer_release(made);
       answered.set_value(status);
     });
-    // It answers only once this call has returned. One that does not wait answers meanwhile, given the time.
+    // It returns only once this call has returned. If it did not wait, it would return within this
+    // time.
     (void)answer.wait_for(std::chrono::milliseconds(200));
   };
-  trim();  // looks at the stream
+  trim();  // polls the stream
   ASSERT_TRUE(second.joinable());
   second.join();
   EXPECT_EQ(answer.get(), BP_OK);
 }
 
-// One thread is in the release of imported memory, which takes a lock of the framework's that an allocation is made under. (One that
-// waits for the other waits for ever, and the runner ends the test.)
+// One thread releases imported memory, and its callback takes a lock of the framework. Another
+// thread allocates with that lock held. If either waited for the other, the test would hang until
+// its timeout.
 TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   FakeOptions options;
-  options.limit = 8 * mib;
+  options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
-  bph_buffer* a = create(6 * mib, one);
+  bph_buffer* a = create(6 * kMib, one);
   struct Framework {
     std::recursive_mutex mutex;
     std::promise<void> entered;
@@ -463,7 +440,7 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   alignas(256) static char memory[1024];
   bph_buffer* imported = nullptr;
   bph_import_desc import = import_of(memory, sizeof(memory), Framework::release, &framework);
-  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &import, &imported, &error));
   fake->hold();
   use(imported, one);
   bph_buffer_release(imported);
@@ -472,38 +449,33 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
     const std::lock_guard lock(framework.mutex);
     other = std::thread([&] { EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK); });
     framework.entered.get_future().wait();
-    const bph_buffer_desc desc = desc_of(7 * mib);
+    const bph_buffer_desc desc = desc_of(7 * kMib);
     bph_buffer* made = nullptr;
-    EXPECT_FAILS(BP_OUT_OF_MEMORY, "is exhausted", bph_buffer_create(device, &desc, &made, error));
+    EXPECT_FAILS(bph_buffer_create(device, &desc, &made, &error), BP_OUT_OF_MEMORY, "is exhausted");
   }
   other.join();
-  bph_buffer_release(a);
-  bph_stream_release(one);
 }
 
 TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
   FakeOptions options;
-  options.limit = 1 * mib;  // less than a segment
+  options.limit = 1 * kMib;  // less than a segment
   open(options);
   bph_stream* one = stream();
   std::vector<bph_buffer*> buffers;
-  for (int i = 0; i < 16; ++i) buffers.push_back(create(mib / 16, one));
-  EXPECT_EQ(fake->bytes(), mib);
+  for (int i = 0; i < 16; ++i) buffers.push_back(create(kMib / 16, one));
+  EXPECT_EQ(fake->bytes(), kMib);
   for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
-  bph_buffer* whole = create(mib, one);
-  bph_buffer_release(whole);
-  bph_stream_release(one);
+  bph_buffer* whole = create(kMib, one);
 }
 
 TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {
   FakeOptions options;
-  options.max_buffer_bytes = 33 * mib - 100;  // between two size classes
-  options.limit = 40 * mib;
+  options.max_buffer_bytes = 33 * kMib - 100;  // between two size classes
+  options.limit = 40 * kMib;
   open(options);
   bph_stream* one = stream();
-  for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * mib - 100, one));
-  bph_buffer_release(create(30 * mib, one));
-  bph_stream_release(one);
+  for (int i = 0; i < 3; ++i) bph_buffer_release(create(33 * kMib - 100, one));
+  bph_buffer_release(create(30 * kMib, one));
 }
 
 TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
@@ -511,23 +483,23 @@ TEST_F(AllocatorTest, OtherPluginFailuresArePassedOn) {
   bph_buffer_desc desc = desc_of(1000);
   bph_buffer* none = nullptr;
   fake->fail("buffer_create", BP_DEVICE_LOST);
-  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create: the fake was told",
-               bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST,
+               "fake:0: buffer_create: the fake was told");
   fake->answer_null("buffer_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   desc.flags = BPH_BUFFER_RAW;
   fake->fail("buffer_create", BP_DEVICE_LOST);
-  EXPECT_FAILS(BP_DEVICE_LOST, "fake:0: buffer_create", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_DEVICE_LOST, "fake:0: buffer_create");
   fake->answer_null("buffer_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL, "nonconforming");
   EXPECT_EQ(stats().bytes_in_use + stats().bytes_reserved, 0u);
 }
 
 TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   FakeOptions options;
-  options.limit = 64 * mib;
+  options.limit = 64 * kMib;
   open(options);
-  // Statistics take the allocator's lock: called from inside a slot they hang if it is held.
+  // Statistics take the allocator's lock: if a slot is called with the lock held, this hangs.
   fake->hook = [&](const char*) {
     bph_stats now = {};
     now.struct_size = sizeof(now);
@@ -535,30 +507,30 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   };
   bph_stream* one = stream();
   bph_stream* two = stream();
-  bph_buffer* a = create(30 * mib, one);
-  ASSERT_WORKS(bph_buffer_record(a, two, error));
+  bph_buffer* a = create(30 * kMib, one);
+  ASSERT_OK(bph_buffer_record(a, two, &error));
   fake->hold();
   use(a, two);
   bph_buffer_release(a);
   char memory[16];
   bph_buffer* imported = nullptr;
   const bph_import_desc import = import_of(memory, 16);
-  ASSERT_WORKS(bph_buffer_import(device, &import, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &import, &imported, &error));
   bph_buffer_release(imported);
-  bph_buffer_desc desc = desc_of(60 * mib, one);
+  bph_buffer_desc desc = desc_of(60 * kMib, one);
   bph_buffer* none = nullptr;
   EXPECT_EQ(bph_buffer_create(device, &desc, &none, nullptr), BP_OUT_OF_MEMORY);
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
-  bph_buffer_release(create(60 * mib, one));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
+  bph_buffer_release(create(60 * kMib, one));
   bph_buffer* target = create(100, one);
-  ASSERT_WORKS(bph_copy_in(one, target, 0, memory, 16, 0, error));
+  ASSERT_OK(bph_copy_in(one, target, 0, memory, 16, 0, &error));
   bph_buffer_release(target);
   for (bph_stream* each : {one, two}) bph_stream_release(each);
   trim();
 }
 
-// Random calls against a model that knows only what is handed out: no two live buffers share a byte, each is aligned
-// and large enough, the counters agree, and once all is released one trim gives everything back.
+// Random calls against a model of the live buffers: no two share a byte, each is aligned and large
+// enough, and the counters agree. Once all are released, one trim frees everything.
 TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   open();
   std::mt19937 random(20);
@@ -614,7 +586,7 @@ TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
 
 TEST_F(AllocatorTest, ManyThreads) {
   FakeOptions options;
-  options.limit = 64 * mib;
+  options.limit = 64 * kMib;
   open(options);
   std::vector<std::thread> threads;
   std::atomic<uint64_t> made{0};
@@ -667,4 +639,4 @@ TEST_F(AllocatorTest, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

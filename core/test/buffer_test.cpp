@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: arguments, handles, raw and imported memory, the framework's own allocator.
-#include "buffer.hpp"
+// Buffers: arguments, handles, raw and imported memory, the framework's allocator.
+#include "memory/buffer.hpp"
 
 #include <algorithm>
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class BufferTest : public MemoryTest {
@@ -23,10 +23,9 @@ TEST_F(BufferTest, NoBytesIsLegal) {
   EXPECT_EQ(info(empty).plugin_buffer, nullptr);
   bph_buffer* host = create(0, nullptr, BP_MEMORY_HOST);
   void* address = this;
-  ASSERT_WORKS(bph_buffer_map(host, &address, error));
+  ASSERT_OK(bph_buffer_map(host, &address, &error));
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(fake->buffers(), 0u);
-  for (bph_buffer* buffer : {empty, host}) bph_buffer_release(buffer);
 }
 
 TEST_F(BufferTest, WrongArgumentsAreNamed) {
@@ -38,38 +37,38 @@ TEST_F(BufferTest, WrongArgumentsAreNamed) {
   bph_buffer* out = reinterpret_cast<bph_buffer*>(1);
   bph_buffer_desc desc = desc_of(100);
   desc.kind = 3;
-  EXPECT_FAILS(BP_UNSUPPORTED, "memory of kind 3 (unknown) is not offered; it has DEVICE",
-               bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_UNSUPPORTED,
+               "memory of kind 3 (unknown) is not offered; it has DEVICE");
   EXPECT_EQ(out, nullptr);
   desc.kind = BP_MEMORY_HOST;
-  EXPECT_FAILS(BP_UNSUPPORTED, "kind 1 (HOST) is not offered", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_UNSUPPORTED, "kind 1 (HOST) is not offered");
   desc.bytes = 0;
-  EXPECT_FAILS(BP_UNSUPPORTED, "kind 1 (HOST) is not offered", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_UNSUPPORTED, "kind 1 (HOST) is not offered");
   desc = desc_of((1u << 20) + 1);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "1048577 bytes asked, and one buffer has at most 1048576",
-               bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_OUT_OF_MEMORY,
+               "1048577 bytes asked, and one buffer has at most 1048576");
   desc.bytes = UINT64_MAX;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "at most 1048576", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_OUT_OF_MEMORY, "at most 1048576");
   desc = desc_of(100);
   for (const uint64_t alignment : {uint64_t{3}, uint64_t{1} << 40, UINT64_MAX}) {
     desc.alignment = alignment;
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a power of two", bph_buffer_create(device, &desc, &out, error));
+    EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_INVALID_ARGUMENT, "is not a power of two");
   }
   desc = desc_of(100);
   desc.flags = 6;
-  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x6", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_UNSUPPORTED, "flags 0x6");
   desc = desc_of(100);
   desc.reserved = 1;
-  EXPECT_FAILS(BP_UNSUPPORTED, "reserved 0x1", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_UNSUPPORTED, "reserved 0x1");
   desc = desc_of(100);
   desc.struct_size = 8;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 8", bph_buffer_create(device, &desc, &out, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is null", bph_buffer_create(device, nullptr, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_INVALID_ARGUMENT, "struct_size is 8");
+  EXPECT_FAILS(bph_buffer_create(device, nullptr, &out, &error), BP_INVALID_ARGUMENT, "is null");
   desc = desc_of(100);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_buffer_create(device, &desc, nullptr, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null", bph_buffer_create(nullptr, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
+  EXPECT_FAILS(bph_buffer_create(nullptr, &desc, &out, &error), BP_INVALID_ARGUMENT, "the device is null");
   desc.stream = reinterpret_cast<bph_stream*>(device);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_buffer_create(device, &desc, &out, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &out, &error), BP_INVALID_ARGUMENT, "is not a live stream");
   EXPECT_EQ(out, nullptr);
 }
 
@@ -81,17 +80,17 @@ TEST_F(BufferTest, LargerStructsAreReadByTheirRole) {
   } longer = {desc_of(100), 0};
   longer.desc.struct_size = sizeof(longer);
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(bph_buffer_create(device, &longer.desc, &buffer, error));
+  ASSERT_OK(bph_buffer_create(device, &longer.desc, &buffer, &error));
   longer.more = 1;
   bph_buffer* none = nullptr;
-  EXPECT_FAILS(BP_UNSUPPORTED, "non-zero bytes beyond", bph_buffer_create(device, &longer.desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &longer.desc, &none, &error), BP_UNSUPPORTED, "non-zero bytes beyond");
   struct {
     bph_buffer_info info;
     uint64_t more;
   } wide;
   wide.info.struct_size = sizeof(wide);
   wide.more = 9;
-  ASSERT_WORKS(bph_buffer_get_info(buffer, &wide.info, error));
+  ASSERT_OK(bph_buffer_get_info(buffer, &wide.info, &error));
   EXPECT_EQ(wide.info.bytes, 100u);
   EXPECT_EQ(wide.more, 0u);
   bph_buffer_release(buffer);
@@ -113,29 +112,27 @@ TEST_F(BufferTest, ReleasedHandlesNeverMatchAgain) {
     old.push_back(buffer);
     bph_buffer_release(buffer);
   }
-  bph_stream_release(one);
 }
 
 TEST_F(BufferTest, MapIsForTheHostsMemory) {
   open();
   bph_buffer* memory = create(1000);
   void* address = this;
-  EXPECT_FAILS(BP_UNSUPPORTED, "DEVICE memory of 1000 bytes has no host address",
-               bph_buffer_map(memory, &address, error));
+  EXPECT_FAILS(bph_buffer_map(memory, &address, &error), BP_UNSUPPORTED,
+               "DEVICE memory of 1000 bytes has no host address");
   EXPECT_EQ(address, nullptr);
   for (const uint32_t kind : {BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
     bph_buffer* a = create(1000, nullptr, kind);
     bph_buffer* b = create(1000, nullptr, kind);
     void* a_address = nullptr;
     void* b_address = nullptr;
-    ASSERT_WORKS(bph_buffer_map(a, &a_address, error));
-    ASSERT_WORKS(bph_buffer_map(b, &b_address, error));
+    ASSERT_OK(bph_buffer_map(a, &a_address, &error));
+    ASSERT_OK(bph_buffer_map(b, &b_address, &error));
     EXPECT_GE(std::abs(static_cast<char*>(a_address) - static_cast<char*>(b_address)), 1000);
     fake->answer_null("buffer_map");
-    EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_buffer_map(a, &a_address, error));
+    EXPECT_FAILS(bph_buffer_map(a, &a_address, &error), BP_INTERNAL, "nonconforming");
     for (bph_buffer* each : {a, b}) bph_buffer_release(each);
   }
-  bph_buffer_release(memory);
 }
 
 TEST_F(BufferTest, BufferKeepsItsDevice) {
@@ -166,10 +163,9 @@ TEST_F(BufferTest, RawIsThePluginsOwnAndWaitsForItsStream) {
   bph_buffer_release(raw);
   EXPECT_EQ(stats().bytes_in_use, 0u);
   EXPECT_EQ(fake->buffers(), 1u);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(fake->buffers(), 0u) << "a wait lets what it passed go";
   EXPECT_EQ(stats().bytes_reserved, 0u);
-  bph_stream_release(one);
 }
 
 TEST_F(BufferTest, APartOfACopyKeepsItsBuffers) {
@@ -186,11 +182,11 @@ TEST_F(BufferTest, APartOfACopyKeepsItsBuffers) {
     const uint64_t destroyed = fake->calls("buffer_destroy");
     fake->submit_part(slot);
     if (slot == "copy") {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
+      EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED, "a part of copy");
     } else if (slot == "copy_in") {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "a part of copy_in", bph_copy_in(one, buffer, 0, host.data(), 256, 0, error));
+      EXPECT_FAILS(bph_copy_in(one, buffer, 0, host.data(), 256, 0, &error), BP_EXECUTION_FAILED, "a part of copy_in");
     } else {
-      EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy_out(one, host.data(), buffer, 0, 256, 0, error));
+      EXPECT_FAILS(bph_copy_out(one, host.data(), buffer, 0, 256, 0, &error), BP_EXECUTION_FAILED, "broken");
       EXPECT_FALSE(fake->pending(plugin_stream(one))) << "nothing writes to the caller's memory any more";
     }
     bph_buffer_release(buffer);
@@ -221,10 +217,10 @@ TEST_F(BufferTest, ImportCallsBackOnceWhenEveryStreamPassed) {
   bph_stream* two = stream();
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
+  ASSERT_OK(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, &error));
   EXPECT_EQ(info(buffer).kind, BP_MEMORY_SHARED);
   void* address = nullptr;
-  ASSERT_WORKS(bph_buffer_map(buffer, &address, error));
+  ASSERT_OK(bph_buffer_map(buffer, &address, &error));
   EXPECT_EQ(address, memory);
   fake->hold();
   use(buffer, one);
@@ -232,9 +228,9 @@ TEST_F(BufferTest, ImportCallsBackOnceWhenEveryStreamPassed) {
   bph_buffer_release(buffer);
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 0);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(released.count, 0);
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(released.count, 1);
   for (bph_stream* each : {one, two}) bph_stream_release(each);
   EXPECT_EQ(released.count, 1);
@@ -245,14 +241,14 @@ TEST_F(BufferTest, ImportOfAnIdleDeviceCallsBackAtRelease) {
   char memory[16];
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
+  ASSERT_OK(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, &error));
   EXPECT_EQ(released.count, 0);
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 1);
-  ASSERT_WORKS(import(import_of(memory, 0, Released::call, &released), &buffer, error));
+  ASSERT_OK(import(import_of(memory, 0, Released::call, &released), &buffer, &error));
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 2);
-  ASSERT_WORKS(import(import_of(memory, sizeof(memory)), &buffer, error));
+  ASSERT_OK(import(import_of(memory, sizeof(memory)), &buffer, &error));
   bph_buffer_release(buffer);
 }
 
@@ -262,7 +258,7 @@ TEST_F(BufferTest, ImportOutlivesEverythingUntilTheDeviceCloses) {
   bph_stream* one = stream();
   Released released;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, error));
+  ASSERT_OK(import(import_of(memory, sizeof(memory), Released::call, &released), &buffer, &error));
   fake->hold();
   use(buffer, one);
   bph_buffer_release(buffer);
@@ -280,33 +276,33 @@ TEST_F(BufferTest, AFailedImportCallsNobodyBack) {
   bph_buffer* buffer = nullptr;
   const bph_import_desc desc = import_of(memory, 16, Released::call, &released);
   fake->fail("import_memory", BP_OUT_OF_MEMORY);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: import_memory", import(desc, &buffer, error));
+  EXPECT_FAILS(import(desc, &buffer, &error), BP_OUT_OF_MEMORY, "fake:0: import_memory");
   fake->answer_null("import_memory");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", import(desc, &buffer, error));
+  EXPECT_FAILS(import(desc, &buffer, &error), BP_INTERNAL, "nonconforming");
   bph_import_desc bad = desc;
   bad.address = 0;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the address is null, and 16 bytes", import(bad, &buffer, error));
+  EXPECT_FAILS(import(bad, &buffer, &error), BP_INVALID_ARGUMENT, "the address is null, and 16 bytes");
   bad = desc;
   bad.bytes = UINT64_MAX;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "past the end of memory", import(bad, &buffer, error));
+  EXPECT_FAILS(import(bad, &buffer, &error), BP_INVALID_ARGUMENT, "past the end of memory");
   for (auto field : {&bph_import_desc::type, &bph_import_desc::flags, &bph_import_desc::reserved}) {
     bad = desc;
     bad.*field = 7;
-    EXPECT_FAILS(BP_UNSUPPORTED, "is unknown; use BP_IMPORT_HOST", import(bad, &buffer, error));
+    EXPECT_FAILS(import(bad, &buffer, &error), BP_UNSUPPORTED, "is unknown; use BP_IMPORT_HOST");
   }
   bad = desc;
   bad.struct_size = BPH_IMPORT_DESC_MIN_SIZE - 1;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_import_desc.struct_size is 55, less than its minimum of 56",
-               import(bad, &buffer, error));
+  EXPECT_FAILS(import(bad, &buffer, &error), BP_INVALID_ARGUMENT,
+               "bph_import_desc.struct_size is 55, less than its minimum of 56");
   bad.struct_size = BP_STRUCT_LIMIT + 1;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 4097, and no struct is longer than 4096",
-               import(bad, &buffer, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the bph_import_desc is null", bph_buffer_import(device, nullptr, &buffer, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null", bph_buffer_import(nullptr, &desc, &buffer, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_buffer_import(device, &desc, nullptr, error));
+  EXPECT_FAILS(import(bad, &buffer, &error), BP_INVALID_ARGUMENT,
+               "struct_size is 4097, and no struct is longer than 4096");
+  EXPECT_FAILS(bph_buffer_import(device, nullptr, &buffer, &error), BP_INVALID_ARGUMENT, "the bph_import_desc is null");
+  EXPECT_FAILS(bph_buffer_import(nullptr, &desc, &buffer, &error), BP_INVALID_ARGUMENT, "the device is null");
+  EXPECT_FAILS(bph_buffer_import(device, &desc, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
   bad = desc;
   bad.stream = reinterpret_cast<bph_stream*>(&bad);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", import(bad, &buffer, error));
+  EXPECT_FAILS(import(bad, &buffer, &error), BP_INVALID_ARGUMENT, "is not a live stream");
   EXPECT_EQ(released.count, 0);
   EXPECT_EQ(buffer, nullptr);
   EXPECT_EQ(fake->buffers(), 0u);
@@ -321,17 +317,15 @@ TEST_F(BufferTest, AnImportOfOneStreamWaitsForItAlone) {
   bph_import_desc desc = import_of(memory, sizeof(memory), Released::call, &released);
   desc.stream = one;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(import(desc, &buffer, error));
+  ASSERT_OK(import(desc, &buffer, &error));
   bph_buffer* other = create(512, two);
   fake->hold();
   use(buffer, one);
   use(other, two);
   bph_buffer_release(buffer);
   EXPECT_EQ(released.count, 0);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(released.count, 1);
-  bph_buffer_release(other);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(BufferTest, DeviceMemoryIsImportedAsSuch) {
@@ -340,7 +334,7 @@ TEST_F(BufferTest, DeviceMemoryIsImportedAsSuch) {
   bph_import_desc desc = import_of(memory, sizeof(memory));
   desc.type = BP_IMPORT_DEVICE;
   bph_buffer* buffer = nullptr;
-  ASSERT_WORKS(import(desc, &buffer, error));
+  ASSERT_OK(import(desc, &buffer, &error));
   EXPECT_EQ(info(buffer).kind, BP_MEMORY_DEVICE);
   bph_buffer_release(buffer);
 }
@@ -352,8 +346,8 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
     open(options);
     char memory[64];
     bph_buffer* none = nullptr;
-    EXPECT_FAILS(BP_INTERNAL, "of kind " + std::to_string(kind) + ", which must be HOST or SHARED",
-                 import(import_of(memory, sizeof(memory)), &none, error));
+    EXPECT_FAILS(import(import_of(memory, sizeof(memory)), &none, &error), BP_INTERNAL,
+                 "of kind " + std::to_string(kind) + ", which must be HOST or SHARED");
     EXPECT_EQ(none, nullptr);
     EXPECT_EQ(fake->buffers(), 0u);
     TearDown();
@@ -361,7 +355,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with both, so that what a plugin says of its device is held against the header first.
+// Core computes with these facts of a device, so it first checks them against the header.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {
     FakeDevice wrong(options);
@@ -396,7 +390,7 @@ TEST_F(BufferTest, ImportNeedsTheInterface) {
   open(options);
   char memory[16];
   bph_buffer* buffer = nullptr;
-  EXPECT_FAILS(BP_UNSUPPORTED, "takes no foreign memory", import(import_of(memory, 16), &buffer, error));
+  EXPECT_FAILS(import(import_of(memory, 16), &buffer, &error), BP_UNSUPPORTED, "takes no foreign memory");
 }
 
 TEST_F(BufferTest, RecordChecksTheDevice) {
@@ -404,13 +398,13 @@ TEST_F(BufferTest, RecordChecksTheDevice) {
   FakeDevice other;
   bph_device* other_device = other.open();
   bph_stream* foreign = nullptr;
-  ASSERT_WORKS(bph_stream_create(other_device, nullptr, &foreign, error));
+  ASSERT_OK(bph_stream_create(other_device, nullptr, &foreign, &error));
   bph_buffer* buffer = create(10);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_buffer_record: the buffer is of fake:0, the stream of fake:0 as opened",
-               bph_buffer_record(buffer, foreign, error));
+  EXPECT_FAILS(bph_buffer_record(buffer, foreign, &error), BP_INVALID_ARGUMENT,
+               "bph_buffer_record: the buffer is of fake:0, the stream of fake:0 as opened");
   bph_buffer_desc desc = desc_of(10, foreign);
   bph_buffer* none = nullptr;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "as opened another time", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INVALID_ARGUMENT, "as opened another time");
   bph_buffer_release(buffer);
   bph_stream_release(foreign);
   bph_device_release(other_device);
@@ -469,32 +463,33 @@ TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
   use(a, one);
   bph_buffer_release(a);
   EXPECT_EQ(bump.released.back(), std::pair(uint64_t{0}, one)) << "its stream's order is handed on";
-  ASSERT_WORKS(bph_buffer_record(b, two, error));
+  ASSERT_OK(bph_buffer_record(b, two, &error));
   use(b, two);
   bph_buffer_release(b);
   EXPECT_EQ(bump.live, 1) << "another stream still uses it";
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(bump.live, 0);
   bph_buffer* c = create(1000);
   use(c, two);
   bph_buffer_release(c);
   EXPECT_EQ(bump.live, 1);
   fake->release();
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(bump.live, 0);
   EXPECT_EQ(bump.released.back().second, nullptr);
   bump.answer = BP_OUT_OF_MEMORY;
   const bph_buffer_desc desc = desc_of(10);
   bph_buffer* none = nullptr;
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "the framework's allocator: bump is full",
-               bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_OUT_OF_MEMORY,
+               "the framework's allocator: bump is full");
   bump.answer = BP_OK;
   bump.used = 1u << 20;
-  EXPECT_FAILS(BP_INTERNAL, "no live buffer of fake:0 that holds them", bph_buffer_create(device, &desc, &none, error));
+  EXPECT_FAILS(bph_buffer_create(device, &desc, &none, &error), BP_INTERNAL,
+               "no live buffer of fake:0 that holds them");
   for (bph_stream* each : {one, two}) bph_stream_release(each);
   bph_buffer_release(bump.raw);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention against double loops: heads that share keys, masks, rows that see nothing, and tiles.
+// attention against loops in double: shared key heads, masks, rows that see no key, and tiles.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 struct Problem {
@@ -59,7 +59,8 @@ class Attention : public Composite {
     if (masked) {
       data.mask = numbers(p.q_rows() * static_cast<size_t>(p.keys));
       for (float& value : data.mask) value = value < -0.5f ? -INFINITY : value;
-      for (size_t j = 0; j < static_cast<size_t>(p.keys); ++j) data.mask[j] = -INFINITY;  // the first row sees nothing
+      // The first row sees no key.
+      for (size_t j = 0; j < static_cast<size_t>(p.keys); ++j) data.mask[j] = -INFINITY;
       in.push_back(f32({p.batches, p.heads, p.queries, p.keys}, data.mask));
     }
     const bph_tensor y = out({p.batches, p.heads, p.queries, p.width}), sums = out({p.batches, p.heads, p.queries});
@@ -96,4 +97,4 @@ TEST_F(Attention, ScoresAreHeldInTiles) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What core refuses of composites before anything is executed, each with a message of its own.
+// Composites that core refuses before execution, each with its own message.
 #include <cmath>
 #include <limits>
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
-// A view without memory; {} of dtype 0 is an absent operand.
+// A view without memory; dtype 0 means an absent operand.
 bph_tensor view(uint32_t dtype, std::vector<int64_t> shape) {
   bph_tensor tensor = {};
   tensor.dtype = static_cast<uint16_t>(dtype);
@@ -48,12 +48,12 @@ class CompositeCheck : public ::testing::Test {
     support.struct_size = sizeof(support);
     EXPECT_FAILS(bph_device_supports(host.device, &call, &support, &error), status, word);
   }
-  // What no later version allows.
+  // Descriptors that no later version will allow.
   void refused(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_INVALID_ARGUMENT, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));
   }
-  // What one may.
+  // Descriptors that a later version may allow.
   void unsupported(const char* word, uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
                    const void* attributes, std::vector<uint64_t> scalars = {}) {
     answers(BP_UNSUPPORTED, word, Call(op, std::move(in), std::move(out), attributes, std::move(scalars)));
@@ -235,4 +235,4 @@ TEST_F(CompositeCheck, TheRest) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of composites share: calls that are decomposed, on data that a test makes up.
+// Fixture of the tests of composites: runs decomposed calls on generated data.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 
 template <class Attributes>
 Attributes sized(Attributes attributes) {
@@ -22,7 +22,7 @@ class Composite : public ::testing::Test {
   Host host{REFERENCE_PLUGIN};
   uint32_t state = 1;
 
-  // In [-1, 1), from a small generator, so that every test has its own numbers.
+  // Numbers in [-1, 1) from a small generator.
   Values numbers(size_t count) {
     Values made(count);
     for (float& value : made) {
@@ -59,4 +59,4 @@ class Composite : public ::testing::Test {
   }
 };
 
-}  // namespace host_test
+}  // namespace backplane::core::test

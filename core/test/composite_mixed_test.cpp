@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of several dtypes: composites by decomposition, primitives by their earlier form.
+// Mixed dtypes: composites run by decomposition, primitives by their earlier form.
 #include <bit>
 
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 class Mixed : public Composite {
  protected:
-  // Of numbers that bf16 has.
+  // Numbers that bf16 represents exactly.
   bph_tensor bf16(const std::vector<int64_t>& shape, const Values& values) {
     std::vector<uint16_t> bits;
     for (const float value : values) bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
@@ -22,7 +22,7 @@ class Mixed : public Composite {
     }
     return values;
   }
-  // Without a word of BPH_CALL_NO_NATIVE: what the plugin has not, core runs.
+  // Without BPH_CALL_NO_NATIVE: core runs what the plugin lacks.
   void run_lowered(uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> outs, const void* attributes) {
     Call call(op, std::move(in), std::move(outs), attributes);
     bph_support support = {};
@@ -57,7 +57,7 @@ TEST_F(Mixed, AnIndexOf64BitsIsOneOf32Cast) {
 TEST_F(Mixed, ThePlainFormOfAPrimitiveIsNative) {
   const bp_axis_attributes axis = {sizeof(axis), 1};
   Call call(BP_OP_ARGMAX, {f32({1, 3}, {1, 5, 2})}, {out({1, 1}, BP_I32)}, &axis);
-  call.flags = BPH_CALL_NO_NATIVE;  // speaks of what core has a program for
+  call.flags = BPH_CALL_NO_NATIVE;  // names the operator that has a program
   ASSERT_OK(bph_execute(host.stream, &call, &error));
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
 }
@@ -73,7 +73,7 @@ TEST_F(Mixed, AProductTakesHalvesOnEitherSide) {
   }
 }
 
-// gamma and beta have bits that bf16 has not; statistics are f32.
+// gamma and beta have bits that bf16 cannot represent; statistics are f32.
 TEST_F(Mixed, ANormWithParametersOfF32) {
   const Values x = {1, 2, 4, 8, -1, 0, 1, 2}, gamma = {1.001f, 1, 1, 1}, beta = {0, 0.0001f, 0, 0};
   const auto attributes = sized(bp_norm_attributes{0, 2, 1e-3f, 0});
@@ -90,7 +90,7 @@ TEST_F(Mixed, AdamwKeepsItsStateInF32) {
   const auto bits = [](float value) { return uint64_t{std::bit_cast<uint32_t>(value)}; };
   run(BP_OP_ADAMW, {bf16({2}, {1, -1})}, {p, m, v}, &attributes, {bits(0.5f), bits(0.1f), bits(0.001f)});
   expect_near(m, {0.1, -0.1}, 1e-7);
-  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, beta2 being the f32 next to 0.999
+  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, where beta2 is the f32 next to 0.999
   EXPECT_EQ(read_bf16(p, 2), (Values{0.5f, 2.5f}));
 }
 
@@ -130,7 +130,7 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
   expect_near(y, {1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(-1.0))}, 1e-6);
 }
 
-// An i32 would wrap; core's own way to an i64 goes through one.
+// An i32 would wrap, and core's own lowering to i64 goes through i32.
 TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   const bp_axis_attributes axis = {sizeof(axis), 0};
   const auto sort = sized(bp_sort_attributes{0, 0, 0, 0});
@@ -170,4 +170,4 @@ TEST_F(Mixed, TargetsOf64Bits) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

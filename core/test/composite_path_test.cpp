@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a composite goes, what that costs, and what is told when it cannot go.
+// The path of a composite, its cost, and the message if there is no path.
 #include <unistd.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ std::atomic<uint64_t> heap_calls{0};
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 const bp_axis_attributes last_axis = {sizeof(last_axis), 1};
@@ -35,7 +35,7 @@ bph_support support_of(const Host& host, bph_call& call) {
   return support;
 }
 
-// A device that is asked for gelu natively or not.
+// A device with or without native gelu.
 struct Asked {
   explicit Asked(uint32_t native, const char* plugin = NULL_PLUGIN) : desc{}, host(plugin, described(native)) {}
   const bph_device_desc* described(uint32_t native) {
@@ -112,7 +112,7 @@ TEST(CompositePath, AKnownDescriptorAllocatesNothing) {
   }
 }
 
-// The weight is seen transposed, and the bias repeats: neither is dense.
+// The weight is transposed and the bias is broadcast: neither is dense.
 TEST(CompositePath, PrimitivesAreStagedAsUsual) {
   Host host(DENSE_PLUGIN);
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
@@ -208,7 +208,7 @@ TEST(CompositePath, TheFallbackTakesTheWholeComposite) {
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
 }
 
-// A framework's allocator that has no more than it is told.
+// A framework's allocator with a limit.
 struct Bounded {
   uint64_t left = UINT64_MAX;
   std::vector<bph_buffer*> lent{};
@@ -289,4 +289,4 @@ TEST(CompositePath, NothingToWriteIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

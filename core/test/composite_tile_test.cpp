@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of more than one tile: 32 equal images whose unfolded pixels are 75 MB, against one image, which is a tile. Small whole
-// numbers, so that every sum is exact.
+// Problems of more than one tile: 32 equal images, whose unfolded pixels are 75 MB, against one
+// image, which is one tile. Small whole numbers, so that every sum is exact.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
-constexpr int64_t images = 32, channels = 16, side = 64, outputs = 2, taps = 9;
-constexpr size_t plane = static_cast<size_t>(side * side);
+constexpr int64_t kImages = 32, kChannels = 16, kSide = 64, kOutputs = 2, kTaps = 9;
+constexpr size_t kPlane = static_cast<size_t>(kSide * kSide);
 
 class Tiles : public Composite {
  protected:
   static Values repeated(const Values& image) {
     Values all;
-    for (int64_t i = 0; i < images; ++i) all.insert(all.end(), image.begin(), image.end());
+    for (int64_t i = 0; i < kImages; ++i) all.insert(all.end(), image.begin(), image.end());
     return all;
   }
   Values whole_numbers(size_t count) {
@@ -30,39 +30,39 @@ class Tiles : public Composite {
     }
     return attributes;
   }
-  // Outputs of `op` on one image and on all: every image's are the same.
+  // Compares the outputs of `op` on one image and on all: all images have the same.
   void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
              const void* attributes) {
-    const bph_tensor one = out({1, to, side, side}), all = out({images, to, side, side});
-    std::vector<bph_tensor> in = {f32({1, from, side, side}, image)};
+    const bph_tensor one = out({1, to, kSide, kSide}), all = out({kImages, to, kSide, kSide});
+    std::vector<bph_tensor> in = {f32({1, from, kSide, kSide}, image)};
     if (weight != nullptr) in.push_back(*weight);
     run(op, in, {one}, attributes);
-    in[0] = f32({images, from, side, side}, repeated(image));
+    in[0] = f32({kImages, from, kSide, kSide}, repeated(image));
     run(op, in, {all}, attributes);
-    const size_t count = static_cast<size_t>(to) * plane;
-    EXPECT_TRUE(host.read<float>(all, count * images) == repeated(host.read<float>(one, count)));
+    const size_t count = static_cast<size_t>(to) * kPlane;
+    EXPECT_TRUE(host.read<float>(all, count * kImages) == repeated(host.read<float>(one, count)));
     EXPECT_LT(host.stats().workspace_bytes, 110u << 20);
   }
 };
 
 TEST_F(Tiles, OfAConvolution) {
   const bp_conv_attributes attributes = conv_attributes();
-  const bph_tensor w = f32({outputs, channels, 3, 3}, whole_numbers(outputs * channels * taps));
-  check(BP_OP_CONV, whole_numbers(channels * plane), channels, outputs, &w, &attributes);
-  check(BP_OP_CONV_BWD_INPUT, whole_numbers(outputs * plane), outputs, channels, &w, &attributes);
+  const bph_tensor w = f32({kOutputs, kChannels, 3, 3}, whole_numbers(kOutputs * kChannels * kTaps));
+  check(BP_OP_CONV, whole_numbers(kChannels * kPlane), kChannels, kOutputs, &w, &attributes);
+  check(BP_OP_CONV_BWD_INPUT, whole_numbers(kOutputs * kPlane), kOutputs, kChannels, &w, &attributes);
 }
 
 TEST_F(Tiles, OfAWeightGradientAddUp) {
   const bp_conv_attributes attributes = conv_attributes();
-  const Values x = whole_numbers(channels * plane), dy = whole_numbers(outputs * plane);
-  const bph_tensor one = out({outputs, channels, 3, 3}), all = out({outputs, channels, 3, 3});
-  run(BP_OP_CONV_BWD_WEIGHT, {f32({1, channels, side, side}, x), f32({1, outputs, side, side}, dy)}, {one},
+  const Values x = whole_numbers(kChannels * kPlane), dy = whole_numbers(kOutputs * kPlane);
+  const bph_tensor one = out({kOutputs, kChannels, 3, 3}), all = out({kOutputs, kChannels, 3, 3});
+  run(BP_OP_CONV_BWD_WEIGHT, {f32({1, kChannels, kSide, kSide}, x), f32({1, kOutputs, kSide, kSide}, dy)}, {one},
       &attributes);
   run(BP_OP_CONV_BWD_WEIGHT,
-      {f32({images, channels, side, side}, repeated(x)), f32({images, outputs, side, side}, repeated(dy))}, {all},
-      &attributes);
-  Values wanted = host.read<float>(one, outputs * channels * taps);
-  for (float& value : wanted) value *= images;
+      {f32({kImages, kChannels, kSide, kSide}, repeated(x)), f32({kImages, kOutputs, kSide, kSide}, repeated(dy))},
+      {all}, &attributes);
+  Values wanted = host.read<float>(one, kOutputs * kChannels * kTaps);
+  for (float& value : wanted) value *= kImages;
   EXPECT_EQ(host.read<float>(all, wanted.size()), wanted);
 }
 
@@ -73,19 +73,19 @@ TEST_F(Tiles, OfAPoolWithItsIndex) {
     attributes.kernel[d] = 3;
     attributes.stride[d] = attributes.dilation[d] = attributes.pad_begin[d] = attributes.pad_end[d] = 1;
   }
-  const Values image = whole_numbers(channels * plane);
-  const std::vector<int64_t> shape = {images, channels, side, side};
+  const Values image = whole_numbers(kChannels * kPlane);
+  const std::vector<int64_t> shape = {kImages, kChannels, kSide, kSide};
   const bph_tensor y = out(shape), index = out(shape, BP_I32);
   run(BP_OP_MAX_POOL, {f32(shape, repeated(image))}, {y, index}, &attributes);
   const Values greatest = host.read<float>(y, count_of(shape));
   const std::vector<int32_t> indices = host.read<int32_t>(index, count_of(shape));
   for (size_t i = 0; i < greatest.size(); i += 97) {
-    const size_t from = i % image.size() / plane * plane;
+    const size_t from = i % image.size() / kPlane * kPlane;
     ASSERT_EQ(greatest[i], image[from + static_cast<size_t>(indices[i])]) << i;
   }
 }
 
-// A kernel of more taps than a program may have steps.
+// A kernel with more taps than a program may have steps.
 TEST_F(Tiles, TooManyStepsAreRefused) {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;
@@ -97,4 +97,4 @@ TEST_F(Tiles, TooManyStepsAreRefused) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decompositions against double loops, one test a family. Bounds and corners are the conformance suite's.
+// Decompositions against loops in double, one test per family. The conformance suite tests bounds
+// and special cases.
 #include "composite_fixture.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 double at(const Values& values, size_t i) { return static_cast<double>(values[i]); }
@@ -97,7 +98,7 @@ TEST_F(Composite, LayerNorm) {
 
 TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   const Values x = numbers(2 * 3 * 4), w = numbers(5 * 4), bias = numbers(5);
-  bph_tensor rows = f32({3, 2, 4}, x);  // seen as [2,3,4]
+  bph_tensor rows = f32({3, 2, 4}, x);  // viewed as [2,3,4]
   std::swap(rows.shape[0], rows.shape[1]);
   std::swap(rows.strides[0], rows.strides[1]);
   const auto attributes = sized(bp_linear_attributes{0, BP_ACTIVATION_RELU, 0, 0});
@@ -116,8 +117,9 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   expect_near(y, wanted, 1e-5);
 }
 
-// One dimension: x[1,2,6], kernel 3, stride 2, dilation 1, one before and none behind: 3 windows; two groups.
-constexpr size_t length = 6, taps = 3, places = 3;
+// One dimension: x[1,2,6], kernel 3, stride 2, dilation 1, padding 1 before and 0 after: 3 windows;
+// two groups.
+constexpr size_t kLength = 6, kTaps = 3, kPositions = 3;
 bp_conv_attributes line() {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
   attributes.spatial_rank = 1;
@@ -127,7 +129,7 @@ bp_conv_attributes line() {
   attributes.pad_begin[0] = 1;
   return attributes;
 }
-// Calls visit(output channel, place, tap, channel, index in x) for what meets.
+// Calls visit(output channel, position, tap, channel, index in x) for each product.
 void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
   for (size_t o = 0; o < 4; ++o) {
     for (size_t p = 0; p < places; ++p) {
@@ -241,7 +243,7 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(gradient, slopes, 1e-6);
 }
 
-// One element too: its strides mean nothing, and in-place work must be known all the same.
+// Also for one element: its strides have no meaning, but in-place operation must still be detected.
 TEST_F(Composite, AdamW) {
   const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
   for (const size_t n : {size_t{1}, size_t{4}}) {
@@ -264,4 +266,4 @@ TEST_F(Composite, AdamW) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

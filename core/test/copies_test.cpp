@@ -6,7 +6,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 std::string pattern(size_t bytes) {
@@ -22,7 +22,7 @@ class CopiesTest : public MemoryTest {
     options.copy_in = options.copy_out = true;
     return options;
   }
-  // What `buffer` holds, once `on` has passed.
+  // The content of `buffer` after the work of `on`.
   std::string read(bph_stream* on, bph_buffer* buffer, uint64_t bytes) {
     std::string got(bytes, 0);
     EXPECT_EQ(bph_copy_out(on, got.data(), buffer, 0, bytes, 0, nullptr), BP_OK);
@@ -37,21 +37,19 @@ TEST_F(CopiesTest, UnknownFlagsAreRefused) {
   bph_buffer* buffer = create(1024, one);
   char data[16] = {};
   for (const uint32_t flags : {4u, BPH_COPY_ENQUEUE, UINT32_MAX}) {
-    EXPECT_FAILS(BP_UNSUPPORTED, "it knows 0x1", bph_copy_in(one, buffer, 0, data, 16, flags, error));
+    EXPECT_FAILS(bph_copy_in(one, buffer, 0, data, 16, flags, &error), BP_UNSUPPORTED, "it knows 0x1");
   }
   for (const uint32_t flags : {4u, BPH_COPY_SOURCE_FREE, UINT32_MAX}) {
-    EXPECT_FAILS(BP_UNSUPPORTED, "it knows 0x2", bph_copy_out(one, data, buffer, 0, 16, flags, error));
+    EXPECT_FAILS(bph_copy_out(one, data, buffer, 0, 16, flags, &error), BP_UNSUPPORTED, "it knows 0x2");
   }
   for (const uint32_t flags : {1u, 2u, 0x80000000u}) {
-    EXPECT_FAILS(BP_UNSUPPORTED, "it knows 0x0", bph_copy(one, buffer, 0, buffer, 512, 16, flags, error));
-    EXPECT_FAILS(BP_UNSUPPORTED, "it knows 0x0", bph_copy_across(one, buffer, 0, two, buffer, 512, 16, flags, error));
+    EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 512, 16, flags, &error), BP_UNSUPPORTED, "it knows 0x0");
+    EXPECT_FAILS(bph_copy_across(one, buffer, 0, two, buffer, 512, 16, flags, &error), BP_UNSUPPORTED, "it knows 0x0");
   }
   for (const char* slot : {"copy", "copy_in", "copy_out"}) EXPECT_EQ(fake->calls(slot), 0u);
-  bph_buffer_release(buffer);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
-// Behind pending work the source is staged, without a wait.
+// While work is pending, the source is staged without a wait.
 TEST_F(CopiesTest, AFreeSourceMayChangeAtOnce) {
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
     open(slots());
@@ -62,7 +60,7 @@ TEST_F(CopiesTest, AFreeSourceMayChangeAtOnce) {
     std::string source = sent;
     fake->hold();
     use(buffer, one);
-    ASSERT_WORKS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, error));
+    ASSERT_OK(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
     EXPECT_TRUE(fake->pending(plugin_stream(one))) << "it did not wait";
     std::fill(source.begin(), source.end(), '!');
     EXPECT_EQ(fake->calls("copy_in"), 0u);
@@ -88,7 +86,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
       std::string source = sent;
       fake->hold();
       if (!idle) use(buffer, one);
-      ASSERT_WORKS(bph_copy_in(one, buffer, 0, source.data(), 1024, BPH_COPY_SOURCE_FREE, error));
+      ASSERT_OK(bph_copy_in(one, buffer, 0, source.data(), 1024, BPH_COPY_SOURCE_FREE, &error));
       std::fill(source.begin(), source.end(), '!');
       EXPECT_EQ(fake->calls("copy_in"), 1u);
       EXPECT_EQ(stats().host_staged_copies, 0u);
@@ -101,7 +99,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   }
 }
 
-// More than the two chunks: the slot and a wait.
+// More than two chunks: the plugin's slot and a wait.
 TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   open(slots());
   bph_stream* one = stream();
@@ -111,17 +109,15 @@ TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   std::string source = sent;
   fake->hold();
   use(buffer, one);
-  ASSERT_WORKS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, error));
+  ASSERT_OK(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
   std::fill(source.begin(), source.end(), '!');
   EXPECT_EQ(fake->calls("copy_in"), 1u);
   EXPECT_EQ(read(one, buffer, bytes), sent);
-  // A part that was submitted reads the source until the stream has ended: the call waits for that.
+  // A submitted part reads the source until the stream has ended: the call waits for that.
   fake->submit_part("copy_in");
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken",
-               bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, error));
+  EXPECT_FAILS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error), BP_EXECUTION_FAILED,
+               "broken");
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(CopiesTest, AnEnqueuedCopyOutDoesNotWait) {
@@ -130,12 +126,12 @@ TEST_F(CopiesTest, AnEnqueuedCopyOutDoesNotWait) {
     bph_stream* one = stream(flags);
     bph_buffer* buffer = create(1024, one);
     const std::string sent = pattern(1024);
-    ASSERT_WORKS(bph_copy_in(one, buffer, 0, sent.data(), 1024, BPH_COPY_SOURCE_FREE, error));
+    ASSERT_OK(bph_copy_in(one, buffer, 0, sent.data(), 1024, BPH_COPY_SOURCE_FREE, &error));
     fake->hold();
     std::string got(1024, 0);
-    ASSERT_WORKS(bph_copy_out(one, got.data(), buffer, 0, 1024, BPH_COPY_ENQUEUE, error));
+    ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, 1024, BPH_COPY_ENQUEUE, &error));
     EXPECT_EQ(got[0], 0) << "it did not wait";
-    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     EXPECT_EQ(got, sent);
     bph_buffer_release(buffer);
     bph_stream_release(one);
@@ -151,10 +147,10 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
     constexpr uint64_t bytes = 5u << 20;
     bph_buffer* buffer = create(bytes, one);
     const std::string sent = pattern(bytes);
-    ASSERT_WORKS(bph_copy_in(one, buffer, 0, sent.data(), bytes, 0, error));
+    ASSERT_OK(bph_copy_in(one, buffer, 0, sent.data(), bytes, 0, &error));
     fake->hold();
     std::string got(bytes, 0);
-    ASSERT_WORKS(bph_copy_out(one, got.data(), buffer, 0, bytes, BPH_COPY_ENQUEUE, error));
+    ASSERT_OK(bph_copy_out(one, got.data(), buffer, 0, bytes, BPH_COPY_ENQUEUE, &error));
     EXPECT_EQ(got, sent);
     EXPECT_EQ(stats().host_staged_copies, 2u);
     EXPECT_EQ(fake->calls("copy"), flags == 0 ? 6u : 2u) << "a SHARED stream stages the whole at once";
@@ -165,7 +161,7 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
   }
 }
 
-// No memory for the whole: in chunks then, as on any stream.
+// Without memory for everything, it is staged in chunks, as on any stream.
 TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   FakeOptions options;
   options.max_buffer_bytes = 20u << 20;
@@ -174,19 +170,17 @@ TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   constexpr uint64_t bytes = 9u << 20;
   bph_buffer* buffer = create(bytes, one);
   const std::string sent = pattern(bytes);
-  ASSERT_WORKS(bph_copy_in(one, buffer, 0, sent.data(), bytes, 0, error));
+  ASSERT_OK(bph_copy_in(one, buffer, 0, sent.data(), bytes, 0, &error));
   trim();
   fake->limit = fake->bytes() + (5u << 20);
   fake->hold();
   EXPECT_EQ(read(one, buffer, bytes), sent);
   std::string other(sent.rbegin(), sent.rend());
-  ASSERT_WORKS(bph_copy_in(one, buffer, 0, other.data(), bytes, 0, error));
+  ASSERT_OK(bph_copy_in(one, buffer, 0, other.data(), bytes, 0, &error));
   EXPECT_EQ(read(one, buffer, bytes), other);
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
-// ---- Two devices --------------------------------------------------------------------------------------------------------
+// ---- Two devices --------------------------------------------------------------------------------
 
 class TwoDevicesTest : public CopiesTest {
  protected:
@@ -226,7 +220,7 @@ class TwoDevicesTest : public CopiesTest {
   bph_device* far_device = nullptr;
 };
 
-// The three ways that a HOST buffer of another device is reached.
+// The three ways to copy a HOST buffer of another device.
 struct Way {
   const char* name;
   bool import, slots;
@@ -255,14 +249,14 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   const std::string sent = pattern(2000);
   std::memcpy(mapped(host) + 100, sent.data(), sent.size());
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, own, 7, host, 100, 2000, 0, error));
+  ASSERT_OK(bph_copy(one, own, 7, host, 100, 2000, 0, &error));
   EXPECT_EQ(fake->calls("import_memory"), way.imports);
   EXPECT_EQ(fake->calls("copy_in"), way.slot_calls);
   EXPECT_EQ(stats().host_staged_copies, way.staged);
-  // Back, in the order of the stream: what is written there is read again.
-  ASSERT_WORKS(bph_copy(one, host, 2096, own, 7, 2000, 0, error));
-  ASSERT_WORKS(bph_copy(one, own, 2007, host, 2096, 2000, 0, error));
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  // Copies back in stream order: reads what was written.
+  ASSERT_OK(bph_copy(one, host, 2096, own, 7, 2000, 0, &error));
+  ASSERT_OK(bph_copy(one, own, 2007, host, 2096, 2000, 0, &error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(std::string(mapped(host) + 2096, 2000), sent);
   EXPECT_EQ(read(one, own, 4007).substr(2007), sent);
   EXPECT_EQ(fake->calls("import_memory"), 3 * way.imports);
@@ -274,7 +268,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   const auto [way, flags] = GetParam();
-  if (way.staged != 0) return;  // has waited already: nothing of it is pending
+  if (way.staged != 0) return;  // has waited: none of its work is pending
   FakeOptions options;
   options.import = way.import;
   options.copy_in = options.copy_out = way.slots;
@@ -285,11 +279,11 @@ TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   bph_buffer* host = create_far(512, BP_MEMORY_HOST, on_far);
   const auto before = place(host);
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, own, 0, host, 0, 512, 0, error));
+  ASSERT_OK(bph_copy(one, own, 0, host, 0, 512, 0, &error));
   bph_buffer_release(host);
   bph_buffer* next = create_far(512, BP_MEMORY_HOST, on_far);
   EXPECT_NE(place(next), before) << "a stream of another device reads it";
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   ASSERT_EQ(bph_device_trim(far_device, 0, nullptr, nullptr), BP_OK);
   bph_buffer* again = create_far(512, BP_MEMORY_HOST, on_far);
   EXPECT_EQ(place(again), before);
@@ -305,15 +299,14 @@ TEST_F(TwoDevicesTest, AnImportThatFailsIsReplaced) {
   bph_buffer* host = create_far(512, BP_MEMORY_HOST);
   for (const bp_status status : {BP_UNSUPPORTED, BP_OUT_OF_MEMORY}) {
     fake->fail("import_memory", status);
-    ASSERT_WORKS(bph_copy(one, own, 0, host, 0, 512, 0, error));
+    ASSERT_OK(bph_copy(one, own, 0, host, 0, 512, 0, &error));
   }
   EXPECT_EQ(fake->calls("copy_in"), 2u);
   fake->fail("import_memory", BP_DEVICE_LOST);
-  EXPECT_FAILS(BP_DEVICE_LOST, "import_memory", bph_copy(one, own, 0, host, 0, 512, 0, error));
+  EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_DEVICE_LOST, "import_memory");
   fake->fail("copy", BP_OUT_OF_MEMORY);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "copy", bph_copy(one, own, 0, host, 0, 512, 0, error));
+  EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_OUT_OF_MEMORY, "copy");
   for (bph_buffer* each : {own, host}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
@@ -324,25 +317,24 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   bph_buffer* host = create_far(512, BP_MEMORY_HOST);
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_SHARED}) {
     bph_buffer* foreign = create_far(512, kind);
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "not HOST memory", bph_copy(one, own, 0, foreign, 0, 16, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "not HOST memory", bph_copy(one, foreign, 0, own, 0, 16, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy", bph_copy(one, foreign, 0, host, 0, 16, 0, error));
+    EXPECT_FAILS(bph_copy(one, own, 0, foreign, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "not HOST memory");
+    EXPECT_FAILS(bph_copy(one, foreign, 0, own, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "not HOST memory");
+    EXPECT_FAILS(bph_copy(one, foreign, 0, host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "bph_copy");
     bph_buffer_release(foreign);
   }
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both buffers are HOST", bph_copy(one, own_host, 0, host, 0, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both buffers are HOST", bph_copy(one, host, 0, own_host, 0, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit src", bph_copy(one, own, 0, host, 500, 13, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy(one, host, UINT64_MAX, own, 0, 2, 0, error));
-  ASSERT_WORKS(bph_copy(one, own, 512, host, 512, 0, 0, error));
+  EXPECT_FAILS(bph_copy(one, own_host, 0, host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "both buffers are HOST");
+  EXPECT_FAILS(bph_copy(one, host, 0, own_host, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "both buffers are HOST");
+  EXPECT_FAILS(bph_copy(one, own, 0, host, 500, 13, 0, &error), BP_INVALID_ARGUMENT, "do not fit src");
+  EXPECT_FAILS(bph_copy(one, host, UINT64_MAX, own, 0, 2, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
+  ASSERT_OK(bph_copy(one, own, 512, host, 512, 0, 0, &error));
   // One memory under two names.
   bph_import_desc desc = import_of(mapped(host), 512);
   bph_buffer* twin = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &twin, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap", bph_copy(one, twin, 10, host, 0, 20, 0, error));
-  ASSERT_WORKS(bph_copy(one, twin, 256, host, 0, 256, 0, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &twin, &error));
+  EXPECT_FAILS(bph_copy(one, twin, 10, host, 0, 20, 0, &error), BP_INVALID_ARGUMENT, "overlap");
+  ASSERT_OK(bph_copy(one, twin, 256, host, 0, 256, 0, &error));
   EXPECT_EQ(fake->calls("copy"), 1u);
   for (bph_buffer* each : {own, own_host, host, twin}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
@@ -361,14 +353,14 @@ TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
           bph_buffer* target = create(bytes + 9, to);
           bph_buffer* source = create_far(bytes + 9, BP_MEMORY_DEVICE, from);
           const std::string sent = pattern(bytes);
-          ASSERT_WORKS(bph_copy_in(from, source, 9, sent.data(), bytes, BPH_COPY_SOURCE_FREE, error));
+          ASSERT_OK(bph_copy_in(from, source, 9, sent.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
           fake->hold();
           far->hold();
-          ASSERT_WORKS(bph_copy_across(to, target, 4, from, source, 9, bytes, 0, error));
-          // Later work of the source's stream does not reach what was copied.
+          ASSERT_OK(bph_copy_across(to, target, 4, from, source, 9, bytes, 0, &error));
+          // Later work of the source's stream does not change the copied bytes.
           std::string other(bytes, '!');
-          ASSERT_WORKS(bph_copy_in(from, source, 9, other.data(), bytes, BPH_COPY_SOURCE_FREE, error));
-          ASSERT_WORKS(bph_stream_wait(from, BP_WAIT_FOREVER, error));
+          ASSERT_OK(bph_copy_in(from, source, 9, other.data(), bytes, BPH_COPY_SOURCE_FREE, &error));
+          ASSERT_OK(bph_stream_wait(from, BP_WAIT_FOREVER, &error));
           EXPECT_EQ(read(to, target, bytes + 4).substr(4), sent);
           fake->release();
           far->release();
@@ -393,19 +385,19 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   bph_buffer* far_memory = create_far(512, BP_MEMORY_DEVICE, there);
   bph_buffer* far_host = create_far(512, BP_MEMORY_HOST, there);
   const std::string sent = pattern(512);
-  ASSERT_WORKS(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, error));
+  ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
   far->hold();
-  // far_host is written by work of its stream, then travels, then is written again by that stream.
-  ASSERT_WORKS(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, error));
-  ASSERT_WORKS(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, error));
+  // Work of its stream writes far_host, far_host is copied, then the stream writes it again.
+  ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
+  ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
   std::memset(mapped(far_host), '!', 512);
   EXPECT_EQ(read(here, own, 512), sent);
-  ASSERT_WORKS(bph_copy_across(here, own_host, 0, there, far_memory, 0, 512, 0, error));
-  ASSERT_WORKS(bph_stream_wait(here, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_copy_across(here, own_host, 0, there, far_memory, 0, 512, 0, &error));
+  ASSERT_OK(bph_stream_wait(here, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(std::string(mapped(own_host), 512), sent);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both buffers are HOST",
-               bph_copy_across(here, own_host, 0, there, far_host, 0, 16, 0, error));
+  EXPECT_FAILS(bph_copy_across(here, own_host, 0, there, far_host, 0, 16, 0, &error), BP_INVALID_ARGUMENT,
+               "both buffers are HOST");
   for (bph_buffer* each : {own, own_host, far_memory, far_host}) bph_buffer_release(each);
   for (bph_stream* each : {here, there}) bph_stream_release(each);
 }
@@ -416,15 +408,16 @@ TEST_F(TwoDevicesTest, AcrossChecksItsArguments) {
   bph_stream* there = far_stream();
   bph_buffer* own = create(512, here);
   bph_buffer* foreign = create_far(512, BP_MEMORY_DEVICE, there);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both streams are one",
-               bph_copy_across(here, own, 0, here, own, 256, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is of", bph_copy_across(here, foreign, 0, there, own, 0, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "src is of", bph_copy_across(here, own, 0, there, own, 0, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit src", bph_copy_across(here, own, 0, there, foreign, 500, 16, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy_across(here, own, 513, there, foreign, 0, 0, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the stream is null",
-               bph_copy_across(here, own, 0, nullptr, foreign, 0, 16, 0, error));
-  ASSERT_WORKS(bph_copy_across(here, own, 512, there, foreign, 512, 0, 0, error));
+  EXPECT_FAILS(bph_copy_across(here, own, 0, here, own, 256, 16, 0, &error), BP_INVALID_ARGUMENT,
+               "both streams are one");
+  EXPECT_FAILS(bph_copy_across(here, foreign, 0, there, own, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "dst is of");
+  EXPECT_FAILS(bph_copy_across(here, own, 0, there, own, 0, 16, 0, &error), BP_INVALID_ARGUMENT, "src is of");
+  EXPECT_FAILS(bph_copy_across(here, own, 0, there, foreign, 500, 16, 0, &error), BP_INVALID_ARGUMENT,
+               "do not fit src");
+  EXPECT_FAILS(bph_copy_across(here, own, 513, there, foreign, 0, 0, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
+  EXPECT_FAILS(bph_copy_across(here, own, 0, nullptr, foreign, 0, 16, 0, &error), BP_INVALID_ARGUMENT,
+               "the stream is null");
+  ASSERT_OK(bph_copy_across(here, own, 512, there, foreign, 512, 0, 0, &error));
   for (bph_buffer* each : {own, foreign}) bph_buffer_release(each);
   for (bph_stream* each : {here, there}) bph_stream_release(each);
 }
@@ -437,18 +430,18 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
     bph_buffer* source = create(1024, from);
     bph_buffer* target = create(1024, to);
     const std::string sent = pattern(512), other(512, '!');
-    ASSERT_WORKS(bph_copy_in(from, source, 512, sent.data(), 512, 0, error));
-    ASSERT_WORKS(bph_copy_in(from, source, 0, other.data(), 512, 0, error));
+    ASSERT_OK(bph_copy_in(from, source, 512, sent.data(), 512, 0, &error));
+    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));
     fake->hold();
-    ASSERT_WORKS(bph_copy(from, source, 0, source, 512, 512, 0, error));
+    ASSERT_OK(bph_copy(from, source, 0, source, 512, 512, 0, &error));
     const uint64_t waits = fake->calls("stream_wait") + fake->calls("event_wait");
-    ASSERT_WORKS(bph_copy_across(to, target, 0, from, source, 0, 512, 0, error));
+    ASSERT_OK(bph_copy_across(to, target, 0, from, source, 0, 512, 0, &error));
     EXPECT_EQ(fake->calls("stream_wait") + fake->calls("event_wait"), waits) << "the host waits for nothing";
-    ASSERT_WORKS(bph_copy_in(from, source, 0, other.data(), 512, 0, error));  // behind the copy
+    ASSERT_OK(bph_copy_in(from, source, 0, other.data(), 512, 0, &error));  // after the copy
     bph_buffer_release(source);
     fake->run(plugin_stream(from));
     EXPECT_EQ(read(to, target, 512), sent);
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap", bph_copy_across(to, target, 10, from, target, 0, 20, 0, error));
+    EXPECT_FAILS(bph_copy_across(to, target, 10, from, target, 0, 20, 0, &error), BP_INVALID_ARGUMENT, "overlap");
     bph_buffer_release(target);
     for (bph_stream* each : {to, from}) bph_stream_release(each);
     TearDown();
@@ -457,4 +450,4 @@ TEST_F(CopiesTest, AcrossOnOneDeviceIsOrderedByEvents) {
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decode loop against the plugin at DECODE_PLUGIN: its cache of keys and values grows by a row a step, and nothing but descriptors may grow with it.
+// A decode loop with the plugin at DECODE_PLUGIN. Its cache of keys and values grows by a row per
+// step; only descriptors may grow with it.
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -8,7 +9,8 @@
 
 #include "host.hpp"
 
-// Counts what the whole process takes from the heap, plugins included. A sanitizer has its own allocator.
+// Counts heap allocations of the whole process, plugins included. A sanitizer has its own
+// allocator.
 namespace {
 std::atomic<uint64_t> heap_calls{0};
 }
@@ -42,13 +44,15 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
 }
 #endif
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
-constexpr int64_t kCapacity = kSteps + 1;  // of the cache: full, its views would be of another class
+// Of the cache: a full cache would be of another plan class.
+constexpr int64_t kCapacity = kSteps + 1;
 
-// One layer of a decoder without its learnt weights: what it computes is a mean of the values so far, by softmax.
+// One layer of a decoder without learnt weights: it computes a softmax-weighted mean of the values
+// so far.
 class Decode {
  public:
   explicit Decode(int64_t queries) : host_(std::getenv("DECODE_PLUGIN")), queries_(queries) {
@@ -69,9 +73,9 @@ class Decode {
   }
 
   void step(int64_t length) {
-    static constexpr bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
-    static constexpr bp_axis_attributes last = {sizeof(last), 2};
-    run(BP_OP_MATMUL, {x_, weight_}, q_, &full);
+    static constexpr bp_matmul_attributes kFull = {sizeof(kFull), BP_PRECISION_FULL};
+    static constexpr bp_axis_attributes kLast = {sizeof(kLast), 2};
+    run(BP_OP_MATMUL, {x_, weight_}, q_, &kFull);
     bph_tensor heads = q_;  // [queries, heads * depth] as [heads, queries, depth]
     heads.rank = 3;
     heads.shape[0] = kHeads, heads.shape[1] = queries_, heads.shape[2] = kDepth;
@@ -81,9 +85,9 @@ class Decode {
     keys.strides[1] = 1, keys.strides[2] = kDepth;
     values.shape[1] = length;
     scores.shape[2] = length;
-    run(BP_OP_MATMUL, {heads, keys}, scores, &full);
-    run(BP_OP_SOFTMAX, {scores}, scores, &last);
-    run(BP_OP_MATMUL, {scores, values}, context_, &full);
+    run(BP_OP_MATMUL, {heads, keys}, scores, &kFull);
+    run(BP_OP_SOFTMAX, {scores}, scores, &kLast);
+    run(BP_OP_MATMUL, {scores, values}, context_, &kFull);
     bph_tensor merged = context_;
     merged.shape[0] = queries_, merged.shape[1] = kHeads;
     merged.strides[0] = kDepth, merged.strides[1] = queries_ * kDepth;
@@ -156,7 +160,7 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
       status |= bph_stream_wait(decode.host().stream, BP_WAIT_FOREVER, nullptr);
     }
   };
-  steps(300);  // more than tasks that are pending at most, so that each has what it keeps
+  steps(300);  // more than the most pending tasks, so that all reusable objects exist
   const uint64_t before = heap_calls.load();
   EXPECT_GT(before, 0u) << "nothing is counted";
   steps(20);
@@ -167,4 +171,4 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
 INSTANTIATE_TEST_SUITE_P(Queries, DecodeTest, testing::Values(1, 4));
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager calls from the host API to a plugin and back: plans, classes, bounds, overlap, staging, fallback.
+// Eager calls through the host API: plans, plan classes, bounds, overlap, staging, fallback.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
 const std::string reference = REFERENCE_PLUGIN;
@@ -67,7 +67,7 @@ TEST(Dispatch, AnOutputMayBeAnyInput) {
   EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634}));
   EXPECT_EQ(host.stats().staged_operands, 5u);
 
-  // A composite that is decomposed: x is read again after the first result is written.
+  // A decomposed composite: x is read again after the first result is written.
   const bp_norm_attributes norm = {sizeof(norm), 0b10, 1e-5f, 0};
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 2}, {3, 4, 6, 8});
   Call normed(BP_OP_RMS_NORM, {x}, {x}, &norm);
@@ -241,7 +241,7 @@ TEST(Dispatch, BadCallsAreRefused) {
   EXPECT_OK(bph_execute(host.stream, &call, &error));
 }
 
-// A known descriptor proves nothing about counts that its key does not hold whole.
+// A known descriptor does not validate counts that its key truncates.
 TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   Host host(reference);
   const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});
@@ -252,9 +252,9 @@ TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "16777217 given");
   call.output_count = 0;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "add");
-  call.input_count = 2 | 1u << 8;  // reaches into the place of the output count
+  call.input_count = 2 | 1u << 8;  // overflows into the field of the output count
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "258 and 0 given");
-  // Outputs that are none are not read, wherever they lie.
+  // Absent outputs are not read, wherever they are.
   const long page = sysconf(_SC_PAGESIZE);
   void* const closed = mmap(nullptr, static_cast<size_t>(page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);
@@ -355,7 +355,7 @@ TEST(Dispatch, PlanCacheIsBounded) {
   EXPECT_EQ(host.stats().plans_created, stats.plans_created + 1) << "a trimmed plan is made anew";
 }
 
-// A product of `rows` x 2 ones and 2 x 3 twos, `times` over.
+// Multiplies `rows` x 2 ones by 2 x 3 twos, `times` times.
 void multiply(Host& host, int64_t rows, int times, uint64_t flags = 0, uint32_t op = BP_OP_MATMUL) {
   const auto count = static_cast<size_t>(rows);
   const bool linear = op == BP_OP_LINEAR;
@@ -425,7 +425,8 @@ TEST(Dispatch, SupportsTellsWithoutExecuting) {
   EXPECT_FAILS(bph_device_supports(host.device, &exp, &support, &error), BP_UNSUPPORTED, "input 0 is i32");
   Call hinted(BP_OP_ADD, {view, view}, {view});
   hinted.hints = 0x80000001u;
-  EXPECT_OK(bph_device_supports(host.device, &hinted, &support, &error));  // hints are ignored where unknown
+  // Unknown hints are ignored.
+  EXPECT_OK(bph_device_supports(host.device, &hinted, &support, &error));
   EXPECT_EQ(host.stats().plans_created, 0u);
 }
 
@@ -599,4 +600,4 @@ TEST(Device, OutlivesItsParentsByItsChildren) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

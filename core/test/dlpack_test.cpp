@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack, against a consumer and a producer made by hand.
-#include "dlpack.hpp"
+// DLPack, with a handmade consumer and producer.
+#include "api/dlpack.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class DlpackTest : public MemoryTest {
@@ -38,24 +38,23 @@ class DlpackTest : public MemoryTest {
   DLManagedTensorVersioned* give(const bph_tensor& tensor, bph_stream* producer = nullptr,
                                  bph_stream* consumer = nullptr) {
     DLManagedTensorVersioned* managed = nullptr;
-    bp_error error = fresh_error();
-    EXPECT_EQ(bph_dlpack_export(&tensor, producer, consumer, &managed, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_dlpack_export(&tensor, producer, consumer, &managed, &error));
     return managed;
   }
   void expect_not_given(bp_status status, const char* text, const bph_tensor& tensor) {
     auto* managed = reinterpret_cast<DLManagedTensorVersioned*>(this);
-    EXPECT_FAILS(status, text, bph_dlpack_export(&tensor, nullptr, nullptr, &managed, error));
+    EXPECT_FAILS(bph_dlpack_export(&tensor, nullptr, nullptr, &managed, &error), status, text);
     EXPECT_EQ(managed, nullptr);
   }
 
-  // A tensor of another library's: 4 x 6 floats.
+  // A tensor of another library: 4 x 6 floats.
   struct Producer {
     Producer() {
       std::iota(std::begin(data), std::end(data), 0.0f);
       managed.version = {1, 3};
       managed.manager_ctx = this;
       managed.deleter = [](DLManagedTensorVersioned* self) { ++static_cast<Producer*>(self->manager_ctx)->deleted; };
-      managed.dl_tensor = {data, {dlpack::cpu, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
+      managed.dl_tensor = {data, {dlpack::kCpu, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
     }
     alignas(64) float data[24];
     int64_t shape[9] = {4, 6}, strides[9] = {};
@@ -92,8 +91,6 @@ TEST_F(DlpackTest, AViewIsHandedOver) {
   EXPECT_EQ(view.strides[0], -7);
   EXPECT_EQ(view.strides[1], 1);
   managed->deleter(managed);
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(DlpackTest, EveryDtypeHasItsCode) {
@@ -114,7 +111,6 @@ TEST_F(DlpackTest, EveryDtypeHasItsCode) {
         std::any_of(std::begin(codes), std::end(codes), [&](const auto& each) { return std::get<0>(each) == dtype; });
     if (!known) expect_not_given(BP_UNSUPPORTED, "DLPack has no dtype for", tensor_of(buffer, {2}, dtype));
   }
-  bph_buffer_release(buffer);
 }
 
 TEST_F(DlpackTest, TheMemoryLivesUntilTheDeleterRan) {
@@ -126,7 +122,7 @@ TEST_F(DlpackTest, TheMemoryLivesUntilTheDeleterRan) {
   DLManagedTensorVersioned* second = give(tensor_of(buffer, {4}));
   bph_buffer_release(buffer);
   bph_buffer_release(buffer);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live buffer", bph_buffer_record(buffer, one, error));
+  EXPECT_FAILS(bph_buffer_record(buffer, one, &error), BP_INVALID_ARGUMENT, "is not a live buffer");
   bph_buffer* other = create(512, one);
   EXPECT_NE(info(other).address, address);
   first->deleter(first);
@@ -135,12 +131,10 @@ TEST_F(DlpackTest, TheMemoryLivesUntilTheDeleterRan) {
   std::thread([&] { second->deleter(second); }).join();
   bph_buffer* again = create(512, one);
   EXPECT_EQ(info(again).address, address);
-  // The deleter before the release.
+  // Calls the deleter before the release.
   DLManagedTensorVersioned* third = give(tensor_of(again, {4}));
   third->deleter(third);
   use(again, one);
-  for (bph_buffer* each : {other, another, again}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(DlpackTest, AnExportKeepsTheDeviceOpen) {
@@ -162,38 +156,36 @@ TEST_F(DlpackTest, TheConsumerComesAfterTheProducer) {
   bph_buffer* buffer = create(1024, one);
   bph_buffer* copied = create(1024, two);
   std::string text(1024, 'x');
-  ASSERT_WORKS(bph_copy_in(one, copied, 0, std::string(1024, '-').data(), 1024, 0, error));
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_copy_in(one, copied, 0, std::string(1024, '-').data(), 1024, 0, &error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   fake->hold();
-  ASSERT_WORKS(bph_copy_in(one, buffer, 0, text.data(), 1024, 0, error));
+  ASSERT_OK(bph_copy_in(one, buffer, 0, text.data(), 1024, 0, &error));
   const uint64_t waits = fake->calls("stream_wait") + fake->calls("event_wait");
   DLManagedTensorVersioned* managed = give(tensor_of(buffer, {4}), one, two);
   EXPECT_EQ(fake->calls("stream_wait") + fake->calls("event_wait"), waits) << "by an event, not by the host";
-  ASSERT_WORKS(bph_copy(two, copied, 0, buffer, 0, 1024, 0, error));
+  ASSERT_OK(bph_copy(two, copied, 0, buffer, 0, 1024, 0, &error));
   std::string got(1024, 0);
-  ASSERT_WORKS(bph_copy_out(two, got.data(), copied, 0, 1024, 0, error));
+  ASSERT_OK(bph_copy_out(two, got.data(), copied, 0, 1024, 0, &error));
   EXPECT_EQ(got, text);
   managed->deleter(managed);
-  // A consumer that is no stream of ours finds the work done.
-  ASSERT_WORKS(bph_copy_in(one, buffer, 0, std::string(1024, 'y').data(), 1024, 0, error));
+  // A consumer without a stream of this library finds the work done.
+  ASSERT_OK(bph_copy_in(one, buffer, 0, std::string(1024, 'y').data(), 1024, 0, &error));
   managed = give(tensor_of(buffer, {4}), one);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
   managed->deleter(managed);
   FakeDevice other;
   bph_device* other_device = other.open();
   bph_stream* far = nullptr;
-  ASSERT_WORKS(bph_stream_create(other_device, nullptr, &far, error));
+  ASSERT_OK(bph_stream_create(other_device, nullptr, &far, &error));
   use(buffer, one);
   managed = give(tensor_of(buffer, {4}), one, far);
   EXPECT_FALSE(fake->pending(plugin_stream(one)));
   managed->deleter(managed);
   const bph_tensor again = tensor_of(buffer, {4});
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the producer is a stream of",
-               bph_dlpack_export(&again, far, nullptr, &managed, error));
+  EXPECT_FAILS(bph_dlpack_export(&again, far, nullptr, &managed, &error), BP_INVALID_ARGUMENT,
+               "the producer is a stream of");
   bph_stream_release(far);
   bph_device_release(other_device);
-  for (bph_buffer* each : {buffer, copied}) bph_buffer_release(each);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(DlpackTest, WhatCannotBeHandedOverIsRefused) {
@@ -214,13 +206,13 @@ TEST_F(DlpackTest, WhatCannotBeHandedOverIsRefused) {
   expect_not_given(BP_INVALID_ARGUMENT, "rank 9", deep);
   expect_not_given(BP_INVALID_ARGUMENT, "the buffer is null", tensor_of(nullptr, {4}));
   DLManagedTensorVersioned* managed = nullptr;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the tensor is null",
-               bph_dlpack_export(nullptr, nullptr, nullptr, &managed, error));
+  EXPECT_FAILS(bph_dlpack_export(nullptr, nullptr, nullptr, &managed, &error), BP_INVALID_ARGUMENT,
+               "the tensor is null");
   const bph_tensor good = tensor_of(buffer, {4});
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_dlpack_export(&good, nullptr, nullptr, nullptr, error));
+  EXPECT_FAILS(bph_dlpack_export(&good, nullptr, nullptr, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
   bph_buffer_release(buffer);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live buffer",
-               bph_dlpack_export(&good, nullptr, nullptr, &managed, error));
+  EXPECT_FAILS(bph_dlpack_export(&good, nullptr, nullptr, &managed, &error), BP_INVALID_ARGUMENT,
+               "is not a live buffer");
 }
 
 TEST_F(DlpackTest, MemoryWithoutAnAddressIsRefused) {
@@ -244,7 +236,6 @@ TEST_F(DlpackTest, MemoryWithoutAnAddressIsRefused) {
   open(options);
   buffer = create(64);
   expect_not_given(BP_UNSUPPORTED, "names no DLPack device", tensor_of(buffer, {4}));
-  bph_buffer_release(buffer);
 }
 
 TEST_F(DlpackTest, AnImportIsOneMemory) {
@@ -252,7 +243,7 @@ TEST_F(DlpackTest, AnImportIsOneMemory) {
   bph_stream* one = stream();
   Producer producer;
   bph_tensor tensor = {};
-  ASSERT_WORKS(take(producer, &tensor, error, one));
+  ASSERT_OK(take(producer, &tensor, &error, one));
   EXPECT_EQ(tensor.dtype, BP_F32);
   EXPECT_EQ(tensor.rank, 2);
   EXPECT_EQ(tensor.shape[1], 6);
@@ -262,18 +253,16 @@ TEST_F(DlpackTest, AnImportIsOneMemory) {
   EXPECT_EQ(info(tensor.buffer).bytes, sizeof(producer.data));
   EXPECT_EQ(info(tensor.buffer).address, reinterpret_cast<uint64_t>(producer.data));
   bph_buffer* target = create(96, one);
-  ASSERT_WORKS(bph_copy(one, target, 0, tensor.buffer, 0, 96, 0, error));
+  ASSERT_OK(bph_copy(one, target, 0, tensor.buffer, 0, 96, 0, &error));
   float got[24] = {};
-  ASSERT_WORKS(bph_copy_out(one, got, target, 0, 96, 0, error));
+  ASSERT_OK(bph_copy_out(one, got, target, 0, 96, 0, &error));
   EXPECT_TRUE(std::equal(std::begin(got), std::end(got), producer.data));
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, target, 0, tensor.buffer, 0, 96, 0, error));
+  ASSERT_OK(bph_copy(one, target, 0, tensor.buffer, 0, 96, 0, &error));
   bph_buffer_release(tensor.buffer);
   EXPECT_EQ(producer.deleted, 0) << "work on it is pending";
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(producer.deleted, 1);
-  bph_buffer_release(target);
-  bph_stream_release(one);
 }
 
 TEST_F(DlpackTest, StridesAndOffsetsComeAlong) {
@@ -285,7 +274,7 @@ TEST_F(DlpackTest, StridesAndOffsetsComeAlong) {
   producer.managed.dl_tensor.strides = producer.strides;
   producer.managed.dl_tensor.byte_offset = 72;
   bph_tensor tensor = {};
-  ASSERT_WORKS(take(producer, &tensor, error));
+  ASSERT_OK(take(producer, &tensor, &error));
   EXPECT_EQ(tensor.strides[0], -6);
   EXPECT_EQ(tensor.offset, 72u) << "of element 0, in the span that the view touches";
   EXPECT_EQ(info(tensor.buffer).address, reinterpret_cast<uint64_t>(producer.data));
@@ -296,13 +285,13 @@ TEST_F(DlpackTest, StridesAndOffsetsComeAlong) {
   nothing.shape[0] = 0;
   nothing.managed.dl_tensor.data = nullptr;
   nothing.managed.deleter = nullptr;
-  ASSERT_WORKS(take(nothing, &tensor, error));
+  ASSERT_OK(take(nothing, &tensor, &error));
   EXPECT_EQ(info(tensor.buffer).bytes, 0u);
   bph_buffer_release(tensor.buffer);
   Producer scalar;
   scalar.managed.dl_tensor.ndim = 0;
   scalar.managed.dl_tensor.shape = nullptr;
-  ASSERT_WORKS(take(scalar, &tensor, error));
+  ASSERT_OK(take(scalar, &tensor, &error));
   EXPECT_EQ(tensor.rank, 0);
   EXPECT_EQ(info(tensor.buffer).bytes, 4u);
   bph_buffer_release(tensor.buffer);
@@ -314,11 +303,11 @@ TEST_F(DlpackTest, WhatIsExportedIsImported) {
   DLManagedTensorVersioned* managed = give(tensor_of(buffer, {4}, BP_I64, 16));
   EXPECT_EQ(managed->dl_tensor.device.device_type, 2);
   bph_tensor tensor = {};
-  ASSERT_WORKS(bph_dlpack_import(device, managed, nullptr, &tensor, error));
+  ASSERT_OK(bph_dlpack_import(device, managed, nullptr, &tensor, &error));
   EXPECT_EQ(tensor.dtype, BP_I64);
   EXPECT_EQ(info(tensor.buffer).kind, BP_MEMORY_DEVICE);
   bph_buffer_release(buffer);
-  bph_buffer_release(tensor.buffer);  // runs the deleter, which ends the first buffer
+  bph_buffer_release(tensor.buffer);  // runs the deleter, which releases the first buffer
   trim();
   EXPECT_EQ(fake->buffers(), 0u);
 }
@@ -329,13 +318,13 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
   const auto refused = [&](bp_status status, const char* text, auto&& change) {
     Producer producer;
     change(producer);
-    EXPECT_FAILS(status, text, take(producer, &tensor, error));
+    EXPECT_FAILS(take(producer, &tensor, &error), status, text);
     EXPECT_EQ(producer.deleted, 0) << text;
     EXPECT_EQ(tensor.buffer, nullptr);
   };
   refused(BP_UNSUPPORTED, "DLPack 2.0", [](Producer& p) { p.managed.version = {2, 0}; });
   refused(BP_UNSUPPORTED, "DLPack 0.8", [](Producer& p) { p.managed.version = {0, 8}; });
-  refused(BP_UNSUPPORTED, "read-only", [](Producer& p) { p.managed.flags = dlpack::read_only; });
+  refused(BP_UNSUPPORTED, "read-only", [](Producer& p) { p.managed.flags = dlpack::kReadOnly; });
   refused(BP_UNSUPPORTED, "9 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = 9; });
   refused(BP_INVALID_ARGUMENT, "-1 dimensions", [](Producer& p) { p.managed.dl_tensor.ndim = -1; });
   refused(BP_INVALID_ARGUMENT, "no shape", [](Producer& p) { p.managed.dl_tensor.shape = nullptr; });
@@ -349,14 +338,14 @@ TEST_F(DlpackTest, WhatCannotBeTakenIsLeftToTheCaller) {
   refused(BP_UNSUPPORTED, "device 2:1", [](Producer& p) { p.managed.dl_tensor.device = {2, 1}; });
   fake->fail("import_memory", BP_UNSUPPORTED);
   refused(BP_UNSUPPORTED, "import_memory", [](Producer&) {});
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "managed tensor is null",
-               bph_dlpack_import(device, nullptr, nullptr, &tensor, error));
+  EXPECT_FAILS(bph_dlpack_import(device, nullptr, nullptr, &tensor, &error), BP_INVALID_ARGUMENT,
+               "managed tensor is null");
   Producer producer;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", take(producer, nullptr, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the device is null",
-               bph_dlpack_import(nullptr, &producer.managed, nullptr, &tensor, error));
+  EXPECT_FAILS(take(producer, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
+  EXPECT_FAILS(bph_dlpack_import(nullptr, &producer.managed, nullptr, &tensor, &error), BP_INVALID_ARGUMENT,
+               "the device is null");
   EXPECT_EQ(producer.deleted, 0);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: order between streams, host waits, timing, and what a wait tells of its stream.
-#include "event.hpp"
+// Events: order between streams, host waits, timing, and the progress that a wait shows.
+#include "streams/event.hpp"
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class EventTest : public MemoryTest {};
@@ -13,7 +13,6 @@ TEST_F(EventTest, NeverRecordedCountsAsPassed) {
   open();
   bph_event* point = event();
   EXPECT_EQ(bph_event_wait(point, 0, nullptr), BP_OK);
-  bph_event_release(point);
 }
 
 TEST_F(EventTest, OrdersStreams) {
@@ -23,20 +22,18 @@ TEST_F(EventTest, OrdersStreams) {
   bph_buffer* a = create(1024, one);
   bph_buffer* shared = create(1024, nullptr, BP_MEMORY_SHARED);
   void* address = nullptr;
-  ASSERT_WORKS(bph_buffer_map(shared, &address, error));
+  ASSERT_OK(bph_buffer_map(shared, &address, &error));
   const std::string text(1024, 'q');
-  ASSERT_WORKS(bph_copy_in(one, a, 0, text.data(), 512, 0, error));
+  ASSERT_OK(bph_copy_in(one, a, 0, text.data(), 512, 0, &error));
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, a, 512, a, 0, 512, 0, error));
+  ASSERT_OK(bph_copy(one, a, 512, a, 0, 512, 0, &error));
   bph_event* point = event();
-  ASSERT_WORKS(bph_event_record(point, one, error));
-  ASSERT_WORKS(bph_stream_wait_event(two, point, error));
-  ASSERT_WORKS(bph_copy(two, shared, 0, a, 512, 512, 0, error));
+  ASSERT_OK(bph_event_record(point, one, &error));
+  ASSERT_OK(bph_stream_wait_event(two, point, &error));
+  ASSERT_OK(bph_copy(two, shared, 0, a, 512, 512, 0, &error));
   bph_event_release(point);
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(static_cast<char*>(address)[511], 'q');
-  for (bph_buffer* buffer : {a, shared}) bph_buffer_release(buffer);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(EventTest, WaitPollsThenPasses) {
@@ -46,7 +43,7 @@ TEST_F(EventTest, WaitPollsThenPasses) {
   bph_event* point = event();
   fake->hold();
   use(buffer, one);
-  ASSERT_WORKS(bph_event_record(point, one, error));
+  ASSERT_OK(bph_event_record(point, one, &error));
   bp_error error = fresh_error();
   error.status = 42;
   EXPECT_EQ(bph_event_wait(point, 0, &error), BP_TIMEOUT);
@@ -55,9 +52,6 @@ TEST_F(EventTest, WaitPollsThenPasses) {
   fake->run(plugin_stream(one));
   EXPECT_EQ(bph_event_wait(point, 0, nullptr), BP_OK);
   EXPECT_TRUE(require<Stream>(one, "test").idle()) << "the wait tells how far the stream has come";
-  bph_event_release(point);
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(EventTest, WaitTellsNothingBeyondTheRecord) {
@@ -65,14 +59,11 @@ TEST_F(EventTest, WaitTellsNothingBeyondTheRecord) {
   bph_stream* one = stream();
   bph_buffer* buffer = create(1024, one);
   bph_event* point = event();
-  ASSERT_WORKS(bph_event_record(point, one, error));
+  ASSERT_OK(bph_event_record(point, one, &error));
   fake->hold();
   use(buffer, one);
   EXPECT_EQ(bph_event_wait(point, 0, nullptr), BP_OK);
   EXPECT_FALSE(require<Stream>(one, "test").idle());
-  bph_event_release(point);
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
@@ -83,22 +74,20 @@ TEST_F(EventTest, WaitDuringARecordOnAnotherStreamCreditsNoStream) {
   bph_event* point = event();
   fake->hold();
   use(buffer, one);
-  ASSERT_WORKS(bph_event_record(point, one, error));
-  // While the wait is on its way to the plugin, the event is recorded on an idle stream, which passes at once.
+  ASSERT_OK(bph_event_record(point, one, &error));
+  // During the wait's plugin call, the event is recorded on an idle stream, where it passes at
+  // once.
   bool recorded = false;
   fake->hook = [&](const char* slot) {
     if (recorded || std::string_view(slot) != "event_wait") return;
     recorded = true;
-    ASSERT_WORKS(bph_event_record(point, two, error));
+    ASSERT_OK(bph_event_record(point, two, &error));
     fake->run(plugin_stream(two));
   };
   EXPECT_EQ(bph_event_wait(point, 0, nullptr), BP_OK);
   fake->hook = nullptr;
   EXPECT_TRUE(recorded);
   EXPECT_FALSE(require<Stream>(one, "test").idle());
-  bph_event_release(point);
-  bph_buffer_release(buffer);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 TEST_F(EventTest, Elapsed) {
@@ -109,23 +98,20 @@ TEST_F(EventTest, Elapsed) {
   bph_event* end = event(BP_EVENT_TIMING);
   bph_event* plain = event();
   int64_t elapsed = -1;
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "never recorded", bph_event_elapsed(begin, end, &elapsed, error));
+  EXPECT_FAILS(bph_event_elapsed(begin, end, &elapsed, &error), BP_INVALID_ARGUMENT, "never recorded");
   EXPECT_EQ(elapsed, 0);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the end event has no timing", bph_event_elapsed(begin, plain, &elapsed, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the begin event has no timing", bph_event_elapsed(plain, end, &elapsed, error));
-  ASSERT_WORKS(bph_event_record(begin, one, error));
+  EXPECT_FAILS(bph_event_elapsed(begin, plain, &elapsed, &error), BP_INVALID_ARGUMENT, "the end event has no timing");
+  EXPECT_FAILS(bph_event_elapsed(plain, end, &elapsed, &error), BP_INVALID_ARGUMENT, "the begin event has no timing");
+  ASSERT_OK(bph_event_record(begin, one, &error));
   fake->hold();
   use(buffer, one);
-  ASSERT_WORKS(bph_event_record(end, one, error));
+  ASSERT_OK(bph_event_record(end, one, &error));
   EXPECT_EQ(bph_event_elapsed(begin, end, &elapsed, nullptr), BP_NOT_READY);
   fake->release();
-  ASSERT_WORKS(bph_event_elapsed(begin, end, &elapsed, error));
+  ASSERT_OK(bph_event_elapsed(begin, end, &elapsed, &error));
   EXPECT_EQ(elapsed, 2);
-  ASSERT_WORKS(bph_event_elapsed(end, begin, &elapsed, error));
+  ASSERT_OK(bph_event_elapsed(end, begin, &elapsed, &error));
   EXPECT_EQ(elapsed, -2);
-  for (bph_event* each : {begin, end, plain}) bph_event_release(each);
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(EventTest, FlagsAreChecked) {
@@ -133,8 +119,8 @@ TEST_F(EventTest, FlagsAreChecked) {
   options.capabilities = 0;
   open(options);
   bph_event* made = nullptr;
-  EXPECT_FAILS(BP_UNSUPPORTED, "fake:0 has no timing", bph_event_create(device, BP_EVENT_TIMING, &made, error));
-  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x6", bph_event_create(device, 6, &made, error));
+  EXPECT_FAILS(bph_event_create(device, BP_EVENT_TIMING, &made, &error), BP_UNSUPPORTED, "fake:0 has no timing");
+  EXPECT_FAILS(bph_event_create(device, 6, &made, &error), BP_UNSUPPORTED, "flags 0x6");
   EXPECT_EQ(made, nullptr);
 }
 
@@ -142,9 +128,9 @@ TEST_F(EventTest, CreateFailuresAreReported) {
   open();
   bph_event* made = nullptr;
   fake->fail("event_create", BP_OUT_OF_MEMORY);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: event_create", bph_event_create(device, 0, &made, error));
+  EXPECT_FAILS(bph_event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY, "fake:0: event_create");
   fake->answer_null("event_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_event_create(device, 0, &made, error));
+  EXPECT_FAILS(bph_event_create(device, 0, &made, &error), BP_INTERNAL, "nonconforming");
   EXPECT_EQ(made, nullptr);
 }
 
@@ -153,11 +139,9 @@ TEST_F(EventTest, AFailedRecordLeavesTheEventUsable) {
   bph_stream* one = stream();
   bph_event* point = event();
   fake->fail("event_record", BP_OUT_OF_MEMORY);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: event_record", bph_event_record(point, one, error));
-  ASSERT_WORKS(bph_event_record(point, one, error));
-  ASSERT_WORKS(bph_event_wait(point, BP_WAIT_FOREVER, error));
-  bph_event_release(point);
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_event_record(point, one, &error), BP_OUT_OF_MEMORY, "fake:0: event_record");
+  ASSERT_OK(bph_event_record(point, one, &error));
+  ASSERT_OK(bph_event_wait(point, BP_WAIT_FOREVER, &error));
 }
 
 TEST_F(EventTest, ObjectsOfAnotherDeviceAreErrors) {
@@ -165,11 +149,11 @@ TEST_F(EventTest, ObjectsOfAnotherDeviceAreErrors) {
   FakeDevice other;
   bph_device* other_device = other.open();
   bph_stream* foreign = nullptr;
-  ASSERT_WORKS(bph_stream_create(other_device, nullptr, &foreign, error));
+  ASSERT_OK(bph_stream_create(other_device, nullptr, &foreign, &error));
   bph_event* point = event();
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "of fake:0, the stream of fake:0, opened another time",
-               bph_event_record(point, foreign, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "opened another time", bph_stream_wait_event(foreign, point, error));
+  EXPECT_FAILS(bph_event_record(point, foreign, &error), BP_INVALID_ARGUMENT,
+               "of fake:0, the stream of fake:0, opened another time");
+  EXPECT_FAILS(bph_stream_wait_event(foreign, point, &error), BP_INVALID_ARGUMENT, "opened another time");
   bph_event_release(point);
   bph_stream_release(foreign);
   bph_device_release(other_device);
@@ -180,11 +164,11 @@ TEST_F(EventTest, BadHandlesAreErrors) {
   open();
   bph_event* point = event();
   bph_event_release(point);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live event", bph_event_wait(point, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the event is null", bph_event_wait(nullptr, 0, error));
+  EXPECT_FAILS(bph_event_wait(point, 0, &error), BP_INVALID_ARGUMENT, "is not a live event");
+  EXPECT_FAILS(bph_event_wait(nullptr, 0, &error), BP_INVALID_ARGUMENT, "the event is null");
   bph_event_release(point);
   bph_event_release(nullptr);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of opening a device and of executing on it failing in turn, once and for ever: plans, any-size classes,
-// staging, fallback, decomposition.
+// Fails every allocation of opening a device and of executing on it, one at a time and from each
+// one on: plans, any-size classes, staging, fallback, decomposition.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +8,11 @@
 
 #include "fault_points.hpp"
 
+namespace backplane::core::test {
+
 namespace {
 
-// One device of a plugin, three buffers, and what a test does with them.
+// One device of a plugin and three buffers for the test's body.
 class ExhaustionDispatch : public ::testing::Test {
  protected:
   void load(const char* path, const char* search_path) {
@@ -28,7 +30,7 @@ class ExhaustionDispatch : public ::testing::Test {
     bph_registry_release(registry_);
   }
 
-  // `most` bounds the points, 0: none is left out.
+  // `most` limits the number of points; 0 means all.
   template <class Body>
   fault_points::Result sweep(const char* what, uint32_t fallback, uint64_t most, Body body) {
     return fault_points::sweep(
@@ -138,3 +140,5 @@ TEST_F(ExhaustionDispatch, Fallback) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of registry and plugin with every allocation and file call failing: an error, nothing kept, then success.
+// Fails every allocation and file call of registry and plugin functions: an error, no leak, then
+// success.
 #include "fault_points.hpp"
 #include "loader_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -33,9 +36,10 @@ class LoaderExhaustion : public LoaderTest {
   std::string config;
 };
 
-constexpr unsigned memory_only = fault_points::memory;
+constexpr unsigned kMemoryOnly = fault_points::memory;
 
-// A registry that could not read a manifest still comes to be, so only exhausted memory must make it fail.
+// A registry is created even if it cannot read a manifest; only exhausted memory must make that
+// fail.
 TEST_F(LoaderExhaustion, CreateRegistry) {
   const auto attempt = [&] {
     const bp_status status = open_registry();
@@ -46,7 +50,7 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
     }
     return status;
   };
-  const auto memory = fault_points::sweep("bph_registry_create, memory", memory_only, attempt);
+  const auto memory = fault_points::sweep("bph_registry_create, memory", kMemoryOnly, attempt);
   EXPECT_EQ(memory.complaint, "");
   EXPECT_GT(memory.errors, 50u);
   const auto files = fault_points::sweep("bph_registry_create, files", fault_points::files, attempt);
@@ -56,7 +60,7 @@ TEST_F(LoaderExhaustion, CreateRegistry) {
 
 TEST_F(LoaderExhaustion, LoadByName) {
   ASSERT_EQ(open_registry(), BP_OK);
-  // One registry for all points: what a failed load leaves behind must not stop the next.
+  // One registry for all points: a failed load must not affect the next.
   for (const unsigned kind : {fault_points::memory, fault_points::files, fault_points::dynamic_linker}) {
     const std::string what = "bph_plugin_load, kind " + std::to_string(kind);
     const auto result = fault_points::sweep(what.c_str(), kind, [&] {
@@ -108,3 +112,5 @@ TEST_F(LoaderExhaustion, LoadByPath) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of every call about memory, streams, events and copies failing in turn, once and for ever.
+// Fails every allocation of functions for memory, streams, events and copies, one at a time and
+// from each one on.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +12,8 @@
 #include <backplane/backplane.h>
 
 #include "fault_points.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -34,7 +37,7 @@ class ExhaustionMemory : public ::testing::Test {
     bph_registry_release(registry);
   }
 
-  // A device with two streams on it, and `body`, which returns the first status that is not OK.
+  // Opens a device with two streams and runs `body`, which returns the first status that is not OK.
   template <class Body>
   fault_points::Result sweep(const char* what, Body body) {
     return fault_points::sweep(what, fault_points::memory, [&]() -> bp_status {
@@ -125,3 +128,5 @@ TEST_F(ExhaustionMemory, Copies) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

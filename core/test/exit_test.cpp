@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that ends with everything alive and work in flight: a thousand times, without a crash or a hang.
+// Ends a process with live objects and pending work, a thousand times, without a crash or a hang.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,13 +8,13 @@
 
 #include "host.hpp"
 
-namespace host_test {
+namespace backplane::core::test {
 namespace {
 
-constexpr int processes = 1000;
+constexpr int kProcesses = 1000;
 
-// Leaves a registry, a device, streams, an event and buffers alive, and work on the streams' own threads. Exits 0, or with
-// the number of the step that failed.
+// Leaves a registry, a device, streams, an event and buffers alive, with work on the streams'
+// threads. Exits with 0, or with the number of the failed step.
 [[noreturn]] void live_and_exit() {
   bph_registry_desc registry_desc = {};
   registry_desc.struct_size = sizeof(registry_desc);
@@ -49,7 +49,7 @@ constexpr int processes = 1000;
 }
 
 TEST(Exit, WithEverythingAlive) {
-  for (int i = 0; i < processes; ++i) {
+  for (int i = 0; i < kProcesses; ++i) {
     std::fflush(nullptr);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -62,4 +62,4 @@ TEST(Exit, WithEverythingAlive) {
 }
 
 }  // namespace
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <memory>
 
-#include "buffer.hpp"
-#include "search.hpp"
-#include "stream.hpp"
-#include "table.hpp"
+#include "loading/plugin_table.hpp"
+#include "loading/search.hpp"
+#include "memory/buffer.hpp"
+#include "streams/stream.hpp"
 
 struct bp_device {
-  bp::test::FakeDevice* fake;
+  backplane::core::test::FakeDevice* fake;
 };
 struct bp_buffer {
   char* memory;
@@ -46,7 +46,7 @@ struct bp_stream {
   std::atomic<int> callers{0};
 };
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct FakeDevice::Instance {
   bp_plugin table = {};
@@ -83,7 +83,7 @@ class StreamCall {
 };
 }  // namespace
 
-// The slots, as static members so that they reach the fake's inside.
+// The slots are static members, so that they can access the fake.
 struct FakeSlots {
   static FakeDevice& of(bp_device* device) { return *device->fake; }
 
@@ -191,7 +191,7 @@ struct FakeSlots {
     --fake.live_events_;
     delete event;
   }
-  // Appends work, and runs it at once unless the device is held or earlier work is pending.
+  // Appends work. Runs it at once unless the device is held or earlier work is pending.
   static bp_status enqueue(FakeDevice& fake, const char* slot, bp_stream* stream, Task task, bp_error* error) {
     const std::lock_guard lock(fake.mutex_);
     if (stream->failed) return report(error, BP_EXECUTION_FAILED, "the fake's stream was broken");
@@ -418,7 +418,7 @@ FakeDevice::FakeDevice(FakeOptions given) : limit(given.limit), options(given), 
 FakeDevice::~FakeDevice() { delete instance_; }
 
 bph_device* FakeDevice::open(const bph_device_desc* desc) {
-  Ref<Plugin> plugin(adopt, new Plugin(Ref<Registry>(), "fake"));
+  Ref<Plugin> plugin(kAdopt, new Plugin(Ref<Registry>(), "fake"));
   plugin->own = plugin->instance = &instance_->table;
   plugin->api = complete_table(instance_->api);
   plugin->has_copy_in = options.copy_in;
@@ -453,7 +453,8 @@ bool FakeDevice::enter(const char* slot, bp_error* error, bp_status* answer) {
   return false;
 }
 
-// True if the first task ran: a wait for an event that has not passed runs the event's stream first, or stays.
+// Runs the first task; false if it cannot run yet. A wait for an event runs the event's stream
+// first.
 bool FakeDevice::run_one(bp_stream* stream, bool run_others) {
   if (stream->tasks.empty()) return false;
   const auto wait = stream->tasks.front().wait;
@@ -538,4 +539,4 @@ uint64_t FakeDevice::calls(const std::string& slot) {
 bp_stream* plugin_stream(bph_stream* stream) { return require<Stream>(stream, "test").handle; }
 bp_buffer* plugin_buffer(bph_buffer* buffer) { return require<Buffer>(buffer, "test").plugin_buffer; }
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test: host memory, and streams whose work runs only when the test says so, so that ordering is
-// tested without time. What the ABI forbids its caller is recorded as a violation.
+// A plugin inside the test. It uses host memory; a test decides when the work of streams runs, so
+// that ordering is tested without time. It records violations of the ABI by its caller.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -15,25 +15,25 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
-#include "plugin.hpp"
-#include "ref.hpp"
-#include "registry.hpp"
+#include "base/ref.hpp"
+#include "loading/device.hpp"
+#include "loading/plugin.hpp"
+#include "loading/registry.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct FakeOptions {
   uint64_t capabilities = BP_CAP_TIMING;
   uint64_t kinds = 7;
   uint64_t alignment = 256;
   uint64_t max_buffer_bytes = uint64_t{1} << 40;
-  uint64_t limit = UINT64_MAX;  // of the memory of all buffers
+  uint64_t limit = UINT64_MAX;  // the total size of all buffers
   bool copy_in = false, copy_out = false;
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
-  int32_t dlpack_type = 0, dlpack_id = 0;  // of DEVICE memory; of the rest 1
+  int32_t dlpack_type = 0, dlpack_id = 0;  // of DEVICE memory; other memory has 1
   bool addresses = true;
-  uint64_t address = 0;  // of every buffer, in place of its memory's
+  uint64_t address = 0;  // replaces the address of every buffer
 };
 
 class FakeDevice {
@@ -46,22 +46,23 @@ class FakeDevice {
   // Opens the device as the host API does; the caller releases it.
   bph_device* open(const bph_device_desc* desc = nullptr);
 
-  // While held, enqueued work stays; a wait without end runs what it waits for.
+  // While held, enqueued work stays pending; a wait without a timeout runs the work that it waits
+  // for.
   void hold() { held_ = true; }
   void release();               // runs everything, in order
   void run(bp_stream* stream);  // all of one stream
   bool pending(bp_stream* stream);
-  // The next `count` calls of `slot` answer `status`.
+  // The next `count` calls of `slot` return `status`.
   void fail(const std::string& slot, bp_status status, uint32_t count = 1);
-  // The next `count` creates of `slot` answer OK with null.
+  // The next `count` calls of the create slot `slot` return OK with null.
   void answer_null(const std::string& slot, uint32_t count = 1);
-  // The next call of an enqueueing slot submits its work and then fails its stream.
+  // The next enqueue submits its work and then fails its stream.
   void submit_part(const std::string& slot);
   // Fails a stream: its pending work is dropped.
   void break_stream(bp_stream* stream);
-  // What plan_create answers, with `info` zeroed; null: OK.
+  // Decides the result of plan_create; `info` is zeroed. Null: OK.
   std::function<bp_status(const bp_op_desc& desc, bp_plan_info& info)> on_plan;
-  // Told of each execution that the plugin was asked for; its work does nothing.
+  // Called for each execution; the work itself does nothing.
   std::function<void(const bp_execution& execution)> on_execute;
   // Called inside every slot.
   std::function<void(const char* slot)> hook;
@@ -98,8 +99,8 @@ class FakeDevice {
   Instance* instance_;
 };
 
-// The plugin's handles behind the host API's.
+// The plugin's handles of host API objects.
 bp_stream* plugin_stream(bph_stream* stream);
 bp_buffer* plugin_buffer(bph_buffer* buffer);
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `fault`: its grammar, each fault, and core before a plugin that fails.
+// The layer `fault`: its grammar, each kind of fault, and core with a failing plugin.
 #include <backplane/backplane.h>
 
 #include <chrono>
 #include <cstdlib>
 
 #include "layer_fixture.hpp"
-#include "layers/fault_plan.hpp"
+#include "layers/fault/schedule.hpp"
 #include "layers/slots.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
-using namespace bp::test;
-using bp::layers::parse_faults;
+using layers::parse_faults;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string complaint(const std::string& text) {
   try {
     parse_faults(text, "FAULTS");
-  } catch (const bp::Error& error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.status(), BP_INVALID_ARGUMENT);
     return error.what();
   }
@@ -29,15 +30,15 @@ std::string complaint(const std::string& text) {
 TEST(FaultGrammar, RulesAreRead) {
   const auto plan = parse_faults(
       " fail copy 3 OUT_OF_MEMORY;;fail stream_wait 2+ DEVICE_LOST ; delay work 5ms;lose 7; lose plan_create 1", "");
-  ASSERT_EQ(plan.rules.size(), 8u);
-  EXPECT_EQ(plan.rules[0].slot, bp::layers::Slot::copy);
-  EXPECT_EQ(plan.rules[0].call, 3u);
-  EXPECT_FALSE(plan.rules[0].onward);
-  EXPECT_EQ(plan.rules[0].status, BP_OUT_OF_MEMORY);
-  EXPECT_TRUE(plan.rules[1].onward);
-  EXPECT_EQ(plan.rules[2].time, std::chrono::milliseconds(5));
-  EXPECT_EQ(plan.rules[6].slot, std::nullopt);
-  EXPECT_EQ(plan.rules[7].slot, bp::layers::Slot::plan_create);
+  ASSERT_EQ(schedule.entries.size(), 8u);
+  EXPECT_EQ(schedule.entries[0].slot, layers::Slot::copy);
+  EXPECT_EQ(schedule.entries[0].call, 3u);
+  EXPECT_FALSE(schedule.entries[0].onward);
+  EXPECT_EQ(schedule.entries[0].status, BP_OUT_OF_MEMORY);
+  EXPECT_TRUE(schedule.entries[1].onward);
+  EXPECT_EQ(schedule.entries[2].time, std::chrono::milliseconds(5));
+  EXPECT_EQ(schedule.entries[6].slot, std::nullopt);
+  EXPECT_EQ(schedule.entries[7].slot, layers::Slot::plan_create);
   EXPECT_TRUE(parse_faults("", "").rules.empty());
 }
 
@@ -63,17 +64,10 @@ TEST(FaultGrammar, WhatIsWrongIsSaidWithThePlaceAndWhatIsLegal) {
 class FaultTest : public LayerTest {
  protected:
   void open(const std::string& faults) {
-    layer = bp::layers::fault(&puppet.instance.table, &puppet.host,
-                              std::make_shared<const bp::layers::FaultPlan>(parse_faults(faults, "FAULTS")));
+    layer = layers::fault(&puppet.instance.table, &puppet.host,
+                          std::make_shared<const layers::FaultSchedule>(parse_faults(faults, "FAULTS")));
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
-  }
-  template <class Call>
-  void fails(bp_status status, const char* words, Call&& call) {
-    error = bp::fresh_error();
-    EXPECT_EQ(call(&error), status) << error.message;
-    EXPECT_EQ(error.status, status);
-    EXPECT_THAT(error.message, HasSubstr(words));
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
 };
 
@@ -81,8 +75,8 @@ TEST_F(FaultTest, ACallFailsOnceAndIsNotPassedOn) {
   open("fail event_create 2 OUT_OF_MEMORY");
   event();
   auto* made = reinterpret_cast<bp_event*>(this);
-  fails(BP_OUT_OF_MEMORY, "fault: puppet: event_create: answers OUT_OF_MEMORY: the layer was told so of call 2",
-        [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+  EXPECT_FAILS(api->event_create(device, 0, &made, &error), BP_OUT_OF_MEMORY,
+               "fault: puppet: event_create: answers OUT_OF_MEMORY: the layer was told so of call 2");
   EXPECT_EQ(made, nullptr);
   EXPECT_EQ(puppet.calls["event_create"], 1);
   event();
@@ -93,7 +87,7 @@ TEST_F(FaultTest, ACallFailsFromThenOn) {
   event();
   bp_event* made = nullptr;
   for (int i = 0; i < 3; ++i) {
-    fails(BP_UNSUPPORTED, "event_create", [&](bp_error* e) { return api->event_create(device, 0, &made, e); });
+    EXPECT_FAILS(api->event_create(device, 0, &made, &error), BP_UNSUPPORTED, "event_create");
   }
 }
 
@@ -104,8 +98,8 @@ TEST_F(FaultTest, ThePluginAnswersForADeviceThatHasNoPlace) {
 
 TEST_F(FaultTest, EverySlotCanFail) {
   std::string faults;
-  for (size_t i = 0; i < bp::layers::slot_count; ++i) {
-    faults += std::string("fail ") + bp::layers::slot_name(static_cast<bp::layers::Slot>(i)) + " 2 INTERNAL;";
+  for (size_t i = 0; i < layers::kSlotCount; ++i) {
+    faults += std::string("fail ") + layers::slot_name(static_cast<layers::Slot>(i)) + " 2 INTERNAL;";
   }
   open(faults);
   bp_stream* s = stream();
@@ -132,12 +126,12 @@ TEST_F(FaultTest, EverySlotCanFail) {
   uint64_t bytes = 0;
   char memory[8] = {};
   const auto* table = static_cast<const bp_import_api*>(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 1));
-  // Slots that the fixture called once fail at once, the others at their second call.
+  // Slots that the fixture has called once fail at once; others fail at their second call.
   const auto second = [&](const char* slot, auto&& call, bool called_before = false) {
     SCOPED_TRACE(slot);
-    if (!called_before) works(call);
+    if (!called_before) EXPECT_OK(call(&error));
     const int before = puppet.calls[slot];
-    fails(BP_INTERNAL, slot, call);
+    EXPECT_FAILS(call(&error), BP_INTERNAL, slot);
     EXPECT_EQ(puppet.calls[slot], before + (std::string(slot) == "stream_wait" ? 1 : 0))
         << "a wait ends the work first";
   };
@@ -167,10 +161,9 @@ TEST_F(FaultTest, EverySlotCanFail) {
   second("plan_workspace", [&](bp_error* e) { return api->plan_workspace(device, p, &work.desc, &bytes, e); });
   bp_buffer* imported = nullptr;
   const bp_import_desc import = {sizeof(import), BP_IMPORT_HOST, reinterpret_cast<uint64_t>(memory), 8};
-  works([&](bp_error* e) { return table->import_memory(device, &import, &count, &imported, e); });
+  EXPECT_OK(table->import_memory(device, &import, &count, &imported, &error));
   buffers.push_back(imported);
-  fails(BP_INTERNAL, "import_memory",
-        [&](bp_error* e) { return table->import_memory(device, &import, &count, &no_buffer, e); });
+  EXPECT_FAILS(table->import_memory(device, &import, &count, &no_buffer, &error), BP_INTERNAL, "import_memory");
   EXPECT_EQ(no_buffer, nullptr);
 }
 
@@ -179,12 +172,12 @@ TEST_F(FaultTest, WorkIsDelayed) {
   bp_stream* s = stream();
   bp_buffer* b = buffer();
   auto begin = std::chrono::steady_clock::now();
-  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); });
+  EXPECT_OK(api->copy(device, s, b, 0, b, 8, 8, &error));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
   Addition work(b, b);
   bp_plan* p = plan(work);
   begin = std::chrono::steady_clock::now();
-  works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  EXPECT_OK(api->plan_execute(device, s, p, &work.execution, &error));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
   EXPECT_EQ(puppet.calls["plan_execute"], 1);
 }
@@ -196,16 +189,16 @@ TEST_F(FaultTest, AStreamThatFailsStaysFailedAndItsWaitEndsItsWork) {
   bp_event* ev = event();
   bp_buffer* b = buffer();
   const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
-  works(copy);
-  fails(BP_EXECUTION_FAILED, "copy", copy);
-  fails(BP_EXECUTION_FAILED, "the layer made the stream fail", copy);
-  fails(BP_EXECUTION_FAILED, "event_record", [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  EXPECT_OK(copy(&error));
+  EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "copy");
+  EXPECT_FAILS(copy(&error), BP_EXECUTION_FAILED, "the layer made the stream fail");
+  EXPECT_FAILS(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED, "event_record");
   EXPECT_EQ(puppet.calls["copy"], 1);
   puppet.next["stream_wait"].status = BP_TIMEOUT;
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
-  fails(BP_EXECUTION_FAILED, "stream_wait", [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  EXPECT_FAILS(api->stream_wait(device, s, 0, &error), BP_EXECUTION_FAILED, "stream_wait");
   EXPECT_EQ(puppet.calls["stream_wait"], 2);
-  works([&](bp_error* e) { return api->event_record(device, ev, other, e); });
+  EXPECT_OK(api->event_record(device, ev, other, &error));
 }
 
 TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
@@ -214,19 +207,19 @@ TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
   bp_event* ev = event();
   bp_buffer* b = buffer();
   const auto copy = [&](bp_error* e) { return api->copy(device, s, b, 0, b, 8, 8, e); };
-  works(copy);
-  works(copy);
+  EXPECT_OK(copy(&error));
+  EXPECT_OK(copy(&error));
   EXPECT_EQ(puppet.calls["stream_wait"], 1) << "its work ends first";
-  fails(BP_DEVICE_LOST, "the layer has lost the device", copy);
-  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(copy(&error), BP_DEVICE_LOST, "the layer has lost the device");
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "event_wait");
   void* address = this;
-  fails(BP_DEVICE_LOST, "buffer_map", [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  EXPECT_FAILS(api->buffer_map(device, b, &address, &error), BP_DEVICE_LOST, "buffer_map");
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(puppet.calls["event_wait"], 0);
-  // Another open of it works, and counts on.
+  // Opening the device again works; the counts continue.
   bp_device* second = nullptr;
-  works([&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &second, e); });
-  works([&](bp_error* e) { return api->event_create(second, 0, &ev, e); });
+  EXPECT_OK(layer->device_open(layer, 0, nullptr, &second, &error));
+  EXPECT_OK(api->event_create(second, 0, &ev, &error));
   api->event_destroy(second, ev);
   api->close(second);
 }
@@ -235,7 +228,7 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   open("lose 2");
   bp_event* ev = event();
   event();
-  fails(BP_DEVICE_LOST, "event_wait", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "event_wait");
   TearDown();
 
   layer = nullptr;
@@ -243,14 +236,14 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   puppet.ended = false;
   open("fail event_wait 1 DEVICE_LOST");
   ev = event();
-  fails(BP_DEVICE_LOST, "told so of call 1", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
-  fails(BP_DEVICE_LOST, "has lost the device", [&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "told so of call 1");
+  EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "has lost the device");
 }
 
-// Through the host API, with the validation outermost: what core then does breaks no rule.
+// Through the host API, with the layer `validation` outermost: core breaks no rule.
 class FaultyHost : public testing::Test {
  protected:
-  bp_status create(const char* layers, const char* faults) {
+  bp_status create(const char* layers, const char* faults, bp_error* record) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -261,15 +254,15 @@ class FaultyHost : public testing::Test {
       static_cast<std::vector<std::string>*>(context)->push_back(line);
     };
     desc.log_context = &log;
-    return bph_registry_create(&desc, &registry, &error);
+    return bph_registry_create(&desc, &registry, record);
   }
   void open(const char* faults) {
-    ASSERT_EQ(create("validation,fault", faults), BP_OK) << error.message;
+    ASSERT_OK(create("validation,fault", faults, &error));
     const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
     const std::string path = std::string(folder != nullptr ? folder : "plugins") + "/null_plugin.so";
     bph_plugin* plugin = nullptr;
-    ASSERT_EQ(bph_plugin_load(registry, path.c_str(), &plugin, &error), BP_OK) << error.message;
-    ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(bph_plugin_load(registry, path.c_str(), &plugin, &error));
+    ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
     bph_plugin_release(plugin);
   }
   void TearDown() override {
@@ -277,7 +270,7 @@ class FaultyHost : public testing::Test {
     bph_registry_release(registry);
     EXPECT_THAT(log, IsEmpty());
   }
-  bp_error error = bp::fresh_error();
+  bp_error error = fresh_error();
   bph_registry* registry = nullptr;
   bph_device* device = nullptr;
   std::vector<std::string> log;
@@ -291,7 +284,7 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
   bph_buffer* buffer = nullptr;
   const bp_status first = bph_buffer_create(device, &desc, &buffer, &error);
   if (first == BP_OUT_OF_MEMORY) {
-    EXPECT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_buffer_create(device, &desc, &buffer, &error));
   } else {
     EXPECT_EQ(first, BP_OK) << error.message;
   }
@@ -301,36 +294,35 @@ TEST_F(FaultyHost, CoreRetriesWhenMemoryRunsOut) {
 TEST_F(FaultyHost, ALostDeviceIsAnsweredAndReleased) {
   open("lose copy 1");
   bph_stream* stream = nullptr;
-  ASSERT_EQ(bph_stream_create(device, nullptr, &stream, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_stream_create(device, nullptr, &stream, &error));
   bph_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = 4096;
   desc.stream = stream;
   bph_buffer* buffer = nullptr;
-  ASSERT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_OK) << error.message;
-  EXPECT_EQ(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST) << error.message;
-  EXPECT_EQ(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST) << error.message;
+  ASSERT_OK(bph_buffer_create(device, &desc, &buffer, &error));
+  EXPECT_OK(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error));
+  EXPECT_FAILS(bph_copy(stream, buffer, 0, buffer, 1024, 1024, 0, &error), BP_DEVICE_LOST, "");
+  EXPECT_FAILS(bph_stream_wait(stream, BP_WAIT_FOREVER, &error), BP_DEVICE_LOST, "");
   bph_buffer_release(buffer);
   bph_stream_release(stream);
 }
 
 TEST_F(FaultyHost, FaultsAndTheirLayerComeTogether) {
-  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("set BACKPLANE_FAULT"));
-  EXPECT_EQ(create("fault", "lose"), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("bph_registry_desc.faults, character 5"));
-  EXPECT_EQ(create("", "lose 1"), BP_OK);
+  EXPECT_FAILS(create("fault", nullptr, &error), BP_INVALID_ARGUMENT, "set BACKPLANE_FAULT");
+  EXPECT_FAILS(create("fault", "lose", &error), BP_INVALID_ARGUMENT, "bph_registry_desc.faults, character 5");
+  EXPECT_OK(create("", "lose 1", &error));
   ASSERT_EQ(log.size(), 1u);
   EXPECT_THAT(log.front(), HasSubstr("the layer fault is not named"));
   log.clear();
   bph_registry_release(registry);
   setenv("BACKPLANE_FAULT", "lose x", 1);
-  EXPECT_EQ(create("fault", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("BACKPLANE_FAULT, character 6: \"x\" is no slot"));
+  EXPECT_FAILS(create("fault", nullptr, &error), BP_INVALID_ARGUMENT, "BACKPLANE_FAULT, character 6: \"x\" is no slot");
   setenv("BACKPLANE_FAULT", "lose 1", 1);
-  EXPECT_EQ(create("fault", nullptr), BP_OK) << error.message;
+  EXPECT_OK(create("fault", nullptr, &error));
   unsetenv("BACKPLANE_FAULT");
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting points, and under a sanitizer, which has its own malloc, the operators new and delete.
+// Counts points. Under a sanitizer, which has its own malloc, replaces operators new and delete.
 #include "fault_points.hpp"
 
 #include <atomic>

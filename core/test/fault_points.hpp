@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failing on purpose: every allocation, file call, dlopen and thread creation of a test program is a numbered point,
-// and a sweep runs a call once for each of them, failing there once or from there on.
+// Failure injection: every allocation, file call, dlopen and thread creation of a test program is a
+// numbered point. A sweep repeats a call and makes each point fail, once or from there on.
 //
-// Link fault_points.cpp and fault_interpose.c into the test program. Points are met by the thread that armed them only.
+// Link fault_points.cpp and fault_interpose.c into the test program. Only the thread that armed
+// them reaches points.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,26 @@ namespace fault_points {
 
 enum Kind : unsigned { memory = 1, files = 2, dynamic_linker = 4, threads = 8, all = 15 };
 
-// From now on, on this thread: the point number `index` (from 0) of `kinds` fails, and with `forever` every later one
-// too.
+// From now on, point `index` (from 0) of `kinds` fails on this thread; with `forever`, all later
+// ones too.
 void arm(unsigned kinds, uint64_t index, bool forever) noexcept;
-// No more failures. Returns whether there was one.
+// Stops the failures. Returns whether there was one.
 bool disarm() noexcept;
-// Points met since they were armed.
+// The points reached since arming.
 uint64_t points_met() noexcept;
-// Blocks of memory that are alive, of all threads.
+// The number of live heap blocks of all threads.
 int64_t live_blocks() noexcept;
 
 struct Result {
-  uint64_t points = 0;    // runs with a failure in them
-  uint64_t errors = 0;    // of those, the calls that answered with an error
-  std::string complaint;  // empty: all is well
+  uint64_t points = 0;    // runs with an injected failure
+  uint64_t errors = 0;    // of these, calls that returned an error
+  std::string complaint;  // empty: success
 };
 
-// Runs `attempt`, which makes the calls under test, releases what it got, and returns the first status that is not OK
-// (0). For each point: it may succeed or fail, but keeps no memory, and without the failure it then succeeds. `most`
-// bounds the points (0: none); of more, an even selection is run.
+// `attempt` makes the calls under test, releases what it got, and returns the first status that is
+// not OK. It runs once per point. With a failure it may succeed or fail, but must not leak;
+// afterwards it must succeed. `most` limits the number of points (0: all); if there are more, an
+// even selection is run.
 template <class Attempt>
 Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most = 0) {
   Result result;
@@ -40,7 +42,7 @@ Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most 
     result.complaint = std::string(what) + ": point " + std::to_string(index) + (forever ? " and later" : "") + ": " +
                        wrong + " (" + std::to_string(value) + ")";
   };
-  for (int i = 0; i < 3; ++i) {  // so that what is made once is there
+  for (int i = 0; i < 3; ++i) {  // makes what is made only once
     if (const auto status = attempt(); status != 0) complain(0, false, "fails without a failure", status);
   }
   arm(kinds, UINT64_MAX, false);
@@ -53,7 +55,7 @@ Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most 
       const int64_t before = live_blocks();
       arm(kinds, index, forever != 0);
       const auto status = attempt();
-      if (!disarm()) continue;  // this run took a shorter way
+      if (!disarm()) continue;  // this run did not reach the point
       ++result.points;
       result.errors += status != 0;
       if (const int64_t kept = live_blocks() - before; kept > 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the host API share: a plugin loaded by path, a device, a stream, buffers with data.
+// Fixture of tests of the host API: a plugin loaded by path, a device, a stream, buffers with data.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -9,32 +9,11 @@
 #include <string>
 #include <vector>
 
-namespace host_test {
+#include "expect.hpp"
 
-struct ErrorRecord : bp_error {
-  ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
-};
+namespace backplane::core::test {
 
-// A status with its message, for EXPECT lines.
-#define EXPECT_OK(call)                                         \
-  do {                                                          \
-    host_test::ErrorRecord error;                               \
-    EXPECT_EQ((call), BP_OK) << #call << ": " << error.message; \
-  } while (false)
-#define ASSERT_OK(call)                                         \
-  do {                                                          \
-    host_test::ErrorRecord error;                               \
-    ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
-  } while (false)
-// Expects a status, and a word in the message.
-#define EXPECT_FAILS(call, wanted, word)                                                                   \
-  do {                                                                                                     \
-    host_test::ErrorRecord error;                                                                          \
-    EXPECT_EQ((call), wanted) << #call << ": " << error.message;                                           \
-    EXPECT_NE(std::string(error.message).find(word), std::string::npos) << #call << ": " << error.message; \
-  } while (false)
-
-// A registry that searches nothing by itself, with one device of the plugin at `path`.
+// A registry without default directories, with one device of the plugin at `path`.
 class Host {
  public:
   explicit Host(const std::string& path, const bph_device_desc* desc = nullptr, const char* search_path = "") {
@@ -117,7 +96,7 @@ class Host {
   std::vector<bph_buffer*> buffers_;
 };
 
-// A call that owns its parts.
+// A bph_call that owns its arrays.
 struct Call : bph_call {
   Call(uint32_t operator_id, std::vector<bph_tensor> in, std::vector<bph_tensor> out,
        const void* attribute_struct = nullptr, std::vector<uint64_t> scalar_bits = {})
@@ -139,4 +118,4 @@ struct Call : bph_call {
   std::vector<uint64_t> scalar_values;
 };
 
-}  // namespace host_test
+}  // namespace backplane::core::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// backplane.hpp against a C API that only records: what it passes on, what it owns, and that a call costs no heap.
+// Tests backplane.hpp with a recording C API: arguments, ownership, and that a call allocates
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <backplane/backplane.hpp>
@@ -61,7 +62,7 @@ uint32_t attribute_bytes(uint32_t op) {
 
 }  // namespace
 
-// Not inlined: the compiler would pair malloc's and delete's halves and warn.
+// Not inlined: the compiler would warn about mismatched malloc and delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_allocations;
   if (void* memory = std::malloc(bytes)) return memory;
@@ -92,7 +93,7 @@ bp_status bph_stream_create(bph_device*, const bph_stream_desc*, bph_stream** ou
 void bph_stream_release(bph_stream* handle) { release(handle); }
 void bph_event_release(bph_event* handle) { release(handle); }
 bp_status bph_stream_wait(bph_stream*, uint64_t timeout, bp_error* error) {
-  if (timeout == 0) return BP_TIMEOUT;  // the record is left alone
+  if (timeout == 0) return BP_TIMEOUT;  // the record stays unchanged
   return timeout == 1 ? fail(error, BP_EXECUTION_FAILED, "kernel died") : BP_OK;
 }
 bp_status bph_buffer_create(bph_device*, const bph_buffer_desc* desc, bph_buffer** out, bp_error*) {
@@ -118,13 +119,13 @@ bp_status bph_execute(bph_stream*, const bph_call* call, bp_error* error) {
 }
 }
 
-namespace backplane {
+namespace backplane::test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A view of memory that is nobody's.
+// A view without a buffer.
 Tensor view(const Dims& shape, uint32_t dtype = BP_F32) {
   return Tensor(nullptr, 0, dtype, shape, shape.dense_strides());
 }
@@ -355,4 +356,4 @@ TEST_F(Calls, CopyInChecksDtypeSizeAndLayout) {
 }
 
 }  // namespace
-}  // namespace backplane
+}  // namespace backplane::test

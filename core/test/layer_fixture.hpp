@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of layers share: the puppet behind the layer `validation`, objects of it, and an operator to execute.
+// Fixture of the tests of layers: the puppet below the layer `validation`, objects, and an operator
+// to execute.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -10,14 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "error.hpp"
-#include "layers/layer.hpp"
-#include "layers/rules.hpp"
+#include "base/error.hpp"
+#include "expect.hpp"
+#include "layers/fault/fault.hpp"
+#include "layers/trace/trace.hpp"
+#include "layers/validation/rules.hpp"
+#include "layers/validation/validation.hpp"
 #include "puppet.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 
-// out = a + b of four f32 each, every part open to change.
+// out = a + b of four f32 each; tests change any part.
 struct Addition {
   bp_tensor_desc views[3] = {};  // a, b, out
   bp_operand operands[3] = {};
@@ -50,7 +54,7 @@ struct Addition {
   Addition& operator=(const Addition&) = delete;
 };
 
-// The rules that some test of this program saw broken.
+// The rules that tests of this program have seen broken.
 inline std::set<std::string> rules_seen;
 
 class LayerTest : public ::testing::Test {
@@ -59,7 +63,7 @@ class LayerTest : public ::testing::Test {
     puppet.capabilities = capabilities;
     layer = layers::validation(&puppet.instance.table, &puppet.host);
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
   void TearDown() override {
     if (layer == nullptr) return;
@@ -78,20 +82,20 @@ class LayerTest : public ::testing::Test {
   bp_buffer* buffer(uint32_t kind = BP_MEMORY_DEVICE, uint64_t bytes = 4096, uint64_t alignment = 0) {
     bp_buffer_desc desc = {sizeof(desc), kind, bytes, alignment};
     bp_buffer* made = nullptr;
-    EXPECT_EQ(api->buffer_create(device, &desc, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->buffer_create(device, &desc, &made, &error));
     buffers.push_back(made);
     return made;
   }
   bp_stream* stream() {
     bp_stream_desc desc = {sizeof(desc), 0};
     bp_stream* made = nullptr;
-    EXPECT_EQ(api->stream_create(device, &desc, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->stream_create(device, &desc, &made, &error));
     streams.push_back(made);
     return made;
   }
   bp_event* event(uint32_t flags = 0) {
     bp_event* made = nullptr;
-    EXPECT_EQ(api->event_create(device, flags, &made, &error), BP_OK) << error.message;
+    EXPECT_OK(api->event_create(device, flags, &made, &error));
     events.push_back(made);
     return made;
   }
@@ -99,7 +103,7 @@ class LayerTest : public ::testing::Test {
     bp_plan* made = nullptr;
     bp_plan_info info = {};
     info.struct_size = sizeof(info);
-    EXPECT_EQ(api->plan_create(device, &work.desc, &made, &info, &error), BP_OK) << error.message;
+    EXPECT_OK(api->plan_create(device, &work.desc, &made, &info, &error));
     plans.push_back(made);
     return made;
   }
@@ -108,12 +112,7 @@ class LayerTest : public ::testing::Test {
     std::erase(list, item);
   }
 
-  template <class Call>
-  void works(Call&& call) {
-    error = fresh_error();
-    EXPECT_EQ(call(&error), BP_OK) << error.message;
-  }
-  // The caller's fault: refused with the rule, and the plugin never called.
+  // A mistake of the caller: refused with the rule, and not passed on to the plugin.
   template <class Call>
   void refused(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -122,7 +121,7 @@ class LayerTest : public ::testing::Test {
     saw(rule, error.message);
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The same of a slot that cannot answer.
+  // The same for a slot without a status.
   template <class Call>
   void logged(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -133,7 +132,7 @@ class LayerTest : public ::testing::Test {
     puppet.log.clear();
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The plugin's fault.
+  // A defect of the plugin.
   template <class Call>
   void blamed(const layers::Rule& rule, Call&& call) {
     error = fresh_error();
@@ -158,4 +157,4 @@ class LayerTest : public ::testing::Test {
   std::vector<bp_plan*> plans;
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading what is in order: by name, by path, twice, and from two registries.
+// Loads valid plugins: by name, by path, twice, and from two registries.
 #include <thread>
 
 #include "loader_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -15,7 +17,7 @@ class LoaderBasic : public LoaderTest {
 
 TEST_F(LoaderBasic, ByNameThroughAManifest) {
   install("null_plugin", "null");
-  ASSERT_EQ(create(), BP_OK) << error.message;
+  ASSERT_OK(create(nullptr, &error));
   ASSERT_EQ(count(), 1u);
   bph_candidate found = candidate(0);
   EXPECT_EQ(found.status, BP_OK);
@@ -25,13 +27,13 @@ TEST_F(LoaderBasic, ByNameThroughAManifest) {
   EXPECT_EQ(found.library, folder + "/libnull_plugin.so");
   EXPECT_EQ(found.loaded, 0u);
 
-  ASSERT_EQ(load("null"), BP_OK) << error.message;
+  ASSERT_OK(load("null", &error));
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
   EXPECT_EQ(devices, 1u);
   bp_device_info info = {};
   info.struct_size = sizeof(info);
-  EXPECT_EQ(bph_plugin_device_info(plugin, 0, &info, &error), BP_OK) << error.message;
+  EXPECT_OK(bph_plugin_device_info(plugin, 0, &info, &error));
   EXPECT_STREQ(info.name, "null device");
   EXPECT_EQ(bph_plugin_device_info(plugin, 1, &info, &error), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("null: device_info"));
@@ -53,12 +55,12 @@ TEST_F(LoaderBasic, ByPathOfALibraryAndOfAManifest) {
   install("null_plugin", "null");
   ASSERT_EQ(create(""), BP_OK);
   EXPECT_EQ(count(), 0u);
-  ASSERT_EQ(load(plugin_file("null_plugin")), BP_OK) << error.message;
+  ASSERT_OK(load(plugin_file("null_plugin"), &error));
   ASSERT_EQ(count(), 1u);
   EXPECT_STREQ(candidate(0).origin, "explicit");
   EXPECT_STREQ(candidate(0).name, "null");
   EXPECT_EQ(load("null"), BP_OK) << "a plugin loaded by path is reached by its name";
-  ASSERT_EQ(load(folder + "/null_plugin.json"), BP_OK) << error.message;
+  ASSERT_OK(load(folder + "/null_plugin.json", &error));
   EXPECT_EQ(count(), 2u);
   EXPECT_EQ(candidate(1).shadowed, 1u);
 }
@@ -75,3 +77,5 @@ TEST_F(LoaderBasic, HandlesOutliveTheirRegistry) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

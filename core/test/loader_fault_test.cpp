@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fake plugin a fault: each disables itself only, by a named rule, with the side that must change and a remedy.
+// One faulty plugin per defect: it is refused by a named rule, with the side that must fix it and a
+// remedy; others still load.
 #include <algorithm>
 
 #include "loader_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -16,7 +19,7 @@ class LoaderFault : public LoaderTest {
   LoaderFault() { EXPECT_EQ(create(""), BP_OK); }
   void TearDown() override { bph_plugin_release(plugin); }
 
-  // Loads by path; the candidate that it became.
+  // Loads by path; returns the candidate.
   bph_candidate refused(const std::string& path, bp_status status) {
     EXPECT_EQ(load(path), status) << error.message;
     EXPECT_EQ(plugin, nullptr);
@@ -37,10 +40,10 @@ struct Fault {
   const char* rule;
   const char* side;
   const char* says;
-  bool shut_down;  // whether the instance that it gave was ended
+  bool shut_down;  // whether its instance was shut down
 };
 
-constexpr Fault faults[] = {
+constexpr Fault kFaults[] = {
     {"throwing_plugin", BP_INTERNAL, "query.threw", "plugin", "threw an exception", false},
     {"faulty_status", BP_UNAVAILABLE, "query.status", "plugin", "no licence", false},
     {"faulty_odd_status", BP_INTERNAL, "query.status", "plugin", "xxxx", false},
@@ -65,7 +68,7 @@ constexpr Fault faults[] = {
 };
 
 TEST_F(LoaderFault, EachHasItsRuleAndRemedy) {
-  for (const Fault& fault : faults) {
+  for (const Fault& fault : kFaults) {
     SCOPED_TRACE(fault.plugin);
     log.clear();
     const bph_candidate result = refused(plugin_file(fault.plugin), fault.status);
@@ -85,7 +88,7 @@ TEST_F(LoaderFault, FiveBadPluginsBesideAGoodOne) {
   write("text.json", manifest_text("bad_text", "libtext.so"));
   install("null_plugin", "null");
   ASSERT_EQ(create(), BP_OK);
-  ASSERT_EQ(bph_registry_examine(registry, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_registry_examine(registry, &error));
   ASSERT_EQ(count(), 6u);
   for (uint32_t i = 0; i < 6; ++i) {
     const bph_candidate found = candidate(i);
@@ -96,7 +99,7 @@ TEST_F(LoaderFault, FiveBadPluginsBesideAGoodOne) {
       EXPECT_THAT(log, Contains(HasSubstr(found.message)));
     }
   }
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
 }
 
 TEST_F(LoaderFault, ManifestAndLibraryMustAgree) {
@@ -107,12 +110,12 @@ TEST_F(LoaderFault, ManifestAndLibraryMustAgree) {
   EXPECT_STREQ(candidate(0).rule, "name.mismatch");
   EXPECT_THAT(error.message, AllOf(HasSubstr("\"other\""), HasSubstr("\"faulty\"")));
   EXPECT_TRUE(logged_shutdown());
-  EXPECT_EQ(load("other"), BP_OK) << error.message;
+  EXPECT_OK(load("other", &error));
   EXPECT_EQ(load("faulty"), BP_INVALID_ARGUMENT) << "also when the library is loaded already";
 }
 
 TEST_F(LoaderFault, LongerTablesAreFine) {
-  EXPECT_EQ(load(plugin_file("faulty_long_tables")), BP_OK) << error.message;
+  EXPECT_OK(load(plugin_file("faulty_long_tables"), &error));
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_OK);
   EXPECT_EQ(devices, 1u);
@@ -130,7 +133,7 @@ TEST_F(LoaderFault, SleepingPluginIsNamedAndDelaysNobodyElse) {
 TEST_F(LoaderFault, FloatingPointControlIsRestored) {
 #if defined(__x86_64__)
   const unsigned before = __builtin_ia32_stmxcsr();
-  EXPECT_EQ(load(plugin_file("faulty_float")), BP_OK) << error.message;
+  EXPECT_OK(load(plugin_file("faulty_float"), &error));
   EXPECT_EQ(__builtin_ia32_stmxcsr() & ~0x3Fu, before & ~0x3Fu);
   EXPECT_THAT(log, Contains(HasSubstr("floating-point control")));
 #endif
@@ -149,7 +152,7 @@ TEST_F(LoaderFault, MissingDriverIsTheReasonForNoDevices) {
 }
 
 TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
-  ASSERT_EQ(load(plugin_file("late_throwing_plugin")), BP_OK) << error.message;
+  ASSERT_OK(load(plugin_file("late_throwing_plugin"), &error));
   uint32_t devices = 0;
   EXPECT_EQ(bph_plugin_device_count(plugin, &devices, &error), BP_INTERNAL);
   EXPECT_THAT(error.message, HasSubstr("faulty: device_count threw an exception"));
@@ -164,12 +167,14 @@ TEST_F(LoaderFault, SlotsThatThrowAreStopped) {
 }
 
 TEST_F(LoaderFault, AFrozenPluginLoads) {
-  ASSERT_EQ(load(plugin_file("frozen_0_2")), BP_OK) << error.message;
+  ASSERT_OK(load(plugin_file("frozen_0_2"), &error));
   bp_device_info info = {};
   info.struct_size = sizeof(info);
-  ASSERT_EQ(bph_plugin_device_info(plugin, 0, &info, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_plugin_device_info(plugin, 0, &info, &error));
   EXPECT_STREQ(info.name, "frozen");
   EXPECT_EQ(info.alignment, 64u);
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loader's tests share: a private folder of manifests, a registry over it alone, and what was logged.
+// Fixture of the loader's tests: a private folder of manifests, a registry that searches only this
+// folder, and its log.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -15,7 +16,11 @@
 #include <string>
 #include <vector>
 
-// The folder of the built test plugins; the tests' own place, given by the build.
+#include "expect.hpp"
+
+namespace backplane::core::test {
+
+// A test plugin; the build passes their folder.
 inline std::string plugin_file(const std::string& name) {
   const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
   return std::string(folder != nullptr ? folder : "plugins") + "/" + name + ".so";
@@ -36,7 +41,7 @@ class LoaderTest : public testing::Test {
 
   void write(const std::string& file, const std::string& text) { std::ofstream(folder + "/" + file) << text; }
 
-  // A manifest that is right, but for what `changes` says: key to JSON text, empty to leave the key out.
+  // A valid manifest with `changes`: key to JSON text; an empty text removes the key.
   static std::string manifest_text(const std::string& name, const std::string& library,
                                    std::map<std::string, std::string> changes = {}) {
     std::map<std::string, std::string> keys = {
@@ -52,13 +57,14 @@ class LoaderTest : public testing::Test {
     }
     return text + "}\n";
   }
-  // Copies a test plugin beside a manifest for it.
+  // Installs a test plugin with a manifest.
   void install(const std::string& file, const std::string& name) {
     std::filesystem::copy_file(plugin_file(file), folder + "/lib" + file + ".so");
     write(file + ".json", manifest_text(name, "lib" + file + ".so"));
   }
 
-  bp_status create(const char* path = nullptr) {
+  // `record` null: `error` receives the failure.
+  bp_status create(const char* path = nullptr, bp_error* record = nullptr) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -70,13 +76,13 @@ class LoaderTest : public testing::Test {
     };
     desc.log_context = this;
     bph_registry_release(registry);
-    return bph_registry_create(&desc, &registry, &error);
+    return bph_registry_create(&desc, &registry, record != nullptr ? record : &error);
   }
 
   bph_candidate candidate(uint32_t index) {
     bph_candidate result = {};
     result.struct_size = sizeof(result);
-    EXPECT_EQ(bph_registry_candidate(registry, index, &result, &error), BP_OK) << error.message;
+    EXPECT_OK(bph_registry_candidate(registry, index, &result, &error));
     return result;
   }
   uint32_t count() {
@@ -84,12 +90,12 @@ class LoaderTest : public testing::Test {
     EXPECT_EQ(bph_registry_candidate_count(registry, &result, &error), BP_OK);
     return result;
   }
-  bp_status load(const std::string& name) {
+  bp_status load(const std::string& name, bp_error* record = nullptr) {
     bph_plugin_release(plugin);
     plugin = nullptr;
-    return bph_plugin_load(registry, name.c_str(), &plugin, &error);
+    return bph_plugin_load(registry, name.c_str(), &plugin, record != nullptr ? record : &error);
   }
-  // The rule that stopped the load of a candidate by path.
+  // The rule that refuses a candidate loaded by path.
   std::string rule_of(const std::string& path) {
     if (load(path) == BP_OK) return "loaded";
     return candidate(count() - 1).rule;
@@ -102,3 +108,5 @@ class LoaderTest : public testing::Test {
   std::mutex log_mutex;
   std::vector<std::string> log;
 };
+
+}  // namespace backplane::core::test

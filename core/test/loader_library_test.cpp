@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that the dynamic linker must never see: truncated, foreign, no library at all, or writable by others.
+// Libraries that must not reach dlopen: truncated, foreign, not a library, or writable by others.
 #include <elf.h>
 #include <sys/stat.h>
 
 #include <iterator>
 
 #include "loader_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -88,7 +90,7 @@ TEST_F(LoaderLibrary, WritableByOthersIsRefused) {
   EXPECT_EQ(load(library), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("mode 0777"));
   chmod(folder.c_str(), 01777);
-  EXPECT_EQ(load(library), BP_OK) << error.message;
+  EXPECT_OK(load(library, &error));
   chmod(folder.c_str(), 0700);
   if (geteuid() == 0) {
     ASSERT_EQ(chown(library.c_str(), 65533, 65533), 0);
@@ -109,7 +111,9 @@ TEST_F(LoaderLibrary, DigestIsChecked) {
   const std::string found = message.substr(message.find("sha256 is ") + 10, 64);
   write("wrong.json", manifest_text("null", "library.so", {{"sha256", '"' + found + '"'}}));
   ASSERT_EQ(create(), BP_OK);
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long plugins live: once a registry, through any order of release, across threads, forks and many cycles.
+// Lifetimes of plugins: once per registry, any order of release, threads, forks, and many cycles.
 #include <malloc.h>
 #include <sys/wait.h>
 
@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "loader_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -23,18 +25,18 @@ class LoaderLifetime : public LoaderTest {
   }
 };
 
-// The library that logs its shutdown, in good order.
-constexpr const char* logging_plugin = "faulty_long_tables";
+// A valid library that logs its shutdown.
+constexpr const char* kLoggingPlugin = "faulty_long_tables";
 
 TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   std::filesystem::create_symlink(folder + "/libfaulty_long_tables.so", folder + "/link.so");
   ASSERT_EQ(create(), BP_OK);
   std::vector<bph_plugin*> loaded(4);
   const std::string names[] = {"faulty", folder + "/libfaulty_long_tables.so", folder + "/link.so",
                                folder + "/faulty_long_tables.json"};
   for (size_t i = 0; i < 4; ++i) {
-    ASSERT_EQ(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error), BP_OK) << error.message;
+    ASSERT_OK(bph_plugin_load(registry, names[i].c_str(), &loaded[i], &error));
   }
   EXPECT_EQ(count(), 1u);
   for (bph_plugin* one : loaded) bph_plugin_release(one);
@@ -46,7 +48,7 @@ TEST_F(LoaderLifetime, OneInstanceForEveryLoad) {
 
 TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_registry_release(registry);
   registry = nullptr;
   EXPECT_EQ(shutdowns(), 0);
@@ -61,9 +63,9 @@ TEST_F(LoaderLifetime, TheLastReferenceEndsIt) {
 
 TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_device* device = nullptr;
-  ASSERT_EQ(bph_plugin_device_open(plugin, 0, nullptr, &device, &error), BP_OK) << error.message;
+  ASSERT_OK(bph_plugin_device_open(plugin, 0, nullptr, &device, &error));
   bph_registry_release(registry);
   bph_plugin_release(plugin);
   registry = nullptr;
@@ -75,13 +77,13 @@ TEST_F(LoaderLifetime, ADeviceKeepsItsPlugin) {
 
 TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_registry* const first = registry;
   bph_plugin* const first_plugin = plugin;
   registry = nullptr;
   plugin = nullptr;
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   bph_plugin_release(first_plugin);
   bph_registry_release(first);
   EXPECT_EQ(shutdowns(), 1);
@@ -91,7 +93,7 @@ TEST_F(LoaderLifetime, TwoRegistriesAreTwoInstances) {
 }
 
 TEST_F(LoaderLifetime, ManyThreadsLoadAtOnce) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   install("null_plugin", "null");
   install("throwing_plugin", "bad");
   ASSERT_EQ(create(), BP_OK);
@@ -130,14 +132,14 @@ TEST_F(LoaderLifetime, ASleepingPluginDelaysOnlyItself) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   const bool asleep_before = !slept;
-  EXPECT_EQ(load("null"), BP_OK) << error.message;
+  EXPECT_OK(load("null", &error));
   EXPECT_TRUE(!asleep_before || !slept) << "loading null waited for the sleeper";
   sleeper.join();
 }
 
 TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
   ASSERT_EQ(create(""), BP_OK);
-  ASSERT_EQ(load(plugin_file(logging_plugin)), BP_OK);
+  ASSERT_EQ(load(plugin_file(kLoggingPlugin)), BP_OK);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -150,7 +152,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     if (shutdowns() != 0) wrong |= 4;
     registry = nullptr;
     plugin = nullptr;
-    if (create("") != BP_OK || load(plugin_file(logging_plugin)) != BP_OK) wrong |= 8;
+    if (create("") != BP_OK || load(plugin_file(kLoggingPlugin)) != BP_OK) wrong |= 8;
     if (bph_plugin_device_count(plugin, &devices, &error) != BP_OK) wrong |= 16;
     bph_plugin* const released = plugin;
     bph_plugin_release(plugin);
@@ -168,7 +170,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
 }
 
 TEST_F(LoaderLifetime, AThousandCycles) {
-  install(logging_plugin, "faulty");
+  install(kLoggingPlugin, "faulty");
   const auto cycle = [&] {
     EXPECT_EQ(create(), BP_OK);
     EXPECT_EQ(load("faulty"), BP_OK);
@@ -274,7 +276,7 @@ TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
   desc.layers = ",";
   EXPECT_EQ(bph_registry_create(&desc, nullptr, &error), BP_INVALID_ARGUMENT);
   EXPECT_EQ(made, nullptr);
-  EXPECT_EQ(bph_registry_create(&desc, &made, &error), BP_OK) << error.message;
+  EXPECT_OK(bph_registry_create(&desc, &made, &error));
   EXPECT_EQ(bph_plugin_load(made, nullptr, nullptr, &error), BP_INVALID_ARGUMENT);
   bph_plugin* loaded = nullptr;
   EXPECT_EQ(bph_plugin_load(made, "", &loaded, &error), BP_INVALID_ARGUMENT);
@@ -285,3 +287,5 @@ TEST_F(ChooseDevice, WhatARegistryIsGivenIsChecked) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

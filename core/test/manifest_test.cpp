@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests, right and hostile: each wrong one names its rule.
-#include "manifest.hpp"
+// Valid and hostile manifests: each invalid one names its rule.
+#include "loading/manifest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "loader.hpp"
+#include "loading/loader.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -28,26 +30,26 @@ std::string text_with(const std::map<std::string, std::string>& changes) {
   return text + "}";
 }
 
-// The rule that refuses the text, "good" if none does.
+// The rule that refuses the text; "good" if none does.
 std::string rule_of(const std::string& text, std::string* message = nullptr) {
-  bp::Manifest manifest;
+  Manifest manifest;
   try {
-    bp::parse_manifest(text, "/place/example.json", manifest);
+    parse_manifest(text, "/place/example.json", manifest);
     return "good";
-  } catch (const bp::Fault& fault) {
-    EXPECT_THAT(fault.what(), HasSubstr("/place/example.json: "));
-    if (message != nullptr) *message = fault.what();
-    return fault.rule;
+  } catch (const Refusal& refusal) {
+    EXPECT_THAT(refusal.what(), HasSubstr("/place/example.json: "));
+    if (message != nullptr) *message = refusal.what();
+    return refusal.rule;
   }
 }
 std::string rule_with(const std::string& key, const std::string& value) { return rule_of(text_with({{key, value}})); }
 
 TEST(Manifest, EveryKeyIsRead) {
-  bp::Manifest manifest;
-  bp::parse_manifest(text_with({{"sha256", '"' + std::string(32, 'A') + std::string(32, '9') + '"'},
-                                {"description", R"("made for tests: ü")"},
-                                {"vendor_note", "[1, {}]"}}),
-                     "x.json", manifest);
+  Manifest manifest;
+  parse_manifest(text_with({{"sha256", '"' + std::string(32, 'A') + std::string(32, '9') + '"'},
+                            {"description", R"("made for tests: ü")"},
+                            {"vendor_note", "[1, {}]"}}),
+                 "x.json", manifest);
   EXPECT_EQ(manifest.name, "example_1");
   EXPECT_EQ(manifest.library, "libexample.so");
   EXPECT_EQ(manifest.abi_min, 1u);
@@ -127,13 +129,13 @@ TEST(Manifest, HostileText) {
 
 TEST(Manifest, ForThisMachineAndHost) {
   const auto rule = [](const char* key, const char* value) -> std::string {
-    bp::Manifest manifest;
-    bp::parse_manifest(text_with({{key, value}}), "/place/example.json", manifest);
+    Manifest manifest;
+    parse_manifest(text_with({{key, value}}), "/place/example.json", manifest);
     try {
-      bp::check_manifest(manifest, "/place/example.json");
+      check_manifest(manifest, "/place/example.json");
       return "good";
-    } catch (const bp::Fault& fault) {
-      return std::string(fault.rule) + " " + fault.side;
+    } catch (const Refusal& refusal) {
+      return std::string(refusal.rule) + " " + refusal.side;
     }
   };
   const char* everywhere = R"(["x86_64", "i686", "aarch64", "arm", "riscv64", "ppc64le", "s390x"])";
@@ -145,40 +147,43 @@ TEST(Manifest, ForThisMachineAndHost) {
   EXPECT_EQ(rule("abi", R"({"min": "1.0", "max": "2.0"})"), "abi.range host");
 }
 
-// The host, the oldest host that the plugin works with, what the plugin was built for.
+// Arguments: the host, the oldest host that the plugin supports, the version that the plugin was
+// built for.
 TEST(Manifest, Compatibility) {
   constexpr uint32_t v0_1 = 1, v0_2 = 2, v0_3 = 3, v0_5 = 5, v1_0 = 1u << 16, v1_1 = v1_0 + 1, v1_5 = v1_0 + 5,
                      v2_0 = 2u << 16;
-  constexpr bp::SpokenMajor host_0_2 = {v0_2, v0_2}, host_0_5 = {v0_5, v0_2}, host_0_5_after_a_break = {v0_5, v0_3},
-                            host_1_1 = {v1_1, v1_0}, host_1_5 = {v1_5, v1_0}, host_2_0 = {v2_0, v2_0};
-  EXPECT_TRUE(bp::compatible(host_0_2, v0_2, v0_2));
-  EXPECT_TRUE(bp::compatible(host_0_5, v0_2, v0_3))
+  constexpr SpokenMajor host_0_2 = {v0_2, v0_2}, host_0_5 = {v0_5, v0_2}, host_0_5_after_a_break = {v0_5, v0_3},
+                        host_1_1 = {v1_1, v1_0}, host_1_5 = {v1_5, v1_0}, host_2_0 = {v2_0, v2_0};
+  EXPECT_TRUE(compatible(host_0_2, v0_2, v0_2));
+  EXPECT_TRUE(compatible(host_0_5, v0_2, v0_3))
       << "from 0.2 on a minor only appends: an older plugin has a shorter table";
-  EXPECT_TRUE(bp::compatible(host_0_2, v0_2, v0_5)) << "a newer plugin has a longer table";
-  EXPECT_FALSE(bp::compatible(host_0_2, v0_3, v0_5)) << "it says that the host is too old";
-  EXPECT_FALSE(bp::compatible(host_0_2, v0_1, v0_1)) << "0.2 was a break";
-  EXPECT_FALSE(bp::compatible(host_0_5_after_a_break, v0_2, v0_2)) << "so was 0.3 to this host";
-  EXPECT_TRUE(bp::compatible(host_0_5_after_a_break, v0_2, v0_5));
-  EXPECT_TRUE(bp::compatible(host_1_5, v1_0, v1_1));
-  EXPECT_TRUE(bp::compatible(host_1_1, v1_0, v1_5));
-  EXPECT_FALSE(bp::compatible(host_2_0, v1_0, v1_5));
-  EXPECT_FALSE(bp::compatible(host_1_5, v1_0, v2_0));
-  EXPECT_FALSE(bp::compatible(host_1_5, v0_2, v0_5)) << "asked again as a host of 0.x";
-  EXPECT_FALSE(bp::compatible(host_1_5, v1_5, v1_0)) << "a range that is upside down";
+  EXPECT_TRUE(compatible(host_0_2, v0_2, v0_5)) << "a newer plugin has a longer table";
+  EXPECT_FALSE(compatible(host_0_2, v0_3, v0_5)) << "it says that the host is too old";
+  EXPECT_FALSE(compatible(host_0_2, v0_1, v0_1)) << "0.2 was a break";
+  EXPECT_FALSE(compatible(host_0_5_after_a_break, v0_2, v0_2)) << "so was 0.3 to this host";
+  EXPECT_TRUE(compatible(host_0_5_after_a_break, v0_2, v0_5));
+  EXPECT_TRUE(compatible(host_1_5, v1_0, v1_1));
+  EXPECT_TRUE(compatible(host_1_1, v1_0, v1_5));
+  EXPECT_FALSE(compatible(host_2_0, v1_0, v1_5));
+  EXPECT_FALSE(compatible(host_1_5, v1_0, v2_0));
+  EXPECT_FALSE(compatible(host_1_5, v0_2, v0_5)) << "asked again as a host of 0.x";
+  EXPECT_FALSE(compatible(host_1_5, v1_5, v1_0)) << "a range that is upside down";
 }
 
 TEST(Manifest, WhatAHostSpeaksIsSaidInWords) {
-  constexpr bp::SpokenMajor today[] = {{BP_VERSION(0, 2), BP_VERSION(0, 2)}};
-  constexpr bp::SpokenMajor later[] = {{BP_VERSION(0, 5), BP_VERSION(0, 2)}};
-  constexpr bp::SpokenMajor two[] = {{BP_VERSION(1, 3), BP_VERSION(1, 0)}, {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)}};
-  EXPECT_EQ(bp::spoken_text(today), "0.2");
-  EXPECT_EQ(bp::spoken_text(later), "0.2 to 0.5");
-  EXPECT_EQ(bp::spoken_text(two), "1.0 to 1.3 and 0.2 or later");
+  constexpr SpokenMajor today[] = {{BP_VERSION(0, 2), BP_VERSION(0, 2)}};
+  constexpr SpokenMajor later[] = {{BP_VERSION(0, 5), BP_VERSION(0, 2)}};
+  constexpr SpokenMajor two[] = {{BP_VERSION(1, 3), BP_VERSION(1, 0)}, {BP_VERSION(0, 0xFFFF), BP_VERSION(0, 2)}};
+  EXPECT_EQ(spoken_text(today), "0.2");
+  EXPECT_EQ(spoken_text(later), "0.2 to 0.5");
+  EXPECT_EQ(spoken_text(two), "1.0 to 1.3 and 0.2 or later");
 }
 
 TEST(Manifest, TheBuildNamesTheVersionsOfTheHeaders) {
-  EXPECT_EQ(bp::version_text(BP_ABI_VERSION), ABI_VERSION);
-  EXPECT_EQ(bp::version_text(BP_ABI_VERSION_OLDEST), ABI_OLDEST);
+  EXPECT_EQ(version_text(BP_ABI_VERSION), ABI_VERSION);
+  EXPECT_EQ(version_text(BP_ABI_VERSION_OLDEST), ABI_OLDEST);
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of memory, streams and events share: an open fake device, and short calls that must succeed.
+// Fixture of the tests of memory, streams and events: an open fake device, and short calls that
+// must succeed.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "error.hpp"
+#include "base/error.hpp"
+#include "expect.hpp"
 #include "fake_device.hpp"
 
-namespace bp::test {
-
-// A status with the message that came with it.
-struct Answer {
-  bp_status status;
-  std::string message;
-};
-
-template <class Call>
-Answer answer(Call&& call) {
-  bp_error error = fresh_error();
-  const bp_status status = call(&error);
-  return {status, error.message};
-}
-
-#define EXPECT_FAILS(expected, text, call)                                          \
-  do {                                                                              \
-    const auto failed_ = ::bp::test::answer([&](bp_error* error) { return call; }); \
-    EXPECT_EQ(failed_.status, expected) << failed_.message;                         \
-    EXPECT_THAT(failed_.message, ::testing::HasSubstr(text));                       \
-  } while (false)
-
-#define ASSERT_WORKS(call)                                                          \
-  do {                                                                              \
-    const auto worked_ = ::bp::test::answer([&](bp_error* error) { return call; }); \
-    ASSERT_EQ(worked_.status, BP_OK) << worked_.message;                            \
-  } while (false)
+namespace backplane::core::test {
 
 class MemoryTest : public ::testing::Test {
  protected:
@@ -50,6 +27,13 @@ class MemoryTest : public ::testing::Test {
     if (fake == nullptr) return;
     fake->release();
     fake->hook = nullptr;
+    // A handle that the test released is stale, and releasing it again does nothing.
+    for (bph_buffer* buffer : buffers_) bph_buffer_release(buffer);
+    for (bph_event* event : events_) bph_event_release(event);
+    for (bph_stream* stream : streams_) bph_stream_release(stream);
+    buffers_.clear();
+    events_.clear();
+    streams_.clear();
     bph_device_release(device);
     EXPECT_TRUE(fake->is_closed());
     EXPECT_TRUE(fake->has_ended());
@@ -67,9 +51,8 @@ class MemoryTest : public ::testing::Test {
   }
   bph_buffer* create(const bph_buffer_desc& desc) {
     bph_buffer* buffer = nullptr;
-    bp_error error = fresh_error();
-    EXPECT_EQ(bph_buffer_create(device, &desc, &buffer, &error), BP_OK) << error.message;
-    return buffer;
+    EXPECT_OK(bph_buffer_create(device, &desc, &buffer, &error));
+    return keep(buffers_, buffer);
   }
   bph_buffer* create(uint64_t bytes, bph_stream* on = nullptr, uint32_t kind = BP_MEMORY_DEVICE) {
     return create(desc_of(bytes, on, kind));
@@ -87,16 +70,14 @@ class MemoryTest : public ::testing::Test {
   }
   bph_stream* stream(uint32_t flags = 0) {
     bph_stream* made = nullptr;
-    bp_error error = fresh_error();
     const bph_stream_desc desc = {sizeof(desc), 0, flags, 0};
-    EXPECT_EQ(bph_stream_create(device, &desc, &made, &error), BP_OK) << error.message;
-    return made;
+    EXPECT_OK(bph_stream_create(device, &desc, &made, &error));
+    return keep(streams_, made);
   }
   bph_event* event(uint32_t flags = 0) {
     bph_event* made = nullptr;
-    bp_error error = fresh_error();
-    EXPECT_EQ(bph_event_create(device, flags, &made, &error), BP_OK) << error.message;
-    return made;
+    EXPECT_OK(bph_event_create(device, flags, &made, &error));
+    return keep(events_, made);
   }
   static bph_buffer_info info(bph_buffer* buffer) {
     bph_buffer_info info = {};
@@ -104,7 +85,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(bph_buffer_get_info(buffer, &info, nullptr), BP_OK);
     return info;
   }
-  // Where a buffer's memory is: equal for the same memory.
+  // The memory of a buffer: equal for the same memory.
   static std::pair<bp_buffer*, uint64_t> place(bph_buffer* buffer) {
     return {info(buffer).plugin_buffer, info(buffer).plugin_offset};
   }
@@ -121,12 +102,25 @@ class MemoryTest : public ::testing::Test {
   }
   // Some work on `on` that uses `buffer`.
   static void use(bph_buffer* buffer, bph_stream* on) {
-    bp_error error = fresh_error();
-    ASSERT_EQ(bph_copy(on, buffer, 0, buffer, 256, 256, 0, &error), BP_OK) << error.message;
+    ASSERT_OK(bph_copy(on, buffer, 0, buffer, 256, 256, 0, &error));
   }
 
   std::unique_ptr<FakeDevice> fake;
   bph_device* device = nullptr;
+
+ private:
+  // Released in TearDown.
+  template <class Handle>
+  Handle* keep(std::vector<Handle*>& list, Handle* handle) {
+    const std::lock_guard lock(mutex_);
+    list.push_back(handle);
+    return handle;
+  }
+
+  std::mutex mutex_;  // guards the lists
+  std::vector<bph_buffer*> buffers_;
+  std::vector<bph_event*> events_;
+  std::vector<bph_stream*> streams_;
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

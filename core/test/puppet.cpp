@@ -6,7 +6,7 @@
 #include <cstring>
 
 struct bp_device {
-  bp::test::Puppet* puppet;
+  backplane::core::test::Puppet* puppet;
 };
 struct bp_buffer {
   uint32_t kind;
@@ -23,14 +23,14 @@ struct bp_plan {
   int unused;
 };
 
-namespace bp::test {
+namespace backplane::core::test {
 
 namespace {
 
 Puppet& of(const bp_plugin* plugin) { return *reinterpret_cast<const Puppet::Instance*>(plugin)->puppet; }
 Puppet& of(bp_device* device) { return *device->puppet; }
 
-// Counts the call, and does what was asked of the next one. True if the slot is to succeed as usual.
+// Counts the call and applies the planned behaviour. True if the slot should succeed as usual.
 bool enter(Puppet& puppet, const char* slot, bp_error* error, Puppet::Answer* answer) {
   {
     const std::lock_guard lock(puppet.mutex);
@@ -242,4 +242,4 @@ Puppet::Puppet() {
           .get_interface = [](void*, const char*, uint32_t) -> const void* { return nullptr; }};
 }
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

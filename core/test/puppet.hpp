@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test whose every answer the test decides: what a layer does is seen from both of its sides.
+// A plugin inside the test whose every result the test decides, so that a layer is observed from
+// both sides.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -11,38 +12,39 @@
 #include <string>
 #include <vector>
 
-namespace bp::test {
+namespace backplane::core::test {
 
 struct Puppet {
   Puppet();
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // What the next call of a slot does instead of succeeding. Cleared by that call.
+  // The behaviour of the next call of a slot, instead of success. That call clears it.
   struct Answer {
     bp_status status = BP_OK;
-    bool fill = true;           // the error record, on a failure
-    bool touch = false;         // the error record, on OK
-    bool null = false;          // OK without a result
-    bool keep_out = false;      // a failure leaves *out alone
-    bool same = false;          // a create gives the handle of the latest one again
-    std::function<void()> act;  // before answering: throw, change the thread, call another slot
+    bool fill = true;       // fill the error record on a failure
+    bool touch = false;     // write the error record on OK
+    bool null = false;      // return OK without a result
+    bool keep_out = false;  // a failure leaves *out unchanged
+    bool same = false;      // a create returns the previous handle again
+    // Called before returning: throws, changes the thread, calls another slot.
+    std::function<void()> act;
   };
   std::map<std::string, Answer> next;
 
-  // Facts that the device states.
+  // Facts of the device.
   uint64_t capabilities = BP_CAP_TIMING;
   bp_plan_info plan_info = {};
-  uint64_t workspace = 0;  // what plan_workspace says
+  uint64_t workspace = 0;  // the result of plan_workspace
   bp_memory_info memory = {sizeof(bp_memory_info), 0, 1000, 500};
   uint32_t import_kind = BP_MEMORY_SHARED;
-  std::optional<uint64_t> address;  // of every buffer, in place of its memory's
-  uint64_t map_shift = 0;           // added to what buffer_map gives
+  std::optional<uint64_t> address;  // replaces the address of every buffer
+  uint64_t map_shift = 0;           // added to the result of buffer_map
 
   std::map<std::string, int> calls;
-  std::mutex mutex;  // of `calls` and `next`, while slots run
+  std::mutex mutex;  // guards `calls` and `next` while slots run
   std::vector<std::string> log;
-  int alive = 0;  // objects that the puppet made and were not destroyed
+  int alive = 0;  // live objects of the puppet
   bool ended = false;
 
   // The table that a host gets, and its puppet.
@@ -55,4 +57,4 @@ struct Puppet {
   bp_host host = {};  // logs to `log`
 };
 
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars follow the cast rules: checked against exhaustive neighbours, not against another implementation.
+// Scalars follow the cast rules. Checked against neighbouring values, not against another
+// implementation.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +9,11 @@
 #include <limits>
 #include <random>
 
+namespace backplane::core::test {
+
 namespace {
 
-// The value of a small float format's bits.
+// The value of the bits of a small float format.
 double value_of(uint64_t bits, int mantissa, int exponent_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint64_t fraction = bits & ((1u << mantissa) - 1);
@@ -25,10 +28,10 @@ struct Format {
   uint32_t dtype;
   int mantissa, exponent_bits;
 };
-constexpr Format formats[] = {{BP_F16, 10, 5}, {BP_BF16, 7, 8}};
+constexpr Format kFormats[] = {{BP_F16, 10, 5}, {BP_BF16, 7, 8}};
 
 TEST(Scalar, EveryNarrowValueKeepsItsBits) {
-  for (const Format& format : formats) {
+  for (const Format& format : kFormats) {
     for (uint64_t bits = 0; bits < 1u << 16; ++bits) {
       const double value = value_of(bits, format.mantissa, format.exponent_bits);
       if (std::isnan(value)) continue;
@@ -39,7 +42,7 @@ TEST(Scalar, EveryNarrowValueKeepsItsBits) {
 }
 
 TEST(Scalar, RoundsOnceToNearestEven) {
-  for (const Format& format : formats) {
+  for (const Format& format : kFormats) {
     const uint64_t infinity = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa;
     for (uint64_t bits = 0; bits + 1 < infinity; ++bits) {
       const double low = value_of(bits, format.mantissa, format.exponent_bits);
@@ -79,7 +82,7 @@ TEST(Scalar, IntegersWrapAndRoundOnce) {
   EXPECT_EQ(bph_scalar_from_i64(BP_I32, -1), 0xFFFFFFFFu);
   EXPECT_EQ(bph_scalar_from_i64(BP_BOOL, 256), 1u);
   EXPECT_EQ(bph_scalar_from_i64(BP_F32, (int64_t{1} << 24) + 1), std::bit_cast<uint32_t>(16777216.0f));
-  // 2^62 + 2^54 is a tie of bf16 once the low bit is lost: rounding through f64 would round it down.
+  // 2^62 + 2^54 is a bf16 tie without its low bit: rounding through f64 would round it down.
   const int64_t above_tie = (int64_t{1} << 62) + (int64_t{1} << 54) + 1;
   EXPECT_EQ(value_of(bph_scalar_from_i64(BP_BF16, above_tie), 7, 8), std::ldexp(1.0 + 1.0 / 128, 62));
   EXPECT_EQ(value_of(bph_scalar_from_i64(BP_BF16, above_tie - 1), 7, 8), std::ldexp(1.0, 62)) << "the tie goes to even";
@@ -114,3 +117,5 @@ TEST(Tables, AreFoundByIdAndName) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

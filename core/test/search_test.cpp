@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is looked, in which order, and what a place may hold.
+// The searched directories, their order, and their content.
 #include <sys/stat.h>
 
 #include "loader_fixture.hpp"
-#include "search.hpp"
+#include "loading/search.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -19,14 +21,14 @@ class Search : public LoaderTest {
   }
   static std::vector<std::string> places(const char* search_path, bool defaults) {
     std::vector<std::string> result;
-    for (const bp::Place& place : bp::search_places(search_path, defaults)) {
+    for (const Place& place : search_places(search_path, defaults)) {
       result.push_back(std::string(place.origin) + " " + place.path);
     }
     return result;
   }
-  // An unreadable rule of the only candidate.
+  // The rule of the only candidate.
   std::string rule_of_place(const std::string& path) {
-    EXPECT_EQ(create(path.c_str()), BP_OK) << error.message;
+    EXPECT_OK(create(path.c_str(), &error));
     return count() == 1 ? candidate(0).rule : "count " + std::to_string(count());
   }
 
@@ -56,10 +58,10 @@ TEST_F(Search, DefaultsOfTheEnvironment) {
   EXPECT_EQ(all[0], "user /somewhere/.local/share/backplane/plugins");
   EXPECT_EQ(all[2], "system /usr/local/share/backplane/plugins");
   EXPECT_EQ(all[3], "system /usr/share/backplane/plugins");
-  EXPECT_EQ(bp::default_config_file(), "/somewhere/.config/backplane/config.json");
+  EXPECT_EQ(default_config_file(), "/somewhere/.config/backplane/config.json");
   setenv("HOME", "relative", 1);
   EXPECT_EQ(places(nullptr, true).size(), 3u);
-  EXPECT_EQ(bp::default_config_file(), "");
+  EXPECT_EQ(default_config_file(), "");
 }
 
 TEST_F(Search, ADirectoryCountsOnce) {
@@ -134,3 +136,5 @@ TEST_F(Search, NothingFoundSaysWhereItLooked) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

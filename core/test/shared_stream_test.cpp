@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams made with flags: SHARED ones, which threads call at once; EXTERNAL ones, on which others enqueue unseen; and enqueues of
-// the caller's own.
+// Streams with flags: SHARED streams, which threads use concurrently; EXTERNAL streams, on which
+// others enqueue; and bph_stream_enqueue.
 #include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
 
+#include "loading/registry.hpp"
 #include "memory_fixture.hpp"
-#include "registry.hpp"
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class SharedStreamTest : public MemoryTest {
  protected:
-  // A registry whose log lines go to `lines`, and to `on_line`.
+  // A registry that logs to `lines` and `on_line`.
   struct Log {
     Log() {
       bph_registry_desc desc = {};
@@ -44,21 +44,21 @@ TEST_F(SharedStreamTest, TheDescriptorIsChecked) {
   bph_stream* made = nullptr;
   bph_stream_desc desc = {sizeof(desc), 0, 4, 0};
   const auto create = [&](bp_error* error) { return bph_stream_create(device, &desc, &made, error); };
-  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x4 or reserved 0x0", create(error));
+  EXPECT_FAILS(create(&error), BP_UNSUPPORTED, "flags 0x4 or reserved 0x0");
   desc = {sizeof(desc), 0, 0, 1};
-  EXPECT_FAILS(BP_UNSUPPORTED, "flags 0x0 or reserved 0x1", create(error));
+  EXPECT_FAILS(create(&error), BP_UNSUPPORTED, "flags 0x0 or reserved 0x1");
   desc = {BPH_STREAM_DESC_MIN_SIZE - 1, 0, 0, 0};
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "struct_size is 15, less than its minimum of 16", create(error));
+  EXPECT_FAILS(create(&error), BP_INVALID_ARGUMENT, "struct_size is 15, less than its minimum of 16");
   desc = {UINT32_MAX, 0, 0, 0};
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "no struct is longer than 4096", create(error));
+  EXPECT_FAILS(create(&error), BP_INVALID_ARGUMENT, "no struct is longer than 4096");
   struct {
     bph_stream_desc desc;
     uint64_t later;
   } longer = {{sizeof(longer), 0, 0, 0}, 1};
-  EXPECT_FAILS(BP_UNSUPPORTED, "non-zero bytes beyond the 16", bph_stream_create(device, &longer.desc, &made, error));
+  EXPECT_FAILS(bph_stream_create(device, &longer.desc, &made, &error), BP_UNSUPPORTED, "non-zero bytes beyond the 16");
   EXPECT_EQ(made, nullptr);
   longer.later = 0;
-  ASSERT_WORKS(bph_stream_create(device, &longer.desc, &made, error));
+  ASSERT_OK(bph_stream_create(device, &longer.desc, &made, &error));
   bph_stream_release(made);
   EXPECT_EQ(fake->streams(), 0u);
 }
@@ -68,24 +68,24 @@ TEST_F(SharedStreamTest, InfoGivesThePluginsStreamOfExternalOnesOnly) {
   for (const uint32_t flags : {0u, BPH_STREAM_SHARED, BPH_STREAM_EXTERNAL, BPH_STREAM_SHARED | BPH_STREAM_EXTERNAL}) {
     const bph_stream_desc desc = {sizeof(desc), -3, flags, 0};
     bph_stream* one = nullptr;
-    ASSERT_WORKS(bph_stream_create(device, &desc, &one, error));
+    ASSERT_OK(bph_stream_create(device, &desc, &one, &error));
     bph_stream_info info = {};
     info.struct_size = sizeof(info);
-    ASSERT_WORKS(bph_stream_get_info(one, &info, error));
+    ASSERT_OK(bph_stream_get_info(one, &info, &error));
     EXPECT_EQ(info.flags, flags);
     EXPECT_EQ(info.priority, -3);
     EXPECT_EQ(info.plugin_stream, (flags & BPH_STREAM_EXTERNAL) != 0 ? plugin_stream(one) : nullptr);
     info.struct_size = 16;
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "less than its minimum of 24", bph_stream_get_info(one, &info, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_stream_info is null", bph_stream_get_info(one, nullptr, error));
+    EXPECT_FAILS(bph_stream_get_info(one, &info, &error), BP_INVALID_ARGUMENT, "less than its minimum of 24");
+    EXPECT_FAILS(bph_stream_get_info(one, nullptr, &error), BP_INVALID_ARGUMENT, "bph_stream_info is null");
     bph_stream_release(one);
     info.struct_size = sizeof(info);
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_stream_get_info(one, &info, error));
+    EXPECT_FAILS(bph_stream_get_info(one, &info, &error), BP_INVALID_ARGUMENT, "is not a live stream");
   }
   bph_event* event = this->event(BP_EVENT_TIMING);
   bph_event_info info = {};
   info.struct_size = sizeof(info);
-  ASSERT_WORKS(bph_event_get_info(event, &info, error));
+  ASSERT_OK(bph_event_get_info(event, &info, &error));
   EXPECT_EQ(info.flags, BP_EVENT_TIMING);
   EXPECT_NE(info.plugin_event, nullptr);
   bph_event_release(event);
@@ -121,7 +121,6 @@ TEST_F(SharedStreamTest, ThreadsCallItAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
-  bph_stream_release(one);
 }
 
 TEST_F(SharedStreamTest, AWaitExcludesNoEnqueue) {
@@ -144,8 +143,6 @@ TEST_F(SharedStreamTest, AWaitExcludesNoEnqueue) {
   go_on.set_value();
   waiter.join();
   fake->hook = nullptr;
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(SharedStreamTest, WaitsOneAfterTheOtherUseOneEvent) {
@@ -161,8 +158,6 @@ TEST_F(SharedStreamTest, WaitsOneAfterTheOtherUseOneEvent) {
   EXPECT_EQ(fake->calls("event_record"), 2u);
   EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   EXPECT_TRUE(require<Stream>(one, "test").idle());
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(SharedStreamTest, WaitsWorkWithoutAnEvent) {
@@ -177,8 +172,6 @@ TEST_F(SharedStreamTest, WaitsWorkWithoutAnEvent) {
   std::thread device_side([&] { fake->release(); });
   EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   device_side.join();
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
@@ -187,25 +180,24 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   bph_buffer* buffer = create(1024, one);
   fake->hold();
   use(buffer, one);
-  fake->hook = [&](const char* slot) {  // fails while the wait is outside the turn
+  fake->hook = [&](const char* slot) {  // fails while the wait is without the lock
     if (std::string(slot) == "event_wait") fake->break_stream(plugin_stream(one));
   };
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "stream_wait: the fake's stream was broken",
-               bph_stream_wait(one, BP_WAIT_FOREVER, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "broken", bph_stream_wait(one, BP_WAIT_FOREVER, error));
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED,
+               "stream_wait: the fake's stream was broken");
+  EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED, "broken");
+  EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED, "broken");
 }
 
-// A callback of the host's may want a lock (Python's) whose holder waits for the stream's turn.
+// A host callback may need a lock (e.g. Python's) whose holder waits for the stream's lock.
 TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
   open();
   Log log;
   bph_stream* one = stream(BPH_STREAM_SHARED);
   bph_buffer* buffer = create(1024, one);
   log.on_line = [&] {
-    std::thread([&] { use(buffer, one); }).join();  // locks up if this thread has the turn
+    // Deadlocks if this thread holds the stream's lock.
+    std::thread([&] { use(buffer, one); }).join();
     EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   };
   bool told = false;
@@ -226,8 +218,6 @@ TEST_F(SharedStreamTest, LogLinesComeAfterTheTurn) {
   use(buffer, ordinary);
   EXPECT_EQ(log.lines.back(), "third") << "at once where no turn is held";
   fake->hook = nullptr;
-  bph_buffer_release(buffer);
-  for (bph_stream* each : {one, ordinary}) bph_stream_release(each);
 }
 
 TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
@@ -245,32 +235,31 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
       memory, sizeof(memory),
       [](void* context) {
         auto& self = *static_cast<Owner*>(context);
-        std::thread([&] { use(self.buffer, self.stream); }).join();  // locks up if this thread has the turn
+        // Deadlocks if this thread holds the stream's lock.
+        std::thread([&] { use(self.buffer, self.stream); }).join();
         ++self.released;
       },
       &owner);
   desc.stream = two;
   bph_buffer* imported = nullptr;
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   fake->hold();
   use(imported, two);
   bph_buffer_release(imported);
-  use(buffer, two);  // records the mark
+  use(buffer, two);  // records the marker
   fake->release();
   EXPECT_EQ(owner.released, 0);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));  // polls in its turn
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls with its lock
   EXPECT_EQ(owner.released, 1);
-  // One that is idle, released inside an enqueue callback.
-  ASSERT_WORKS(bph_stream_wait(two, BP_WAIT_FOREVER, error));
-  ASSERT_WORKS(bph_buffer_import(device, &desc, &imported, error));
+  // An idle stream, released inside an enqueue callback.
+  ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
+  ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   const auto releases = [](void* context, bp_device*, bp_stream*, bp_error*) -> bp_status {
     bph_buffer_release(*static_cast<bph_buffer**>(context));
     return BP_OK;
   };
-  ASSERT_WORKS(bph_stream_enqueue(one, releases, &imported, error));
+  ASSERT_OK(bph_stream_enqueue(one, releases, &imported, &error));
   EXPECT_EQ(owner.released, 2);
-  bph_buffer_release(buffer);
-  for (bph_stream* each : {one, two}) bph_stream_release(each);
 }
 
 struct EnqueueCall {
@@ -294,14 +283,13 @@ TEST_P(EnqueueTest, TheCallbackHasThePluginsStream) {
     given = own_device;
     return BP_OK;
   };
-  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
   const void* table = nullptr;
   bp_device* own_device = nullptr;
-  ASSERT_WORKS(bph_device_get_interface(device, BP_INTERFACE_IMPORT, 1, &table, &own_device, error));
+  ASSERT_OK(bph_device_get_interface(device, BP_INTERFACE_IMPORT, 1, &table, &own_device, &error));
   EXPECT_EQ(given, own_device) << "without layers, as the plugin's interfaces take it";
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the callback is null", bph_stream_enqueue(one, nullptr, nullptr, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the stream is null", bph_stream_enqueue(nullptr, EnqueueCall::run, &call, error));
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_stream_enqueue(one, nullptr, nullptr, &error), BP_INVALID_ARGUMENT, "the callback is null");
+  EXPECT_FAILS(bph_stream_enqueue(nullptr, EnqueueCall::run, &call, &error), BP_INVALID_ARGUMENT, "the stream is null");
 }
 
 TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
@@ -312,15 +300,13 @@ TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
   fake->hold();
   EnqueueCall call;
   call.body = [](bp_device*, bp_stream*, bp_error*) { return BP_OK; };
-  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), before) << "the callback's work may use it";
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   bph_buffer* again = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(again), before);
-  for (bph_buffer* each : {other, again}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 // Scratch memory of the callback's work, released before the callback returns.
@@ -328,18 +314,17 @@ TEST_P(EnqueueTest, WhatIsReleasedInsideIsStillUsed) {
   open();
   bph_stream* one = stream(GetParam());
   bph_buffer* warm = create(1024, one);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   fake->hold();
   EnqueueCall call;
   call.body = [&](bp_device*, bp_stream*, bp_error*) {
     bph_buffer_release(warm);
     return BP_OK;
   };
-  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
   EXPECT_EQ(trim(), 0u) << "the callback's work may use it";
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_NE(trim(), 0u);
-  bph_stream_release(one);
 }
 
 TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
@@ -352,28 +337,25 @@ TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
   EnqueueCall call;
   call.body = [&](bp_device*, bp_stream*, bp_error*) {
     const char* text = "inside an enqueue callback";
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_in(one, buffer, 0, bytes, 16, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_out(one, bytes, buffer, 0, 16, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_copy_across(one, buffer, 0, other, buffer, 512, 16, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_event_record(mark, one, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait_event(one, mark, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait(one, 0, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_wait(one, BP_WAIT_FOREVER, error));
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_stream_enqueue(one, nothing, nullptr, error));
+    EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_copy_in(one, buffer, 0, bytes, 16, 0, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_copy_out(one, bytes, buffer, 0, 16, 0, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_copy_across(one, buffer, 0, other, buffer, 512, 16, 0, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_event_record(mark, one, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_stream_wait_event(one, mark, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_INVALID_ARGUMENT, text);
+    EXPECT_FAILS(bph_stream_enqueue(one, nothing, nullptr, &error), BP_INVALID_ARGUMENT, text);
     bph_call add = {};
     add.struct_size = sizeof(add);
     add.op = BP_OP_ADD;
-    EXPECT_FAILS(BP_INVALID_ARGUMENT, text, bph_execute(one, &add, error));
+    EXPECT_FAILS(bph_execute(one, &add, &error), BP_INVALID_ARGUMENT, text);
     use(buffer, other);  // another stream is free
     bph_buffer_release(create(4096, one));
     return BP_OK;
   };
-  ASSERT_WORKS(bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
   use(buffer, one);  // and so is this one afterwards
-  bph_event_release(mark);
-  bph_buffer_release(buffer);
-  for (bph_stream* each : {one, other}) bph_stream_release(each);
 }
 
 TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
@@ -388,19 +370,17 @@ TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
     error->vendor_code = 5;
     return status;
   };
-  EXPECT_FAILS(BP_UNSUPPORTED, "bph_stream_enqueue: the callback: no kernel",
-               bph_stream_enqueue(one, EnqueueCall::run, &call, error));
-  use(buffer, one);  // which goes on
+  EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_UNSUPPORTED,
+               "bph_stream_enqueue: the callback: no kernel");
+  use(buffer, one);  // which continues
   status = -12;
-  EXPECT_FAILS(BP_INTERNAL, "no kernel", bph_stream_enqueue(one, EnqueueCall::run, &call, error));
+  EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_INTERNAL, "no kernel");
   use(buffer, one);
   status = BP_EXECUTION_FAILED;
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_enqueue(one, EnqueueCall::run, &call, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_enqueue(one, nothing, nullptr, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "no kernel", bph_stream_wait(one, BP_WAIT_FOREVER, error));
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_EXECUTION_FAILED, "no kernel");
+  EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED, "no kernel");
+  EXPECT_FAILS(bph_stream_enqueue(one, nothing, nullptr, &error), BP_EXECUTION_FAILED, "no kernel");
+  EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED, "no kernel");
 }
 
 TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
@@ -408,27 +388,26 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_stream* one = stream(BPH_STREAM_EXTERNAL);
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
-  // Nothing was enqueued through core: it cannot know of others' work.
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  // Nothing was enqueued through core, so it does not know the work of others.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);
   bph_buffer* device_memory = create(512, one);
   fake->hold();
-  use(device_memory, one);  // records a mark, behind whatever others enqueued before the release
+  // Records a marker, after everything that others enqueued before the release.
+  use(device_memory, one);
   bph_buffer* still = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(still), first);
   fake->release();
   trim();
   bph_buffer* again = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(again), first);
-  // On its own stream device memory is reused by order, as ever.
+  // On its own stream, device memory is reused in stream order, as always.
   const auto own = place(device_memory);
   bph_buffer_release(device_memory);
   device_memory = create(512, one);
   EXPECT_EQ(place(device_memory), own);
-  for (bph_buffer* each : {other, still, again, device_memory}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) {
@@ -439,8 +418,8 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
   bph_buffer* c = create(1024, one);
   const auto second = place(b);
   bph_buffer_release(a);
-  use(c, one);            // records a mark for a
-  bph_buffer_release(b);  // others may have enqueued work on b behind that mark
+  use(c, one);            // records a marker for a
+  bph_buffer_release(b);  // others may have enqueued work on b after that marker
   trim();
   bph_buffer* x = create(512, one, BP_MEMORY_HOST);
   bph_buffer* y = create(512, one, BP_MEMORY_HOST);
@@ -450,9 +429,7 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
   trim();
   bph_buffer* z = create(512, one, BP_MEMORY_HOST);
   EXPECT_EQ(place(z), second);
-  for (bph_buffer* each : {c, x, y, z}) bph_buffer_release(each);
-  bph_stream_release(one);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: waits, failures, and an end that leaves pending work alone.
-#include "stream.hpp"
+// Streams: waits, failures, and release with pending work.
+#include "streams/stream.hpp"
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 class StreamTest : public MemoryTest {};
@@ -21,8 +21,6 @@ TEST_F(StreamTest, WaitPollsAndEnds) {
   EXPECT_EQ(error.status, 42) << "TIMEOUT leaves the record alone";
   EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK);
   EXPECT_TRUE(require<Stream>(one, "test").idle());
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(StreamTest, ReleaseWithPendingWorkLetsItRun) {
@@ -31,11 +29,11 @@ TEST_F(StreamTest, ReleaseWithPendingWorkLetsItRun) {
   bph_buffer* from = create(4096, one);
   bph_buffer* to = create(4096, nullptr, BP_MEMORY_SHARED);
   void* address = nullptr;
-  ASSERT_WORKS(bph_buffer_map(to, &address, error));
-  ASSERT_WORKS(bph_copy_in(one, from, 0, std::string(4096, 'x').data(), 4096, 0, error));
-  ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+  ASSERT_OK(bph_buffer_map(to, &address, &error));
+  ASSERT_OK(bph_copy_in(one, from, 0, std::string(4096, 'x').data(), 4096, 0, &error));
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   fake->hold();
-  ASSERT_WORKS(bph_copy(one, to, 0, from, 0, 4096, 0, error));
+  ASSERT_OK(bph_copy(one, to, 0, from, 0, 4096, 0, &error));
   bp_stream* inner = plugin_stream(one);
   bph_stream_release(one);
   bph_buffer_release(from);
@@ -45,7 +43,6 @@ TEST_F(StreamTest, ReleaseWithPendingWorkLetsItRun) {
   EXPECT_EQ(static_cast<char*>(address)[4095], 'x');
   trim();
   EXPECT_EQ(fake->streams(), 0u);
-  bph_buffer_release(to);
 }
 
 TEST_F(StreamTest, EndedStreamIsReapedByTheNextCreate) {
@@ -59,7 +56,6 @@ TEST_F(StreamTest, EndedStreamIsReapedByTheNextCreate) {
   fake->release();
   bph_stream* two = stream();
   EXPECT_EQ(fake->streams(), 1u);
-  bph_stream_release(two);
 }
 
 TEST_F(StreamTest, CloseWaitsForEndingStreams) {
@@ -92,16 +88,14 @@ TEST_F(StreamTest, FailureIsStickyAndNamesTheCause) {
   fake->hold();
   use(buffer, one);
   fake->break_stream(plugin_stream(one));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: stream_wait: the fake's stream was broken",
-               bph_stream_wait(one, 0, error));
-  EXPECT_FAILS(BP_EXECUTION_FAILED, "fake:0: copy: the fake's stream was broken",
-               bph_copy(one, buffer, 0, buffer, 256, 256, 0, error));
+  EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_EXECUTION_FAILED,
+               "fake:0: stream_wait: the fake's stream was broken");
+  EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 256, 256, 0, &error), BP_EXECUTION_FAILED,
+               "fake:0: copy: the fake's stream was broken");
   bph_stream* two = stream();
-  ASSERT_WORKS(bph_stream_wait(two, 0, error));
+  ASSERT_OK(bph_stream_wait(two, 0, &error));
   bph_stream_release(one);
   EXPECT_EQ(fake->streams(), 1u);
-  bph_stream_release(two);
-  bph_buffer_release(buffer);
 }
 
 TEST_F(StreamTest, FailedStreamWithUnknownWorkIsDestroyedAtOnce) {
@@ -113,32 +107,31 @@ TEST_F(StreamTest, FailedStreamWithUnknownWorkIsDestroyedAtOnce) {
   fake->break_stream(plugin_stream(one));
   bph_stream_release(one);
   EXPECT_EQ(fake->streams(), 0u);
-  bph_buffer_release(buffer);
 }
 
 TEST_F(StreamTest, CreateFailuresAreReportedAndUndone) {
   open();
   fake->fail("stream_create", BP_OUT_OF_MEMORY);
   bph_stream* one = reinterpret_cast<bph_stream*>(1);
-  EXPECT_FAILS(BP_OUT_OF_MEMORY, "fake:0: stream_create: the fake was told",
-               bph_stream_create(device, nullptr, &one, error));
+  EXPECT_FAILS(bph_stream_create(device, nullptr, &one, &error), BP_OUT_OF_MEMORY,
+               "fake:0: stream_create: the fake was told");
   EXPECT_EQ(one, nullptr);
   fake->answer_null("stream_create");
-  EXPECT_FAILS(BP_INTERNAL, "nonconforming", bph_stream_create(device, nullptr, &one, error));
+  EXPECT_FAILS(bph_stream_create(device, nullptr, &one, &error), BP_INTERNAL, "nonconforming");
   one = stream();
   EXPECT_NE(one, nullptr);
   bph_stream_release(one);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "out is null", bph_stream_create(device, nullptr, nullptr, error));
+  EXPECT_FAILS(bph_stream_create(device, nullptr, nullptr, &error), BP_INVALID_ARGUMENT, "out is null");
 }
 
 TEST_F(StreamTest, BadHandlesAreErrors) {
   open();
   bph_stream* one = stream();
   bph_stream_release(one);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream", bph_stream_wait(one, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "the stream is null", bph_stream_wait(nullptr, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "is not a live stream",
-               bph_stream_wait(reinterpret_cast<bph_stream*>(device), 0, error));
+  EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_INVALID_ARGUMENT, "is not a live stream");
+  EXPECT_FAILS(bph_stream_wait(nullptr, 0, &error), BP_INVALID_ARGUMENT, "the stream is null");
+  EXPECT_FAILS(bph_stream_wait(reinterpret_cast<bph_stream*>(device), 0, &error), BP_INVALID_ARGUMENT,
+               "is not a live stream");
   bph_stream_release(one);
   bph_stream_release(nullptr);
 }
@@ -169,7 +162,6 @@ TEST_F(StreamTest, WorkspaceGrowsByWhatIsLeft) {
   EXPECT_GE(inner.workspace_of(30u << 20).bytes, 30u << 20) << "half as much again does not fit";
   EXPECT_THROW(inner.workspace_of(50u << 20), Error);
   EXPECT_GE(inner.workspace_of(30u << 20).bytes, 30u << 20);
-  bph_stream_release(one);
 }
 
 TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
@@ -180,9 +172,7 @@ TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
   bph_buffer* buffer = create(1024, one);
   use(buffer, one);
   EXPECT_TRUE(require<Stream>(one, "test").idle());
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

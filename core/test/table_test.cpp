@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's copy of a plugin's table: stubs in the empty slots, and layers only where they are named.
-#include "table.hpp"
+// Core's copy of a plugin's table: stubs in empty slots, and layers only if they are named.
+#include "loading/plugin_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,12 @@
 #include <cstring>
 #include <string>
 
-#include "error.hpp"
-#include "plugin.hpp"
-#include "registry.hpp"
+#include "base/error.hpp"
+#include "layers/layer_list.hpp"
+#include "loading/plugin.hpp"
+#include "loading/registry.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
@@ -31,29 +34,29 @@ class Loaded {
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
     desc.search_path = "";
     desc.layers = layers;
-    registry_ = bp::Registry::create(&desc);
+    registry_ = Registry::create(&desc);
     plugin_ = registry_->load(null_plugin().c_str());
   }
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
   ~Loaded() { registry_->close(); }
-  bp::Plugin* operator->() const { return plugin_.get(); }
+  Plugin* operator->() const { return plugin_.get(); }
 
  private:
-  bp::Ref<bp::Registry> registry_;
-  bp::Ref<bp::Plugin> plugin_;
+  Ref<Registry> registry_;
+  Ref<Plugin> plugin_;
 };
 
 TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   bp_device_api empty = {};
   empty.struct_size = sizeof(empty);
-  const bp_device_api api = bp::complete_table(empty);
+  const bp_device_api api = complete_table(empty);
   const auto expect = [](const char* slot, bp_status status, const bp_error& error) {
     EXPECT_EQ(status, BP_UNSUPPORTED) << slot;
     EXPECT_EQ(error.status, BP_UNSUPPORTED) << slot;
     EXPECT_THAT(error.message, HasSubstr(std::string(slot) + ": not implemented by the plugin"));
   };
-  bp_error error = bp::fresh_error();
+  bp_error error = fresh_error();
   void* address = &error;
   expect("buffer_map", api.buffer_map(nullptr, nullptr, &address, &error), error);
   EXPECT_EQ(address, nullptr);
@@ -67,19 +70,20 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
-// A table that grew twice since 0.2, as its rows in rules/tables.hpp say.
+// A table that grew twice since 0.2, as rules/tables.hpp describes it.
 TEST(Table, ItsLengthIsThatOfItsVersion) {
-  constexpr bp::rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 2)), 24u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 3)), 24u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 4)), 32u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(0, 0xFFFF)), 32u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(1, 0)), 32u);
-  EXPECT_EQ(bp::rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
+  constexpr rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 2)), 24u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 3)), 24u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 4)), 32u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 0xFFFF)), 32u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(1, 0)), 32u);
+  EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
 }
 
-// struct_size counts private fields, as sizeof of a derived struct does: of a table of this version they are no slots.
+// struct_size may include private fields of a derived struct: in a table of this version they are
+// not slots.
 TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
   const Loaded plugin("");
   struct Derived {
@@ -87,8 +91,8 @@ TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
     const void* mine;
   } derived = {*plugin->own->device_api, &plugin};
   derived.table.struct_size = sizeof(derived);
-  EXPECT_EQ(bp::missing_slot(bp::rules::known_part(derived.table, BP_ABI_VERSION)), nullptr);
-  EXPECT_STREQ(bp::missing_slot(bp::rules::known_part(derived.table, BP_ABI_VERSION_OLDEST - 1)), "close")
+  EXPECT_EQ(missing_slot(rules::known_part(derived.table, BP_ABI_VERSION)), nullptr);
+  EXPECT_STREQ(missing_slot(rules::known_part(derived.table, BP_ABI_VERSION_OLDEST - 1)), "close")
       << "at a version before the table was, no slot counts, however long it is";
   EXPECT_TRUE(BP_HAS_SLOT(BP_VERSION(0, 3), sizeof(derived), Derived, mine, BP_VERSION(0, 3)));
   EXPECT_FALSE(BP_HAS_SLOT(BP_VERSION(0, 2), sizeof(derived), Derived, mine, BP_VERSION(0, 3)));
@@ -98,17 +102,16 @@ TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
 TEST(Table, AShortTableLacksWhatIsBehindItsEnd) {
   const Loaded plugin("");
   bp_device_api cut = *plugin->own->device_api;
-  EXPECT_EQ(bp::missing_slot(cut), nullptr);
+  EXPECT_EQ(missing_slot(cut), nullptr);
   cut.struct_size = offsetof(bp_device_api, plan_execute);
-  EXPECT_STREQ(bp::missing_slot(bp::rules::known_part(cut, BP_ABI_VERSION)), "plan_execute");
+  EXPECT_STREQ(missing_slot(rules::known_part(cut, BP_ABI_VERSION)), "plan_execute");
 }
 
 TEST(Layers, AreFreeWhenOff) {
   const Loaded plugin("");
   EXPECT_EQ(plugin->instance, plugin->own);
   EXPECT_EQ(plugin->layer_count, 0u);
-  const bp_device_api complete =
-      bp::complete_table(bp::rules::known_part(*plugin->own->device_api, plugin->own->abi_version));
+  const bp_device_api complete = complete_table(rules::known_part(*plugin->own->device_api, plugin->own->abi_version));
   EXPECT_EQ(std::memcmp(&plugin->api, &complete, sizeof(complete)), 0);
 }
 
@@ -137,16 +140,18 @@ TEST(Layers, TakeEverySlotWhenOnAndLeaveEmptyOnesEmpty) {
 }
 
 TEST(Layers, UnknownOnesAreNamedWithTheKnown) {
-  EXPECT_TRUE(bp::parse_layers(",").empty());
-  EXPECT_EQ(bp::parse_layers("validation,,validation").size(), 2u);
+  EXPECT_TRUE(parse_layers(",").empty());
+  EXPECT_EQ(parse_layers("validation,,validation").size(), 2u);
   try {
-    bp::parse_layers("validation,nothing");
+    parse_layers("validation,nothing");
     ADD_FAILURE() << "an unknown layer was taken";
-  } catch (const bp::Error& error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.status(), BP_INVALID_ARGUMENT);
-    for (const bp::Layer& layer : bp::known_layers()) EXPECT_THAT(error.what(), HasSubstr(std::string(layer.name)));
+    for (const Layer& layer : known_layers()) EXPECT_THAT(error.what(), HasSubstr(std::string(layer.name)));
     EXPECT_THAT(error.what(), HasSubstr("no layer is named \"nothing\""));
   }
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

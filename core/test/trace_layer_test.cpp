@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `trace`: what its file says, and how it is written.
+// The layer `trace`: the content of its file, and how it is written.
 #include <backplane/backplane.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -17,16 +17,17 @@
 
 #include "host.hpp"
 #include "layer_fixture.hpp"
-#include "layers/trace_file.hpp"
+#include "layers/trace/file.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
-using namespace bp::test;
-using bp::layers::TraceFile;
+using layers::TraceFile;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A path that nothing in this process traced to before.
+// A path that this process has not traced to.
 std::string fresh_path() {
   static int count = 0;
   return testing::TempDir() + "trace_layer_test_" + std::to_string(getpid()) + "_" + std::to_string(++count) + ".json";
@@ -53,9 +54,9 @@ class TraceTest : public LayerTest {
  protected:
   void open(const std::string& where) {
     path = where;
-    layer = bp::layers::trace(&puppet.instance.table, &puppet.host, TraceFile::open(path, "the test"));
+    layer = layers::trace(&puppet.instance.table, &puppet.host, TraceFile::open(path, "the test"));
     api = layer->device_api;
-    ASSERT_EQ(layer->device_open(layer, 0, nullptr, &device, &error), BP_OK) << error.message;
+    ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
   // What was written so far.
   Trace written() {
@@ -77,8 +78,8 @@ TEST_F(TraceTest, AnOperatorIsASpanOfItsStream) {
   Addition work(memory, memory);
   work.views[1].strides[0] = 2;
   bp_plan* made = plan(work);
-  works([&](bp_error* e) { return api->plan_execute(device, first, made, &work.execution, e); });
-  works([&](bp_error* e) { return api->plan_execute(device, second, made, &work.execution, e); });
+  EXPECT_OK(api->plan_execute(device, first, made, &work.execution, &error));
+  EXPECT_OK(api->plan_execute(device, second, made, &work.execution, &error));
   const Trace trace = written();
   const auto spans = trace.of("X", "add");
   ASSERT_EQ(spans.size(), 2u);
@@ -104,7 +105,7 @@ TEST_F(TraceTest, TheFirstExecutionOfAPlanIsAMiss) {
   for (int round = 0; round < 2; ++round) {
     bp_plan* made = plan(work);
     for (int i = 0; i < 2; ++i) {
-      works([&](bp_error* e) { return api->plan_execute(device, s, made, &work.execution, e); });
+      EXPECT_OK(api->plan_execute(device, s, made, &work.execution, &error));
     }
     forget(plans, made);
     api->plan_destroy(device, made);
@@ -122,10 +123,10 @@ TEST_F(TraceTest, ArrowsLeadFromARecordToItsWaits) {
   bp_stream* first = stream();
   bp_stream* second = stream();
   bp_event* e1 = event();
-  works([&](bp_error* e) { return api->stream_wait_event(device, second, e1, e); });  // never recorded: no arrow
-  works([&](bp_error* e) { return api->event_record(device, e1, first, e); });
-  works([&](bp_error* e) { return api->stream_wait_event(device, second, e1, e); });
-  works([&](bp_error* e) { return api->event_wait(device, e1, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));  // never recorded: no arrow
+  EXPECT_OK(api->event_record(device, e1, first, &error));
+  EXPECT_OK(api->stream_wait_event(device, second, e1, &error));
+  EXPECT_OK(api->event_wait(device, e1, BP_WAIT_FOREVER, &error));
   const Trace trace = written();
   ASSERT_EQ(trace.of("s", "event").size(), 1u);
   const auto ends = trace.of("t", "event");
@@ -140,9 +141,9 @@ TEST_F(TraceTest, MemoryAndCopiesAreCounted) {
   bp_stream* s = stream();
   bp_buffer* one = buffer(BP_MEMORY_DEVICE, 4096);
   bp_buffer* two = buffer(BP_MEMORY_DEVICE, 1024);
-  works([&](bp_error* e) { return api->copy(device, s, one, 0, two, 0, 512, e); });
+  EXPECT_OK(api->copy(device, s, one, 0, two, 0, 512, &error));
   forget(buffers, one);
-  works([&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));
   api->buffer_destroy(device, one);
   const Trace trace = written();
   std::vector<int> levels;
@@ -187,7 +188,8 @@ TEST_F(TraceTest, ThreadsWriteOneWholeDocument) {
   EXPECT_EQ(std::count_if(spans.begin(), spans.end(), [](const json& e) { return e["args"]["plan"] == "miss"; }), 1);
 }
 
-// With everything alive, as a program ends that never lets go; and a forked child leaves the parent's file alone.
+// Exits with live objects, like a program that releases nothing; and a forked child does not touch
+// the parent's file.
 TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   path = fresh_path();
   const pid_t program = fork();
@@ -209,7 +211,7 @@ TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   EXPECT_TRUE(Trace(path).of("X", "event_wait").empty());
 }
 
-// No room: one message, calls go on, and what was written stays a whole document.
+// A full disk: one message, calls continue, and the file stays a complete document.
 TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   open(fresh_path());
   rlimit before = {};
@@ -218,7 +220,7 @@ TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   const rlimit little = {100 * 1024, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &little);
   bp_event* e1 = event();
-  for (int i = 0; i < 3000; ++i) works([&](bp_error* e) { return api->event_wait(device, e1, 0, e); });
+  for (int i = 0; i < 3000; ++i) EXPECT_OK(api->event_wait(device, e1, 0, &error));
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_EQ(puppet.log.size(), 1u);
   EXPECT_THAT(puppet.log[0], HasSubstr("the trace ends here: make room, or trace less"));
@@ -231,7 +233,7 @@ TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
 
 class TraceHost : public testing::Test {
  protected:
-  bp_status create(const char* layers, const char* trace) {
+  bp_status create(const char* layers, const char* trace, bp_error* record) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);
     desc.flags = BPH_REGISTRY_NO_DEFAULT_PATHS;
@@ -243,28 +245,25 @@ class TraceHost : public testing::Test {
     };
     desc.log_context = &log;
     bph_registry* registry = nullptr;
-    const bp_status status = bph_registry_create(&desc, &registry, &error);
+    const bp_status status = bph_registry_create(&desc, &registry, record);
     bph_registry_release(registry);
     return status;
   }
   std::vector<std::string> log;
-  bp_error error = bp::fresh_error();
+  bp_error error = fresh_error();
 };
 
 TEST_F(TraceHost, TheFileAndTheLayerComeTogether) {
-  EXPECT_EQ(create("trace", nullptr), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("set BACKPLANE_TRACE to a file"));
-  EXPECT_EQ(create("trace", "/nowhere/at/all.json"), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("bph_registry_desc.trace is \"/nowhere/at/all.json\", which cannot be written: "
-                                       "No such file or directory; name a file in a directory of yours"));
-  EXPECT_EQ(create("trace", testing::TempDir().c_str()), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("Is a directory"));
+  EXPECT_FAILS(create("trace", nullptr, &error), BP_INVALID_ARGUMENT, "set BACKPLANE_TRACE to a file");
+  EXPECT_FAILS(create("trace", "/nowhere/at/all.json", &error), BP_INVALID_ARGUMENT,
+               "bph_registry_desc.trace is \"/nowhere/at/all.json\", which cannot be written: "
+               "No such file or directory; name a file in a directory of yours");
+  EXPECT_FAILS(create("trace", testing::TempDir().c_str(), &error), BP_INVALID_ARGUMENT, "Is a directory");
   const std::string fifo = fresh_path();
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(create("trace", fifo.c_str()), BP_INVALID_ARGUMENT);
-  EXPECT_THAT(error.message, HasSubstr("cannot be written"));
+  EXPECT_FAILS(create("trace", fifo.c_str(), &error), BP_INVALID_ARGUMENT, "cannot be written");
   unlink(fifo.c_str());
-  EXPECT_EQ(create("", "some.json"), BP_OK);
+  EXPECT_OK(create("", "some.json", &error));
   ASSERT_EQ(log.size(), 1u);
   EXPECT_THAT(log.front(), HasSubstr("the layer trace is not named"));
 }
@@ -272,15 +271,16 @@ TEST_F(TraceHost, TheFileAndTheLayerComeTogether) {
 TEST_F(TraceHost, ThePathMayHoldTheProcessId) {
   const std::string pattern = testing::TempDir() + "trace_%p_layer.json";
   const std::string path = testing::TempDir() + "trace_" + std::to_string(getpid()) + "_layer.json";
-  EXPECT_EQ(create("trace", pattern.c_str()), BP_OK) << error.message;
+  EXPECT_OK(create("trace", pattern.c_str(), &error));
   EXPECT_TRUE(Trace(path).events.empty());
   unlink(path.c_str());
 }
 
-// A child that would write to its parent's file is told, also where the fork met another thread opening one.
+// A child that would write to its parent's file gets an error, even if another thread was opening a
+// file during the fork.
 TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   const std::string path = fresh_path();
-  ASSERT_EQ(create("trace", path.c_str()), BP_OK) << error.message;
+  ASSERT_OK(create("trace", path.c_str(), &error));
   std::atomic<bool> done{false};
   std::thread opens([&] {
 #ifdef FORKS_BESIDE_THREADS
@@ -292,12 +292,12 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       alarm(30);  // instead of a deadlock
-      const bool told = create("trace", path.c_str()) == BP_INVALID_ARGUMENT &&
+      const bool told = create("trace", path.c_str(), &error) == BP_INVALID_ARGUMENT &&
                         std::string(error.message).find("%p") != std::string::npos;
       const std::string own = path + "." + std::to_string(getpid());
-      const bool opened = create("trace", (path + ".%p").c_str()) == BP_OK;
+      const bool opened = create("trace", (path + ".%p").c_str(), &error) == BP_OK;
       unlink(own.c_str());
-      // Past the thread sanitizer, which calls the parent's thread one that the child leaked.
+      // Bypasses the thread sanitizer, which reports the parent's thread as leaked by the child.
       syscall(SYS_exit_group, told && opened ? 0 : 1);
     }
     int status = 0;
@@ -309,20 +309,20 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   unlink(path.c_str());
 }
 
-// What core does on its own account says so.
+// Calls that core makes on its own account are marked as such.
 TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   const std::string path = fresh_path();
   setenv("BACKPLANE_LAYERS", "trace", 1);
   setenv("BACKPLANE_TRACE", path.c_str(), 1);
   {
-    host_test::Host host(DENSE_PLUGIN);
+    Host host(DENSE_PLUGIN);
     bph_tensor a = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
     bph_tensor b = a;
     std::swap(b.strides[0], b.strides[1]);
     bph_tensor out = host.empty(BP_F32, {2, 2}, 16);
-    const host_test::Call call(BP_OP_SUB, {a, b}, {out});
-    EXPECT_EQ(bph_execute(host.stream, &call, &error), BP_OK) << error.message;
-    EXPECT_EQ(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error), BP_OK) << error.message;
+    const Call call(BP_OP_SUB, {a, b}, {out});
+    EXPECT_OK(bph_execute(host.stream, &call, &error));
+    EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));
     EXPECT_GT(host.stats().staged_operands, 0u);
   }
   unsetenv("BACKPLANE_LAYERS");
@@ -338,3 +338,5 @@ TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -5,7 +5,7 @@
 
 #include "memory_fixture.hpp"
 
-namespace bp::test {
+namespace backplane::core::test {
 namespace {
 
 std::vector<char> pattern(size_t bytes) {
@@ -22,10 +22,11 @@ class TransferTest : public MemoryTest {
     bph_buffer* buffer = create(bytes + offset, one, kind);
     const std::vector<char> sent = pattern(bytes);
     std::vector<char> changed = sent;
-    ASSERT_WORKS(bph_copy_in(one, buffer, offset, changed.data(), bytes, 0, error));
-    if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');  // a staged source is free at once
+    ASSERT_OK(bph_copy_in(one, buffer, offset, changed.data(), bytes, 0, &error));
+    // A staged source is free at once.
+    if (!fake->options.copy_in) std::fill(changed.begin(), changed.end(), '!');
     std::vector<char> received(bytes);
-    ASSERT_WORKS(bph_copy_out(one, received.data(), buffer, offset, bytes, 0, error));
+    ASSERT_OK(bph_copy_out(one, received.data(), buffer, offset, bytes, 0, &error));
     EXPECT_TRUE(sent == received);
     bph_buffer_release(buffer);
     bph_stream_release(one);
@@ -71,13 +72,11 @@ TEST_F(TransferTest, CopyInDoesNotDisturbStagedWorkThatIsPending) {
   fake->hold();
   for (char i = 0; i < 64; ++i) {
     const std::string text(256, i);
-    ASSERT_WORKS(bph_copy_in(one, buffer, 256u * static_cast<uint64_t>(i), text.data(), 256, 0, error));
+    ASSERT_OK(bph_copy_in(one, buffer, 256u * static_cast<uint64_t>(i), text.data(), 256, 0, &error));
   }
   std::vector<char> out(64 * 256);
-  ASSERT_WORKS(bph_copy_out(one, out.data(), buffer, 0, out.size(), 0, error));
+  ASSERT_OK(bph_copy_out(one, out.data(), buffer, 0, out.size(), 0, &error));
   for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<char>(i / 256)) << i;
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(TransferTest, BoundsAreCheckedWithoutOverflow) {
@@ -87,33 +86,29 @@ TEST_F(TransferTest, BoundsAreCheckedWithoutOverflow) {
   bph_buffer* big = create(1000, one);
   char data[8] = {};
   const uint64_t copies = fake->calls("copy");
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy: 101 bytes from offset 0 do not fit dst, which has 100",
-               bph_copy(one, small, 0, big, 0, 101, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "8 bytes from offset 993 do not fit src, which has 1000",
-               bph_copy(one, small, 0, big, 993, 8, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy(one, small, UINT64_MAX, big, 0, 8, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit dst", bph_copy(one, small, 8, big, 8, UINT64_MAX - 4, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy_in: 8 bytes from offset 93",
-               bph_copy_in(one, small, 93, data, 8, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy_out: 8 bytes from offset 93",
-               bph_copy_out(one, data, small, 93, 8, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "src is null", bph_copy_in(one, small, 0, nullptr, 8, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is null", bph_copy_out(one, nullptr, small, 0, 8, 0, error));
+  EXPECT_FAILS(bph_copy(one, small, 0, big, 0, 101, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy: 101 bytes from offset 0 do not fit dst, which has 100");
+  EXPECT_FAILS(bph_copy(one, small, 0, big, 993, 8, 0, &error), BP_INVALID_ARGUMENT,
+               "8 bytes from offset 993 do not fit src, which has 1000");
+  EXPECT_FAILS(bph_copy(one, small, UINT64_MAX, big, 0, 8, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
+  EXPECT_FAILS(bph_copy(one, small, 8, big, 8, UINT64_MAX - 4, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
+  EXPECT_FAILS(bph_copy_in(one, small, 93, data, 8, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy_in: 8 bytes from offset 93");
+  EXPECT_FAILS(bph_copy_out(one, data, small, 93, 8, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy_out: 8 bytes from offset 93");
+  EXPECT_FAILS(bph_copy_in(one, small, 0, nullptr, 8, 0, &error), BP_INVALID_ARGUMENT, "src is null");
+  EXPECT_FAILS(bph_copy_out(one, nullptr, small, 0, 8, 0, &error), BP_INVALID_ARGUMENT, "dst is null");
   EXPECT_EQ(fake->calls("copy"), copies);
-  for (bph_buffer* buffer : {small, big}) bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(TransferTest, OverlapIsAnError) {
   open();
   bph_stream* one = stream();
   bph_buffer* buffer = create(1000, one);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap: 100 bytes from offset 0 to offset 99",
-               bph_copy(one, buffer, 99, buffer, 0, 100, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "overlap", bph_copy(one, buffer, 0, buffer, 0, 1, 0, error));
-  ASSERT_WORKS(bph_copy(one, buffer, 100, buffer, 0, 100, 0, error));
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_copy(one, buffer, 99, buffer, 0, 100, 0, &error), BP_INVALID_ARGUMENT,
+               "overlap: 100 bytes from offset 0 to offset 99");
+  EXPECT_FAILS(bph_copy(one, buffer, 0, buffer, 0, 1, 0, &error), BP_INVALID_ARGUMENT, "overlap");
+  ASSERT_OK(bph_copy(one, buffer, 100, buffer, 0, 100, 0, &error));
 }
 
 TEST_F(TransferTest, HostToHostIsAnError) {
@@ -121,9 +116,7 @@ TEST_F(TransferTest, HostToHostIsAnError) {
   bph_stream* one = stream();
   bph_buffer* a = create(1000, one, BP_MEMORY_HOST);
   bph_buffer* b = create(1000, one, BP_MEMORY_HOST);
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "both buffers are HOST memory", bph_copy(one, a, 0, b, 0, 10, 0, error));
-  for (bph_buffer* buffer : {a, b}) bph_buffer_release(buffer);
-  bph_stream_release(one);
+  EXPECT_FAILS(bph_copy(one, a, 0, b, 0, 10, 0, &error), BP_INVALID_ARGUMENT, "both buffers are HOST memory");
 }
 
 TEST_F(TransferTest, NoBytesNeedNoPlugin) {
@@ -131,14 +124,12 @@ TEST_F(TransferTest, NoBytesNeedNoPlugin) {
   bph_stream* one = stream();
   bph_buffer* empty = create(0, one);
   bph_buffer* full = create(10, one);
-  ASSERT_WORKS(bph_copy(one, empty, 0, full, 10, 0, 0, error));
-  ASSERT_WORKS(bph_copy(one, full, 0, full, 0, 0, 0, error));
-  ASSERT_WORKS(bph_copy_in(one, empty, 0, nullptr, 0, 0, error));
-  ASSERT_WORKS(bph_copy_out(one, nullptr, empty, 0, 0, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "do not fit", bph_copy_in(one, empty, 1, nullptr, 0, 0, error));
+  ASSERT_OK(bph_copy(one, empty, 0, full, 10, 0, 0, &error));
+  ASSERT_OK(bph_copy(one, full, 0, full, 0, 0, 0, &error));
+  ASSERT_OK(bph_copy_in(one, empty, 0, nullptr, 0, 0, &error));
+  ASSERT_OK(bph_copy_out(one, nullptr, empty, 0, 0, 0, &error));
+  EXPECT_FAILS(bph_copy_in(one, empty, 1, nullptr, 0, 0, &error), BP_INVALID_ARGUMENT, "do not fit");
   EXPECT_EQ(fake->calls("copy"), 0u);
-  for (bph_buffer* buffer : {empty, full}) bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 TEST_F(TransferTest, BuffersOfAnotherDeviceAreErrors) {
@@ -149,18 +140,16 @@ TEST_F(TransferTest, BuffersOfAnotherDeviceAreErrors) {
   bph_buffer* own = create(10, one);
   const bph_buffer_desc desc = desc_of(10);
   bph_buffer* foreign = nullptr;
-  ASSERT_WORKS(bph_buffer_create(other_device, &desc, &foreign, error));
+  ASSERT_OK(bph_buffer_create(other_device, &desc, &foreign, &error));
   char data[10] = {};
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "bph_copy: src is of fake:0, the stream of fake:0 as opened another time",
-               bph_copy(one, own, 0, foreign, 0, 10, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is of", bph_copy(one, foreign, 0, own, 0, 10, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "dst is of", bph_copy_in(one, foreign, 0, data, 10, 0, error));
-  EXPECT_FAILS(BP_INVALID_ARGUMENT, "src is of", bph_copy_out(one, data, foreign, 0, 10, 0, error));
+  EXPECT_FAILS(bph_copy(one, own, 0, foreign, 0, 10, 0, &error), BP_INVALID_ARGUMENT,
+               "bph_copy: src is of fake:0, the stream of fake:0 as opened another time");
+  EXPECT_FAILS(bph_copy(one, foreign, 0, own, 0, 10, 0, &error), BP_INVALID_ARGUMENT, "dst is of");
+  EXPECT_FAILS(bph_copy_in(one, foreign, 0, data, 10, 0, &error), BP_INVALID_ARGUMENT, "dst is of");
+  EXPECT_FAILS(bph_copy_out(one, data, foreign, 0, 10, 0, &error), BP_INVALID_ARGUMENT, "src is of");
   bph_buffer_release(foreign);
   bph_device_release(other_device);
   EXPECT_TRUE(other.is_closed());
-  bph_buffer_release(own);
-  bph_stream_release(one);
 }
 
 TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
@@ -169,18 +158,16 @@ TEST_F(TransferTest, FailuresInTheMiddleLeakNothing) {
   bph_buffer* buffer = create(8u << 20, one);
   std::vector<char> data(8u << 20);
   for (const char* slot : {"buffer_map", "event_create", "copy", "event_record"}) {
-    ASSERT_WORKS(
-        bph_stream_wait(one, BP_WAIT_FOREVER, error));  // an idle stream needs no mark, whose failure is no error
+    ASSERT_OK(
+        bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // an idle stream needs no marker, so its failure is no error
     fake->fail(slot, BP_OUT_OF_MEMORY);
-    EXPECT_FAILS(BP_OUT_OF_MEMORY, slot, bph_copy_in(one, buffer, 0, data.data(), data.size(), 0, error));
-    ASSERT_WORKS(bph_stream_wait(one, BP_WAIT_FOREVER, error));
+    EXPECT_FAILS(bph_copy_in(one, buffer, 0, data.data(), data.size(), 0, &error), BP_OUT_OF_MEMORY, slot);
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
     fake->fail(slot, BP_OUT_OF_MEMORY);
-    EXPECT_FAILS(BP_OUT_OF_MEMORY, slot, bph_copy_out(one, data.data(), buffer, 0, data.size(), 0, error));
-    ASSERT_WORKS(bph_copy_out(one, data.data(), buffer, 0, data.size(), 0, error));
+    EXPECT_FAILS(bph_copy_out(one, data.data(), buffer, 0, data.size(), 0, &error), BP_OUT_OF_MEMORY, slot);
+    ASSERT_OK(bph_copy_out(one, data.data(), buffer, 0, data.size(), 0, &error));
   }
-  bph_buffer_release(buffer);
-  bph_stream_release(one);
 }
 
 }  // namespace
-}  // namespace bp::test
+}  // namespace backplane::core::test

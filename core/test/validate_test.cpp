@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What validation lets through and what it refuses: one legal descriptor an operator, then one rule broken at a time.
-#include "validate.hpp"
+// Validation accepts a legal descriptor per operator, and refuses descriptors that break one rule.
+#include "dispatch/validate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "error.hpp"
-#include "layout.hpp"
+#include "base/error.hpp"
+#include "base/strided_view.hpp"
 
-namespace bp {
+namespace backplane::core::test {
 namespace {
 
 // An operator descriptor that owns its parts.
 struct Desc {
   std::vector<bp_tensor_desc> inputs, outputs;
-  alignas(8) unsigned char attributes[max_attribute_bytes] = {};
+  alignas(8) unsigned char attributes[kMaxAttributeBytes] = {};
   bp_op_desc op = {};
 
   static bp_tensor_desc view(uint32_t dtype, std::vector<int64_t> shape) {
@@ -223,7 +223,7 @@ TEST(Validate, AxesBeyondTheRankAreRefused) {
 }
 
 TEST(Validate, AttributesAreReadBySizeAndRange) {
-  unsigned char out[max_attribute_bytes];
+  unsigned char out[kMaxAttributeBytes];
   const auto status = [&](const OpRow& row, const void* attributes) {
     try {
       read_attributes(row, attributes, out);
@@ -253,4 +253,4 @@ TEST(Validate, AttributesAreReadBySizeAndRange) {
 }
 
 }  // namespace
-}  // namespace bp
+}  // namespace backplane::core::test

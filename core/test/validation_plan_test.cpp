@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: what a caller may not do with plans and executions.
+// The layer `validation`: mistakes of callers with plans and executions.
 #include "layer_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 
 class ValidationPlanTest : public LayerTest {
  protected:
@@ -15,16 +16,14 @@ class ValidationPlanTest : public LayerTest {
     out = buffer();
     s = stream();
   }
-  void plan_refused(const bp::layers::Rule& broken, const Addition& work) {
+  void plan_refused(const layers::Rule& broken, const Addition& work) {
     bp_plan* made = nullptr;
     bp_plan_info info = {};
     info.struct_size = sizeof(info);
     refused(broken, [&](bp_error* e) { return api->plan_create(device, &work.desc, &made, &info, e); });
   }
-  void runs(bp_plan* p, const Addition& work) {
-    works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
-  }
-  void run_refused(const bp::layers::Rule& broken, bp_plan* p, const Addition& work) {
+  void runs(bp_plan* p, const Addition& work) { EXPECT_OK(api->plan_execute(device, s, p, &work.execution, &error)); }
+  void run_refused(const layers::Rule& broken, bp_plan* p, const Addition& work) {
     refused(broken, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
   }
   bp_buffer* in = nullptr;
@@ -37,42 +36,42 @@ TEST_F(ValidationPlanTest, DescriptorsKeepTheOperatorsRules) {
   {
     Addition work(in, out);
     work.views[1].dtype = BP_I32;
-    plan_refused(rule::op_rules, work);
+    plan_refused(rule::kOpRules, work);
   }
   {
     Addition work(in, out);
     work.desc.input_count = 33;
-    plan_refused(rule::op_rules, work);
+    plan_refused(rule::kOpRules, work);
   }
   {
     Addition work(in, out);
     work.views[0].rank = 9;
-    plan_refused(rule::op_rules, work);
+    plan_refused(rule::kOpRules, work);
   }
   {
     Addition work(in, out);
     work.desc.op = BP_OP_REDUCE_SUM;  // without its attributes
-    plan_refused(rule::op_rules, work);
+    plan_refused(rule::kOpRules, work);
   }
   {
     Addition work(in, out);
     work.desc.flags = BP_OP_FLAGS_ALL + 1;
-    plan_refused(rule::unknown_value, work);
+    plan_refused(rule::kUnknownValue, work);
   }
   {
     Addition work(in, out);
     work.views[0].flags = BP_DESC_PACKED;
-    plan_refused(rule::unknown_value, work);
+    plan_refused(rule::kUnknownValue, work);
   }
   {
     Addition work(in, out);
     work.desc.inputs = nullptr;
-    plan_refused(rule::null_pointer, work);
+    plan_refused(rule::kNullPointer, work);
   }
   {
     Addition work(in, out);
     work.desc.struct_size = BP_OP_DESC_MIN_SIZE - 1;
-    plan_refused(rule::input_struct, work);
+    plan_refused(rule::kInputStruct, work);
   }
   plan(Addition(in, out));
 }
@@ -81,52 +80,52 @@ TEST_F(ValidationPlanTest, ViewsAreZeroBeyondTheirRank) {
   open();
   Addition work(in, out);
   work.views[2].strides[1] = 4;
-  plan_refused(rule::view_tail, work);
+  plan_refused(rule::kViewTail, work);
 }
 
 TEST_F(ValidationPlanTest, ImmediatesAreInputsWithoutStrides) {
   open();
   Addition work(in, out);
   work.views[1].flags = BP_DESC_IMMEDIATE;
-  plan_refused(rule::view_immediate, work);
+  plan_refused(rule::kViewImmediate, work);
   work.views[1].strides[0] = 0;
   bp_plan* p = plan(work);
-  run_refused(rule::operand_present, p, work);
+  run_refused(rule::kOperandPresent, p, work);
   work.operands[1] = {nullptr, 0, uint64_t{1} << 32};
-  run_refused(rule::operand_present, p, work);
+  run_refused(rule::kOperandPresent, p, work);
   work.operands[1].immediate = 7;
   runs(p, work);
   Addition bad(in, out);
   bad.views[2].flags = BP_DESC_IMMEDIATE;
   bad.views[2].strides[0] = 0;
-  plan_refused(rule::view_immediate, bad);
+  plan_refused(rule::kViewImmediate, bad);
 }
 
 TEST_F(ValidationPlanTest, AnAliasIsTrue) {
   open();
   Addition work(in, in);
   work.views[2].alias = 4;
-  plan_refused(rule::view_alias, work);
+  plan_refused(rule::kViewAlias, work);
   work.views[2].alias = 1;
   work.views[2].strides[0] = 2;
-  plan_refused(rule::view_alias, work);
+  plan_refused(rule::kViewAlias, work);
   work.views[2].strides[0] = 1;
   work.views[0].alias = 1;
-  plan_refused(rule::view_alias, work);
+  plan_refused(rule::kViewAlias, work);
   work.views[0].alias = 0;
   bp_plan* p = plan(work);
   runs(p, work);
   work.operands[2].offset = 512;
-  run_refused(rule::operand_alias, p, work);
+  run_refused(rule::kOperandAlias, p, work);
   work.operands[2] = {out, 0, 0};
-  run_refused(rule::operand_alias, p, work);
+  run_refused(rule::kOperandAlias, p, work);
 }
 
 TEST_F(ValidationPlanTest, AlignmentIsStatedWithinBounds) {
   open();
   Addition work(in, out);
   work.views[0].alignment_log2 = 9;
-  plan_refused(rule::view_alignment, work);
+  plan_refused(rule::kViewAlignment, work);
 }
 
 TEST_F(ValidationPlanTest, AnExecutionIsThePlans) {
@@ -138,29 +137,29 @@ TEST_F(ValidationPlanTest, AnExecutionIsThePlans) {
   work.desc.hints = 5;
   runs(p, work);
   for (bp_tensor_desc& view : work.views) view.shape[0] = 3;
-  run_refused(rule::plan_identity, p, work);
+  run_refused(rule::kPlanIdentity, p, work);
   puppet.plan_info.flags = BP_PLAN_ANY_SIZE;
   Addition any(in, out);
   bp_plan* sized = plan(any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = 3;
   runs(sized, any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = 1;
-  run_refused(rule::plan_identity, sized, any);
+  run_refused(rule::kPlanIdentity, sized, any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = BP_NEAR_LIMIT;
-  run_refused(rule::plan_identity, sized, any);
+  run_refused(rule::kPlanIdentity, sized, any);
   for (bp_tensor_desc& view : any.views) view.shape[0] = 4;
   any.views[0].strides[0] = -1;
   any.operands[0].offset = 12;
-  run_refused(rule::plan_identity, sized, any);
+  run_refused(rule::kPlanIdentity, sized, any);
   Addition other(in, out);
   other.desc.op = BP_OP_SUB;
-  run_refused(rule::plan_identity, sized, other);
+  run_refused(rule::kPlanIdentity, sized, other);
   bp_execution tiny = {};
   tiny.struct_size = 8;
-  refused(rule::input_struct, [&](bp_error* e) { return api->plan_execute(device, s, p, &tiny, e); });
+  refused(rule::kInputStruct, [&](bp_error* e) { return api->plan_execute(device, s, p, &tiny, e); });
   Addition reserved(in, out);
   reserved.execution.reserved = 1;
-  run_refused(rule::unknown_value, p, reserved);
+  run_refused(rule::kUnknownValue, p, reserved);
 }
 
 TEST_F(ValidationPlanTest, StagedOperandsAreDense) {
@@ -170,9 +169,9 @@ TEST_F(ValidationPlanTest, StagedOperandsAreDense) {
   work.views[0].strides[0] = 2;
   work.views[0].alignment_log2 = 2;
   bp_plan* p = plan(work);
-  run_refused(rule::staged_operand, p, work);
+  run_refused(rule::kStagedOperand, p, work);
   work.views[0].strides[0] = 1;
-  run_refused(rule::staged_operand, p, work);
+  run_refused(rule::kStagedOperand, p, work);
   work.views[0].alignment_log2 = 8;
   runs(p, work);
 }
@@ -182,20 +181,20 @@ TEST_F(ValidationPlanTest, OperandsHaveBuffers) {
   Addition work(in, out);
   bp_plan* p = plan(work);
   work.operands[1].buffer = nullptr;
-  run_refused(rule::operand_present, p, work);
+  run_refused(rule::kOperandPresent, p, work);
   work.operands[1].buffer = reinterpret_cast<bp_buffer*>(&work);
-  run_refused(rule::unknown_handle, p, work);
+  run_refused(rule::kUnknownHandle, p, work);
   Addition empty(nullptr, nullptr);
   for (bp_tensor_desc& view : empty.views) view.shape[0] = 0;
   runs(plan(empty), empty);
   empty.execution.inputs = nullptr;
-  run_refused(rule::null_pointer, plans.back(), empty);
+  run_refused(rule::kNullPointer, plans.back(), empty);
 }
 
 TEST_F(ValidationPlanTest, HostMemoryIsAnOperandByCapability) {
   open();
   Addition work(buffer(BP_MEMORY_HOST), out);
-  run_refused(rule::operand_memory, plan(work), work);
+  run_refused(rule::kOperandMemory, plan(work), work);
   Addition shared(buffer(BP_MEMORY_SHARED), out);
   runs(plan(shared), shared);
 }
@@ -214,9 +213,9 @@ TEST_F(ValidationPlanTest, ViewsStayInside) {
   work.operands[1].offset = 4096 - 16;
   runs(p, work);
   work.operands[1].offset = 4096 - 12;
-  run_refused(rule::operand_bounds, p, work);
+  run_refused(rule::kOperandBounds, p, work);
   work.operands[1].offset = 8192;
-  run_refused(rule::operand_bounds, p, work);
+  run_refused(rule::kOperandBounds, p, work);
   Addition backwards(in, out);
   for (bp_tensor_desc& view : backwards.views) view.alignment_log2 = 2;
   backwards.views[0].strides[0] = -1;
@@ -224,7 +223,7 @@ TEST_F(ValidationPlanTest, ViewsStayInside) {
   p = plan(backwards);
   runs(p, backwards);
   backwards.operands[0].offset = 8;
-  run_refused(rule::operand_bounds, p, backwards);
+  run_refused(rule::kOperandBounds, p, backwards);
 }
 
 TEST_F(ValidationPlanTest, AddressesAreAlignedAsStated) {
@@ -232,10 +231,10 @@ TEST_F(ValidationPlanTest, AddressesAreAlignedAsStated) {
   Addition work(in, out);
   bp_plan* p = plan(work);
   work.operands[1].offset = 128;
-  run_refused(rule::operand_alignment, p, work);
+  run_refused(rule::kOperandAlignment, p, work);
   bp_buffer* loose = buffer(BP_MEMORY_DEVICE, 4096, 16);
   work.operands[1] = {loose, 0, 0};
-  run_refused(rule::operand_alignment, p, work);
+  run_refused(rule::kOperandAlignment, p, work);
   Addition modest(in, out);
   modest.views[1].alignment_log2 = 4;
   modest.operands[1] = {loose, 16, 0};
@@ -248,9 +247,9 @@ TEST_F(ValidationPlanTest, OutputsOverlapNothing) {
   for (bp_tensor_desc& view : work.views) view.alignment_log2 = 2;
   bp_plan* p = plan(work);
   work.operands[2].offset = 264;
-  run_refused(rule::operand_overlap, p, work);
-  work.operands[2].offset = 256;  // identical to the second input, and not said
-  run_refused(rule::operand_overlap, p, work);
+  run_refused(rule::kOperandOverlap, p, work);
+  work.operands[2].offset = 256;  // identical to the second input, without an alias
+  run_refused(rule::kOperandOverlap, p, work);
   work.operands[2].offset = 272;
   runs(p, work);
   // Interleaved views share no byte.
@@ -263,7 +262,7 @@ TEST_F(ValidationPlanTest, OutputsOverlapNothing) {
   p = plan(strided);
   runs(p, strided);
   strided.operands[2].offset = 8;
-  run_refused(rule::operand_overlap, p, strided);
+  run_refused(rule::kOperandOverlap, p, strided);
 }
 
 TEST_F(ValidationPlanTest, TheWorkspaceIsAsThePlanNeeds) {
@@ -271,20 +270,20 @@ TEST_F(ValidationPlanTest, TheWorkspaceIsAsThePlanNeeds) {
   puppet.plan_info.workspace_bytes = 512;
   Addition work(in, out);
   bp_plan* p = plan(work);
-  run_refused(rule::workspace, p, work);
+  run_refused(rule::kWorkspace, p, work);
   bp_buffer* room = buffer();
   work.execution.workspace = room;
   work.execution.workspace_bytes = 511;
-  run_refused(rule::workspace, p, work);
+  run_refused(rule::kWorkspace, p, work);
   work.execution.workspace_bytes = 512;
   runs(p, work);
   work.execution.workspace_offset = 64;
-  run_refused(rule::workspace, p, work);
+  run_refused(rule::kWorkspace, p, work);
   work.execution.workspace_offset = 4096 - 256;
-  run_refused(rule::workspace, p, work);
+  run_refused(rule::kWorkspace, p, work);
   work.execution.workspace = in;
   work.execution.workspace_offset = 0;
-  run_refused(rule::workspace, p, work);
+  run_refused(rule::kWorkspace, p, work);
   work.execution.workspace_offset = 512;
   runs(p, work);
 }
@@ -294,22 +293,22 @@ TEST_F(ValidationPlanTest, WorkspaceIsAskedOfPlansThatSizeIt) {
   Addition work(in, out);
   bp_plan* plain = plan(work);
   uint64_t bytes = 0;
-  refused(rule::sized_workspace,
+  refused(rule::kSizedWorkspace,
           [&](bp_error* e) { return api->plan_workspace(device, plain, &work.desc, &bytes, e); });
   puppet.plan_info.flags = BP_PLAN_ANY_SIZE | BP_PLAN_SIZED_WORKSPACE;
   puppet.workspace = 256;
   bp_plan* sized = plan(work);
   for (bp_tensor_desc& view : work.views) view.shape[0] = 40;
-  works([&](bp_error* e) { return api->plan_workspace(device, sized, &work.desc, &bytes, e); });
+  EXPECT_OK(api->plan_workspace(device, sized, &work.desc, &bytes, &error));
   EXPECT_EQ(bytes, 256u);
-  error = bp::fresh_error();
+  error = fresh_error();
   EXPECT_EQ(api->plan_execute(device, s, sized, &work.execution, &error), BP_INVALID_ARGUMENT);
-  saw(rule::workspace, error.message);
+  saw(rule::kWorkspace, error.message);
   work.execution.workspace = buffer();
   work.execution.workspace_bytes = 256;
   runs(sized, work);
   work.views[1].strides[0] = 2;
-  refused(rule::plan_identity, [&](bp_error* e) { return api->plan_workspace(device, sized, &work.desc, &bytes, e); });
+  refused(rule::kPlanIdentity, [&](bp_error* e) { return api->plan_workspace(device, sized, &work.desc, &bytes, e); });
 }
 
 TEST_F(ValidationPlanTest, ScalarsAreGivenAsPlanned) {
@@ -319,21 +318,23 @@ TEST_F(ValidationPlanTest, ScalarsAreGivenAsPlanned) {
   fill.desc.input_count = 0;
   fill.desc.scalar_count = 1;
   bp_plan* p = plan(fill);
-  run_refused(rule::scalars, p, fill);
+  run_refused(rule::kScalars, p, fill);
   bp_operand scalar = {in, 0, 0};
   fill.execution.scalars = &scalar;
-  run_refused(rule::scalars, p, fill);
+  run_refused(rule::kScalars, p, fill);
   scalar = {nullptr, 0, 7};
   runs(p, fill);
   fill.desc.flags = BP_OP_FLAG_DEVICE_SCALARS;
   p = plan(fill);
-  run_refused(rule::scalars, p, fill);
+  run_refused(rule::kScalars, p, fill);
   scalar = {in, 2, 0};
-  run_refused(rule::scalars, p, fill);
+  run_refused(rule::kScalars, p, fill);
   scalar.offset = 4096;
-  run_refused(rule::scalars, p, fill);
+  run_refused(rule::kScalars, p, fill);
   scalar.offset = 4;
   runs(p, fill);
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: what it sees a plugin do wrong.
+// The layer `validation`: defects of plugins.
 #include <stdexcept>
 
-#include "float_state.hpp"
+#include "base/float_state.hpp"
 #include "layer_fixture.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 using testing::HasSubstr;
 
 class ValidationPluginTest : public LayerTest {
  protected:
-  // What the next call of `slot` does.
+  // The behaviour of the next call of `slot`.
   Puppet::Answer& next(const std::string& slot, bp_status status = BP_OK) {
     puppet.next[slot] = {};
     puppet.next[slot].status = status;
@@ -28,28 +29,28 @@ class ValidationPluginTest : public LayerTest {
 TEST_F(ValidationPluginTest, SuccessComesWithAResult) {
   open();
   next("event_create").null = true;
-  blamed(rule::success_null, create_event());
+  blamed(rule::kSuccessNull, create_event());
   EXPECT_EQ(made, nullptr);
   bp_buffer* mapped = buffer(BP_MEMORY_HOST);
   void* address = nullptr;
   next("buffer_map").null = true;
-  blamed(rule::success_null, [&](bp_error* e) { return api->buffer_map(device, mapped, &address, e); });
+  blamed(rule::kSuccessNull, [&](bp_error* e) { return api->buffer_map(device, mapped, &address, e); });
   bp_device* opened = nullptr;
   next("device_open").null = true;
-  blamed(rule::success_null, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
+  blamed(rule::kSuccessNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
 }
 
 TEST_F(ValidationPluginTest, AFailureLeavesNull) {
   open();
   next("event_create", BP_OUT_OF_MEMORY).keep_out = true;
-  blamed(rule::failure_null, create_event());
+  blamed(rule::kFailureNull, create_event());
   EXPECT_EQ(made, nullptr);
   bp_device* opened = nullptr;
   next("device_open", BP_UNAVAILABLE).keep_out = true;
-  blamed(rule::failure_null, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
-  // An honest failure passes unchanged.
+  blamed(rule::kFailureNull, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, &opened, e); });
+  // A correct failure is passed on unchanged.
   next("event_create", BP_OUT_OF_MEMORY);
-  error = bp::fresh_error();
+  error = fresh_error();
   EXPECT_EQ(create_event()(&error), BP_OUT_OF_MEMORY);
   EXPECT_STREQ(error.message, "the puppet was told to");
   EXPECT_EQ(error.status, BP_OUT_OF_MEMORY);
@@ -59,23 +60,23 @@ TEST_F(ValidationPluginTest, TheErrorRecordIsFilledOnFailureOnly) {
   open();
   bp_stream* s = stream();
   next("event_create", BP_OUT_OF_MEMORY).fill = false;
-  blamed(rule::error_record, create_event());
+  blamed(rule::kErrorRecord, create_event());
   next("stream_wait").touch = true;
-  blamed(rule::error_record, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  blamed(rule::kErrorRecord, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
   next("stream_wait", BP_TIMEOUT).touch = true;
-  blamed(rule::error_record, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  blamed(rule::kErrorRecord, [&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
 }
 
 TEST_F(ValidationPluginTest, StatusesAreKnownAndStated) {
   open();
   bp_stream* s = stream();
   next("event_create", 99);
-  blamed(rule::known_status, create_event());
+  blamed(rule::kKnownStatus, create_event());
   next("event_create", BP_TIMEOUT);
-  blamed(rule::stated_status, create_event());
+  blamed(rule::kStatedStatus, create_event());
   bp_buffer* b = buffer();
   next("copy", BP_UNSUPPORTED);
-  blamed(rule::stated_status, [&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 8, e); });
+  blamed(rule::kStatedStatus, [&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 8, e); });
   next("copy", BP_OUT_OF_MEMORY);
   EXPECT_EQ(api->copy(device, s, b, 0, b, 512, 8, &error), BP_OUT_OF_MEMORY);
 }
@@ -86,7 +87,7 @@ TEST_F(ValidationPluginTest, APlanIsAPromise) {
   Addition work(buffer(), buffer());
   bp_plan* p = plan(work);
   next("plan_execute", BP_UNSUPPORTED);
-  blamed(rule::truthful_plan, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  blamed(rule::kTruthfulPlan, [&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
 }
 
 TEST_F(ValidationPluginTest, ARefusedDescriptorIsUnsupported) {
@@ -96,7 +97,7 @@ TEST_F(ValidationPluginTest, ARefusedDescriptorIsUnsupported) {
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   next("plan_create", BP_INVALID_ARGUMENT);
-  blamed(rule::checked_descriptor, [&](bp_error* e) { return api->plan_create(device, &work.desc, &p, &info, e); });
+  blamed(rule::kCheckedDescriptor, [&](bp_error* e) { return api->plan_create(device, &work.desc, &p, &info, e); });
   next("plan_create", BP_UNSUPPORTED);
   EXPECT_EQ(api->plan_create(device, &work.desc, &p, &info, &error), BP_UNSUPPORTED);
 }
@@ -106,39 +107,39 @@ TEST_F(ValidationPluginTest, AnEndlessWaitEnds) {
   bp_stream* s = stream();
   bp_event* ev = event();
   next("stream_wait", BP_TIMEOUT);
-  blamed(rule::endless_wait, [&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
+  blamed(rule::kEndlessWait, [&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
   next("event_wait", BP_TIMEOUT);
-  blamed(rule::endless_wait, [&](bp_error* e) { return api->event_wait(device, ev, BP_WAIT_FOREVER, e); });
+  blamed(rule::kEndlessWait, [&](bp_error* e) { return api->event_wait(device, ev, BP_WAIT_FOREVER, e); });
   next("event_wait", BP_TIMEOUT);
   EXPECT_EQ(api->event_wait(device, ev, 1000, &error), BP_TIMEOUT);
 }
 
 TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
   open();
-  const uint64_t control = bp::float_control();
+  const uint64_t control = float_control();
   if (control == 0) GTEST_SKIP() << "this architecture's control is not known";
 #if defined(__x86_64__)
   constexpr uint64_t flush_to_zero = 0x8000;
 #else
   constexpr uint64_t flush_to_zero = 1u << 24;
 #endif
-  next("event_create").act = [&] { bp::set_float_control(control ^ flush_to_zero); };
-  blamed(rule::float_control, create_event());
-  EXPECT_EQ(bp::float_control(), control);
-  EXPECT_EQ(made, nullptr);  // what it made was destroyed: TearDown counts
+  next("event_create").act = [&] { set_float_control(control ^ flush_to_zero); };
+  blamed(rule::kFloatControl, create_event());
+  EXPECT_EQ(float_control(), control);
+  EXPECT_EQ(made, nullptr);  // the object was destroyed: TearDown counts
 }
 
 TEST_F(ValidationPluginTest, ExceptionsStopAtTheLayer) {
   open();
   next("event_create").act = [] { throw std::runtime_error("out"); };
-  blamed(rule::no_exception, create_event());
+  blamed(rule::kNoException, create_event());
 }
 
 TEST_F(ValidationPluginTest, HandlesAreDistinct) {
   open();
   event();
   next("event_create").same = true;
-  blamed(rule::distinct_handles, create_event());
+  blamed(rule::kDistinctHandles, create_event());
   EXPECT_EQ(made, nullptr);
 }
 
@@ -150,14 +151,14 @@ TEST_F(ValidationPluginTest, FactsOfAPlanAreConsistent) {
   info.struct_size = sizeof(info);
   const auto make_plan = [&](bp_error* e) { return api->plan_create(device, &work.desc, &none, &info, e); };
   puppet.plan_info.stage_inputs = 4;
-  blamed(rule::plan_info, make_plan);
+  blamed(rule::kPlanInfo, make_plan);
   puppet.plan_info.stage_inputs = 0;
   puppet.plan_info.stage_outputs = 2;
-  blamed(rule::plan_info, make_plan);
+  blamed(rule::kPlanInfo, make_plan);
   puppet.plan_info.stage_outputs = 0;
   puppet.plan_info.flags = BP_PLAN_SIZED_WORKSPACE;
-  blamed(rule::plan_info, make_plan);
-  blamed(rule::plan_info, [&](bp_error* e) { return api->plan_create(device, &work.desc, nullptr, &info, e); });
+  blamed(rule::kPlanInfo, make_plan);
+  blamed(rule::kPlanInfo, [&](bp_error* e) { return api->plan_create(device, &work.desc, nullptr, &info, e); });
   puppet.plan_info.flags |= BP_PLAN_ANY_SIZE;
   plan(work);
 }
@@ -168,7 +169,7 @@ TEST_F(ValidationPluginTest, AFailedStreamStaysFailed) {
   bp_event* ev = event();
   next("event_record", BP_EXECUTION_FAILED);
   EXPECT_EQ(api->event_record(device, ev, s, &error), BP_EXECUTION_FAILED);
-  blamed(rule::sticky_failure, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  blamed(rule::kStickyFailure, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
   next("stream_wait", BP_TIMEOUT);
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
   next("stream_wait", BP_EXECUTION_FAILED);
@@ -180,11 +181,11 @@ TEST_F(ValidationPluginTest, MemoryNumbersAddUp) {
   bp_memory_info info = {};
   info.struct_size = sizeof(info);
   const auto ask = [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_DEVICE, &info, e); };
-  works(ask);
+  EXPECT_OK(ask(&error));
   puppet.memory.free_bytes = 1001;
-  blamed(rule::memory_numbers, ask);
+  blamed(rule::kMemoryNumbers, ask);
   puppet.memory.free_bytes = UINT64_MAX;
-  works(ask);
+  EXPECT_OK(ask(&error));
 }
 
 TEST_F(ValidationPluginTest, ABufferHasOneAddress) {
@@ -192,18 +193,18 @@ TEST_F(ValidationPluginTest, ABufferHasOneAddress) {
   bp_buffer* b = buffer();
   bp_buffer* other = buffer();
   uint64_t address = 0;
-  works([&](bp_error* e) { return api->buffer_address(device, b, &address, e); });
+  EXPECT_OK(api->buffer_address(device, b, &address, &error));
   EXPECT_NE(address, 0u);
   puppet.address = address + 1;
-  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, b, &address, e); });
+  blamed(rule::kOneAddress, [&](bp_error* e) { return api->buffer_address(device, b, &address, e); });
   EXPECT_EQ(address, 0u);
-  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
+  blamed(rule::kOneAddress, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
   puppet.address = 0;
-  blamed(rule::one_address, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
+  blamed(rule::kOneAddress, [&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
   puppet.address.reset();
-  works([&](bp_error* e) { return api->buffer_address(device, other, &address, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return api->buffer_address(device, b, nullptr, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return api->buffer_address(device, nullptr, &address, e); });
+  EXPECT_OK(api->buffer_address(device, other, &address, &error));
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->buffer_address(device, b, nullptr, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->buffer_address(device, nullptr, &address, e); });
 }
 
 TEST_F(ValidationPluginTest, ABufferHasOneMapping) {
@@ -211,11 +212,13 @@ TEST_F(ValidationPluginTest, ABufferHasOneMapping) {
   bp_buffer* b = buffer(BP_MEMORY_HOST);
   bp_buffer* unmapped = buffer();
   void* address = nullptr;
-  works([&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
-  works([&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
-  blamed(rule::one_mapping, [&](bp_error* e) { return api->buffer_map(device, unmapped, &address, e); });
+  EXPECT_OK(api->buffer_map(device, b, &address, &error));
+  EXPECT_OK(api->buffer_map(device, b, &address, &error));
+  blamed(rule::kOneMapping, [&](bp_error* e) { return api->buffer_map(device, unmapped, &address, e); });
   puppet.map_shift = 8;
-  blamed(rule::one_mapping, [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
+  blamed(rule::kOneMapping, [&](bp_error* e) { return api->buffer_map(device, b, &address, e); });
 }
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `validation`: what a caller may not do with handles, structs, memory, streams and events.
+// The layer `validation`: mistakes of callers with handles, structs, memory, streams and events.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <thread>
 
+#include "base/ref.hpp"
 #include "layer_fixture.hpp"
-#include "ref.hpp"
+
+namespace backplane::core::test {
 
 namespace {
 
-using namespace bp::test;
-namespace rule = bp::layers::rule;
+namespace rule = layers::rule;
 using testing::HasSubstr;
 
 class ValidationTest : public LayerTest {};
@@ -20,35 +21,35 @@ class ValidationTest : public LayerTest {};
 TEST_F(ValidationTest, NullPointersAreRefused) {
   open();
   bp_stream* s = stream();
-  refused(rule::null_pointer, [&](bp_error* e) { return api->stream_wait(nullptr, s, 0, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return api->stream_wait(device, nullptr, 0, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return api->event_create(device, 0, nullptr, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->stream_wait(nullptr, s, 0, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->stream_wait(device, nullptr, 0, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->event_create(device, 0, nullptr, e); });
   bp_buffer* made = nullptr;
-  refused(rule::null_pointer, [&](bp_error* e) { return api->buffer_create(device, nullptr, &made, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return api->memory_info(device, 0, nullptr, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return layer->device_count(layer, nullptr, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return layer->device_info(layer, 0, nullptr, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, nullptr, e); });
-  logged(rule::null_pointer, [&] { api->buffer_destroy(device, nullptr); });
-  logged(rule::null_pointer, [&] { layer->get_interface(layer, device, nullptr, 1); });
-  works([&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->buffer_create(device, nullptr, &made, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return api->memory_info(device, 0, nullptr, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return layer->device_count(layer, nullptr, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return layer->device_info(layer, 0, nullptr, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return layer->device_open(layer, 0, nullptr, nullptr, e); });
+  logged(rule::kNullPointer, [&] { api->buffer_destroy(device, nullptr); });
+  logged(rule::kNullPointer, [&] { layer->get_interface(layer, device, nullptr, 1); });
+  EXPECT_OK(api->stream_wait(device, s, 0, &error));
 }
 
 TEST_F(ValidationTest, ADeviceIsAnOpenOne) {
   open();
   auto* foreign = reinterpret_cast<bp_device*>(&puppet);
   bp_event* made = nullptr;
-  refused(rule::device_handle, [&](bp_error* e) { return api->event_create(foreign, 0, &made, e); });
-  logged(rule::device_handle, [&] { api->close(foreign); });
-  logged(rule::device_handle, [&] { layer->get_interface(layer, foreign, BP_INTERFACE_IMPORT, 1); });
+  refused(rule::kDeviceHandle, [&](bp_error* e) { return api->event_create(foreign, 0, &made, e); });
+  logged(rule::kDeviceHandle, [&] { api->close(foreign); });
+  logged(rule::kDeviceHandle, [&] { layer->get_interface(layer, foreign, BP_INTERFACE_IMPORT, 1); });
   bp_device* second = nullptr;
   ASSERT_EQ(layer->device_open(layer, 0, nullptr, &second, &error), BP_OK);
   api->close(second);
-  refused(rule::device_handle, [&](bp_error* e) { return api->event_create(second, 0, &made, e); });
-  logged(rule::device_handle, [&] { api->close(second); });
+  refused(rule::kDeviceHandle, [&](bp_error* e) { return api->event_create(second, 0, &made, e); });
+  logged(rule::kDeviceHandle, [&] { api->close(second); });
 }
 
-// Each registry has a log of its own, and that may call the device.
+// Each registry has its own log callback, which may call the device.
 TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   open();
   struct Caller {
@@ -66,7 +67,7 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
     self.status = self.api->memory_info(self.device, BP_MEMORY_DEVICE, &info, nullptr);
   };
   Puppet later;
-  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host);
+  const bp_plugin* other = layers::validation(&later.instance.table, &later.host);
   api->buffer_destroy(device, nullptr);
   EXPECT_THAT(caller.log, testing::ElementsAre(testing::HasSubstr("buffer_destroy")));
   EXPECT_EQ(caller.status, BP_OK);
@@ -74,10 +75,10 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   other->shutdown(other);
 }
 
-// Another thread may let go of the plugin meanwhile: here the log does.
+// Another thread may release the plugin meanwhile; here the log callback does.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
-  struct Keeper final : bp::Object {
+  struct Keeper final : Object {
     std::vector<std::string> log;
     bool ended = false, ended_while_told = false;
     void dispose() noexcept override { ended = true; }
@@ -90,14 +91,14 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
     if (self.log.size() == 1) self.release();
     self.ended_while_told = self.ended;
   };
-  const bp_plugin* other = bp::layers::validation(&later.instance.table, &later.host, &keeper);
+  const bp_plugin* other = layers::validation(&later.instance.table, &later.host, &keeper);
   auto* const foreign = reinterpret_cast<bp_device*>(&later);
-  api->close(foreign);  // of no known device: the latest plugin is told
+  api->close(foreign);  // an unknown device: the latest plugin logs
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
-  // One whose end has begun is not told any more.
-  logged(rule::device_handle, [&] { api->close(foreign); });
+  // A plugin whose end has begun does not log any more.
+  logged(rule::kDeviceHandle, [&] { api->close(foreign); });
   EXPECT_EQ(keeper.log.size(), 1u);
   other->shutdown(other);
 }
@@ -105,11 +106,11 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
 TEST_F(ValidationTest, HandlesOfNobodyAreRefused) {
   open();
   auto* s = stream();
-  refused(rule::unknown_handle,
+  refused(rule::kUnknownHandle,
           [&](bp_error* e) { return api->stream_wait(device, reinterpret_cast<bp_stream*>(&puppet), 0, e); });
-  refused(rule::unknown_handle,
+  refused(rule::kUnknownHandle,
           [&](bp_error* e) { return api->event_wait(device, reinterpret_cast<bp_event*>(s), 0, e); });
-  logged(rule::unknown_handle, [&] { api->plan_destroy(device, reinterpret_cast<bp_plan*>(&puppet)); });
+  logged(rule::kUnknownHandle, [&] { api->plan_destroy(device, reinterpret_cast<bp_plan*>(&puppet)); });
 }
 
 TEST_F(ValidationTest, DestroyedHandlesAreRefused) {
@@ -124,16 +125,16 @@ TEST_F(ValidationTest, DestroyedHandlesAreRefused) {
   api->plan_destroy(device, p1);
   forget(events, e1);
   forget(plans, p1);
-  refused(rule::ended_handle, [&](bp_error* e) { return api->event_wait(device, e1, 0, e); });
-  refused(rule::ended_handle, [&](bp_error* e) { return api->plan_execute(device, s1, p1, &work.execution, e); });
-  logged(rule::ended_handle, [&] { api->event_destroy(device, e1); });
-  logged(rule::ended_handle, [&] { api->plan_destroy(device, p1); });
+  refused(rule::kEndedHandle, [&](bp_error* e) { return api->event_wait(device, e1, 0, e); });
+  refused(rule::kEndedHandle, [&](bp_error* e) { return api->plan_execute(device, s1, p1, &work.execution, e); });
+  logged(rule::kEndedHandle, [&] { api->event_destroy(device, e1); });
+  logged(rule::kEndedHandle, [&] { api->plan_destroy(device, p1); });
   api->buffer_destroy(device, b1);
   forget(buffers, b1);
-  logged(rule::ended_handle, [&] { api->buffer_destroy(device, b1); });
+  logged(rule::kEndedHandle, [&] { api->buffer_destroy(device, b1); });
   api->stream_destroy(device, s1);
   forget(streams, s1);
-  logged(rule::ended_handle, [&] { api->stream_destroy(device, s1); });
+  logged(rule::kEndedHandle, [&] { api->stream_destroy(device, s1); });
 }
 
 TEST_F(ValidationTest, HandlesOfAnotherDeviceAreRefused) {
@@ -141,9 +142,9 @@ TEST_F(ValidationTest, HandlesOfAnotherDeviceAreRefused) {
   bp_event* e1 = event();
   bp_device* second = nullptr;
   ASSERT_EQ(layer->device_open(layer, 0, nullptr, &second, &error), BP_OK);
-  refused(rule::other_device, [&](bp_error* e) { return api->event_wait(second, e1, 0, e); });
-  logged(rule::other_device, [&] { api->event_destroy(second, e1); });
-  works([&](bp_error* e) { return api->event_wait(device, e1, 0, e); });
+  refused(rule::kOtherDevice, [&](bp_error* e) { return api->event_wait(second, e1, 0, e); });
+  logged(rule::kOtherDevice, [&] { api->event_destroy(second, e1); });
+  EXPECT_OK(api->event_wait(device, e1, 0, &error));
   api->close(second);
 }
 
@@ -163,15 +164,15 @@ TEST_F(ValidationTest, AForkedChildIsRefused) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  rules_seen.insert(rule::forked_child.id);
-  works([&](bp_error* e) { return api->stream_wait(device, s, 0, e); });
+  rules_seen.insert(rule::kForkedChild.id);
+  EXPECT_OK(api->stream_wait(device, s, 0, &error));
 }
 
 TEST_F(ValidationTest, ADeviceClosesLast) {
   open();
   buffer();
-  logged(rule::close_last, [&] { api->close(device); });
-  logged(rule::shutdown_last, [&] { layer->shutdown(layer); });
+  logged(rule::kCloseLast, [&] { api->close(device); });
+  logged(rule::kShutdownLast, [&] { layer->shutdown(layer); });
 }
 
 TEST_F(ValidationTest, WhatIsBusyIsNotDestroyed) {
@@ -183,28 +184,28 @@ TEST_F(ValidationTest, WhatIsBusyIsNotDestroyed) {
   work.operands[2].offset = 512;
   bp_plan* p = plan(work);
   puppet.next["event_record"].act = [&] {
-    logged(rule::call_running, [&] { api->event_destroy(device, ev); });
-    logged(rule::call_running, [&] { api->stream_destroy(device, s); });
-    logged(rule::call_running, [&] { api->close(device); });
+    logged(rule::kCallRunning, [&] { api->event_destroy(device, ev); });
+    logged(rule::kCallRunning, [&] { api->stream_destroy(device, s); });
+    logged(rule::kCallRunning, [&] { api->close(device); });
   };
-  works([&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  EXPECT_OK(api->event_record(device, ev, s, &error));
   puppet.next["plan_execute"].act = [&] {
-    logged(rule::call_running, [&] { api->plan_destroy(device, p); });
-    logged(rule::buffer_pending, [&] { api->buffer_destroy(device, b); });
+    logged(rule::kCallRunning, [&] { api->plan_destroy(device, p); });
+    logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
   };
-  works([&](bp_error* e) { return api->plan_execute(device, s, p, &work.execution, e); });
+  EXPECT_OK(api->plan_execute(device, s, p, &work.execution, &error));
 }
 
 TEST_F(ValidationTest, ABufferIsDestroyedBehindAWait) {
   open();
   bp_stream* s = stream();
   bp_buffer* b = buffer();
-  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 256, e); });
-  logged(rule::buffer_pending, [&] { api->buffer_destroy(device, b); });
+  EXPECT_OK(api->copy(device, s, b, 0, b, 512, 256, &error));
+  logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
   puppet.next["stream_wait"].status = BP_TIMEOUT;
   EXPECT_EQ(api->stream_wait(device, s, 0, &error), BP_TIMEOUT);
-  logged(rule::buffer_pending, [&] { api->buffer_destroy(device, b); });
-  works([&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
+  logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
+  EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));
   api->buffer_destroy(device, b);
   forget(buffers, b);
 }
@@ -217,26 +218,26 @@ TEST_F(ValidationTest, AWaitCoversWhatItsEventsCover) {
   bp_event* between = event();
   bp_event* last = event();
   bp_buffer* b = buffer();
-  works([&](bp_error* e) { return api->copy(device, first, b, 0, b, 512, 256, e); });
-  works([&](bp_error* e) { return api->event_record(device, between, first, e); });
-  works([&](bp_error* e) { return api->stream_wait_event(device, second, between, e); });
-  works([&](bp_error* e) { return api->event_record(device, last, second, e); });
-  // Later work of the first stream, which `last` does not cover.
+  EXPECT_OK(api->copy(device, first, b, 0, b, 512, 256, &error));
+  EXPECT_OK(api->event_record(device, between, first, &error));
+  EXPECT_OK(api->stream_wait_event(device, second, between, &error));
+  EXPECT_OK(api->event_record(device, last, second, &error));
+  // `last` does not cover later work of the first stream.
   bp_buffer* later = buffer();
-  works([&](bp_error* e) { return api->copy(device, first, later, 0, later, 512, 256, e); });
-  works([&](bp_error* e) { return api->stream_wait(device, third, BP_WAIT_FOREVER, e); });
-  logged(rule::buffer_pending, [&] { api->buffer_destroy(device, b); });
-  works([&](bp_error* e) { return api->event_wait(device, last, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->copy(device, first, later, 0, later, 512, 256, &error));
+  EXPECT_OK(api->stream_wait(device, third, BP_WAIT_FOREVER, &error));
+  logged(rule::kBufferPending, [&] { api->buffer_destroy(device, b); });
+  EXPECT_OK(api->event_wait(device, last, BP_WAIT_FOREVER, &error));
   api->buffer_destroy(device, b);
   forget(buffers, b);
-  logged(rule::buffer_pending, [&] { api->buffer_destroy(device, later); });
+  logged(rule::kBufferPending, [&] { api->buffer_destroy(device, later); });
 }
 
 TEST_F(ValidationTest, NothingIsPendingOnASynchronousOrALostDevice) {
   open(BP_CAP_SYNCHRONOUS);
   bp_stream* s = stream();
   bp_buffer* b = buffer();
-  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 256, e); });
+  EXPECT_OK(api->copy(device, s, b, 0, b, 512, 256, &error));
   api->buffer_destroy(device, b);
   forget(buffers, b);
   TearDown();
@@ -246,7 +247,7 @@ TEST_F(ValidationTest, NothingIsPendingOnASynchronousOrALostDevice) {
   open();
   s = stream();
   b = buffer();
-  works([&](bp_error* e) { return api->copy(device, s, b, 0, b, 512, 256, e); });
+  EXPECT_OK(api->copy(device, s, b, 0, b, 512, 256, &error));
   puppet.next["event_create"].status = BP_DEVICE_LOST;
   bp_event* none = nullptr;
   EXPECT_EQ(api->event_create(device, 0, &none, &error), BP_DEVICE_LOST);
@@ -259,13 +260,13 @@ TEST_F(ValidationTest, AStreamIsDestroyedIdleOrFailed) {
   bp_stream* s = stream();
   bp_stream* broken = stream();
   bp_event* ev = event();
-  works([&](bp_error* e) { return api->event_record(device, ev, s, e); });
-  logged(rule::stream_pending, [&] { api->stream_destroy(device, s); });
-  works([&](bp_error* e) { return api->event_wait(device, ev, BP_WAIT_FOREVER, e); });
+  EXPECT_OK(api->event_record(device, ev, s, &error));
+  logged(rule::kStreamPending, [&] { api->stream_destroy(device, s); });
+  EXPECT_OK(api->event_wait(device, ev, BP_WAIT_FOREVER, &error));
   api->stream_destroy(device, s);
   forget(streams, s);
 
-  works([&](bp_error* e) { return api->event_record(device, ev, broken, e); });
+  EXPECT_OK(api->event_record(device, ev, broken, &error));
   puppet.next["event_record"].status = BP_EXECUTION_FAILED;
   EXPECT_EQ(api->event_record(device, ev, broken, &error), BP_EXECUTION_FAILED);
   api->stream_destroy(device, broken);
@@ -279,12 +280,12 @@ TEST_F(ValidationTest, AStreamTakesOneCallAtATime) {
   bp_event* ev = event();
   puppet.next["stream_wait"].act = [&] {
     std::thread([&] {
-      refused(rule::stream_one_call, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
-      works([&](bp_error* e) { return api->event_record(device, ev, other, e); });
+      refused(rule::kStreamOneCall, [&](bp_error* e) { return api->event_record(device, ev, s, e); });
+      EXPECT_OK(api->event_record(device, ev, other, &error));
     }).join();
   };
-  works([&](bp_error* e) { return api->stream_wait(device, s, BP_WAIT_FOREVER, e); });
-  works([&](bp_error* e) { return api->event_record(device, ev, s, e); });
+  EXPECT_OK(api->stream_wait(device, s, BP_WAIT_FOREVER, &error));
+  EXPECT_OK(api->event_record(device, ev, s, &error));
 }
 
 TEST_F(ValidationTest, AnEventIsRecordedOnceAtATime) {
@@ -294,13 +295,13 @@ TEST_F(ValidationTest, AnEventIsRecordedOnceAtATime) {
   bp_event* ev = event();
   puppet.next["event_record"].act = [&] {
     std::thread([&] {
-      refused(rule::event_one_record, [&](bp_error* e) { return api->event_record(device, ev, other, e); });
-      works([&](bp_error* e) { return api->event_wait(device, ev, 0, e); });
-      works([&](bp_error* e) { return api->stream_wait_event(device, other, ev, e); });
+      refused(rule::kEventOneRecord, [&](bp_error* e) { return api->event_record(device, ev, other, e); });
+      EXPECT_OK(api->event_wait(device, ev, 0, &error));
+      EXPECT_OK(api->stream_wait_event(device, other, ev, &error));
     }).join();
   };
-  works([&](bp_error* e) { return api->event_record(device, ev, s, e); });
-  works([&](bp_error* e) { return api->event_record(device, ev, other, e); });
+  EXPECT_OK(api->event_record(device, ev, s, &error));
+  EXPECT_OK(api->event_record(device, ev, other, &error));
 }
 
 TEST_F(ValidationTest, InputStructsHaveASizeAndNoUnknownTail) {
@@ -311,53 +312,53 @@ TEST_F(ValidationTest, InputStructsHaveASizeAndNoUnknownTail) {
     uint64_t tail;
   } longer = {{sizeof(longer), 0}, 0};
   bp_stream_desc tiny = {4, 0};
-  refused(rule::input_struct, [&](bp_error* e) { return api->stream_create(device, &tiny, &made, e); });
-  works([&](bp_error* e) { return api->stream_create(device, &longer.desc, &made, e); });
+  refused(rule::kInputStruct, [&](bp_error* e) { return api->stream_create(device, &tiny, &made, e); });
+  EXPECT_OK(api->stream_create(device, &longer.desc, &made, &error));
   streams.push_back(made);
   longer.tail = 1;
-  refused(rule::input_struct, [&](bp_error* e) { return api->stream_create(device, &longer.desc, &made, e); });
+  refused(rule::kInputStruct, [&](bp_error* e) { return api->stream_create(device, &longer.desc, &made, e); });
   bp_device_desc desc = {8, 0, nullptr};
   bp_device* none = nullptr;
-  refused(rule::input_struct, [&](bp_error* e) { return layer->device_open(layer, 0, &desc, &none, e); });
+  refused(rule::kInputStruct, [&](bp_error* e) { return layer->device_open(layer, 0, &desc, &none, e); });
 }
 
 TEST_F(ValidationTest, OutputStructsHaveASize) {
   open();
   bp_memory_info info = {};
   info.struct_size = BP_MEMORY_INFO_MIN_SIZE - 1;
-  refused(rule::output_struct, [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_DEVICE, &info, e); });
+  refused(rule::kOutputStruct, [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_DEVICE, &info, e); });
   info.struct_size = sizeof(info);
-  works([&](bp_error* e) { return api->memory_info(device, BP_MEMORY_DEVICE, &info, e); });
+  EXPECT_OK(api->memory_info(device, BP_MEMORY_DEVICE, &info, &error));
   bp_device_info about = {};
-  refused(rule::output_struct, [&](bp_error* e) { return layer->device_info(layer, 0, &about, e); });
+  refused(rule::kOutputStruct, [&](bp_error* e) { return layer->device_info(layer, 0, &about, e); });
   Addition work(buffer(), buffer());
   bp_plan_info facts = {};
-  refused(rule::output_struct, [&](bp_error* e) { return api->plan_create(device, &work.desc, nullptr, &facts, e); });
+  refused(rule::kOutputStruct, [&](bp_error* e) { return api->plan_create(device, &work.desc, nullptr, &facts, e); });
 }
 
 TEST_F(ValidationTest, UnknownFlagsAndEnumeratorsAreRefused) {
   open();
   bp_event* made = nullptr;
-  refused(rule::unknown_value, [&](bp_error* e) { return api->event_create(device, 2, &made, e); });
+  refused(rule::kUnknownValue, [&](bp_error* e) { return api->event_create(device, 2, &made, e); });
   bp_memory_info info = {};
   info.struct_size = sizeof(info);
-  refused(rule::unknown_value, [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_KINDS, &info, e); });
+  refused(rule::kUnknownValue, [&](bp_error* e) { return api->memory_info(device, BP_MEMORY_KINDS, &info, e); });
   bp_buffer_desc desc = {sizeof(desc), BP_MEMORY_KINDS, 1, 0};
   bp_buffer* none = nullptr;
-  refused(rule::unknown_value, [&](bp_error* e) { return api->buffer_create(device, &desc, &none, e); });
+  refused(rule::kUnknownValue, [&](bp_error* e) { return api->buffer_create(device, &desc, &none, e); });
   bp_device_desc device_desc = {sizeof(device_desc), 1, nullptr};
   bp_device* no_device = nullptr;
-  refused(rule::unknown_value, [&](bp_error* e) { return layer->device_open(layer, 0, &device_desc, &no_device, e); });
+  refused(rule::kUnknownValue, [&](bp_error* e) { return layer->device_open(layer, 0, &device_desc, &no_device, e); });
 }
 
 TEST_F(ValidationTest, BuffersHaveASizeAndAnAlignment) {
   open();
   bp_buffer* made = nullptr;
   bp_buffer_desc desc = {sizeof(desc), BP_MEMORY_DEVICE, 0, 0};
-  refused(rule::buffer_size, [&](bp_error* e) { return api->buffer_create(device, &desc, &made, e); });
+  refused(rule::kBufferSize, [&](bp_error* e) { return api->buffer_create(device, &desc, &made, e); });
   desc.bytes = 1;
   desc.alignment = 24;
-  refused(rule::buffer_size, [&](bp_error* e) { return api->buffer_create(device, &desc, &made, e); });
+  refused(rule::kBufferSize, [&](bp_error* e) { return api->buffer_create(device, &desc, &made, e); });
   buffer(BP_MEMORY_DEVICE, 1, 512);
 }
 
@@ -372,19 +373,19 @@ TEST_F(ValidationTest, ImportedBuffersAreKnown) {
   const bp_import_desc desc = {sizeof(desc), BP_IMPORT_HOST, at, 512}, nothing = {sizeof(desc), BP_IMPORT_HOST, at, 0},
                        nowhere = {sizeof(desc), BP_IMPORT_HOST, 0, 8}, unknown = {sizeof(desc), 2, at, 512},
                        short_one = {16, BP_IMPORT_HOST, at, 512};
-  refused(rule::unknown_value, [&](bp_error* e) { return table->import_memory(device, &unknown, &kind, &made, e); });
-  refused(rule::input_struct, [&](bp_error* e) { return table->import_memory(device, &short_one, &kind, &made, e); });
-  refused(rule::null_pointer, [&](bp_error* e) { return table->import_memory(device, nullptr, &kind, &made, e); });
-  refused(rule::import_memory, [&](bp_error* e) { return table->import_memory(device, &nowhere, &kind, &made, e); });
-  refused(rule::import_memory, [&](bp_error* e) { return table->import_memory(device, &nothing, &kind, &made, e); });
-  works([&](bp_error* e) { return table->import_memory(device, &desc, &kind, &made, e); });
+  refused(rule::kUnknownValue, [&](bp_error* e) { return table->import_memory(device, &unknown, &kind, &made, e); });
+  refused(rule::kInputStruct, [&](bp_error* e) { return table->import_memory(device, &short_one, &kind, &made, e); });
+  refused(rule::kNullPointer, [&](bp_error* e) { return table->import_memory(device, nullptr, &kind, &made, e); });
+  refused(rule::kImportMemory, [&](bp_error* e) { return table->import_memory(device, &nowhere, &kind, &made, e); });
+  refused(rule::kImportMemory, [&](bp_error* e) { return table->import_memory(device, &nothing, &kind, &made, e); });
+  EXPECT_OK(table->import_memory(device, &desc, &kind, &made, &error));
   EXPECT_EQ(kind, BP_MEMORY_SHARED);
   buffers.push_back(made);
   bp_stream* s = stream();
-  works([&](bp_error* e) { return api->copy(device, s, made, 0, made, 256, 256, e); });
-  refused(rule::copy_bounds, [&](bp_error* e) { return api->copy(device, s, made, 0, made, 256, 257, e); });
+  EXPECT_OK(api->copy(device, s, made, 0, made, 256, 256, &error));
+  refused(rule::kCopyBounds, [&](bp_error* e) { return api->copy(device, s, made, 0, made, 256, 257, e); });
   puppet.import_kind = BP_MEMORY_DEVICE;
-  blamed(rule::import_kind, [&](bp_error* e) { return table->import_memory(device, &desc, &kind, &made, e); });
+  blamed(rule::kImportKind, [&](bp_error* e) { return table->import_memory(device, &desc, &kind, &made, e); });
   EXPECT_EQ(made, nullptr);
   EXPECT_EQ(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 2), nullptr);
 }
@@ -398,21 +399,21 @@ TEST_F(ValidationTest, CopiesKeepInsideAndApart) {
   const auto copy = [&](bp_buffer* dst, uint64_t to, bp_buffer* src, uint64_t from, uint64_t bytes) {
     return [=, this](bp_error* e) { return api->copy(device, s, dst, to, src, from, bytes, e); };
   };
-  refused(rule::copy_bounds, copy(h1, 0, b, 1, 1000));
-  refused(rule::copy_bounds, copy(b, 1001, h1, 0, 0));
-  refused(rule::copy_bounds, copy(b, UINT64_MAX, h1, 0, 2));
-  refused(rule::copy_overlap, copy(b, 0, b, 99, 100));
-  refused(rule::copy_host, copy(h1, 0, h2, 0, 1));
-  works(copy(b, 0, b, 100, 100));
-  works(copy(b, 0, b, 0, 0));
-  works(copy(h1, 0, b, 0, 1000));
+  refused(rule::kCopyBounds, copy(h1, 0, b, 1, 1000));
+  refused(rule::kCopyBounds, copy(b, 1001, h1, 0, 0));
+  refused(rule::kCopyBounds, copy(b, UINT64_MAX, h1, 0, 2));
+  refused(rule::kCopyOverlap, copy(b, 0, b, 99, 100));
+  refused(rule::kCopyHost, copy(h1, 0, h2, 0, 1));
+  EXPECT_OK(copy(b, 0, b, 100, 100)(&error));
+  EXPECT_OK(copy(b, 0, b, 0, 0)(&error));
+  EXPECT_OK(copy(h1, 0, b, 0, 1000)(&error));
   char bytes[8];
-  refused(rule::copy_bounds, [&](bp_error* e) { return api->copy_in(device, s, b, 993, bytes, 8, e); });
-  refused(rule::copy_pointer, [&](bp_error* e) { return api->copy_in(device, s, b, 0, nullptr, 8, e); });
-  refused(rule::copy_pointer, [&](bp_error* e) { return api->copy_out(device, s, nullptr, b, 0, 8, e); });
-  works([&](bp_error* e) { return api->copy_in(device, s, b, 992, bytes, 8, e); });
-  works([&](bp_error* e) { return api->copy_out(device, s, bytes, b, 0, 8, e); });
-  works([&](bp_error* e) { return api->copy_out(device, s, nullptr, b, 0, 0, e); });
+  refused(rule::kCopyBounds, [&](bp_error* e) { return api->copy_in(device, s, b, 993, bytes, 8, e); });
+  refused(rule::kCopyPointer, [&](bp_error* e) { return api->copy_in(device, s, b, 0, nullptr, 8, e); });
+  refused(rule::kCopyPointer, [&](bp_error* e) { return api->copy_out(device, s, nullptr, b, 0, 8, e); });
+  EXPECT_OK(api->copy_in(device, s, b, 992, bytes, 8, &error));
+  EXPECT_OK(api->copy_out(device, s, bytes, b, 0, 8, &error));
+  EXPECT_OK(api->copy_out(device, s, nullptr, b, 0, 0, &error));
 }
 
 TEST_F(ValidationTest, ElapsedTimeIsOfTimedAndRecordedEvents) {
@@ -422,34 +423,36 @@ TEST_F(ValidationTest, ElapsedTimeIsOfTimedAndRecordedEvents) {
   bp_event* end = event(BP_EVENT_TIMING);
   bp_event* plain = event();
   int64_t ns = 0;
-  works([&](bp_error* e) { return api->event_record(device, begin, s, e); });
-  works([&](bp_error* e) { return api->event_record(device, plain, s, e); });
-  refused(rule::elapsed_timing, [&](bp_error* e) { return api->event_elapsed(device, begin, end, &ns, e); });
-  refused(rule::elapsed_timing, [&](bp_error* e) { return api->event_elapsed(device, begin, plain, &ns, e); });
-  works([&](bp_error* e) { return api->event_record(device, end, s, e); });
+  EXPECT_OK(api->event_record(device, begin, s, &error));
+  EXPECT_OK(api->event_record(device, plain, s, &error));
+  refused(rule::kElapsedTiming, [&](bp_error* e) { return api->event_elapsed(device, begin, end, &ns, e); });
+  refused(rule::kElapsedTiming, [&](bp_error* e) { return api->event_elapsed(device, begin, plain, &ns, e); });
+  EXPECT_OK(api->event_record(device, end, s, &error));
   puppet.next["event_elapsed"].status = BP_NOT_READY;
   EXPECT_EQ(api->event_elapsed(device, begin, end, &ns, &error), BP_NOT_READY);
-  works([&](bp_error* e) { return api->event_elapsed(device, begin, end, &ns, e); });
+  EXPECT_OK(api->event_elapsed(device, begin, end, &ns, &error));
   EXPECT_EQ(ns, 1);
 }
 
 TEST(ValidationRules, AreDocumentedWordForWord) {
   std::ifstream file(REQUIREMENTS);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  for (const bp::layers::Rule& each : bp::layers::all_rules()) {
+  for (const layers::Rule& each : layers::all_rules()) {
     const std::string row = std::string("| ") + each.id + " | " + each.sentence + " |";
     EXPECT_NE(text.find(row), std::string::npos) << "docs/requirements.md lacks the row " << row;
   }
 }
 
-// Runs last: each rule was broken by some test.
+// Runs last: tests have broken each rule.
 class EveryRule : public testing::Environment {
  public:
   void TearDown() override {
     if (testing::GTEST_FLAG(filter) != "*") return;
-    for (const bp::layers::Rule& each : bp::layers::all_rules()) EXPECT_EQ(rules_seen.count(each.id), 1u) << each.id;
+    for (const layers::Rule& each : layers::all_rules()) EXPECT_EQ(rules_seen.count(each.id), 1u) << each.id;
   }
 };
 const auto* const every_rule = testing::AddGlobalTestEnvironment(new EveryRule);
 
 }  // namespace
+
+}  // namespace backplane::core::test

@@ -11,9 +11,9 @@ namespace char_gpt {
 namespace {
 
 // Small enough that text is still readable when a phone scales it down.
-constexpr double width = 460, height = 270, left = 40, right = 12, top = 12, bottom = 40;
+constexpr double kWidth = 460, height = 270, left = 40, right = 12, top = 12, bottom = 40;
 
-constexpr size_t line_styles = 8;  // that the page has; further lines begin again
+constexpr size_t kLineStyles = 8;  // that the page has; further lines begin again
 
 struct Axis {
   double low, high, step;  // data at both ends, ticks at whole steps
@@ -69,37 +69,37 @@ std::string line_chart(const std::string& label, const std::string& x_name, cons
   if (y_range.low > y_range.high) y_range = {0, 1};
   const double room = (y_range.high - y_range.low) * 0.04;
   const Axis x_axis = make_axis(x_range.low, x_range.high, 6), y_axis = make_axis(y_range.low - room, y_range.high, 6);
-  const auto px = [&](double x) { return x_axis.place(x, left, width - right); };
+  const auto px = [&](double x) { return x_axis.place(x, left, kWidth - right); };
   const auto py = [&](double y) { return y_axis.place(y, height - bottom, top); };
 
-  std::string svg = fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", width, height,
+  std::string svg = fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, height,
                                 escape_html(label));
   for (double tick = y_axis.first_tick(); tick <= y_axis.high + 1e-9; tick += y_axis.step) {
-    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, width - right, py(tick),
-                       py(tick));
+    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right,
+                       py(tick), py(tick));
     svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:.4g}</text>)", left - 6,
                        py(tick) + 4, tick);
   }
   for (double tick = x_axis.first_tick(); tick <= x_axis.high + 1e-9; tick += x_axis.step)
     svg += fmt::format(R"(<text class="tick" text-anchor="middle" x="{:.1f}" y="{}">{:.6g}</text>)", px(tick),
                        height - bottom + 17, tick);
-  svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{}">{}</text>)", width - right, height - 5,
+  svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{}">{}</text>)", kWidth - right, height - 5,
                      escape_html(x_name));
   for (const Rule& rule : rules) {
-    svg += fmt::format(R"(<line class="rule" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, width - right,
+    svg += fmt::format(R"(<line class="rule" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right,
                        py(rule.y), py(rule.y));
-    svg += fmt::format(R"(<text class="rule" text-anchor="end" x="{}" y="{:.1f}">{}</text>)", width - right,
+    svg += fmt::format(R"(<text class="rule" text-anchor="end" x="{}" y="{:.1f}">{}</text>)", kWidth - right,
                        py(rule.y) - 4, escape_html(rule.name));
   }
   for (size_t i = 0; i < lines.size(); ++i) {
-    svg += fmt::format(R"(<polyline class="line-{}" points=")", i % line_styles);
+    svg += fmt::format(R"(<polyline class="line-{}" points=")", i % kLineStyles);
     for (const auto& [x, y] : lines[i].points)
       if (std::isfinite(y)) svg += fmt::format("{:.1f},{:.1f} ", px(x), py(y));
     svg += R"("/>)";
   }
   svg += R"(</svg><p class="legend">)";
   for (size_t i = 0; i < lines.size(); ++i)
-    svg += fmt::format(R"(<span class="line-{}">{}</span>)", i % line_styles, escape_html(lines[i].name));
+    svg += fmt::format(R"(<span class="line-{}">{}</span>)", i % kLineStyles, escape_html(lines[i].name));
   return svg + "</p>";
 }
 

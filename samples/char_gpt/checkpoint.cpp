@@ -22,8 +22,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file is written as memory lies");
 
-constexpr char magic[8] = {'B', 'P', 'C', 'H', 'R', 'G', 'P', 'T'};
-constexpr uint32_t format_version = 1;
+constexpr char kMagic[8] = {'B', 'P', 'C', 'H', 'R', 'G', 'P', 'T'};
+constexpr uint32_t kFormatVersion = 1;
 
 struct Header {
   char magic[8];
@@ -74,8 +74,8 @@ class File {
 
 Header header_of(const Checkpoint& checkpoint, const std::vector<float>& payload) {
   Header header{};
-  std::memcpy(header.magic, magic, sizeof(magic));
-  header.version = format_version;
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kFormatVersion;
   header.header_bytes = sizeof(Header);
   const Config& config = checkpoint.config;
   header.context = config.context, header.width = config.width;
@@ -93,10 +93,10 @@ Header header_of(const Checkpoint& checkpoint, const std::vector<float>& payload
 }
 
 void check_header(const fs::path& file, const Header& header, uint64_t file_bytes) {
-  if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
     fail("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
-  if (header.version != format_version)
-    fail("{} has version {} of the format; this program reads {}", file.string(), header.version, format_version);
+  if (header.version != kFormatVersion)
+    fail("{} has version {} of the format; this program reads {}", file.string(), header.version, kFormatVersion);
   if (header.header_bytes != sizeof(Header) || header.header_hash != hash_of(header))
     fail("{} is damaged: the checksum of its header is not that of its bytes", file.string());
   const uint64_t whole = sizeof(Header) + header.payload_bytes;
@@ -138,7 +138,7 @@ Checkpoint load_checkpoint(const fs::path& file) {
   Header header{};
   in.read(reinterpret_cast<char*>(&header), sizeof(header));
   if (static_cast<uint64_t>(in.gcount()) < sizeof(header)) {
-    if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
+    if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
       fail("{} is no checkpoint of char_gpt: it begins with other bytes", file.string());
     fail("{} is cut short: {} bytes, and the header alone has {}", file.string(), bytes, sizeof(header));
   }

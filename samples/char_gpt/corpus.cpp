@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uintmax_t most_bytes = 64u << 20;  // a bound for what is no document at all
+constexpr uintmax_t kMostBytes = 64u << 20;  // a bound for what is no document at all
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
@@ -41,7 +41,7 @@ std::string read_document(const fs::path& file) {
   std::error_code error;
   const uintmax_t size = fs::file_size(file, error);
   if (error) fail("cannot read {}: {}", file.string(), error.message());
-  if (size > most_bytes) fail("{} has {} MiB; a document has at most {}", file.string(), size >> 20, most_bytes >> 20);
+  if (size > kMostBytes) fail("{} has {} MiB; a document has at most {}", file.string(), size >> 20, kMostBytes >> 20);
   std::ifstream input(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(input), {}};
   if (!input || text.size() != size) fail("cannot read {} to its end", file.string());

@@ -16,7 +16,7 @@ namespace bp = backplane;
 
 namespace {
 
-using Logits = std::array<float, vocabulary>;
+using Logits = std::array<float, kVocabulary>;
 
 bool may_be_drawn(size_t code) { return code == '\n' || (code >= 0x20 && code != 0x7f); }
 
@@ -26,7 +26,7 @@ size_t draw(const Logits& logits, double temperature, double at) {
   for (size_t code = 0; code < logits.size(); ++code)
     if (may_be_drawn(code) && logits[code] > highest) highest = logits[code], likeliest = code;
   if (temperature <= 0) return likeliest;
-  std::array<double, vocabulary> weights{};
+  std::array<double, kVocabulary> weights{};
   double sum = 0;
   for (size_t code = 0; code < logits.size(); ++code) {
     weights[code] = may_be_drawn(code) ? std::exp((logits[code] - highest) / temperature) : 0;

@@ -11,13 +11,13 @@ namespace bp = backplane;
 
 namespace {
 
-constexpr float norm_epsilon = 1e-5f;
+constexpr float kNormEpsilon = 1e-5f;
 
 void layer_norm(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& mean, const bp::Tensor& rstd,
                 const bp::Tensor& x, const bp::Tensor& gain, const bp::Tensor& bias) {
   auto attributes = bp::attributes<BP_OP_LAYER_NORM>();
   attributes.axes = bp::axes(1);
-  attributes.epsilon = norm_epsilon;
+  attributes.epsilon = kNormEpsilon;
   bp::execute(stream, BP_OP_LAYER_NORM, {x, gain, bias}, {y, mean, rstd}, &attributes);
 }
 
@@ -27,7 +27,7 @@ void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const b
   auto attributes = bp::attributes<BP_OP_NORM_BWD>();
   attributes.norm = BP_NORM_LAYER;
   attributes.axes = bp::axes(1);
-  attributes.epsilon = norm_epsilon;
+  attributes.epsilon = kNormEpsilon;
   bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
 }
 
@@ -76,13 +76,13 @@ Activations::Activations(const bp::Stream& stream, const Config& config, uint32_
     block.up = make(4 * c), block.active = make(4 * c);
   }
   out = make(c), norm = make(c), mean = make(1), rstd = make(1);
-  logits = make(vocabulary);
+  logits = make(kVocabulary);
 }
 
 Gradients::Gradients(const bp::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length) {
   const int64_t c = config.width;
   const auto make = [&](int64_t columns) { return bp::Tensor::empty(stream, dtype, {batch * length, columns}); };
-  logits = make(vocabulary);
+  logits = make(kVocabulary);
   residual = make(c), branch = make(c), norm = make(c), mixed = make(c), qkv = make(3 * c);
   active = make(4 * c), derivative = make(4 * c), square = make(4 * c);
   for (bp::Tensor* tensor : {&scores, &weights})

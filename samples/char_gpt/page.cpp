@@ -12,7 +12,7 @@
 namespace char_gpt {
 namespace {
 
-constexpr const char* page_style = R"(<style>
+constexpr const char* kPageStyle = R"(<style>
 :root { --ground: #f6f7f9; --card: #fff; --text: #1b2330; --soft: #5d6878; --grid: #dfe3e9; --good: #1a7f45; --bad: #c0392b;
   --c0: #b9d2f3; --c1: #1463c8; --c2: #d0741a; --c3: #7a3fb3; }
 @media (prefers-color-scheme: dark) {
@@ -57,14 +57,14 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 </style>
 )";
 
-constexpr const char* page_end = "</main>\n</html>\n";
+constexpr const char* kPageEnd = "</main>\n</html>\n";
 
 std::string head(const std::string& title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n{}<main>\n",
-      title, page_style);
+      title, kPageStyle);
 }
 
 std::string fact_list(const Facts& facts, const char* css_class) {
@@ -107,7 +107,7 @@ std::string to_html(const TrainingReport& report) {
   if (!report.written.empty())
     html += fmt::format("<section><h2>What it writes</h2><pre><b>{}</b>{}</pre></section>\n",
                         escape_html(report.prompt), escape_html(report.written));
-  return html + fact_list(report.facts, "wide") + page_end;
+  return html + fact_list(report.facts, "wide") + kPageEnd;
 }
 
 std::string to_html(const ComparisonReport& report) {
@@ -148,7 +148,7 @@ std::string to_html(const ComparisonReport& report) {
       "greatest share of its bound; the bound doubles every five steps, as training amplifies roundings. First and "
       "last: "
       "bits per character of the first and the last step.</p></section>\n";
-  return html + page_end;
+  return html + kPageEnd;
 }
 
 }  // namespace char_gpt

@@ -23,7 +23,7 @@ void check_range(const char* name, int64_t value, int64_t most) {
 template <class Place>
 void for_each_matrix(const Config& config, Weights& weights, const Place& place) {
   const int64_t c = config.width;
-  place(weights.tokens, {vocabulary, c});
+  place(weights.tokens, {kVocabulary, c});
   place(weights.positions, {config.context, c});
   for (Block& block : weights.blocks) {
     place(block.qkv_weight, {3 * c, c});
@@ -62,7 +62,7 @@ void check(const Config& config) {
 
 ParameterCount count_parameters(const Config& config) {
   const int64_t c = config.width;
-  const int64_t matrices = (vocabulary + config.context) * c + config.blocks * 12 * c * c;
+  const int64_t matrices = (kVocabulary + config.context) * c + config.blocks * 12 * c * c;
   return {matrices, matrices + config.blocks * 13 * c + 2 * c};
 }
 

@@ -9,7 +9,7 @@
 
 namespace char_gpt {
 
-constexpr int64_t vocabulary = 256;  // a character is a byte: any text can be read and written
+constexpr int64_t kVocabulary = 256;  // a character is a byte: any text can be read and written
 
 // The shape of the model; what a checkpoint holds. All positive; heads divides width.
 struct Config {

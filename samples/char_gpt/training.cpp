@@ -18,9 +18,9 @@ namespace bp = backplane;
 
 namespace {
 
-constexpr double beta1 = 0.9, beta2 = 0.99;
-constexpr float weight_decay = 0.1f;
-constexpr double most_norm = 1;  // of the gradient: a longer one is cut to it
+constexpr double kBeta1 = 0.9, beta2 = 0.99;
+constexpr float kWeightDecay = 0.1f;
+constexpr double kMostNorm = 1;  // of the gradient: a longer one is cut to it
 
 // SplitMix64 (Steele, Lea, Flood 2014): each step's pieces follow from its number, so training may go on from any step.
 uint64_t hash(uint64_t x) {
@@ -113,11 +113,11 @@ void Trainer::update() {
   bp::mul(stream, squares_, gradient, gradient);
   bp::reduce_sum(stream, norm_, squares_, bp::axes(0));
   bp::sqrt(stream, norm_, norm_);
-  bp::max(stream, norm_, norm_, bp::Tensor::scalar(BP_F32, most_norm));
+  bp::max(stream, norm_, norm_, bp::Tensor::scalar(BP_F32, kMostNorm));
   bp::div(stream, gradient, gradient, norm_);
 
   auto attributes = bp::attributes<BP_OP_ADAMW>();
-  attributes.beta1 = static_cast<float>(beta1);
+  attributes.beta1 = static_cast<float>(kBeta1);
   attributes.beta2 = static_cast<float>(beta2);
   attributes.epsilon = 1e-8f;
   const auto t = static_cast<double>(done_ + 1);
@@ -127,10 +127,10 @@ void Trainer::update() {
     attributes.weight_decay = decay;
     bp::execute(
         stream, BP_OP_ADAMW, {part(gradient)}, {part(parameters_), part(moment1_), part(moment2_)}, &attributes,
-        {scalar(learning_rate(schedule_, done_)), scalar(1 - std::pow(beta1, t)), scalar(1 - std::pow(beta2, t))});
+        {scalar(learning_rate(schedule_, done_)), scalar(1 - std::pow(kBeta1, t)), scalar(1 - std::pow(beta2, t))});
   };
   const ParameterCount count = count_parameters(model().config());
-  apply(0, count.matrices, weight_decay);
+  apply(0, count.matrices, kWeightDecay);
   apply(count.matrices, count.all, 0);
   updated_.record(stream);
   for (size_t i = 1; i < lanes_.size(); ++i) lanes_[i]->stream.wait_event(updated_);

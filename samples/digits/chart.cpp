@@ -11,7 +11,7 @@ namespace digits {
 namespace {
 
 // Small enough that text is still readable when a phone scales it down.
-constexpr double width = 400, height = 240, left = 44, right = 12, top = 12, bottom = 30;
+constexpr double kWidth = 400, height = 240, left = 44, right = 12, top = 12, bottom = 30;
 
 struct Axis {
   double low, high;
@@ -56,7 +56,7 @@ Axis make_axis(double low, double high, Scale scale) {
 
 double x_of(size_t index, size_t count) {
   return left +
-         (width - left - right) * (count > 1 ? static_cast<double>(index) / static_cast<double>(count - 1) : 0.5);
+         (kWidth - left - right) * (count > 1 ? static_cast<double>(index) / static_cast<double>(count - 1) : 0.5);
 }
 
 }  // namespace
@@ -71,10 +71,10 @@ std::string line_chart(const std::string& label, const std::vector<Series>& seri
   const size_t count = series.front().values.size();
 
   std::string svg =
-      fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", width, height, label);
+      fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, height, label);
   for (const double tick : axis.ticks) {
     const double y = axis.y(tick);
-    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, width - right, y, y);
+    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right, y, y);
     svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:g}{}</text>)", left - 6, y + 4, tick,
                        axis.is_log ? "" : " %");
   }

@@ -16,7 +16,7 @@
 namespace digits {
 namespace {
 
-constexpr size_t max_bytes = 64u << 20;  // a bound for what is not the data set at all
+constexpr size_t kMaxBytes = 64u << 20;  // a bound for what is not the data set at all
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
@@ -33,8 +33,8 @@ std::string read_text(const std::filesystem::path& file) {
   int count = 0;
   while ((count = gzread(input.get(), chunk.data(), chunk.size())) > 0) {
     text.append(chunk.data(), static_cast<size_t>(count));
-    if (text.size() > max_bytes)
-      fail("data: {} unpacks to more than {} MiB: not a table of digits", file.string(), max_bytes >> 20);
+    if (text.size() > kMaxBytes)
+      fail("data: {} unpacks to more than {} MiB: not a table of digits", file.string(), kMaxBytes >> 20);
   }
   if (count < 0 || gzclose_r(input.release()) != Z_OK)
     fail("data: {} is damaged or cut short (zlib cannot unpack it)", file.string());
@@ -46,7 +46,7 @@ int parse_field(std::string_view& line, const std::filesystem::path& file, size_
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
   if (error != std::errc() || value < 0 || value > limit)
     fail("data: {}, line {}: expected 64 pixels of 0 to {} and a label of 0 to 9, with commas between", file.string(),
-         line_number, pixel_max);
+         line_number, kPixelMax);
   line.remove_prefix(static_cast<size_t>(end - line.data()));
   return value;
 }
@@ -62,11 +62,11 @@ Images read_images(const std::filesystem::path& file) {
     std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;
     ++line_number;
-    for (int64_t i = 0; i < pixels; ++i) {
-      images.pixels.push_back(static_cast<uint8_t>(parse_field(line, file, line_number, pixel_max)));
+    for (int64_t i = 0; i < kPixels; ++i) {
+      images.pixels.push_back(static_cast<uint8_t>(parse_field(line, file, line_number, kPixelMax)));
       if (line.starts_with(',')) line.remove_prefix(1);
     }
-    images.labels.push_back(parse_field(line, file, line_number, static_cast<int>(classes) - 1));
+    images.labels.push_back(parse_field(line, file, line_number, static_cast<int>(kClasses) - 1));
     if (line.starts_with('\r')) line.remove_prefix(1);
     if (!line.empty()) fail("data: {}, line {}: more than 65 numbers", file.string(), line_number);
   }
@@ -80,8 +80,8 @@ Split split(const Images& images, uint64_t seed) {
   Split result;
   for (size_t i = 0; i < order.size(); ++i) {
     Images& part = i < order.size() / 5 ? result.test : result.train;
-    const auto from = images.pixels.begin() + order[i] * pixels;
-    part.pixels.insert(part.pixels.end(), from, from + pixels);
+    const auto from = images.pixels.begin() + order[i] * kPixels;
+    part.pixels.insert(part.pixels.end(), from, from + kPixels);
     part.labels.push_back(images.labels[static_cast<size_t>(order[i])]);
   }
   return result;

@@ -8,14 +8,14 @@
 
 namespace digits {
 
-constexpr int64_t side = 8;  // pixels
-constexpr int64_t pixels = side * side;
-constexpr int64_t classes = 10;
-constexpr uint8_t pixel_max = 16;
+constexpr int64_t kSide = 8;  // pixels
+constexpr int64_t kPixels = kSide * kSide;
+constexpr int64_t kClasses = 10;
+constexpr uint8_t kPixelMax = 16;
 
 struct Images {
   std::vector<uint8_t> pixels;  // count x 64, row by row, 0 to 16
-  std::vector<int32_t> labels;  // 0 to 9
+  std::vector<int32_t> labels;   // 0 to 9
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };

@@ -11,10 +11,10 @@ namespace bp = backplane;
 
 namespace {
 
-constexpr std::array<int64_t, 4> widths = {pixels, 256, 128, classes};
-constexpr double dropout = 0.2;
-constexpr double keep_scale = 1 / (1 - dropout);
-constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+constexpr std::array<int64_t, 4> kWidths = {kPixels, 256, 128, kClasses};
+constexpr double kDropout = 0.2;
+constexpr double kKeepScale = 1 / (1 - kDropout);
+constexpr double kBeta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
 bp::Tensor f32(double value) { return bp::Tensor::scalar(BP_F32, value); }
 bp::Tensor rows(const bp::Tensor& tensor, int64_t count) { return tensor.slice(0, 0, count); }
@@ -22,27 +22,27 @@ bp::Tensor rows(const bp::Tensor& tensor, int64_t count) { return tensor.slice(0
 }  // namespace
 
 DeviceImages::DeviceImages(const bp::Stream& stream, const Images& images)
-    : padded_(bp::Tensor::empty(stream, BP_F32, {images.count(), side + 2, side + 2})),
+    : padded_(bp::Tensor::empty(stream, BP_F32, {images.count(), kSide + 2, kSide + 2})),
       labels_(bp::Tensor::empty(stream, BP_I32, {images.count()})) {
-  const bp::Tensor raw = bp::Tensor::empty(stream, BP_U8, {images.count(), side, side});
+  const bp::Tensor raw = bp::Tensor::empty(stream, BP_U8, {images.count(), kSide, kSide});
   bp::copy_in<uint8_t>(stream, raw, images.pixels);
   bp::copy_in<int32_t>(stream, labels_, images.labels);
   bp::fill(stream, padded_, 0.0);
   bp::cast(stream, shifted(0, 0), raw);
-  bp::mul(stream, padded_, padded_, f32(1.0 / pixel_max));
+  bp::mul(stream, padded_, padded_, f32(1.0 / kPixelMax));
   stream.wait();  // copy_in borrowed the caller's memory
 }
 
 // [shifted]
 bp::Tensor DeviceImages::shifted(int64_t dy, int64_t dx) const {
-  return padded_.slice(1, 1 - dy, 1 - dy + side).slice(2, 1 - dx, 1 - dx + side);
+  return padded_.slice(1, 1 - dy, 1 - dy + kSide).slice(2, 1 - dx, 1 - dx + kSide);
 }
 // [/shifted]
 
 Classifier::Classifier(const bp::Stream& stream, uint64_t seed, int64_t max_batch)
     : stream_(stream), seed_(seed), max_batch_(max_batch) {
   int64_t count = 0;
-  for (size_t i = 0; i < layers_.size(); ++i) count += (widths[i] + 1) * widths[i + 1];
+  for (size_t i = 0; i < layers_.size(); ++i) count += (kWidths[i] + 1) * kWidths[i + 1];
   for (bp::Tensor* tensor : {&parameters_, &gradients_, &moment1_, &moment2_, &update_}) {
     *tensor = bp::Tensor::empty(stream, BP_F32, {count});
     bp::fill(stream, *tensor, 0.0);
@@ -54,23 +54,23 @@ Classifier::Classifier(const bp::Stream& stream, uint64_t seed, int64_t max_batc
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    const bp::Dims weight = {widths[i], widths[i + 1]}, bias = {1, widths[i + 1]};
+    const bp::Dims weight = {kWidths[i], kWidths[i + 1]}, bias = {1, kWidths[i + 1]};
     layer.weight = cut(parameters_, weight), layer.d_weight = cut(gradients_, weight);
     begin += weight.product();
     layer.bias = cut(parameters_, bias), layer.d_bias = cut(gradients_, bias);
     begin += bias.product();
-    layer.out = scratch(BP_F32, widths[i + 1]), layer.delta = scratch(BP_F32, widths[i + 1]);
-    layer.bits = scratch(BP_U32, widths[i + 1]);
-    layer.drawn = scratch(BP_BOOL, widths[i + 1]), layer.kept = scratch(BP_BOOL, widths[i + 1]);
+    layer.out = scratch(BP_F32, kWidths[i + 1]), layer.delta = scratch(BP_F32, kWidths[i + 1]);
+    layer.bits = scratch(BP_U32, kWidths[i + 1]);
+    layer.drawn = scratch(BP_BOOL, kWidths[i + 1]), layer.kept = scratch(BP_BOOL, kWidths[i + 1]);
   }
-  images_ = bp::Tensor::empty(stream, BP_F32, {max_batch, side, side});
+  images_ = bp::Tensor::empty(stream, BP_F32, {max_batch, kSide, kSide});
   labels_ = bp::Tensor::empty(stream, BP_I32, {max_batch});
   predicted_ = scratch(BP_I32, 1);
-  log_probability_ = scratch(BP_F32, classes), probability_ = scratch(BP_F32, classes);
-  is_label_ = scratch(BP_BOOL, classes);
+  log_probability_ = scratch(BP_F32, kClasses), probability_ = scratch(BP_F32, kClasses);
+  is_label_ = scratch(BP_BOOL, kClasses);
   row_ = scratch(BP_F32, 1), hit_ = scratch(BP_BOOL, 1);
   sum_ = bp::Tensor::empty(stream, BP_F32, {1, 1});
-  class_ids_ = bp::Tensor::empty(stream, BP_I32, {classes});
+  class_ids_ = bp::Tensor::empty(stream, BP_I32, {kClasses});
   bp::iota(stream, class_ids_, 0, 0, 1);
   totals_ = bp::Tensor::empty(stream, BP_F32, {2});
   bp::fill(stream, totals_, 0.0);
@@ -112,10 +112,10 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
       // Integers are compared, so every device drops the same units.
       const bp::Tensor bits = rows(layer.bits, batch), drawn = rows(layer.drawn, batch);
       random_bits(bits);
-      bp::compare(stream_, drawn, bits, bp::Tensor::scalar(BP_U32, std::llround(std::ldexp(dropout, 32))),
+      bp::compare(stream_, drawn, bits, bp::Tensor::scalar(BP_U32, std::llround(std::ldexp(kDropout, 32))),
                   BP_COMPARE_GE);
       bp::bit_and(stream_, kept, kept, drawn);
-      bp::mul(stream_, out, out, f32(keep_scale));
+      bp::mul(stream_, out, out, f32(kKeepScale));
     }
     bp::select(stream_, out, kept, out, f32(0));
     input = out;
@@ -166,7 +166,7 @@ void Classifier::backward(const bp::Tensor& x) {
     if (i == 0) break;
     const bp::Tensor below = rows(layers_[i - 1].delta, batch);
     bp::matmul(stream_, below, delta, layer.weight.transpose());
-    bp::mul(stream_, below, below, f32(keep_scale));
+    bp::mul(stream_, below, below, f32(kKeepScale));
     bp::select(stream_, below, rows(layers_[i - 1].kept, batch), below, f32(0));
     // [/backward]
   }
@@ -175,8 +175,8 @@ void Classifier::backward(const bp::Tensor& x) {
 void Classifier::update(double learning_rate) {
   const double step = static_cast<double>(++steps_);
   const double root = std::sqrt(1 - std::pow(beta2, step));
-  bp::mul(stream_, moment1_, moment1_, f32(beta1));
-  bp::mul(stream_, update_, gradients_, f32(1 - beta1));
+  bp::mul(stream_, moment1_, moment1_, f32(kBeta1));
+  bp::mul(stream_, update_, gradients_, f32(1 - kBeta1));
   bp::add(stream_, moment1_, moment1_, update_);
   bp::mul(stream_, moment2_, moment2_, f32(beta2));
   bp::mul(stream_, update_, gradients_, gradients_);
@@ -185,7 +185,7 @@ void Classifier::update(double learning_rate) {
   bp::sqrt(stream_, update_, moment2_);
   bp::add(stream_, update_, update_, f32(epsilon * root));
   bp::div(stream_, update_, moment1_, update_);
-  bp::mul(stream_, update_, update_, f32(learning_rate * root / (1 - std::pow(beta1, step))));
+  bp::mul(stream_, update_, update_, f32(learning_rate * root / (1 - std::pow(kBeta1, step))));
   bp::sub(stream_, parameters_, parameters_, update_);
 }
 
@@ -203,7 +203,7 @@ bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor
     bp::gather(stream_, part, images.shifted(shifts[i][0], shifts[i][1]), which, 0);
     begin = end;
   }
-  return chosen.reshape({batch, pixels});
+  return chosen.reshape({batch, kPixels});
 }
 
 void Classifier::train(const DeviceImages& images, const bp::Tensor& index, double learning_rate) {
@@ -218,7 +218,7 @@ void Classifier::train(const DeviceImages& images, const bp::Tensor& index, doub
 void Classifier::evaluate(const DeviceImages& images, const bp::Tensor& predicted) {
   const bp::Tensor x = rows(images_, images.count());
   bp::copy(stream_, x, images.shifted(0, 0));
-  forward(x.reshape({images.count(), pixels}), false);
+  forward(x.reshape({images.count(), kPixels}), false);
   score(images.labels(), predicted);
 }
 

@@ -16,7 +16,7 @@
 namespace digits {
 namespace {
 
-constexpr const char* page_head = R"(<!DOCTYPE html>
+constexpr const char* kPageHead = R"(<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -108,18 +108,18 @@ std::string charts(const Result& result) {
 }
 
 std::string confusion_matrix(const Images& test, const Result& result) {
-  std::array<std::array<int, classes>, classes> counts{};
-  std::array<int, classes> of_label{};
+  std::array<std::array<int, kClasses>, kClasses> counts{};
+  std::array<int, kClasses> of_label{};
   for (size_t i = 0; i < test.labels.size(); ++i) {
     const size_t label = static_cast<size_t>(test.labels[i]);
     ++counts[label][static_cast<size_t>(result.predicted[i])];
     ++of_label[label];
   }
   std::string html = "<section><h2>Confusion matrix</h2><table><tr><th></th>";
-  for (int64_t digit = 0; digit < classes; ++digit) html += fmt::format(R"(<th scope="col">{}</th>)", digit);
-  for (size_t label = 0; label < classes; ++label) {
+  for (int64_t digit = 0; digit < kClasses; ++digit) html += fmt::format(R"(<th scope="col">{}</th>)", digit);
+  for (size_t label = 0; label < kClasses; ++label) {
     html += fmt::format(R"(</tr><tr><th scope="row">{}</th>)", label);
-    for (size_t guess = 0; guess < classes; ++guess) {
+    for (size_t guess = 0; guess < kClasses; ++guess) {
       const int count = counts[label][guess];
       const double share = of_label[label] ? static_cast<double>(count) / of_label[label] : 0;
       if (count == 0)
@@ -135,10 +135,10 @@ std::string confusion_matrix(const Images& test, const Result& result) {
 
 std::string digit_image(const uint8_t* image) {
   std::string svg = R"(<svg viewBox="0 0 8 8" shape-rendering="crispEdges" aria-hidden="true">)";
-  for (int64_t i = 0; i < pixels; ++i)
+  for (int64_t i = 0; i < kPixels; ++i)
     if (image[i])
-      svg += fmt::format(R"(<rect x="{}" y="{}" width="1" height="1" opacity="{:.2f}"/>)", i % side, i / side,
-                         static_cast<double>(image[i]) / pixel_max);
+      svg += fmt::format(R"(<rect x="{}" y="{}" width="1" height="1" opacity="{:.2f}"/>)", i % kSide, i / kSide,
+                         static_cast<double>(image[i]) / kPixelMax);
   return svg + "</svg>";
 }
 
@@ -149,7 +149,7 @@ std::string wrong_digits(const Images& test, const Result& result) {
   for (size_t i = 0; i < test.labels.size(); ++i) {
     if (test.labels[i] == result.predicted[i] || ++count > most) continue;
     items += fmt::format("<li>{}<b>{}</b> read as <b class=\"wrong\">{}</b></li>\n",
-                         digit_image(&test.pixels[i * pixels]), test.labels[i], result.predicted[i]);
+                         digit_image(&test.pixels[i * kPixels]), test.labels[i], result.predicted[i]);
   }
   if (count == 0) return "<section class=\"wide\"><h2>Misread digits</h2><p class=\"note\">None.</p></section>\n";
   return fmt::format(
@@ -166,7 +166,7 @@ std::string fact_list(const Facts& facts) {
 }  // namespace
 
 std::string html_report(const Images& test, const Result& result, const Facts& facts) {
-  std::string html = page_head;
+  std::string html = kPageHead;
   html += fmt::format(
       "<header><h1>Digits on Backplane</h1><div class=\"figure\">{:.2f} %</div><p>of {} handwritten digits that "
       "the network had not seen, read correctly after {} {} and {:.1f} seconds.</p></header>\n",

@@ -10,7 +10,7 @@
 namespace digits {
 namespace {
 
-constexpr int bar_width = 40;
+constexpr int kBarWidth = 40;
 
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
@@ -35,9 +35,9 @@ void Terminal::draw_bar(double share) {
   const int per_mille = static_cast<int>(share * 1000);
   if (!is_terminal_ || per_mille == drawn_) return;
   drawn_ = per_mille;
-  const int full = static_cast<int>(share * bar_width);
+  const int full = static_cast<int>(share * kBarWidth);
   std::string done, rest;
-  for (int i = 0; i < bar_width; ++i) (i < full ? done : rest) += i < full ? "━" : "─";
+  for (int i = 0; i < kBarWidth; ++i) (i < full ? done : rest) += i < full ? "━" : "─";
   fmt::print("\r{}{} {:3.0f} %\033[K", strong(done), rest, share * 100);
   std::fflush(stdout);
 }

@@ -7,7 +7,7 @@
 namespace tool {
 namespace {
 
-constexpr size_t line_width = 118;
+constexpr size_t kLineWidth = 118;
 
 class Printer {
  public:
@@ -51,7 +51,7 @@ class Printer {
     const auto separate = [&] {
       if (!first && last) {
         const size_t start = out_.rfind('\n') + 1;  // npos + 1 is 0
-        if (out_.size() - start + width_ + 2 > line_width) {
+        if (out_.size() - start + width_ + 2 > kLineWidth) {
           out_ += '\n';
           out_.append(dimension + 1, ' ');
         } else {

@@ -19,7 +19,7 @@ struct Default {
   std::string_view stem, name;
   double value;
 };
-constexpr Default defaults[] = {
+constexpr Default kDefaults[] = {
     {"reduce", "axes", 1},
     {"norm", "axes", 2},
     {"norm", "epsilon", 1e-5},
@@ -42,7 +42,7 @@ constexpr Default defaults[] = {
 };
 
 double default_of(std::string_view stem, const AttributeField& field) {
-  for (const Default& row : defaults) {
+  for (const Default& row : kDefaults) {
     if (row.stem == stem && row.name == field.name) return row.value;
   }
   return std::clamp(0.0, field.lo, field.hi);
@@ -61,7 +61,7 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
       std::find_if(layouts.begin(), layouts.end(), [&](const auto* layout) { return stem == layout->stem; });
   if (at == layouts.end()) {
     throw Failure(
-        exit_finding, "INTERNAL",
+        kExitFinding, "INTERNAL",
         fmt::format("the library has attributes '{}' that this command does not know; update the command", stem));
   }
   size_ = (*at)->bytes;

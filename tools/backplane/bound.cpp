@@ -76,7 +76,7 @@ int certify_bound(Session& session, const std::string& name, const std::string& 
                   table.text(session.colour, 2));
     session.print("Terms: {}. Corners: {}\n", explained, corners);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

@@ -34,7 +34,7 @@ uint32_t profile_named(const std::string& name) {
 int list_cases(Session& session, const suite::Catalogue& catalogue, const std::vector<size_t>& chosen) {
   if (!session.json) {
     for (const size_t index : chosen) session.print("{}\n", catalogue[index].id);
-    return exit_ok;
+    return kExitOk;
   }
   Certificate document = {{"schema", "backplane.cases"}, {"version", 1}, {"cases", Certificate::array()}};
   for (const size_t index : chosen) {
@@ -46,7 +46,7 @@ int list_cases(Session& session, const suite::Catalogue& catalogue, const std::v
          {"requirements", each.requirements}});
   }
   session.print("{}\n", document.dump());
-  return exit_ok;
+  return kExitOk;
 }
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -58,7 +58,7 @@ void write_file(const fs::path& path, const std::string& text) {
   if (file) fs::rename(whole, path, error);
   if (!file || error)
     throw Failure(
-        exit_finding, "UNAVAILABLE",
+        kExitFinding, "UNAVAILABLE",
         fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
 }
 
@@ -124,7 +124,7 @@ int certify(Session& session, const CertifyOptions& options) {
   try {
     certificate = suite::certify(run);
   } catch (const std::runtime_error& failure) {
-    throw Failure(exit_usage, "INVALID_ARGUMENT", fmt::format("certify: {}", failure.what()));
+    throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format("certify: {}", failure.what()));
   }
   progress.end();
   write_file(stem.string() + ".json", certificate.dump(1) + "\n");
@@ -145,8 +145,8 @@ int certify(Session& session, const CertifyOptions& options) {
   for (const auto& [name, count] : counts.items())
     failed = failed || (count != 0 && name != "pass" && name != "not_claimed");
   // A part that passes is a success; a whole profile must be reached.
-  return failed || (run.selection.filters.empty() && certificate["verdict"]["level"] != options.profile) ? exit_finding
-                                                                                                         : exit_ok;
+  return failed || (run.selection.filters.empty() && certificate["verdict"]["level"] != options.profile) ? kExitFinding
+                                                                                                         : kExitOk;
 }
 
 }  // namespace tool

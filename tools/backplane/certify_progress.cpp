@@ -16,11 +16,11 @@ namespace tool {
 
 namespace {
 
-constexpr double bar_interval_s = 0.1;
-constexpr double line_interval_s = 5;
-constexpr double quiet_interval_s = 60;
-constexpr size_t most_causes = 20;   // the rest is in the certificate
-constexpr size_t most_reason = 300;  // bytes
+constexpr double kBarIntervalS = 0.1;
+constexpr double kLineIntervalS = 5;
+constexpr double kQuietIntervalS = 60;
+constexpr size_t kMostCauses = 20;   // the rest is in the certificate
+constexpr size_t kMostReason = 300;  // bytes
 
 size_t columns() {
   winsize size{};
@@ -43,13 +43,13 @@ std::string bar_of(double share, size_t width) {
 double interval_of(CertifyProgress::Manner manner) {
   switch (manner) {
     case CertifyProgress::Manner::bar:
-      return bar_interval_s;
+      return kBarIntervalS;
     case CertifyProgress::Manner::lines:
-      return line_interval_s;
+      return kLineIntervalS;
     case CertifyProgress::Manner::quiet:
-      return quiet_interval_s;
+      return kQuietIntervalS;
   }
-  return line_interval_s;
+  return kLineIntervalS;
 }
 
 // "; numeric.exp.f32.tail for 12 s, plan_create for 11 s of them"
@@ -63,7 +63,7 @@ std::string slow_text(const bp::conformance::Progress& now) {
 
 // A quiet run of less than its interval says nothing.
 CertifyProgress::CertifyProgress(std::FILE* file, Manner manner)
-    : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -line_interval_s) {}
+    : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -kLineIntervalS) {}
 
 CertifyProgress::CertifyProgress(bool quiet)
     : CertifyProgress(stderr, quiet                        ? Manner::quiet
@@ -73,10 +73,10 @@ CertifyProgress::CertifyProgress(bool quiet)
 void CertifyProgress::show(const bp::conformance::Progress& now) {
   const bool bar = manner_ == Manner::bar;
   if (manner_ != Manner::quiet && now.result != nullptr && bp::conformance::is_failure(now.result->outcome) &&
-      causes_printed_.size() < most_causes &&
+      causes_printed_.size() < kMostCauses &&
       causes_printed_.insert(bp::conformance::cause_of(now.result->message)).second) {
     fmt::print(file_, "{}{}: {}: {}\n", bar ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
-               now.latest->id, printable(now.result->message.substr(0, most_reason)));
+               now.latest->id, printable(now.result->message.substr(0, kMostReason)));
   }
   if (now.seconds - latest_ < interval_of(manner_)) return;
   latest_ = now.seconds;

@@ -12,10 +12,10 @@ namespace {
 
 using Certificate = nlohmann::json;
 
-constexpr size_t most_causes = 8;
-constexpr size_t most_groups = 4;
-constexpr size_t most_missing = 5;   // groups
-constexpr size_t most_reason = 400;  // bytes
+constexpr size_t kMostCauses = 8;
+constexpr size_t kMostGroups = 4;
+constexpr size_t kMostMissing = 5;   // groups
+constexpr size_t kMostReason = 400;  // bytes
 
 std::string list(const Certificate& names) {
   std::string result;
@@ -29,9 +29,9 @@ std::string groups_text(const Certificate& groups) {
   for (const auto& [name, count] : groups.items()) sorted.emplace_back(name, count);
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string result;
-  for (size_t index = 0; index < std::min(sorted.size(), most_groups); ++index)
+  for (size_t index = 0; index < std::min(sorted.size(), kMostGroups); ++index)
     result += fmt::format("{}{} {}", index == 0 ? "" : ", ", sorted[index].first, sorted[index].second);
-  if (sorted.size() > most_groups) result += fmt::format(" and {} more groups", sorted.size() - most_groups);
+  if (sorted.size() > kMostGroups) result += fmt::format(" and {} more groups", sorted.size() - kMostGroups);
   return result;
 }
 
@@ -45,8 +45,8 @@ std::string outcomes_text(const Certificate& outcomes) {
 // What a plugin said may be long, and must not drive the terminal.
 std::string reason_of(const Certificate& cause) {
   std::string reason = printable(cause["reason"].get<std::string>());
-  if (reason.size() <= most_reason) return reason;
-  return valid_utf8(reason.substr(0, most_reason)) + " … (cut; the certificate has it whole)";
+  if (reason.size() <= kMostReason) return reason;
+  return valid_utf8(reason.substr(0, kMostReason)) + " … (cut; the certificate has it whole)";
 }
 
 void print_cause(Session& session, const Certificate& cause) {
@@ -76,7 +76,7 @@ void print_causes(Session& session, const Certificate& causes) {
     session.print("\nOne cause explains {} of {} failures; {} more have the rest.\n", first, failures,
                   causes.size() - 1);
   }
-  const size_t shown = std::min(causes.size(), most_causes);
+  const size_t shown = std::min(causes.size(), kMostCauses);
   for (size_t index = 0; index < shown; ++index) print_cause(session, causes[index]);
   if (causes.size() > shown) session.print("\n{} more causes are in the certificate.\n", causes.size() - shown);
 }
@@ -95,11 +95,11 @@ void print_missing(Session& session, const Certificate& non_passes) {
   }
   if (count == 0) return;
   session.print("Mandatory and not claimed: {}; the certificate lists all\n", count);
-  for (size_t index = 0; index < std::min(groups.size(), most_missing); ++index) {
+  for (size_t index = 0; index < std::min(groups.size(), kMostMissing); ++index) {
     const Certificate& first = *groups[index].second.front();
     session.print("  {:<4} {}: {}\n", groups[index].second.size(), first["id"].get<std::string>(), reason_of(first));
   }
-  if (groups.size() > most_missing) session.print("  and {} more groups\n", groups.size() - most_missing);
+  if (groups.size() > kMostMissing) session.print("  and {} more groups\n", groups.size() - kMostMissing);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace tool {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* kExamples = R"(Examples:
   backplane list                         devices that can be used, and from where
   backplane info reference:0             what a device is and which operators it has
   backplane doctor                       why a plugin is not there, and what to do
@@ -28,14 +28,14 @@ constexpr const char* examples = R"(Examples:
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
 Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
 
-constexpr const char* run_examples = R"(Examples:
+constexpr const char* kRunExamples = R"(Examples:
   backplane run add --data 1,2,3 --data 10,20,30 --shape 3
   backplane run matmul --dtype bf16 --out-dtype f32 --shape 64x32 --shape 32x16 --repeat 100
   backplane run reduce_sum --shape 4x1000 --attr axes=2
   backplane run fill --scalar 3.5 --shape 2x3
   backplane run copy --shape 3x4 --strides 1,3)";
 
-constexpr const char* certify_examples = R"(Examples:
+constexpr const char* kCertifyExamples = R"(Examples:
   backplane certify ./libbackplane_acme.so
   backplane certify acme --profile train --seed 7
   backplane certify acme --filter numeric.add --filter 'runtime.event.*'
@@ -43,7 +43,7 @@ constexpr const char* certify_examples = R"(Examples:
   backplane certify --bound softmax bf16
 Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 wrong usage.)";
 
-constexpr const char* verify_examples = R"(Examples:
+constexpr const char* kVerifyExamples = R"(Examples:
   backplane verify certificates/libbackplane_acme.json ./libbackplane_acme.so
   backplane verify acme.json acme --sample 2000
 Exit status: 0 verified, 1 refused, with the part that is wrong, 2 wrong usage.)";
@@ -66,7 +66,7 @@ void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
   verb->add_flag("--all", run_options.all, "whole tensors, however large");
-  verb->footer(run_examples);
+  verb->footer(kRunExamples);
   verb->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
 }
 
@@ -105,7 +105,7 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
   verb->add_flag("--quiet,-q", certify_options.quiet, "of the progress a line a minute");
   verb->add_flag("--junit", certify_options.junit, "JUnit XML on standard output");
   verb->add_flag("--html", certify_options.html, "the HTML page on standard output");
-  verb->footer(certify_examples);
+  verb->footer(kCertifyExamples);
   verb->callback([&, profile] {
     certify_options.profile_given = profile->count() != 0;
     chosen = [&] { return certify(options.session, certify_options); };
@@ -128,7 +128,7 @@ void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
   verb->add_flag("--quiet,-q", verify_options.quiet, "of the progress a line a minute");
-  verb->footer(verify_examples);
+  verb->footer(kVerifyExamples);
   verb->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });
 }
 
@@ -183,7 +183,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
       app.add_option("--plugin-path", options.plugin_path,
                      "directories or manifests, ':' between, searched first; default BACKPLANE_PLUGIN_PATH");
   app.add_flag("--version", options.version, "show the versions and end");
-  app.footer(examples);
+  app.footer(kExamples);
   app.fallthrough();
   std::function<int()> chosen;
   add_verbs(app, options, chosen);
@@ -196,14 +196,14 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     const CLI::App* asked = &app;
     while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
     options.session.out = asked->help();
-    return exit_ok;
+    return kExitOk;
   } catch (const CLI::ParseError& error) {
     fail_usage("{}; see: backplane --help", error.what());
   }
   if (*path) options.session.plugin_path = options.plugin_path;
   if (options.version) {
     print_version(options.session);
-    return exit_ok;
+    return kExitOk;
   }
   if (!chosen)
     fail_usage("a verb is missing: list, info, doctor, run, certify, verify, new or bench; see: backplane --help");
@@ -242,14 +242,14 @@ Answer command(const std::vector<std::string>& arguments, bool colour) noexcept 
     } catch (const Failure& failure) {
       return failed(json, failure.exit_code(), failure.status().c_str(), failure.what());
     } catch (const backplane::Error& failure) {
-      return failed(json, exit_finding, bph_status_name(failure.status()), failure.what());
+      return failed(json, kExitFinding, bph_status_name(failure.status()), failure.what());
     } catch (const std::bad_alloc&) {
-      return failed(json, exit_finding, "OUT_OF_MEMORY", "host memory is exhausted; free some or ask for less");
+      return failed(json, kExitFinding, "OUT_OF_MEMORY", "host memory is exhausted; free some or ask for less");
     } catch (const std::exception& failure) {
-      return failed(json, exit_finding, "INTERNAL", failure.what());
+      return failed(json, kExitFinding, "INTERNAL", failure.what());
     }
   } catch (...) {
-    return {exit_finding, {}, {}};
+    return {kExitFinding, {}, {}};
   }
 }
 

@@ -16,7 +16,7 @@ const void* no_interface(void*, const char*, uint32_t) { return nullptr; }
 
 void DirectPlugin::check(bp_status status, const char* what) {
   if (status == BP_OK) return;
-  throw Failure(exit_finding, bph_status_name(status), fmt::format("{}: {}: {}", library_, what, error_.message));
+  throw Failure(kExitFinding, bph_status_name(status), fmt::format("{}: {}: {}", library_, what, error_.message));
 }
 
 DirectPlugin::DirectPlugin(const std::string& library, int64_t rows, int64_t columns) : library_(library) {
@@ -26,7 +26,7 @@ DirectPlugin::DirectPlugin(const std::string& library, int64_t rows, int64_t col
   void* symbol = handle != nullptr ? dlsym(handle, BP_PLUGIN_QUERY_SYMBOL) : nullptr;
   if (symbol == nullptr) {
     const char* reason = dlerror();
-    throw Failure(exit_finding, "UNAVAILABLE",
+    throw Failure(kExitFinding, "UNAVAILABLE",
                   fmt::format("{}: cannot be opened as a plugin: {}", library, reason != nullptr ? reason : "?"));
   }
   try {

@@ -137,7 +137,7 @@ int doctor(Session& session, const DoctorOptions&) {
   } else {
     print_text(session, inventory, searched);
   }
-  return inventory.broken() > 0 ? exit_finding : exit_ok;
+  return inventory.broken() > 0 ? kExitFinding : kExitOk;
 }
 
 }  // namespace tool

@@ -26,7 +26,7 @@ Device open_named(const Registry& registry, const std::string& name) {
   try {
     return registry.open(name.c_str());
   } catch (const backplane::Error& failure) {
-    throw Failure(exit_finding, bph_status_name(failure.status()),
+    throw Failure(kExitFinding, bph_status_name(failure.status()),
                   fmt::format("device '{}' cannot be opened: {}; devices here: {}", name, failure.what(),
                               take_inventory(registry).device_names()));
   }
@@ -203,7 +203,7 @@ int info(Session& session, const InfoOptions& options) {
   } else {
     print_text(session, facts, options.all);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

@@ -23,13 +23,13 @@ void require_match(const std::string& filter, const Inventory& inventory) {
   for (const bph_candidate& candidate : inventory.candidates) {
     if (filter != candidate.name) continue;
     throw Failure(
-        exit_finding, bph_status_name(candidate.status),
+        kExitFinding, bph_status_name(candidate.status),
         fmt::format("plugin '{}' is there and unusable: {}; run: backplane doctor", filter, candidate.message));
   }
   std::vector<std::string> names;
   for (const FoundPlugin& plugin : inventory.plugins) names.push_back(plugin.candidate.name);
   throw Failure(
-      exit_finding, "UNAVAILABLE",
+      kExitFinding, "UNAVAILABLE",
       fmt::format("no plugin or device is called '{}'; there are the plugins: {}; devices: {}", filter,
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), inventory.device_names()));
 }
@@ -119,7 +119,7 @@ int list(Session& session, const ListOptions& options) {
   } else {
     print_text(session, inventory, options);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

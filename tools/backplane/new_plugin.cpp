@@ -18,10 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // What stands for the plugin's name in each file of the skeleton, and nowhere else.
-constexpr std::string_view skeleton_name = "skeleton";
+constexpr std::string_view kSkeletonName = "skeleton";
 
 [[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
-  throw Failure(exit_finding, "UNAVAILABLE",
+  throw Failure(kExitFinding, "UNAVAILABLE",
                 fmt::format("new: {} cannot be {}: {}; choose another place with --dir", path.string(), what,
                             std::strerror(error)));
 }
@@ -40,11 +40,11 @@ void check_name(const Session& session, const std::string& name) {
 std::string named(std::string_view text, const std::string& name) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const size_t found = std::min(text.find(skeleton_name, at), text.size());
+    const size_t found = std::min(text.find(kSkeletonName, at), text.size());
     out += text.substr(at, found - at);
     if (found == text.size()) break;
     out += name;
-    at = found + skeleton_name.size();
+    at = found + kSkeletonName.size();
   }
   return out;
 }
@@ -136,7 +136,7 @@ int new_plugin(Session& session, const NewOptions& options) {
     for (const std::string& command : next) session.print("  {}\n", command);
   }
   project.keep();
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

@@ -16,7 +16,7 @@ namespace {
 struct Names {
   const char *kind, *shape_rule, *dtype_rule, *i64_from, *scalar_dtype, *profile, *family;
 };
-constexpr Names names_of_rows[] = {
+constexpr Names kNamesOfRows[] = {
 #define BP_OP_ROW(id, symbol, name, kind, imin, imax, omin, omax, smin, smax, sdtype, attrs, shape, rule, set, \
                   i64_from, acc, prof, since, family, doc)                                                     \
   {#kind, #shape, #rule, #i64_from, #sdtype, #prof, #family},
@@ -122,7 +122,7 @@ int info_operators(Session& session) {
   Json document = Session::document("backplane.operators");
   document["abi_version"] = version_text(bph_abi_version());
   document["operators"] = Json::array();
-  const Names* names = names_of_rows;
+  const Names* names = kNamesOfRows;
   for (const rules::OpInfo& op : rules::op_rows()) {
     if (session.json) {
       document["operators"].push_back(row_json(op, *names));
@@ -137,7 +137,7 @@ int info_operators(Session& session) {
   } else {
     session.out += table.text(session.colour);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

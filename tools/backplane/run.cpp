@@ -12,7 +12,7 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t wait_ns = 600'000'000'000;  // a debugging aid does not wait for ever
+constexpr uint64_t kWaitNs = 600'000'000'000;  // a debugging aid does not wait for ever
 
 struct Timing {
   double first_ns = 0;  // the first call: plan creation and whatever is loaded then
@@ -42,7 +42,7 @@ bph_op_info find_operator(const std::string& name) {
   bph_op_info info = sized<bph_op_info>();
   bp_error error = fresh_error();
   if (bph_op_by_name(name.c_str(), &info, &error) == BP_OK) return info;
-  throw Failure(exit_usage, bph_status_name(BP_INVALID_ARGUMENT), error.message);
+  throw Failure(kExitUsage, bph_status_name(BP_INVALID_ARGUMENT), error.message);
 }
 
 OpCase make_case(const RunOptions& options) {
@@ -131,7 +131,7 @@ void upload(bph_stream* stream, const Placed& placed) {
                 bytes.begin() + static_cast<std::ptrdiff_t>(offset * size));
   });
   call(bph_copy_in, stream, placed.buffer.get(), uint64_t{0}, bytes.data(), uint64_t{bytes.size()}, uint32_t{0});
-  call(bph_stream_wait, stream, wait_ns);
+  call(bph_stream_wait, stream, kWaitNs);
 }
 
 void download(bph_stream* stream, Placed& placed) {
@@ -153,7 +153,7 @@ void point_at(bph_tensor& view, const Placed& placed) {
 double timed_call(bph_stream* stream, const bph_call& one) {
   const auto begin = std::chrono::steady_clock::now();
   call(bph_execute, stream, &one);
-  call(bph_stream_wait, stream, wait_ns);
+  call(bph_stream_wait, stream, kWaitNs);
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -303,7 +303,7 @@ int run(Session& session, const RunOptions& options) {
   } else {
     print_text(session, result, options.all);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

@@ -15,9 +15,9 @@
 namespace tool {
 
 // Exit codes of the command.
-inline constexpr int exit_ok = 0;
-inline constexpr int exit_finding = 1;  // a finding, or an operation that failed
-inline constexpr int exit_usage = 2;
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFinding = 1;  // a finding, or an operation that failed
+inline constexpr int kExitUsage = 2;
 
 // Ends a verb: one message for the user and the exit code.
 class Failure : public std::runtime_error {
@@ -35,7 +35,7 @@ class Failure : public std::runtime_error {
 // The user asked for something that does not exist or makes no sense.
 template <class... Args>
 [[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
-  throw Failure(exit_usage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));
+  throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));
 }
 
 struct Session {

@@ -15,7 +15,7 @@ namespace tool {
 namespace {
 
 // Above this the command would exhaust a small machine before the device can say so.
-constexpr int64_t most_elements = int64_t{1} << 32;
+constexpr int64_t kMostElements = int64_t{1} << 32;
 
 bool is_float(uint32_t dtype) { return (BP_SET_FLOATS & BP_DTYPE_BIT(dtype)) != 0; }
 bool is_signed(uint32_t dtype) { return dtype == BP_I8 || dtype == BP_I32 || dtype == BP_I64; }
@@ -86,8 +86,8 @@ Extents parse_shape(std::string_view text) {
       fail_usage("shape '{}' has the extent '{}'; write extents of at least 0 with x between, as 64x32, or scalar",
                  text, part);
     }
-    if (extent > 0 && elements > most_elements / extent) {
-      fail_usage("shape '{}' has more than {} elements, the most that this command makes", text, most_elements);
+    if (extent > 0 && elements > kMostElements / extent) {
+      fail_usage("shape '{}' has more than {} elements, the most that this command makes", text, kMostElements);
     }
     elements *= extent > 0 ? extent : 1;
     shape.push_back(extent);
@@ -102,8 +102,8 @@ Extents parse_strides(std::string_view text) {
   for (const std::string_view part : split(text, ',')) {
     int64_t stride = 0;
     const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), stride);
-    if (failure != std::errc() || end != part.data() + part.size() || part.empty() || stride > most_elements ||
-        stride < -most_elements) {
+    if (failure != std::errc() || end != part.data() + part.size() || part.empty() || stride > kMostElements ||
+        stride < -kMostElements) {
       fail_usage("strides '{}' have '{}'; write whole numbers of elements with commas between, as 32,1", text, part);
     }
     strides.push_back(stride);

@@ -20,7 +20,7 @@ namespace {
 namespace suite = bp::conformance;
 using Document = nlohmann::json;
 
-constexpr size_t most_differences = 20;
+constexpr size_t kMostDifferences = 20;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -75,7 +75,7 @@ void print_text(Session& session, const suite::Verification& verification) {
   }
   size_t shown = 0;
   for (const suite::Difference& each : verification.differences) {
-    if (++shown > most_differences) break;
+    if (++shown > kMostDifferences) break;
     session.print("\n{}: was {}, is {}\n  {}\n  {}\n", each.id, each.listed, suite::name_of(each.now.outcome),
                   each.now.message, each.repro);
   }
@@ -106,7 +106,7 @@ int verify(Session& session, const VerifyOptions& options) {
   } else {
     print_text(session, verification);
   }
-  return verification.verified() ? exit_ok : exit_finding;
+  return verification.verified() ? kExitOk : kExitFinding;
 }
 
 }  // namespace tool

@@ -140,7 +140,7 @@ int bench_compare(Session& session, const BenchCompareOptions& options) {
       for (const std::string& key : *keys) document[name].push_back(key);
     }
     session.print(document);
-    return exit_ok;
+    return kExitOk;
   }
   session.print("{} ({}) to {} ({})\n{} figure(s) moved beyond the noise, {} did not; {} gone, {} new\n\n",
                 options.before, printable(before.device), options.after, printable(after.device), found.moves.size(),
@@ -155,7 +155,7 @@ int bench_compare(Session& session, const BenchCompareOptions& options) {
   if (!table.empty()) session.out += table.text(session.colour);
   for (const std::string& key : found.gone) session.print("gone: {}\n", printable(key));
   for (const std::string& key : found.added) session.print("new:  {}\n", printable(key));
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

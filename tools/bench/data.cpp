@@ -13,11 +13,11 @@
 namespace tool {
 namespace {
 
-constexpr int64_t pattern_elements = 65'521;  // random, then repeated: a prime, so that rows differ
+constexpr int64_t kPatternElements = 65'521;  // random, then repeated: a prime, so that rows differ
 
 HostBlock random_block(const Operand& operand, uint64_t seed) {
   HostBlock block(operand.bytes());
-  Values pattern(operand.dtype, {std::min(element_count(operand.shape), pattern_elements)});
+  Values pattern(operand.dtype, {std::min(element_count(operand.shape), kPatternElements)});
   if (operand.index_limit > 0) {
     fill_random_index(pattern, operand.index_limit, seed);
   } else {

@@ -9,8 +9,8 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t shared_bytes = 1 << 20;     // below it threads cost more than they bring
-constexpr uint64_t wait_ns = 600'000'000'000;  // a benchmark does not wait for ever
+constexpr uint64_t kSharedBytes = 1 << 20;     // below it threads cost more than they bring
+constexpr uint64_t kWaitNs = 600'000'000'000;  // a benchmark does not wait for ever
 
 Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE) {
   bph_buffer_desc desc = sized<bph_buffer_desc>();
@@ -25,7 +25,7 @@ double timed(const Stream& stream, uint32_t calls, bool wait_each, One&& one) {
   return timed_ns([&] {
     for (uint32_t i = 0; i < calls; ++i) {
       one();
-      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream.get(), wait_ns);
+      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream.get(), kWaitNs);
     }
   });
 }
@@ -46,7 +46,7 @@ OperatorContestant::OperatorContestant(const Device& device, const OpCase& op, c
   };
   for (size_t i = 0; i < data.inputs.size(); ++i) place(data.inputs[i], views_.inputs[i]);
   for (size_t i = 0; i < data.outputs.size(); ++i) place(data.outputs[i], views_.outputs[i]);
-  call(bph_stream_wait, stream_.get(), wait_ns);
+  call(bph_stream_wait, stream_.get(), kWaitNs);
 }
 
 double OperatorContestant::time(uint32_t calls, bool wait_each) {
@@ -75,7 +75,7 @@ CopyContestant::CopyContestant(const Device& device, uint64_t bytes)
   const HostBlock zeros(half_);
   call(bph_copy_in, stream_.get(), from_.get(), uint64_t{0}, static_cast<const void*>(zeros.data()), half_,
        uint32_t{0});
-  call(bph_stream_wait, stream_.get(), wait_ns);
+  call(bph_stream_wait, stream_.get(), kWaitNs);
 }
 
 double CopyContestant::time(uint32_t calls, bool wait_each) {
@@ -87,7 +87,7 @@ double CopyContestant::time(uint32_t calls, bool wait_each) {
 MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
     : from_(std::max<uint64_t>(bytes / 2, 1)),
       to_(std::max<uint64_t>(bytes / 2, 1)),
-      parts_(bytes < shared_bytes ? 1 : threads),
+      parts_(bytes < kSharedBytes ? 1 : threads),
       begin_(parts_),
       end_(parts_) {
   try {

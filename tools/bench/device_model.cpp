@@ -6,7 +6,7 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t wait_ns = 600'000'000'000;  // a benchmark does not wait for ever
+constexpr uint64_t kWaitNs = 600'000'000'000;  // a benchmark does not wait for ever
 
 backplane::Dims dims(const Extents& extents) {
   return backplane::Dims(std::span<const int64_t>(extents.data(), extents.size()));
@@ -23,7 +23,7 @@ DeviceModel::DeviceModel(const Device& device, const ModelGraph& graph, const st
     call(bph_copy_in, stream_.get(), tensor.view().buffer, tensor.offset(), static_cast<const void*>(data[i].data()),
          uint64_t{data[i].bytes()}, uint32_t{0});
   }
-  call(bph_stream_wait, stream_.get(), wait_ns);
+  call(bph_stream_wait, stream_.get(), kWaitNs);
   use_nodes(graph);
 }
 
@@ -59,7 +59,7 @@ double DeviceModel::time(uint32_t calls, bool wait_each) {
   return timed_ns([&] {
     for (uint32_t i = 0; i < calls; ++i) {
       for (const Step& step : steps_) call(bph_execute, stream_.get(), &step.call);
-      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), wait_ns);
+      if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), kWaitNs);
     }
   });
 }

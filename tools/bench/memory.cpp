@@ -13,7 +13,7 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t wait_ns = 600'000'000'000;
+constexpr uint64_t kWaitNs = 600'000'000'000;
 
 // One way to spend `bytes`.
 struct MemoryRow {
@@ -34,7 +34,7 @@ class StreamContestant final : public Contestant {
     return timed_ns([&] {
       for (uint32_t i = 0; i < calls; ++i) {
         once_();
-        if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), wait_ns);
+        if (wait_each || i + 1 == calls) call(bph_stream_wait, stream_.get(), kWaitNs);
       }
     });
   }
@@ -215,7 +215,7 @@ int bench_memory(Session& session, const BenchMemoryOptions& options) {
   } else {
     print_text(session, target, rows);
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

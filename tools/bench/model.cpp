@@ -19,7 +19,7 @@
 namespace tool {
 namespace {
 
-constexpr const char* decode_name = "gpt_decode";
+constexpr const char* kDecodeName = "gpt_decode";
 
 class ModelBench {
  public:
@@ -58,11 +58,11 @@ class ModelBench {
     const std::vector<ModelGraph> graphs = all_models(size_);
     for (const std::string& filter : options_.filters) {
       const bool known =
-          filter == decode_name ||
+          filter == kDecodeName ||
           std::any_of(graphs.begin(), graphs.end(), [&](const ModelGraph& graph) { return graph.name() == filter; });
       if (!known) {
         fail_usage("none of the models is {}; there are bert_layer, resnet_block, gpt_step and {}", filter,
-                   decode_name);
+                   kDecodeName);
       }
     }
     for (const ModelGraph& graph : graphs) {
@@ -70,8 +70,8 @@ class ModelBench {
       say(graph.name());
       report_.rows.push_back(measure(graph));
     }
-    if (is_chosen(decode_name)) {
-      say(decode_name);
+    if (is_chosen(kDecodeName)) {
+      say(kDecodeName);
       report_.decode = measure_decode(target_.open(), size_, options_.steps);
     }
     return std::move(report_);
@@ -228,9 +228,9 @@ int bench_model(Session& session, const BenchModelOptions& options) {
     session.out += model_text(report, session.colour);
   }
   if (!options.html.empty() && !(page << model_html(report)).flush()) {
-    throw Failure(exit_finding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
+    throw Failure(kExitFinding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

@@ -19,8 +19,8 @@
 namespace tool {
 namespace {
 
-constexpr const char* peak_shape = "512x512 512x512";
-constexpr const char* decomposed_name = "decomposed";  // among a row's peers
+constexpr const char* kPeakShape = "512x512 512x512";
+constexpr const char* kDecomposedName = "decomposed";  // among a row's peers
 
 bool is_dense(const OpCase& op) {
   const auto dense = [](const Operand& operand) { return operand.dense(); };
@@ -122,7 +122,7 @@ class OpsBench {
 
  private:
   void find_peak(const std::string& dtype) {
-    raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, peak_shape), "peak.txt").front()));
+    raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, kPeakShape), "peak.txt").front()));
   }
 
   // The peak is the best that any contestant reached in this run, in whichever case.
@@ -166,7 +166,7 @@ class OpsBench {
   // The same composite as core decomposes it; null with the reason in `result`.
   std::unique_ptr<Contestant> start_decomposed(const Device& device, const BenchCase& one, const CaseData& data,
                                                const std::vector<HostBlock>& expected, Performance& result) const {
-    result.name = decomposed_name;
+    result.name = kDecomposedName;
     try {
       auto contestant = std::make_unique<OperatorContestant>(device, one.op, data, BPH_CALL_NO_NATIVE);
       result.first_ns = contestant->time(1, true);
@@ -308,7 +308,7 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
   const std::vector<BenchCase> cases = choose_cases(options);
   if (options.list) {
     for (const BenchCase& one : cases) session.print("{}\n", one.id());
-    return exit_ok;
+    return kExitOk;
   }
   std::ofstream page;
   if (!options.html.empty()) {  // before minutes of measuring
@@ -322,9 +322,9 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
     session.out += ops_text(report, session.colour);
   }
   if (!options.html.empty() && !(page << ops_html(report)).flush()) {
-    throw Failure(exit_finding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
+    throw Failure(kExitFinding, "INTERNAL", fmt::format("--html {}: it could not be written whole", options.html));
   }
-  return exit_ok;
+  return kExitOk;
 }
 
 }  // namespace tool

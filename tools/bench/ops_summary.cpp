@@ -9,7 +9,7 @@
 namespace tool {
 namespace {
 
-constexpr double large_bytes = 64 << 20;  // beyond every cache
+constexpr double kLargeBytes = 64 << 20;  // beyond every cache
 
 class Gathering {
  public:
@@ -67,7 +67,7 @@ std::vector<Summary> summaries_of(const OpsReport& report) {
   for (const bool dense : {true, false}) {
     gather(report, fmt::format("share of a copy, 64 MiB and more, {}", dense ? "dense" : "strided"), all,
            [&](const OpRow& row) {
-             const bool counts = row.memory_bound && row.dense == dense && row.work.bytes >= large_bytes;
+             const bool counts = row.memory_bound && row.dense == dense && row.work.bytes >= kLargeBytes;
              return counts && row.of_limit ? row.of_limit->median : 0.0;
            });
   }

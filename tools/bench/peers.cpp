@@ -68,7 +68,7 @@ class LibraryContestant final : public PeerContestant {
     const double ns = timed_ns([&] {
       for (uint32_t i = 0; i < calls; ++i) failed |= peer_.run(made_);
     });
-    if (failed != 0) throw Failure(exit_finding, "INTERNAL", fmt::format("the peer {} failed in a call", peer_.name));
+    if (failed != 0) throw Failure(kExitFinding, "INTERNAL", fmt::format("the peer {} failed in a call", peer_.name));
     return ns;
   }
 

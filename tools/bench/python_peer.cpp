@@ -31,7 +31,7 @@ constexpr std::chrono::seconds start_limit(60);  // imports of large packages
 constexpr std::chrono::seconds answer_limit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
-  throw Failure(exit_finding, "UNAVAILABLE",
+  throw Failure(kExitFinding, "UNAVAILABLE",
                 fmt::format("the peer {}: {}; run without it (--no-peers), or mend its Python package", peer, what));
 }
 
@@ -150,7 +150,7 @@ class TemporaryFolder {
   TemporaryFolder() {
     std::string pattern = fs::temp_directory_path() / "backplane-bench-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) {
-      throw Failure(exit_finding, "UNAVAILABLE",
+      throw Failure(kExitFinding, "UNAVAILABLE",
                     fmt::format("no directory can be made in {}; set TMPDIR to one that is yours",
                                 fs::temp_directory_path().string()));
     }
@@ -184,7 +184,7 @@ class PythonContestant final : public PeerContestant {
       std::ifstream file(files[i], std::ios::binary);
       file.read(reinterpret_cast<char*>(outputs_[i].data()), static_cast<std::streamsize>(outputs_[i].bytes()));
       if (!file || file.peek() != std::ifstream::traits_type::eof()) {
-        throw Failure(exit_finding, "INTERNAL",
+        throw Failure(kExitFinding, "INTERNAL",
                       fmt::format("a peer's output {} has not the {} bytes that the case has", i, outputs_[i].bytes()));
       }
     }

@@ -16,14 +16,14 @@
 namespace tool {
 namespace {
 
-constexpr size_t most_bytes = 1 << 20;  // of a file
-constexpr int64_t most_step = 1024;
-constexpr double most_elements = 1ull << 32;  // of one operand
-constexpr const char* legal_layout =
+constexpr size_t kMostBytes = 1 << 20;  // of a file
+constexpr int64_t kMostStep = 1024;
+constexpr double kMostElements = 1ull << 32;  // of one operand
+constexpr const char* kLegalLayout =
     "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
     "elements "
     "apart the innermost's stand: 64x32@1,0/2";
-constexpr std::string_view legal = "write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..] [NAME=VALUE..]";
+constexpr std::string_view kLegal = "write: OP DTYPE[:OUT_DTYPE] SHAPE.. [-> SHAPE..] [NAME=VALUE..]";
 
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
@@ -47,7 +47,7 @@ void check_size(const std::vector<Operand>& operands) {
     auto count = static_cast<double>(operand.step);
     for (const int64_t extent : operand.shape) count *= static_cast<double>(extent);
     if (operand.shape.size() > BP_MAX_RANK) fail_usage("the most dimensions are {}", BP_MAX_RANK);
-    if (count > most_elements) {
+    if (count > kMostElements) {
       fail_usage("an operand of {} has more than 2^32 elements", shape_text(operand.shape));
     }
   }
@@ -62,11 +62,11 @@ struct ShapeWord {
 ShapeWord parse_shape_word(const std::string& word) {
   const size_t at = word.find('@'), slash = word.find('/');
   ShapeWord parsed{parse_shape(std::string_view(word).substr(0, std::min(at, slash))), {}, 1};
-  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, legal_layout); };
+  const auto refuse = [&] { fail_usage("'{}' is no shape; {}", word, kLegalLayout); };
   if (slash != std::string::npos) {
     const char* end = word.data() + word.size();
     const auto [stop, failure] = std::from_chars(word.data() + slash + 1, end, parsed.step);
-    if (failure != std::errc() || stop != end || parsed.step < 1 || parsed.step > most_step) refuse();
+    if (failure != std::errc() || stop != end || parsed.step < 1 || parsed.step > kMostStep) refuse();
   }
   if (at == std::string::npos) return parsed;
   for (const int64_t dimension : parse_strides(std::string_view(word).substr(at + 1, slash - at - 1))) {
@@ -140,10 +140,10 @@ std::vector<BenchCase> parse_shapes(std::string_view content, const std::string&
       if (same != cases.end()) fail_usage("'{}' stands in the file already; leave one", one.text);
       cases.push_back(std::move(one));
     } catch (const Failure& failure) {
-      fail_usage("{}:{}: {}; {}", path, number, failure.what(), legal);
+      fail_usage("{}:{}: {}; {}", path, number, failure.what(), kLegal);
     }
   }
-  if (cases.empty()) fail_usage("{}: there is no case in it; {}", path, legal);
+  if (cases.empty()) fail_usage("{}: there is no case in it; {}", path, kLegal);
   return cases;
 }
 
@@ -152,8 +152,8 @@ std::vector<BenchCase> read_shapes(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, failure)) {
     fail_usage("{}: it is no file that can be read; name a file of shapes", path);
   }
-  if (std::filesystem::file_size(path, failure) > most_bytes) {
-    fail_usage("{}: it has more than {} bytes; split it", path, most_bytes);
+  if (std::filesystem::file_size(path, failure) > kMostBytes) {
+    fail_usage("{}: it has more than {} bytes; split it", path, kMostBytes);
   }
   std::ifstream file(path, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

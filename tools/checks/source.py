@@ -167,8 +167,8 @@ plants = [
     (neutrality_faults, "abi/planted.h", "/* as nv" + "idia_planted does */\n"),
     (include_faults, "core/src/planted.cpp", "#include <backplane/kit/planted.hpp>\n"),
     (include_faults, "backends/planted/planted.cpp", "#include <backplane/backplane.h>\n"),
-    (include_faults, "tools/planted.cpp", '#include "../core/src/error.hpp"\n'),
-    (definition_faults, "core/src/planted.hpp", "namespace bp {\nclass PlanCache final {\n};\n}\n"),
+    (include_faults, "tools/planted.cpp", '#include "../core/src/base/error.hpp"\n'),
+    (definition_faults, "core/src/planted.hpp", "namespace backplane::core {\nclass PlanCache final {\n};\n}\n"),
     (slot_faults, "abi/include/backplane/planted.h", slot_text),
 ]
 

@@ -93,7 +93,7 @@ minor = [
     ("enumerator", [
         ("attributes.def", r"(BP_ATTR\(gelu, uint32_t, approximation, 0), 1,", r"\1, 2,"),
         ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_VALUE(gelu, approximation, 1, 0_3)\n"),
-        ("src/composite/activation.cpp", r"(void gelu\(Builder& b\) \{\n)",
+        ("src/composite/elementwise.cpp", r"(void gelu\(Builder& b\) \{\n)",
          r"\1  if (b.attributes<bp_gelu_attributes>().approximation == 2) {  // x * sigmoid(1.702 x)\n    const Value x = b.load(0);\n"
          r"    b.store(b.output(0), b.div(x, one_plus_exp(b, b.mul(x, b.constant(1.702)))));\n    return;\n  }\n"),
     ]),

@@ -2,12 +2,12 @@
 // The function of the host API that grew: it calls the slot that grew, where the plugin's version has it.
 #include <backplane/backplane.h>
 
-#include "device.hpp"
-#include "handle.hpp"
-#include "plugin.hpp"
-#include "plugin_call.hpp"
+#include "base/handle.hpp"
+#include "loading/device.hpp"
+#include "loading/plugin.hpp"
+#include "loading/plugin_call.hpp"
 
-using namespace bp;
+using namespace backplane::core;
 
 bp_status bph_device_later(bph_device* device, uint64_t* out, bp_error* error) {
   return guard(error, [&] {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, in tiles of batch, heads and query rows, so that scores of all queries and keys are never held together unless
-// they are few.
+// attention, in tiles of batch, heads and query rows, so that temporaries never hold all scores at
+// once, unless they are few.
 #include <algorithm>
 #include <cmath>
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
-// Operands as [B,G,R,..]: R heads of the query share a head of the key.
+// Operands as [B,G,R,..]: R query heads share a key head.
 struct Operands {
   Value q, k, v;  // [B,G,R,L,D], [B,G,1,S,D], [B,G,1,S,E]
   std::optional<Value> mask;
@@ -25,7 +25,8 @@ struct Tile {
   }
 };
 
-// a times b, which repeats over dimension 2 of a; the rows of that dimension as one matrix where they lie so.
+// a times b, where b is broadcast over dimension 2 of a. Folds that dimension into the rows of one
+// matrix if strides allow it.
 Value product(Builder& b, const Value& left, const Value& right, uint32_t precision) {
   const Extents shape = left.shape();
   Extents result = shape, repeated = right.shape();
@@ -38,7 +39,8 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// Keys up to the query. The query's number counts from the end of both, or from their beginning.
+// The keys that a causal query sees. Positions align at the end of queries and keys, or at their
+// beginning.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);
@@ -61,7 +63,8 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   }
 
   const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, axes);
-  const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);  // no key is seen: what follows is NaN
+  // No key is seen: the result is NaN.
+  const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);
   const Value e = b.exp(b.sub(scores, greatest));
   const Value total = b.sum(e, axes);
   if (b.has_output(1)) {
@@ -102,4 +105,4 @@ void attention(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending steps.
+// Appends steps.
 #include "composite/builder.hpp"
 
 #include <algorithm>
 #include <backplane/rules/match.hpp>
 #include <cstring>
 
-#include "error.hpp"
-#include "layout.hpp"
-#include "scalar.hpp"
+#include "base/error.hpp"
+#include "base/scalar.hpp"
+#include "base/strided_view.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -21,9 +21,9 @@ void set_attributes(Draft& draft, Attributes attributes) {
   std::memcpy(draft.attributes.data(), &attributes, sizeof(attributes));
 }
 
-// The dtype that the composite computes in, from its float dtype.
+// The dtype in which the composite computes.
 uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
-  if (row.dtype_rule == BP_RULE_COMPOSITE) return backplane::rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
+  if (row.dtype_rule == BP_RULE_COMPOSITE) return rules::float_of(desc) == BP_F64 ? BP_F64 : BP_F32;
   for (uint32_t i = 0; i < desc.input_count + desc.output_count; ++i) {
     const uint32_t dtype = i < desc.input_count ? desc.inputs[i].dtype : desc.outputs[i - desc.input_count].dtype;
     if ((BP_DTYPE_BIT(dtype) & BP_SET_FLOATS) != 0) return dtype == BP_F64 ? BP_F64 : BP_F32;
@@ -31,7 +31,7 @@ uint32_t number_of(const OpRow& row, const bp_op_desc& desc) {
   return BP_F32;
 }
 
-// The shape that operands repeat to.
+// The shape that the operands broadcast to.
 Extents common_shape(std::initializer_list<Value> operands) {
   Extents shape;
   for (const Value& operand : operands) {
@@ -44,7 +44,7 @@ Extents common_shape(std::initializer_list<Value> operands) {
   return shape;
 }
 
-// `operand` in that shape.
+// `operand` broadcast to that shape.
 Value repeated(const Value& operand, const Extents& shape) {
   if (operand.rank() == 0 && !shape.empty()) {
     Value made = operand;
@@ -118,14 +118,14 @@ Value Builder::temporary(uint32_t dtype, const Extents& shape) {
 }
 
 Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const Value& output) {
-  if (drafts_.size() >= most_steps) {
+  if (drafts_.size() >= kMaxSteps) {
     throw Error(BP_UNSUPPORTED, "{}: its decomposition has more than {} steps; use smaller operands, or split them",
-                row_.name, most_steps)
+                row_.name, kMaxSteps)
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  const uint32_t attribute_bytes =
-      draft.row->attributes->bytes;  // also where this operator had none when the step was written
+  // Also for attributes that the operator gained later.
+  const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);
   draft.inputs = static_cast<uint32_t>(inputs.size());
@@ -170,7 +170,8 @@ Value Builder::reshape(const Value& value, const Extents& shape) {
 }
 
 void Builder::fill(const Value& target, double value) {
-  if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {  // INFER has casts to them, and need not have fill
+  if (target.dtype() == BP_F16 ||
+      target.dtype() == BP_BF16) {  // INFER requires casts to them, not fill
     append(BP_OP_CAST, {repeated(constant(BP_F32, value), target.shape())}, target);
     return;
   }
@@ -206,7 +207,8 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  // Permissions apply to the composite's dtype: on products of another dtype they would allow a different loss.
+  // Precision permissions apply to the composite's dtype: with other input dtypes they would permit
+  // a different loss.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
@@ -239,7 +241,7 @@ Value Builder::store(const Value& target, const Value& value) {
   return value;
 }
 
-// Makes the step that wrote the whole of `value`, which nothing has read, write to `target` instead.
+// Lets the step that wrote all of `value`, which no step has read, write to `target` instead.
 bool Builder::redirect(const Value& target, const Value& value) {
   const Storage& storage = storages_[value.storage];
   if (storage.kind != Location::Kind::temporary || storage.writes != 1 || storage.reads != 0 || value.offset != 0 ||
@@ -255,10 +257,11 @@ bool Builder::redirect(const Value& target, const Value& value) {
     return std::any_of(draft.operands.begin(), draft.operands.end(),
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
-  if (std::any_of(drafts_.rbegin(), step, touches)) return false;  // what comes between would see it, or undo it
+  if (std::any_of(drafts_.rbegin(), step, touches))
+    return false;  // a step in between would see the value, or overwrite it
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
-    // What the composite's input still holds is gone after this step; and of two inputs it is not known whether they are one.
+    // This step overwrites the composite's input; and two inputs may be the same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;
   }
@@ -274,4 +277,4 @@ bool Builder::redirect(const Value& target, const Value& value) {
   return false;
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

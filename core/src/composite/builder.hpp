@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a composite as steps: each function appends one primitive and gives its result, a new dense temporary.
+// Lowers a composite to steps. Each function appends one primitive and returns its result, a new
+// dense temporary.
 //
-// Elementwise primitives take operands of one rank, repeat extents of 1, and take constants of rank 0 as they come. Numbers
-// are computed in `number()`: f64 for f64, else f32; `load` and `store` convert. A result that is stored right after it was
-// computed is written where it belongs.
+// Elementwise primitives take operands of one rank, broadcast extents of 1, and accept constants of
+// rank 0. Numbers are computed in `number()`: f64 for f64, else f32; `load` and `store` convert. If
+// a result is stored right after it was computed, the step writes to the target directly.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
+#include "base/op_table.hpp"
 #include "composite/program.hpp"
 #include "composite/views.hpp"
-#include "op_table.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
-// Temporaries of a tile stay below this where a composite can be cut: attention's scores, a convolution's unfolded image. Of
-// problems that would make too many tiles, tiles are larger.
-inline constexpr int64_t least_tile_bytes = int64_t{64} << 20;
-inline constexpr int64_t most_tiles = 4096;
-// What a program may have at most: tiles are few, taps of a kernel and frequencies of rope need not be.
-inline constexpr size_t most_steps = size_t{1} << 18;
+// The temporaries of a tile stay below this size if a composite can be tiled: attention's scores, a
+// convolution's unfolded image. Tiles are larger if there would be too many.
+inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
+inline constexpr int64_t kMaxTiles = 4096;
+// The most steps of a program. Tiles are few, but kernel taps or rope frequencies may be many.
+inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
 // The bytes of a tile of `total`.
-inline int64_t tile_bytes(int64_t total) { return std::max(least_tile_bytes, total / most_tiles); }
+inline int64_t tile_bytes(int64_t total) { return std::max(kMinTileBytes, total / kMaxTiles); }
 
 // Room for the attributes of any primitive.
-inline constexpr size_t step_attribute_bytes = [] {
+inline constexpr size_t kStepAttributeBytes = [] {
   size_t most = BP_ATTRIBUTES_MIN_SIZE;
-  for (const OpRow& row : backplane::rules::op_rows()) {
+  for (const OpRow& row : rules::op_rows()) {
     if (row.kind == BP_KIND_PRIMITIVE) most = std::max<size_t>(most, row.attributes->bytes);
   }
   return most;
@@ -38,8 +39,8 @@ inline constexpr size_t step_attribute_bytes = [] {
 // A step before it has a plan.
 struct Draft {
   const OpRow* row;
-  std::array<unsigned char, step_attribute_bytes> attributes{};  // zeros, but for those that the step sets
-  std::vector<Value> operands{};                                 // inputs, then outputs
+  std::array<unsigned char, kStepAttributeBytes> attributes{};  // zero unless the step sets them
+  std::vector<Value> operands{};                                // inputs, then outputs
   uint32_t inputs = 0;
   uint64_t scalars[2] = {};
 };
@@ -50,14 +51,14 @@ struct Storage {
   uint32_t index = 0;   // of the composite's operand or scalar
   uint64_t bits = 0;    // of a constant
   int64_t bytes = 0;    // of a temporary
-  uint64_t offset = 0;  // of a temporary, once laid out
+  uint64_t offset = 0;  // of a temporary, once placed
   uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };
 
 class Builder {
  public:
-  // `full_alignment_log2`: of the memory that temporaries lie in.
+  // `full_alignment_log2`: the alignment of the temporaries' memory.
   Builder(const OpRow& row, const bp_op_desc& desc, uint32_t full_alignment_log2);
 
   const bp_op_desc& desc() const { return desc_; }
@@ -75,19 +76,20 @@ class Builder {
   Value constant(double value) { return constant(number_, value); }
   Value constant(uint32_t dtype, double value);
   Value integer(uint32_t dtype, int64_t value);
-  Value scalar(uint32_t index, uint32_t rank);  // of all extents 1
+  Value scalar(uint32_t index, uint32_t rank);  // all extents are 1
 
   // Data movement.
   Value load(uint32_t index) { return widen(input(index)); }
   Value widen(const Value& value) { return cast(value, number_); }
-  Value cast(const Value& value, uint32_t dtype);           // the value itself if it has the dtype
-  Value dense(const Value& value);                          // the value itself if it is
+  Value cast(const Value& value, uint32_t dtype);           // `value` itself if it has the dtype
+  Value dense(const Value& value);                          // `value` itself if it is dense
   Value reshape(const Value& value, const Extents& shape);  // a view where strides allow it
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);
   Value iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t start);
   Value gather(const Value& x, const Value& index, uint32_t axis);
-  // Copies, converts, or writes `value` there in the first place. Gives where it can be read from.
+  // Stores `value` in `target`, converted if needed; if possible the step that computes it writes
+  // there directly. Returns a value to read it from.
   Value store(const Value& target, const Value& value);
 
   // Elementwise.
@@ -106,19 +108,22 @@ class Builder {
   Value div(const Value& a, const Value& b) { return binary(BP_OP_DIV, a, b); }
 
   // The rest.
-  Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);  // dtype 0: that of x
+  // Dtype 0: that of x.
+  Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);
   Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
-  Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);  // dtype 0: number()
-  Value arg(uint32_t op, const Value& x, uint32_t axis);                                 // i32
+  // Dtype 0: number().
+  Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);
+  Value arg(uint32_t op, const Value& x, uint32_t axis);  // i32
   struct Sorted {
     Value values, indices;
   };
   Sorted sort(const Value& x, uint32_t axis, bool descending);
 
-  // Lays temporaries out by the steps that use them. Returns their bytes.
-  uint64_t lay_out();
+  // Assigns offsets to temporaries; those whose steps do not overlap share memory. Returns the
+  // total bytes.
+  uint64_t place_temporaries();
   const std::vector<Draft>& drafts() const { return drafts_; }
-  // A finished step: descriptors of its operands, alignment and aliases included, and where they lie.
+  // A finished step: the views of its operands, with alignment and aliases, and their locations.
   struct Operands {
     bp_tensor_desc views[8];
     Location locations[8];
@@ -142,4 +147,4 @@ class Builder {
   std::vector<Draft> drafts_;
 };
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv: the unfolded image, copied to columns, times the weight.
+// conv: copies the unfolded image to columns (im2col) and multiplies them by the weight.
 #include "composite/window.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 void conv(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
@@ -17,7 +17,7 @@ void conv(Builder& b) {
   const int64_t image_bytes = count_of({groups, depth, window.results, dtype_bytes(x.dtype())});
   each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
     const Value padded = pad(b, slice(x, 0, start, n), window, x.dtype(), 0);
-    std::vector<uint32_t> order = {0, 1};  // [n,C,kernel..,places..]
+    std::vector<uint32_t> order = {0, 1};  // [n,C,kernel..,positions..]
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + rank + d));
     for (int64_t d = 0; d < rank; ++d) order.push_back(static_cast<uint32_t>(2 + d));
     const Value columns = b.reshape(permute(unfold(padded, window), order), {n, groups, depth, window.results});
@@ -30,4 +30,4 @@ void conv(Builder& b) {
   });
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

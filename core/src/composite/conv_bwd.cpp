@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_transpose, which is conv's gradient by its input, and the gradient by the weight.
+// conv_transpose, conv_bwd_input (the same computation) and conv_bwd_weight.
 #include "composite/window.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
-// One tap of the columns [n,C,kernel..,places..], as [n,C,places..].
+// One tap of the columns [n,C,kernel..,positions..], as [n,C,positions..].
 Value tap_of(Value columns, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     columns = slice(columns, 2 + d, tap % window.kernel[d], 1);
     tap /= window.kernel[d];
   }
-  return *try_reshape(columns, joined({columns.extent(0), columns.extent(1)}, window.places));
+  return *try_reshape(columns, joined({columns.extent(0), columns.extent(1)}, window.positions));
 }
 
-// The elements of the padded image that it meets.
+// The elements of the padded image that the tap reads.
 Value met_by(Value padded, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     const int64_t at = tap % window.kernel[d];
-    padded = slice(padded, 2 + d, at * window.dilation[d], window.places[d], window.stride[d]);
+    padded = slice(padded, 2 + d, at * window.dilation[d], window.positions[d], window.stride[d]);
     tap /= window.kernel[d];
   }
   return padded;
 }
 
-// Each element of x spreads over the image that its window covers: columns by the weight, then added up tap by tap.
+// Scatters each element of x over its window (col2im): computes columns with the weight, then adds
+// them tap by tap.
 void spread(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
   const Value x = b.input(0), w = b.input(1), y = b.output(0);
@@ -40,7 +41,7 @@ void spread(Builder& b) {
   each_tile(batches, tile_of(batches, image_bytes), [&](int64_t start, int64_t n) {
     const Value image = b.reshape(slice(x, 0, start, n), {n, groups, from / groups, window.results});
     const Value columns = b.matmul(expand(weight, {n, groups, depth, from / groups}), image, attributes.precision);
-    const Value taps = *try_reshape(columns, joined({n, to}, window.kernel, window.places));
+    const Value taps = *try_reshape(columns, joined({n, to}, window.kernel, window.positions));
     const Value sums = b.temporary(b.number(), joined({n, to}, window.padded));
     b.fill(sums, 0);
     for (int64_t tap = 0; tap < window.taps; ++tap) b.accumulate(met_by(sums, window, tap), tap_of(taps, window, tap));
@@ -55,14 +56,16 @@ void spread(Builder& b) {
 void conv_transpose(Builder& b) { spread(b); }
 void conv_bwd_input(Builder& b) { spread(b); }
 
-// dy [O, N places] times the columns [N places, C kernel], both with the batch inside; tiles add up.
+// dy [O, N positions] times the columns [N positions, C kernel]. The batch is part of the
+// reduction; tiles accumulate.
 void conv_bwd_weight(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
   const Value x = b.input(0), dy = b.input(1), dw = b.output(0);
   const Window window(attributes, spatial(x), spatial(dw));
   const int64_t batches = x.extent(0), channels = x.extent(1), outputs = dy.extent(1), groups = attributes.groups;
   const uint32_t rank = window.rank();
-  std::vector<uint32_t> order = {1}, dy_order = {1, 0};  // [C,kernel..,n,places..] and [O,n,places..]
+  // [C,kernel..,n,positions..] and [O,n,positions..].
+  std::vector<uint32_t> order = {1}, dy_order = {1, 0};
   for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + rank + d);
   order.push_back(0);
   for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + d), dy_order.push_back(2 + d);
@@ -81,4 +84,4 @@ void conv_bwd_weight(Builder& b) {
   b.store(dw, b.reshape(*sum, dw.shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

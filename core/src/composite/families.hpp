@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decompositions, one function a composite; each appends the steps that compute its outputs. Bounds that they meet and
-// corners are those of the operator table and of docs/decisions/0016.
+// The decompositions, one function per composite. Each appends the steps that compute the outputs.
+// For bounds and special cases see the operator table and docs/decisions/0016.
 #pragma once
 
 #include "composite/builder.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
-// activation.cpp
+// elementwise.cpp
 void gelu(Builder& b);
 void silu(Builder& b);
 void sigmoid(Builder& b);
 void pow(Builder& b);
-// BP_ACTIVATION_* of x.
+// Applies BP_ACTIVATION_* to x.
 Value activate(Builder& b, uint32_t activation, const Value& x);
 
 // softmax.cpp
@@ -28,7 +28,7 @@ void batch_norm(Builder& b);
 // norm_bwd.cpp
 void norm_bwd(Builder& b);
 
-// linear.cpp
+// matmul_linear.cpp
 void linear(Builder& b);
 
 // conv.cpp, conv_bwd.cpp
@@ -48,17 +48,18 @@ void rope(Builder& b);
 // quantize.cpp
 void quantize(Builder& b);
 void dequantize(Builder& b);
+// quantize_matmul.cpp
 void quantized_matmul(Builder& b);
 
-// lookup.cpp, loss.cpp, optimizer.cpp
+// embedding.cpp, topk.cpp, loss.cpp, optimizer.cpp
 void embedding(Builder& b);
 void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// lowered.cpp: later forms of primitives
+// reduce.cpp, sort.cpp, matmul.cpp: later forms of primitives
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

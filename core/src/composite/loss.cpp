@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy, and its gradient by the logits for an upstream gradient of 1.
+// cross_entropy, and its gradient with respect to the logits for an upstream gradient of 1.
 #include <optional>
 #include <utility>
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -22,20 +22,20 @@ class Loss {
     const Value logits = b_.load(0);
     target_ = b_.reshape(b_.input(1), {rows_, 1});
     ignored_ = ignored(attributes_.ignore_index);
-    const Value shifted = b_.sub(logits, b_.reduce(BP_OP_REDUCE_MAX, logits, across));
+    const Value shifted = b_.sub(logits, b_.reduce(BP_OP_REDUCE_MAX, logits, kAcross));
     const Value e = b_.exp(shifted);
-    const Value total = b_.sum(e, across);
+    const Value total = b_.sum(e, kAcross);
     weigh();
-    if (attributes_.reduction == BP_REDUCTION_MEAN) divisor_ = b_.sum(target_weight_, down);
+    if (attributes_.reduction == BP_REDUCTION_MEAN) divisor_ = b_.sum(target_weight_, kDown);
     const Value loss = masked(b_.neg(logarithm_of_target(b_.sub(shifted, b_.log(total)))));
     store_loss(loss);
     if (b_.has_output(1)) store_gradient(b_.div(e, total));
   }
 
  private:
-  static constexpr uint32_t down = 1, across = 2;
+  static constexpr uint32_t kDown = 1, kAcross = 2;
 
-  // Rows whose target is `index`; none where targets cannot hold it.
+  // The rows whose target is `index`; none if the targets' dtype cannot represent it.
   Value ignored(int64_t index) {
     const uint32_t dtype = target_.dtype();
     const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
@@ -44,7 +44,7 @@ class Loss {
   }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
-  // Weights of the targets, 0 where the row is ignored, and of all classes.
+  // The weight of each row's target, 0 for ignored rows, and the weights of all classes.
   void weigh() {
     const bool weighted = b_.has_input(2);
     if (weighted) class_weight_ = insert(b_.load(2), 0);
@@ -53,21 +53,21 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // The sum over the target distribution of weight times log-probability.
+  // The sum of weight times log-probability over the target distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;
     Value all = logarithms;
-    if (class_weight_) {  // a class without weight counts nothing, though its logarithm be -inf
+    if (class_weight_) {  // a class of weight 0 contributes 0, even if its logarithm is -inf
       const Value none = b_.compare(BP_COMPARE_EQ, *class_weight_, b_.constant(0));
       all = b_.select(none, b_.constant(0), b_.mul(all, *class_weight_));
     }
-    const Value spread = b_.mul(b_.sum(all, across), b_.constant(smoothing_ / static_cast<double>(classes_)));
+    const Value spread = b_.mul(b_.sum(all, kAcross), b_.constant(smoothing_ / static_cast<double>(classes_)));
     return b_.add(b_.mul(chosen, b_.constant(1 - smoothing_)), spread);
   }
 
   void store_loss(Value loss) {
-    if (attributes_.reduction != BP_REDUCTION_NONE) loss = b_.sum(loss, down);
+    if (attributes_.reduction != BP_REDUCTION_NONE) loss = b_.sum(loss, kDown);
     if (divisor_) loss = b_.div(loss, *divisor_);
     b_.store(b_.output(0), b_.reshape(loss, b_.output(0).shape()));
   }
@@ -81,7 +81,7 @@ class Loss {
       const Value even = b_.constant(smoothing_ / static_cast<double>(classes_));
       const Value each = class_weight_ ? b_.mul(*class_weight_, even) : even;
       share = b_.add(share, each);
-      weight = b_.add(weight, class_weight_ ? b_.sum(each, across) : b_.constant(smoothing_));
+      weight = b_.add(weight, class_weight_ ? b_.sum(each, kAcross) : b_.constant(smoothing_));
     }
     Value gradient = b_.sub(b_.mul(probability, weight), share);
     if (divisor_) gradient = b_.div(gradient, *divisor_);
@@ -102,4 +102,4 @@ class Loss {
 
 void cross_entropy(Builder& b) { Loss(b).build(); }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm. In two passes: the mean first, then the variance about it.
+// layer_norm, rms_norm, group_norm, batch_norm, in two passes: first the mean, then the variance
+// around it.
 #include "composite/norm.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 Groups groups_by_axes(const Extents& x, uint32_t axes) {
   Groups groups{x, x, x, axes};
@@ -34,7 +35,7 @@ Value rstd_of(Builder& b, const Value& x, const Groups& groups, double epsilon) 
 
 namespace {
 
-// Inputs `index` and so on, where they are there.
+// Applies the optional gamma and beta.
 Value parameter(Builder& b, uint32_t index, const Groups& groups) { return b.reshape(b.load(index), groups.parameter); }
 
 Value keep(Builder& b, uint32_t output, const Value& value) {
@@ -76,8 +77,9 @@ void rms_norm(Builder& b) {
   finish(b, b.mul(x, rstd), groups, 1, 0);
 }
 
-// Inputs gamma, beta, running mean and variance; outputs the new running ones and the batch's mean and rstd. Without
-// training running ones stay, and rstd is made of them. Training that gives no new ones needs none.
+// Inputs: gamma, beta, running mean and variance. Outputs: the new running statistics, and the
+// batch's mean and rstd. Without training, the running statistics stay and give rstd. Training that
+// outputs no running statistics does not read them.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());
@@ -106,4 +108,4 @@ void batch_norm(Builder& b) {
   finish(b, b.mul(distance, rstd), groups, 1, 2);
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

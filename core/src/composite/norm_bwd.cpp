@@ -2,7 +2,7 @@
 // norm_bwd: the gradients of all four normalisations, with statistics of the batch.
 #include "composite/norm.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -17,7 +17,7 @@ Groups groups_of(const bp_norm_bwd_attributes& attributes, const Extents& x) {
   }
 }
 
-// Summed over what a parameter repeats over.
+// Sums over the dimensions in which a parameter is broadcast.
 void store_sum(Builder& b, uint32_t output, const Value& value, const Groups& groups) {
   if (!b.has_output(output)) return;
   uint32_t axes = 0;
@@ -29,7 +29,8 @@ void store_sum(Builder& b, uint32_t output, const Value& value, const Groups& gr
 
 }  // namespace
 
-// With g = dy gamma and s = (x - mean) r: dx = r (g - mean of g - s mean of g s); without a mean to subtract: rms_norm.
+// With g = dy gamma and s = (x - mean) r: dx = r (g - mean of g - s mean of g s). rms_norm has no
+// mean to subtract.
 void norm_bwd(Builder& b) {
   const auto& attributes = b.attributes<bp_norm_bwd_attributes>();
   const Groups groups = groups_of(attributes, b.input(1).shape());
@@ -50,4 +51,4 @@ void norm_bwd(Builder& b) {
   b.store(b.output(0), b.reshape(b.mul(rest, rstd), b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -2,9 +2,10 @@
 // adamw.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
-// Outputs are parameter, first and second moment, read and written; scalars learning rate and the corrections of both moments.
+// Outputs, read and written: parameter, first moment, second moment. Scalars: learning rate and the
+// corrections of both moments.
 void adamw(Builder& b) {
   const auto& attributes = b.attributes<bp_adamw_attributes>();
   const auto constant = [&](float value) { return b.constant(static_cast<double>(value)); };
@@ -29,4 +30,4 @@ void adamw(Builder& b) {
   b.store(b.output(0), b.sub(parameter, step));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool: reductions of the overlapping view.
+// max_pool and avg_pool: reductions of an overlapping view.
 #include <cmath>
 
+#include "base/error.hpp"
 #include "composite/window.hpp"
-#include "error.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
@@ -18,7 +18,8 @@ Window window_of(Builder& b) {
 // The kernel's dimensions of an unfolded image.
 uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) << (2 + window.rank()); }
 
-// The index in its plane of each element of the padded image, unfolded; padding has the greatest.
+// The index of each element of the padded image within its plane, unfolded. Padding has the
+// greatest index.
 Value indices_of(Builder& b, const Window& window) {
   if (count_of(window.image) > INT32_MAX) {
     throw Error(BP_UNSUPPORTED,
@@ -31,14 +32,14 @@ Value indices_of(Builder& b, const Window& window) {
   return unfold(pad(b, image, window, BP_I32, INT32_MAX), window);
 }
 
-// The least index of those whose element is the maximum, or of the NaN if there are any.
+// The smallest index of the maximum, or of a NaN if there is one.
 Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value& indices, uint32_t axes) {
   const Value is_nan = b.compare(BP_COMPARE_NE, taps, taps);
   const Value found = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, taps, maximum), is_nan);
   return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
 }
 
-// How many elements of the image each window has; 1 for a window of none, as the divisor of its sum of 0.
+// The number of image elements in each window; 1 for an empty window, to divide its sum of 0.
 Value counts_of(Builder& b, const Window& window) {
   const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
   b.fill(ones, 0);
@@ -76,4 +77,4 @@ void avg_pool(Builder& b) {
   b.store(b.output(0), b.reshape(mean, b.output(0).shape()));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a descriptor to a program, and running it.
+// Makes programs from descriptors and runs them.
 #include "composite/program.hpp"
 
 #include <algorithm>
@@ -8,22 +8,22 @@
 #include <set>
 #include <string>
 
+#include "base/error.hpp"
+#include "base/strided_view.hpp"
+#include "base/work_scope.hpp"
 #include "composite/families.hpp"
-#include "device.hpp"
-#include "error.hpp"
-#include "execution.hpp"
-#include "layout.hpp"
-#include "stream.hpp"
-#include "work_scope.hpp"
+#include "dispatch/execution.hpp"
+#include "loading/device.hpp"
+#include "streams/stream.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 namespace {
 
 using composite::Builder;
 using composite::Draft;
 
-// Nothing where all outputs are empty.
+// True if all outputs are empty.
 bool writes_nothing(const bp_op_desc& desc) {
   return std::all_of(desc.outputs, desc.outputs + desc.output_count,
                      [](const bp_tensor_desc& view) { return view.dtype == 0 || element_count(view) == 0; });
@@ -74,7 +74,7 @@ void decompose(Builder& b, uint32_t op) {
   }
 }
 
-// The descriptor of a step: its flags and hints are the composite's.
+// The key of a step; flags and hints are the composite's.
 Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const bp_op_desc& composite) {
   const OpRow& row = *draft.row;
   const auto count = static_cast<uint32_t>(draft.operands.size());
@@ -95,7 +95,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   return key;
 }
 
-// What a step's failure means for the composite.
+// The composite's error for a failed step.
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
@@ -112,15 +112,15 @@ std::string bytes_of(const Descriptor& key) { return {static_cast<const char*>(k
 }  // namespace
 
 bool has_program(const OpRow& row, const bp_op_desc& desc) {
-  return row.kind == BP_KIND_COMPOSITE || backplane::rules::mixed_of(desc) != 0;
+  return row.kind == BP_KIND_COMPOSITE || rules::mixed_of(desc) != 0;
 }
 
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize) {
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
-  Ref<Program> program(adopt, new Program);
-  program->temporary_bytes = builder.lay_out();
-  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ in where they lie, not in what they are
+  Ref<Program> program(kAdopt, new Program);
+  program->temporary_bytes = builder.place_temporaries();
+  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ only in their offsets
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
     const Descriptor key = key_of(draft, operands, desc);
@@ -141,11 +141,11 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc) {
   Builder builder(row, desc, device.full_alignment_log2);
   decompose(builder, row.id);
-  const uint64_t bytes = builder.lay_out();
-  std::set<std::string> asked;
+  const uint64_t bytes = builder.place_temporaries();
+  std::set<std::string> queried;
   for (const Draft& draft : builder.drafts()) {
     const Descriptor key = key_of(draft, builder.operands_of(draft), desc);
-    if (!asked.insert(bytes_of(key)).second) continue;
+    if (!queried.insert(bytes_of(key)).second) continue;
     try {
       (void)plan_facts(device, *PlanEntry::create(device, key));
     } catch (const Error& error) {
@@ -157,29 +157,29 @@ uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc)
 
 void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars) {
-  const Ref<PlanEntry> entry(&borrowed);  // staging looks plans up and may displace it
+  const Ref<PlanEntry> entry(&borrowed);  // staging looks up plans and may evict it
   const Program& program = *entry->program;
   const WorkScope scope("composite", entry->row->name);
   Span temporaries;
   if (program.workspace_bytes != 0) (void)stream.workspace_of(program.workspace_bytes);
   if (program.temporary_bytes != 0) temporaries = stream.temporaries_of(program.temporary_bytes);
-  const auto operand_at = [&](const Location& place) -> bp_operand {
+  const auto operand_at = [&](const Location& location) -> bp_operand {
     const bp_operand* base = nullptr;
-    switch (place.kind) {
+    switch (location.kind) {
       case Location::Kind::input:
-        base = inputs + place.index;
+        base = inputs + location.index;
         break;
       case Location::Kind::output:
-        base = outputs + place.index;
+        base = outputs + location.index;
         break;
       case Location::Kind::temporary:
-        return {temporaries.buffer, temporaries.offset + place.value, 0};
+        return {temporaries.buffer, temporaries.offset + location.value, 0};
       case Location::Kind::constant:
-        return {nullptr, 0, place.value};
+        return {nullptr, 0, location.value};
       case Location::Kind::scalar:
-        return {nullptr, 0, scalars[place.index].immediate};
+        return {nullptr, 0, scalars[location.index].immediate};
     }
-    return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + place.value, 0};
+    return base->buffer == nullptr ? *base : bp_operand{base->buffer, base->offset + location.value, 0};
   };
   for (const Program::Step& step : program.steps) {
     const bp_op_desc& desc = step.entry->desc;
@@ -193,4 +193,4 @@ void run_program(Stream& stream, PlanEntry& borrowed, const bp_operand* inputs, 
   stream.device->counters.decomposed_executions.fetch_add(1, std::memory_order_relaxed);
 }
 
-}  // namespace bp
+}  // namespace backplane::core

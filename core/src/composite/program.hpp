@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite as primitives: an explicit list of steps over its operands and temporaries, made once for a descriptor.
+// A composite lowered to primitives: a list of steps over its operands and temporaries, made once
+// per descriptor.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "plan_cache.hpp"
+#include "dispatch/plan_cache.hpp"
 
-namespace bp {
+namespace backplane::core {
 
 class Stream;
 
-// Where an operand of a step lies.
+// The location of a step's operand.
 struct Location {
   enum class Kind : uint8_t { input, output, temporary, constant, scalar };
   Kind kind;
   uint32_t index;  // of the composite's input, output or scalar
-  uint64_t value;  // constant: the bits; scalar: unused; else bytes from the operand's, or the temporaries', start
+  // Constant: the bits; scalar: unused; else the byte offset in the operand or the temporaries.
+  uint64_t value;
 };
 
 class Program final : public Object {
@@ -29,22 +31,24 @@ class Program final : public Object {
   std::vector<Step> steps;
   std::vector<Location> locations;
   uint64_t temporary_bytes = 0;
-  uint64_t workspace_bytes = 0;  // the most that a step needs
+  uint64_t workspace_bytes = 0;  // the maximum over the steps
 };
 
-// Whether core has a program for it, which core runs where the plugin returns UNSUPPORTED: a composite, or a later form
-// of a primitive.
+// Whether core has a program for the descriptor: a composite, or a later form of a primitive. Core
+// runs it if the plugin returns UNSUPPORTED.
 bool has_program(const OpRow& row, const bp_op_desc& desc);
 
-// The program of a checked descriptor with a plan for each of its steps; see PlanCache::make_planned. Throws UNSUPPORTED, naming composite, primitive and
-// dtype, where the device lacks one.
+// The program of a checked descriptor, with a plan for each step; see PlanCache::make_planned. If
+// the device lacks a primitive, throws UNSUPPORTED naming composite, primitive and dtype.
 Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, const bp_op_desc& desc, bool specialize);
 
-// The same without plans: throws if one could not be made. Returns the bytes of its temporaries.
+// Checks that each step can be planned, without making plans; throws as make_program. Returns the
+// bytes of temporaries.
 uint64_t check_program(Device& device, const OpRow& row, const bp_op_desc& desc);
 
-// Enqueues every step. Throws what the plugin answers. Memory is taken first: OUT_OF_MEMORY there leaves nothing enqueued.
+// Enqueues every step. Throws the plugin's failures. Memory is allocated first: if that throws
+// OUT_OF_MEMORY, nothing is enqueued.
 void run_program(Stream& stream, PlanEntry& entry, const bp_operand* inputs, const bp_operand* outputs,
                  const bp_operand* scalars);
 
-}  // namespace bp
+}  // namespace backplane::core

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize, dequantize.
-#include "composite/quantized.hpp"
+#include "composite/quantize.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 Value unpacked(Builder& b, const Value& packed, int64_t extent) {
   const uint32_t last = packed.rank() - 1;
@@ -18,7 +18,7 @@ Value unpacked(Builder& b, const Value& packed, int64_t extent) {
 
 namespace {
 
-// A parameter that is one element, or has the shape of what it belongs to.
+// A parameter: a single element, or one per element or channel.
 Value parameter(Builder& b, uint32_t index, uint32_t rank) {
   const Value value = b.load(index);
   return value.rank() == rank ? value : b.reshape(value, Extents(rank, 1));
@@ -26,7 +26,7 @@ Value parameter(Builder& b, uint32_t index, uint32_t rank) {
 
 }  // namespace
 
-// A cast saturates, and makes NaN 0.
+// The cast saturates and converts NaN to 0.
 void quantize(Builder& b) {
   const bool four = b.attributes<bp_quantize_attributes>().bits == 4;
   const Value x = b.load(0), y = b.output(0);
@@ -61,4 +61,4 @@ void dequantize(Builder& b) {
   b.store(y, b.mul(steps, parameter(b, 1, y.rank())));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope. The angle of position p and frequency f is p f, of which a sine wants the rest by 2 pi to 2^-20, whatever p is: more
-// than f32 has. So f / 2 pi, in turns, is taken as a whole number of 2^-32 turns and a rest: the product of p with the first
-// wraps at whole turns by itself, and that with the second is small.
+// rope. The angle of position p at frequency f is p f. The sine needs it modulo 2 pi with an error
+// of 2^-20 for any p, which f32 cannot represent. So f / 2 pi, in turns, is split into a multiple
+// of 2^-32 turns and a small rest. The integer product of p and the multiple wraps at whole turns;
+// the product with the rest is small.
 #include <cmath>
 #include <numbers>
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
 struct Table {
-  Value cosine, sine;  // [..,L,half], 1 where positions repeat
+  Value cosine, sine;  // [..,L,half], 1 where positions are broadcast
 };
 
 Table table_of(Builder& b, int64_t half, float base) {
@@ -30,7 +31,7 @@ Table table_of(Builder& b, int64_t half, float base) {
     b.fill(slice(steps, last, i, 1), static_cast<int32_t>(static_cast<uint32_t>(whole)));
     b.fill(slice(rests, last, i, 1), static_cast<double>(std::ldexp((scaled - whole) * two_pi, -32)));
   }
-  // Only the position modulo 2^32 turns matters, so that an i64 position may wrap before its product does.
+  // Only the position modulo 2^32 matters, so an i64 position may be truncated before the product.
   const Value wrapped = b.cast(b.mul(b.cast(position, BP_I32), steps), b.number());
   const Value angle = b.add(b.mul(wrapped, b.constant(std::ldexp(static_cast<double>(two_pi), -32))),
                             b.mul(b.cast(position, b.number()), rests));
@@ -58,4 +59,4 @@ void rope(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

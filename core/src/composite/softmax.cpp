@@ -2,11 +2,11 @@
 // softmax, log_softmax, softmax_bwd.
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
-// A row of -inf, or with +inf, gives NaN by inf - inf.
+// A row of only -inf, or with +inf, gives NaN through inf - inf.
 Value less_maximum(Builder& b, const Value& x, uint32_t axes) { return b.sub(x, b.reduce(BP_OP_REDUCE_MAX, x, axes)); }
 
 }  // namespace
@@ -23,7 +23,7 @@ void log_softmax(Builder& b) {
   b.store(b.output(0), b.sub(shifted, b.log(b.sum(b.exp(shifted), axes))));
 }
 
-// y (dy - sum of dy y); of the logarithm: dy - e^y sum of dy
+// softmax: y (dy - sum of dy y); log_softmax: dy - e^y sum of dy
 void softmax_bwd(Builder& b) {
   const auto& attributes = b.attributes<bp_softmax_bwd_attributes>();
   const uint32_t axes = 1u << attributes.axis;
@@ -37,4 +37,4 @@ void softmax_bwd(Builder& b) {
   }
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

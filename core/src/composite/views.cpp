@@ -3,14 +3,14 @@
 
 #include <cstring>
 
-#include "layout.hpp"
-#include "op_table.hpp"
+#include "base/op_table.hpp"
+#include "base/strided_view.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 namespace {
 
-// A view without dimensions: what a view function fills.
+// A copy of `value` without dimensions, for a view function to fill.
 Value bare(const Value& value) {
   Value made = value;
   made.view.rank = 0;
@@ -104,10 +104,10 @@ Value split(const Value& value, uint32_t d, int64_t outer) {
   return made;
 }
 
-Value windows(const Value& value, uint32_t d, int64_t places, int64_t stride, int64_t kernel, int64_t dilation) {
+Value windows(const Value& value, uint32_t d, int64_t positions, int64_t stride, int64_t kernel, int64_t dilation) {
   Value made = value;
   const int64_t step = value.view.strides[d];
-  made.view.shape[d] = places;
+  made.view.shape[d] = positions;
   made.view.strides[d] = step * stride;
   append(made, kernel, step * dilation);
   return made;
@@ -122,7 +122,8 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  if (value.shape() == shape) return value;  // strides of single elements stay, by which in-place work is known
+  if (value.shape() == shape)
+    return value;  // keep all strides: in-place operation is detected by them
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {
     const bp_tensor_desc dense = dense_view(value.dtype(), shape);
@@ -130,7 +131,8 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
     if (!value.immediate()) std::memcpy(made.view.strides, dense.strides, sizeof(dense.strides));
     return made;
   }
-  // From the last dimension on: a run of new dimensions for each run of old ones that lies as one.
+  // From the last dimension backwards: matches a run of new dimensions to each run of contiguous
+  // old ones.
   const bp_tensor_desc& from = value.view;
   int64_t strides[BP_MAX_RANK] = {};
   auto to = static_cast<int>(shape.size()) - 1;
@@ -162,4 +164,4 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
   return made;
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

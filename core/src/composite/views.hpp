@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a program under construction, and views of them: all metadata, no data moves.
+// Values of a program under construction, and views of them. Views are metadata only; no data
+// moves.
 #pragma once
 
 #include <backplane/ops.h>
@@ -10,14 +11,14 @@
 #include <span>
 #include <vector>
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 using Extents = std::vector<int64_t>;
 
 // A view of an operand, a temporary, a constant or a scalar.
 struct Value {
-  uint32_t storage = 0;  // the builder's number of it
-  int64_t offset = 0;    // bytes to element 0
+  uint32_t storage = 0;  // its index in the builder
+  int64_t offset = 0;    // byte offset of element 0
   bp_tensor_desc view = {};
 
   uint32_t dtype() const { return view.dtype; }
@@ -27,29 +28,30 @@ struct Value {
   Extents shape() const { return {view.shape, view.shape + view.rank}; }
 };
 
-// The greatest number there is where it does not fit.
+// The number of elements; INT64_MAX on overflow.
 int64_t count_of(const Extents& shape);
 int64_t elements_of(const Value& value);
 // A dense view of this shape.
 bp_tensor_desc dense_view(uint32_t dtype, const Extents& shape);
 bool same_view(const bp_tensor_desc& a, const bp_tensor_desc& b);
 
-// `order[d]` is the dimension that becomes d.
+// Dimension `order[d]` becomes dimension d.
 Value permute(const Value& value, std::span<const uint32_t> order);
 Value transpose(const Value& value);  // the last two dimensions
-// `extent` elements along `d`: start, start + step, ...
+// `extent` elements along `d`, at start, start + step, ...
 Value slice(const Value& value, uint32_t d, int64_t start, int64_t extent, int64_t step = 1);
-// Dimensions of extent 1 repeated to `shape`, of the same rank.
+// Broadcasts dimensions of extent 1 to `shape`, of the same rank.
 Value expand(const Value& value, const Extents& shape);
-// A dimension of extent 1 before `d`.
+// Inserts a dimension of extent 1 before `d`.
 Value insert(const Value& value, uint32_t d);
-// Dimension d, of outer * inner elements, as two.
+// Splits dimension `d` into `outer` times the rest.
 Value split(const Value& value, uint32_t d, int64_t outer);
-// Windows over dimension `d`: it becomes the place of a window, and a last dimension the place in it.
-Value windows(const Value& value, uint32_t d, int64_t places, int64_t stride, int64_t kernel, int64_t dilation);
-// Dimensions that only repeat (stride 0), with extent 1.
+// Windows over dimension `d`: it becomes the window's position, and a new last dimension the offset
+// in the window.
+Value windows(const Value& value, uint32_t d, int64_t positions, int64_t stride, int64_t kernel, int64_t dilation);
+// Reduces broadcast dimensions (stride 0) to extent 1.
 Value without_repeats(const Value& value);
-// Another shape of as many elements; none if strides do not allow it.
+// The same elements in another shape; nullopt if strides do not allow it.
 std::optional<Value> try_reshape(const Value& value, const Extents& shape);
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

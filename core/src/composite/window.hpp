@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over the one to three spatial dimensions of [N,C,..], which convolutions and pools pass over an image.
+// Sliding windows over the one to three spatial dimensions of [N,C,..], for convolutions and pools.
 #pragma once
 
 #include <algorithm>
 
 #include "composite/families.hpp"
 
-namespace bp::composite {
+namespace backplane::core::composite {
 
 struct Window {
-  Extents image, kernel, stride, dilation, begin, padded, places;
+  Extents image, kernel, stride, dilation, begin, padded, positions;
   int64_t taps = 0;     // elements of the kernel
   int64_t results = 0;  // windows
 
@@ -21,15 +21,15 @@ struct Window {
       dilation.push_back(attributes.dilation[d]);
       begin.push_back(attributes.pad_begin[d]);
       padded.push_back(image[d] + attributes.pad_begin[d] + attributes.pad_end[d]);
-      places.push_back((padded[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1);
+      positions.push_back((padded[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1);
     }
     taps = count_of(kernel);
-    results = count_of(places);
+    results = count_of(positions);
   }
   uint32_t rank() const { return static_cast<uint32_t>(image.size()); }
 };
 
-// "[first, second, more.., most..]"
+// Concatenates the extents.
 inline Extents joined(std::initializer_list<int64_t> first, const Extents& more, const Extents& most = {}) {
   Extents all(first);
   all.insert(all.end(), more.begin(), more.end());
@@ -45,7 +45,7 @@ inline Value inside(Value padded, const Window& window) {
   return padded;
 }
 
-// x[N,C,image] as `dtype` with `value` about it: x itself where there is nothing to do.
+// Pads x[N,C,image] with `value` and casts it to `dtype`. Returns x itself if nothing changes.
 inline Value pad(Builder& b, const Value& x, const Window& window, uint32_t dtype, double value) {
   if (window.padded == window.image) return b.cast(x, dtype);
   const Value padded = b.temporary(dtype, joined({x.extent(0), x.extent(1)}, window.padded));
@@ -54,24 +54,24 @@ inline Value pad(Builder& b, const Value& x, const Window& window, uint32_t dtyp
   return padded;
 }
 
-// [N,C,padded] as [N,C,places..,kernel..]: a view that overlaps itself.
+// Views [N,C,padded] as [N,C,positions..,kernel..]. Elements of this view overlap.
 inline Value unfold(Value padded, const Window& window) {
   for (uint32_t d = 0; d < window.rank(); ++d) {
-    padded = windows(padded, 2 + d, window.places[d], window.stride[d], window.kernel[d], window.dilation[d]);
+    padded = windows(padded, 2 + d, window.positions[d], window.stride[d], window.kernel[d], window.dilation[d]);
   }
   return padded;
 }
 
-// How many of `count` go into a tile, of `bytes` each; at least one.
+// How many of `count` items of `bytes` each fit into a tile; at least one.
 inline int64_t tile_of(int64_t count, int64_t bytes) {
   return std::clamp<int64_t>(tile_bytes(count_of({count, bytes})) / std::max<int64_t>(bytes, 1), 1,
                              std::max<int64_t>(count, 1));
 }
 
-// Runs body(start, extent) over [0, count); once with an empty tile if there is nothing.
+// Calls body(start, extent) for each tile of [0, count); once, with an empty tile, if count is 0.
 template <class Body>
 void each_tile(int64_t count, int64_t tile, Body body) {
   for (int64_t start = 0; start == 0 || start < count; start += tile) body(start, std::min(tile, count - start));
 }
 
-}  // namespace bp::composite
+}  // namespace backplane::core::composite

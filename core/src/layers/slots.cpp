@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of slots and of rules.
+// The table of slots.
 #include "layers/slots.hpp"
 
-#include "layers/rules.hpp"
-
-namespace bp::layers {
+namespace backplane::core::layers {
 
 namespace {
 
-// The words of slots.def.
+// The identifiers in slots.def.
 enum StatusBit : uint32_t {
   NONE = 0,
   UNSUPPORTED = 1u << BP_UNSUPPORTED,
@@ -18,33 +16,25 @@ enum StatusBit : uint32_t {
   UNAVAILABLE = 1u << BP_UNAVAILABLE,
   EXECUTION_FAILED = 1u << BP_EXECUTION_FAILED
 };
-constexpr uint32_t any_slot = 1u << BP_OK | 1u << BP_INVALID_ARGUMENT | 1u << BP_DEVICE_LOST | 1u << BP_INTERNAL;
+constexpr uint32_t kAnySlot = 1u << BP_OK | 1u << BP_INVALID_ARGUMENT | 1u << BP_DEVICE_LOST | 1u << BP_INTERNAL;
 
 struct SlotRow {
   const char* name;
   uint32_t statuses;
 };
-constexpr SlotRow slot_rows[] = {
-#define BP_SLOT(owner, name, statuses) {#name, any_slot | (statuses)},
+constexpr SlotRow kSlotRows[] = {
+#define BP_SLOT(owner, name, statuses) {#name, kAnySlot | (statuses)},
 #include "layers/slots.def"
 #undef BP_SLOT
 };
 
-constexpr Rule rules[] = {
-#define BP_VAL_RULE(number, name, sentence) rule::name,
-#include "layers/rules.def"
-#undef BP_VAL_RULE
-};
-
 }  // namespace
 
-const char* slot_name(Slot slot) noexcept { return slot_rows[static_cast<size_t>(slot)].name; }
+const char* slot_name(Slot slot) noexcept { return kSlotRows[static_cast<size_t>(slot)].name; }
 
 bool states(Slot slot, bp_status status) noexcept {
   return status >= BP_OK && status <= BP_EXECUTION_FAILED &&
-         (slot_rows[static_cast<size_t>(slot)].statuses >> status & 1u) != 0;
+         (kSlotRows[static_cast<size_t>(slot)].statuses >> status & 1u) != 0;
 }
 
-std::span<const Rule> all_rules() noexcept { return rules; }
-
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

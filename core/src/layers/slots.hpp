@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
 enum class Slot : uint8_t {
 #define BP_SLOT(owner, name, statuses) name,
@@ -15,10 +15,10 @@ enum class Slot : uint8_t {
 #undef BP_SLOT
   count
 };
-inline constexpr size_t slot_count = static_cast<size_t>(Slot::count);
+inline constexpr size_t kSlotCount = static_cast<size_t>(Slot::count);
 
 const char* slot_name(Slot slot) noexcept;
-// Whether the slot's comment states `status`, which is none that any slot may answer.
+// Whether the slot may return `status`: its comment states it, or any slot may return it.
 bool states(Slot slot, bp_status status) noexcept;
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

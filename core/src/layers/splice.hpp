@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a layer that stands before every slot in the same way.
+// Fills the tables of a layer that wraps every slot in the same way.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 #include "layers/slots.hpp"
 #include "layers/wrap.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
-// The layer's bp.import before a plugin that has one; any other interface is the plugin's own.
+// Returns the layer's bp.import if the plugin has one; other interfaces are the plugin's own.
 inline const void* find_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   const WrappedPlugin& own = wrapped(plugin);
   bp_device* inner = device != nullptr ? reinterpret_cast<WrappedDevice*>(device)->inner : nullptr;
@@ -20,8 +20,9 @@ inline const void* find_interface(const bp_plugin* plugin, bp_device* device, co
   return own.inner->get_interface(own.inner, inner, name, version);
 }
 
-// Fills the device table: Shim<slot, member>::call for what answers with a status, Destroy<member>::call for what ends an
-// object. `close`, and the slots of the plugin's own table, are for the layer to set.
+// Fills the device table: Shim<slot, member>::call for slots that return a status,
+// Destroy<member>::call for destroy slots. The layer itself sets `close` and the slots of the
+// plugin's table.
 template <template <Slot, auto> class Shim, template <auto> class Destroy>
 void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_memory) import_memory) {
   bp_device_api& api = own.api;
@@ -44,4 +45,4 @@ void splice_device(WrappedPlugin& own, decltype(bp_import_api::import_memory) im
   if (own.table.get_interface != nullptr) own.table.get_interface = find_interface;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

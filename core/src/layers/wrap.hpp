@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every layer has: the plugin that it stands before, and slots of its own in the tables.
+// The common part of all layers. A layer is between a host and a plugin and is itself shaped like a
+// plugin: it has a table and device handles of its own, and its shutdown also ends the plugin.
+// Buffers, streams, events and plans keep the plugin's handles.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -7,16 +9,22 @@
 #include <cstddef>
 #include <cstring>
 
-#include "table.hpp"
+#include "loading/plugin_table.hpp"
 
-namespace bp::layers {
+namespace backplane::core::layers {
 
-// The head of a layer's device.
+// The first member of a layer's device.
 struct WrappedDevice {
   bp_device* inner;
 };
 
-// A layer's instance: `table` is what the host sees of it.
+// The plugin's device below `depth` layers.
+inline bp_device* inner_device(bp_device* device, unsigned depth) noexcept {
+  for (; depth != 0; --depth) device = reinterpret_cast<WrappedDevice*>(device)->inner;
+  return device;
+}
+
+// A layer's instance; the host sees its `table`.
 struct WrappedPlugin {
   WrappedPlugin(const bp_plugin* wrapped, const bp_host* given)
       : inner(wrapped),
@@ -34,12 +42,13 @@ struct WrappedPlugin {
   bp_device_api api = {};
   const bp_plugin* inner;
   const bp_host* host;
-  const bp_device_api has;   // what the plugin has: null optional slots stay null in the layer's table too
-  const bp_device_api next;  // the same, complete: what the layer calls
+  // The plugin's slots; null optional slots stay null in the layer's table.
+  const bp_device_api has;
+  const bp_device_api next;  // the same with stubs: the table that the layer calls
   bp_import_api import = {};
 
   void log(const char* message) const { host->log(host->context, BP_LOG_ERROR, message); }
-  // The plugin's own bp.import, null if it has none.
+  // The plugin's bp.import; null if it has none.
   const bp_import_api* inner_import(bp_device* device) const {
     if (inner->get_interface == nullptr) return nullptr;
     const auto* given = static_cast<const bp_import_api*>(inner->get_interface(inner, device, BP_INTERFACE_IMPORT, 1));
@@ -55,10 +64,10 @@ inline WrappedPlugin& wrapped(const bp_plugin* plugin) {
   return *reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin));
 }
 
-// Puts `mine` where the plugin has a slot.
+// Replaces a slot by `mine` if the plugin has that slot.
 template <class Function>
 void splice_slot(Function& slot, Function has, Function mine) {
   slot = has == nullptr ? nullptr : mine;
 }
 
-}  // namespace bp::layers
+}  // namespace backplane::core::layers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin as a vendor begins it: few operators, dense kernels only, so that core stages every other layout. What it lacks
-// tests the fallback.
+// A minimal plugin with a few dense kernels, so that core stages all other layouts. Missing
+// operators test the fallback.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -18,7 +18,7 @@ void fill_f32(const Call& call) {
   });
 }
 
-// Deliberately blind to strides: right only if the views are dense.
+// Deliberately ignores strides: correct only for dense views.
 void sub_dense(const Call& call) {
   const int64_t count = call.out().elements();
   for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] - call.in(1).as<float>()[i];
@@ -40,14 +40,14 @@ void matmul_dense(const Call& call) {
   }
 }
 
-// Says that recurring sizes may be worth plans of their own, and has them beyond eight rows.
+// Reports that specialized plans may help, and makes them for more than eight rows.
 Status prepare_matmul(const CheckedDesc& checked, Prepared& prepared) {
   prepared.any_size = (checked.desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || checked.desc.outputs[0].shape[0] <= 8;
   prepared.specializable = true;
   return {};
 }
 
-// Adds each row's source to the cell that its index names; reads and writes the output.
+// Adds each source element to the element at its index; reads and writes the output.
 void scatter_dense(const Call& call) {
   const View& io = call.out();
   const View& index = call.in(0);

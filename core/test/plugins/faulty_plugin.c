@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The null plugin with one fault, chosen by FAULT_*. It calls itself "faulty" and logs its shutdown. */
 #define bp_plugin_query honest_query
-#include "null_plugin.c"
+#include "bench/null_plugin.c"
 #undef bp_plugin_query
 
 #include <time.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that throws from every slot of its own, once it is loaded.
+// A plugin that throws from every slot of its table after loading.
 #include <backplane/plugin.h>
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that lets an exception out of its query.
+// A plugin whose query throws.
 #include <backplane/plugin.h>
 
 #include <stdexcept>

@@ -21,17 +21,17 @@ namespace {
 namespace bp = backplane;
 using char_gpt::Config;
 
-constexpr Config config = {.context = 6, .width = 8, .heads = 2, .blocks = 2};
-constexpr int64_t batch = 2;
+constexpr Config kConfig = {.context = 6, .width = 8, .heads = 2, .blocks = 2};
+constexpr int64_t kBatch = 2;
 
 class Gradient : public testing::TestWithParam<int64_t> {
  protected:
   Gradient() {
-    const int64_t count = char_gpt::count_parameters(config).all;
+    const int64_t count = char_gpt::count_parameters(kConfig).all;
     std::mt19937_64 random(7);
     std::uniform_real_distribution<double> value(-0.5, 0.5);
     for (int64_t i = 0; i < count; ++i) host.push_back(value(random));
-    for (int64_t i = 0; i < batch * length; ++i) {
+    for (int64_t i = 0; i < kBatch * length; ++i) {
       host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);  // few letters: rows of the table repeat
       host_targets.push_back(static_cast<int32_t>(random() % 256));
     }
@@ -52,12 +52,12 @@ class Gradient : public testing::TestWithParam<int64_t> {
   bp::Registry registry;
   bp::Device device = registry.load(std::getenv("BACKPLANE_TEST_PLUGIN")).open();
   bp::Stream stream{device};
-  bp::Tensor parameters = bp::Tensor::empty(stream, BP_F64, {char_gpt::count_parameters(config).all});
-  char_gpt::Model model{stream, config, parameters};
-  char_gpt::Activations activations{stream, config, BP_F64, batch, length};
-  char_gpt::Gradients gradients{stream, config, BP_F64, batch, length};
-  bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {batch * length});
-  bp::Tensor targets = bp::Tensor::empty(stream, BP_I32, {batch * length});
+  bp::Tensor parameters = bp::Tensor::empty(stream, BP_F64, {char_gpt::count_parameters(kConfig).all});
+  char_gpt::Model model{stream, kConfig, parameters};
+  char_gpt::Activations activations{stream, kConfig, BP_F64, kBatch, length};
+  char_gpt::Gradients gradients{stream, kConfig, BP_F64, kBatch, length};
+  bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {kBatch * length});
+  bp::Tensor targets = bp::Tensor::empty(stream, BP_I32, {kBatch * length});
   bp::Tensor out = bp::Tensor::empty(stream, BP_F64, {});
   std::vector<double> host;
   std::vector<int32_t> host_tokens, host_targets;
@@ -93,7 +93,7 @@ TEST_P(Gradient, TheSameModelInF64KnowsATextAsWellAsInF32) {
   const std::vector<float> narrow(host.begin(), host.end());
   const bp::Tensor parameters_f32 = bp::Tensor::empty(stream, BP_F32, {static_cast<int64_t>(narrow.size())});
   bp::copy_in<float>(stream, parameters_f32, narrow);
-  const char_gpt::Model model_f32{stream, config, parameters_f32};
+  const char_gpt::Model model_f32{stream, kConfig, parameters_f32};
   for (const char* text : {"", "a", "ab", "abacabadabacabaeabacabadabacaba"}) {
     const double wide = char_gpt::bits(stream, model, text);
     EXPECT_NEAR(wide, char_gpt::bits(stream, model_f32, text), 1e-3 * (1 + wide)) << text;
@@ -117,6 +117,6 @@ TEST(Page, EveryLineOfAComparisonHasAStyle) {
   EXPECT_EQ(lines, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lengths, Gradient, testing::Values(config.context, config.context - 2));
+INSTANTIATE_TEST_SUITE_P(Lengths, Gradient, testing::Values(kConfig.context, kConfig.context - 2));
 
 }  // namespace

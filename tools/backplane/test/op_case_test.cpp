@@ -23,7 +23,7 @@ std::string refusal(auto body) {
   try {
     body();
   } catch (const Failure& failure) {
-    EXPECT_EQ(failure.exit_code(), exit_usage);
+    EXPECT_EQ(failure.exit_code(), kExitUsage);
     return failure.what();
   }
   return "accepted";

@@ -34,7 +34,7 @@ std::string complaint(const std::string& content) {
   try {
     tool::parse_shapes(content, "dir/model.txt");
   } catch (const tool::Failure& failure) {
-    EXPECT_EQ(failure.exit_code(), tool::exit_usage);
+    EXPECT_EQ(failure.exit_code(), tool::kExitUsage);
     return failure.what();
   }
   return "no error";

@@ -95,6 +95,18 @@ docs = os.path.join(here, *[".."] * 3, "docs")
 guides = [os.path.relpath(path, docs) for path in glob.glob(docs + "/*.md") + glob.glob(docs + "/spec/*.md")]
 missing = [name for name in guides if not one(f"share/doc/backplane/{name}")]
 tap.check("every guide and the specification are installed", len(guides) > 10 and not missing, missing)
+pages = glob.glob(os.path.join(sdk, "share/doc/backplane/**/*.md"), recursive=True)
+
+
+def links_of(page):
+    with open(page, encoding="utf-8") as file:
+        prose = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)
+    return re.findall(r"\w\W?\]\((?!\w+:|#)([^()#\s]+)", prose)
+
+
+links = [(page, link) for page in pages for link in links_of(page)]
+dead = [f"{page}: {link}" for page, link in links if not os.path.exists(os.path.join(os.path.dirname(page), link))]
+tap.check("every link of an installed page leads somewhere", len(links) > 100 and not dead, "\n".join(dead))
 
 output = run("the installed command lists the plugin", os.path.join(sdk, "bin", "backplane"), "list") or ""
 tap.check("the installed command finds the moved SDK's plugin", f"{plugin}:0" in output and os.path.realpath(sdk) in output, output)

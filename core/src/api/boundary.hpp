@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the C functions: outputs, handles, and statuses that are not failures.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/handle.hpp"
+#include "base/ref.hpp"
+
+namespace backplane::core {
+
+inline uint64_t handle_value(const void* handle) noexcept { return reinterpret_cast<uint64_t>(handle); }
+
+template <class T>
+void start_output(T* out, const char* function) {
+  if (out == nullptr) throw Error(BP_INVALID_ARGUMENT, "{}: out is null; pass where the result goes", function);
+  *out = {};
+}
+
+// Gives the caller a handle that carries `object`'s reference.
+template <class T, class Handle>
+void hand_out(Ref<T> object, Handle** out) {
+  object->public_handle = HandleTable::instance().insert(T::kHandleType, object.get());
+  *out = reinterpret_cast<Handle*>(object->public_handle);
+  object.detach();
+}
+
+// Takes the object out of the handle table; null if the handle is not valid.
+template <class T>
+T* take_handle(const void* handle) noexcept {
+  return static_cast<T*>(HandleTable::instance().remove(T::kHandleType, handle_value(handle)));
+}
+
+template <class T>
+void end_handle(const void* handle) noexcept {
+  T* object = take_handle<T>(handle);
+  if (object != nullptr) object->release();
+}
+
+// Like guard, for a body that may return TIMEOUT or NOT_READY, which leave the error record
+// unchanged.
+template <class Body>
+bp_status guard_status(bp_error* error, Body&& body) noexcept {
+  bp_status status = BP_OK;
+  const bp_status failure = guard(error, [&] { status = body(); });
+  return failure != BP_OK ? failure : status;
+}
+
+}  // namespace backplane::core

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// gelu, silu, sigmoid, pow, and the activations that other composites apply.
+#include <cmath>
+#include <numbers>
+
+#include "composite/families.hpp"
+
+namespace backplane::core::composite {
+
+namespace {
+
+// 1 + e^-x. Below -88 it overflows to infinity, and its reciprocal is 0.
+Value one_plus_exp(Builder& b, const Value& x) { return b.add(b.exp(b.neg(x)), b.constant(1)); }
+
+// x * ((1 + shape) / 2): halving the factor is exact, halving a subnormal x is not.
+Value half_gate(Builder& b, const Value& x, const Value& shape) {
+  return b.mul(x, b.mul(b.add(shape, b.constant(1)), b.constant(0.5)));
+}
+
+// erfc(|x| / sqrt(2)) / 2, with relative error 2^-23: t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
+// Chebyshev fit (Numerical Recipes, erfcc). 1 + erf would cancel.
+Value half_tail(Builder& b, const Value& x) {
+  constexpr double fit[] = {0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+                            -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
+  const Value half_z = b.mul(b.unary(BP_OP_ABS, x), b.constant(0.5 / std::numbers::sqrt2));
+  const Value t = b.div(b.constant(1), b.add(half_z, b.constant(1)));
+  Value power = b.constant(fit[0]);
+  for (size_t i = 1; i < std::size(fit); ++i) power = b.add(b.mul(power, t), b.constant(fit[i]));
+  const Value square = b.mul(b.mul(x, x), b.constant(0.5));
+  return b.mul(b.mul(t, b.constant(0.5)), b.exp(b.sub(power, square)));
+}
+
+Value gelu_erf(Builder& b, const Value& x) {
+  // The fit is not accurate enough for f64.
+  if (b.number() == BP_F64) return half_gate(b, x, b.unary(BP_OP_ERF, b.mul(x, b.constant(1 / std::numbers::sqrt2))));
+  const Value tail = half_tail(b, x);
+  const Value left = b.compare(BP_COMPARE_LT, x, b.constant(0));
+  return b.mul(x, b.select(left, tail, b.sub(b.constant(1), tail)));
+}
+
+// x * sigmoid(2 v), which equals x * (1 + tanh v) / 2 without cancellation; v = sqrt(2 / pi) (x +
+// 0.044715 x^3).
+Value gelu_tanh(Builder& b, const Value& x) {
+  const double factor = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  const Value cubic = b.add(b.mul(b.mul(x, x), b.constant(factor * 0.044715)), b.constant(factor));
+  return b.div(x, b.add(b.exp(b.mul(x, cubic)), b.constant(1)));
+}
+
+// x / (1 + e^-x) rounds once less than x * sigmoid(x).
+Value silu_of(Builder& b, const Value& x) { return b.div(x, one_plus_exp(b, x)); }
+
+Value sigmoid_of(Builder& b, const Value& x) {
+  const Value divisor = one_plus_exp(b, x);
+  return b.div(b.constant(1), divisor);
+}
+
+}  // namespace
+
+Value activate(Builder& b, uint32_t activation, const Value& x) {
+  switch (activation) {
+    case BP_ACTIVATION_RELU:
+      return b.binary(BP_OP_MAX, x, b.constant(0));
+    case BP_ACTIVATION_GELU_ERF:
+      return gelu_erf(b, x);
+    case BP_ACTIVATION_GELU_TANH:
+      return gelu_tanh(b, x);
+    case BP_ACTIVATION_SILU:
+      return silu_of(b, x);
+    case BP_ACTIVATION_SIGMOID:
+      return sigmoid_of(b, x);
+    default:
+      return x;
+  }
+}
+
+void gelu(Builder& b) {
+  const bool tanh_form = b.attributes<bp_gelu_attributes>().approximation == BP_GELU_TANH;
+  b.store(b.output(0), activate(b, tanh_form ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF, b.load(0)));
+}
+
+void silu(Builder& b) { b.store(b.output(0), silu_of(b, b.load(0))); }
+
+void sigmoid(Builder& b) { b.store(b.output(0), sigmoid_of(b, b.load(0))); }
+
+// e^(y ln |x|) with the sign of an odd power, and the special cases that the logarithm does not
+// cover.
+void pow(Builder& b) {
+  const Value x = b.load(0), y = b.load(1);
+  const Value zero = b.constant(0), one = b.constant(1);
+  const Value magnitude = b.unary(BP_OP_ABS, x);
+  const Value power = b.exp(b.mul(y, b.log(magnitude)));
+  // 1 / -0 is -inf, and 1 / -inf is -0.
+  const Value below = b.compare(BP_COMPARE_LT, x, zero);
+  const Value negative = b.binary(BP_OP_OR, below, b.compare(BP_COMPARE_LT, b.div(one, x), zero));
+  const auto is_whole = [&](const Value& v) { return b.compare(BP_COMPARE_EQ, b.unary(BP_OP_FLOOR, v), v); };
+  const Value whole = is_whole(y);
+  const Value odd = b.binary(BP_OP_AND, whole, b.unary(BP_OP_BITNOT, is_whole(b.mul(y, b.constant(0.5)))));
+  const Value signed_power = b.select(b.binary(BP_OP_AND, negative, odd), b.neg(power), power);
+  const Value finite = b.compare(BP_COMPARE_LT, magnitude, b.constant(HUGE_VAL));
+  const Value no_real = b.binary(BP_OP_AND, b.binary(BP_OP_AND, below, finite), b.unary(BP_OP_BITNOT, whole));
+  const Value real = b.select(no_real, b.constant(NAN), signed_power);
+  // A device that flushes subnormals reads a subnormal y as 0, so y ln |x| is NaN for an infinite
+  // logarithm. Use y as the product sees it.
+  const Value multiplied = b.mul(y, one);
+  const Value is_one = b.binary(BP_OP_OR, b.compare(BP_COMPARE_EQ, x, one), b.compare(BP_COMPARE_EQ, multiplied, zero));
+  b.store(b.output(0), b.select(is_one, one, real));
+}
+
+}  // namespace backplane::core::composite

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// embedding.
+#include "composite/families.hpp"
+
+namespace backplane::core::composite {
+
+// Gathers rows of the table with an index that is broadcast along them. An index out of range gives
+// 0.
+void embedding(Builder& b) {
+  const Value table = b.input(0);
+  const int64_t width = table.extent(1), count = elements_of(b.input(1));
+  const Value index = expand(b.reshape(b.input(1), {count, 1}), {count, width});
+  b.store(b.output(0), b.reshape(b.gather(table, index, 0), b.output(0).shape()));
+}
+
+}  // namespace backplane::core::composite

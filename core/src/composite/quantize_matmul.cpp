@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantized_matmul: in integers if both operands are integers, else with dequantised weights.
+#include <algorithm>
+
+#include "composite/quantize.hpp"
+
+namespace backplane::core::composite {
+
+namespace {
+
+struct Problem {
+  int64_t rows, cols, depth, block, blocks;
+  Value a;  // [M,K]
+  Value w;  // [N,K], i8 or u8
+};
+
+// The weight's scale or zero point as [N or 1, blocks or 1], in `dtype`.
+Value of_weight(Builder& b, uint32_t index, uint32_t dtype) {
+  const Value value = b.cast(b.input(index), dtype);
+  if (value.rank() == 2) return value;
+  return b.reshape(value, {elements_of(value), 1});
+}
+
+// The scale or zero point of a as [M or 1, 1], in `dtype`.
+Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
+  const Value value = b.cast(b.input(index), dtype);
+  return b.reshape(value, {elements_of(value), 1});
+}
+
+// Dequantises columns start..start + extent of the weight: (value - zero point) * scale + minimum.
+// `parameter` is [N,1,blocks] there.
+void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
+  const auto part_of = [&](const Value& whole) {
+    const Value part = slice(whole, 1, start, blocks * block);
+    return *try_reshape(part, {p.cols, blocks, block});
+  };
+  const auto parameter = [&](uint32_t index) {
+    Value value = of_weight(b, index, b.number());
+    if (value.extent(1) > 1) value = slice(value, 1, start / p.block, blocks);
+    return insert(value, 2);
+  };
+  Value steps = b.widen(part_of(p.w));
+  if (b.has_input(3)) steps = b.sub(steps, parameter(3));
+  steps = b.mul(steps, parameter(2));
+  if (b.has_input(7)) steps = b.add(steps, parameter(7));
+  b.store(part_of(weights), steps);
+}
+
+// Dequantises a: (value - zero point) * scale.
+Value dequantised_a(Builder& b, const Problem& p) {
+  Value a = b.widen(p.a);
+  if (b.has_input(5)) a = b.sub(a, of_rows(b, 5, b.number()));
+  if (b.has_input(4)) a = b.mul(a, of_rows(b, 4, b.number()));
+  return a;
+}
+
+Value by_dequantising(Builder& b, const Problem& p) {
+  const Value weights = b.temporary(b.number(), {p.cols, p.depth});
+  const int64_t full = p.depth / p.block, rest = p.depth % p.block;
+  if (full > 0) dequantise(b, p, weights, 0, full, p.block);
+  if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
+  // Precision permissions do not apply to it.
+  const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;
+  const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
+  return b.matmul(dequantised_a(b, p), transpose(weights), precision);
+}
+
+// sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32.
+// Then apply the scales, and add the minimum times the sum of a - za.
+Value in_integers(Builder& b, const Problem& p) {
+  const Value w = b.cast(p.w, BP_I8);  // 4-bit values fit
+  Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);
+  const bool a_zero = b.has_input(5), w_zero = b.has_input(3);
+  Value za, zw;
+  if (a_zero) za = of_rows(b, 5, BP_I32);
+  if (w_zero) zw = transpose(of_weight(b, 3, BP_I32));  // [1, N or 1]
+  if (a_zero) sum = b.sub(sum, b.mul(za, transpose(b.reduce(BP_OP_REDUCE_SUM, w, 0b10, BP_I32))));
+  if (w_zero) sum = b.sub(sum, b.mul(zw, b.reduce(BP_OP_REDUCE_SUM, p.a, 0b10, BP_I32)));
+  if (a_zero && w_zero) sum = b.add(sum, b.mul(b.mul(za, b.integer(BP_I32, p.depth)), zw));
+  const Value row_scale = of_rows(b, 4, b.number());
+  const Value result = b.mul(b.widen(sum), b.mul(row_scale, transpose(of_weight(b, 2, b.number()))));
+  if (!b.has_input(7)) return result;
+  Value row_sum = b.reduce(BP_OP_REDUCE_SUM, p.a, 0b10, BP_I32);
+  if (a_zero) row_sum = b.sub(row_sum, b.mul(za, b.integer(BP_I32, p.depth)));
+  return b.add(result, b.mul(b.mul(b.widen(row_sum), row_scale), transpose(of_weight(b, 7, b.number()))));
+}
+
+}  // namespace
+
+void quantized_matmul(Builder& b) {
+  const auto& attributes = b.attributes<bp_quantized_matmul_attributes>();
+  const Value a = b.input(0), y = b.output(0);
+  Problem p{};
+  p.depth = a.extent(a.rank() - 1), p.cols = y.extent(y.rank() - 1);
+  p.rows = count_of(Extents(a.view.shape, a.view.shape + a.rank() - 1));
+  p.block = attributes.block == 0 ? std::max<int64_t>(p.depth, 1) : attributes.block;
+  p.blocks = (p.depth + p.block - 1) / p.block;
+  p.a = b.reshape(a, {p.rows, p.depth});
+  p.w = attributes.weight_bits == 4 ? unpacked(b, b.input(1), p.depth) : b.input(1);
+  const bool whole = a.dtype() == BP_I8 || a.dtype() == BP_U8;
+  if (!whole || p.blocks > 1) p.w = b.dense(p.w);
+  Value result = whole && p.blocks <= 1 ? in_integers(b, p) : by_dequantising(b, p);
+  if (b.has_input(6)) result = b.add(result, insert(b.load(6), 0));
+  b.store(y, b.reshape(result, y.shape()));
+}
+
+}  // namespace backplane::core::composite

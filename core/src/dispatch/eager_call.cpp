@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts a call to a descriptor: the path for invalid calls and for descriptors that are not in
+// the stream's plan cache.
+#include "dispatch/eager_call.hpp"
+
+#include <bit>
+
+#include "base/error.hpp"
+#include "base/structs.hpp"
+
+namespace backplane::core {
+
+namespace {
+
+// Finds out what is wrong with an operand, off the hot path.
+[[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
+                                        const char* role, uint32_t index) {
+  if (tensor.rank > BP_MAX_RANK) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} has rank {}; the most is {}", row.name, role, index, tensor.rank,
+                BP_MAX_RANK)
+        .with_op(row.id);
+  }
+  if (tensor.flags > BPH_TENSOR_IMMEDIATE || tensor.reserved != 0 || tensor.alias != 0) {
+    throw Error(
+        BP_UNSUPPORTED,
+        "{}: {} {} has flags {:#x}, alias {} and reserved {:#x}; this library knows flags 0x1 and reserved 0, and an "
+        "alias only of an output without a buffer, asked of bph_device_supports",
+        row.name, role, index, tensor.flags, tensor.alias, tensor.reserved)
+        .with_op(row.id);
+  }
+  const auto* buffer = find_handle<Buffer>(tensor.buffer);
+  if (buffer == nullptr) bad_handle(HandleType::buffer, tensor.buffer, row.name);
+  if (buffer->device != &device) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} lies on {}, the stream is of {}; copy it there first", row.name, role,
+                index, buffer->device->name, device.name)
+        .with_op(row.id);
+  }
+  throw Error(BP_UNSUPPORTED,
+              "{}: {} {} lies in HOST memory, which {} does not take as an operand; copy it to DEVICE memory first",
+              row.name, role, index, device.name)
+      .with_op(row.id);
+}
+
+[[noreturn, gnu::cold]] void bad_bounds(const OpRow& row, const bph_tensor& tensor, const char* role, uint32_t index,
+                                        const Extent& extent) {
+  const auto* buffer = find_handle<Buffer>(tensor.buffer);
+  if (buffer == nullptr) {
+    throw Error(BP_INVALID_ARGUMENT, "{}: {} {} has elements but no buffer; give it one", row.name, role, index)
+        .with_op(row.id);
+  }
+  throw Error(BP_INVALID_ARGUMENT,
+              "{}: {} {} touches bytes {} to {} around offset {}, which its buffer of {} bytes does not hold", row.name,
+              role, index, extent.lo, extent.hi, tensor.offset, buffer->bytes)
+      .with_op(row.id);
+}
+
+// Checks an output `o` that shares its buffer with operand `other`. Legal are exactly the same view
+// (in-place operation) and disjoint bytes.
+void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
+  const uint32_t inputs = entry.desc.input_count;
+  const Extent& extent = entry.operands[other].extent;
+  const Extent& out_extent = entry.operands[inputs + o].extent;
+  if (extent.hi == 0 || out_extent.hi == 0) return;
+  const auto distance = static_cast<int64_t>(operands.at[other].offset - operands.at[inputs + o].offset);
+  if (distance + extent.lo >= out_extent.hi || distance + extent.hi <= out_extent.lo) return;
+  const bool is_input = other < inputs;
+  const uint32_t index = is_input ? other : other - inputs;
+  const bp_tensor_desc& out_view = entry.views[inputs + o];
+  const bp_tensor_desc& view = entry.views[other];
+  if (is_input && distance == 0 && same_elements(out_view, view)) return;
+  const Overlap overlap = views_overlap(out_view, dtype_bytes(out_view.dtype), view, dtype_bytes(view.dtype), distance);
+  if (overlap == Overlap::no) return;
+  throw Error(BP_INVALID_ARGUMENT,
+              "{}: output {} {} {} {}, which starts {} bytes from it; use other memory, or the same view",
+              entry.row->name, o, overlap == Overlap::yes ? "overlaps" : "may overlap", is_input ? "input" : "output",
+              index, distance)
+      .with_op(entry.row->id);
+}
+
+[[noreturn, gnu::cold]] void bad_call(const OpRow& row, const bph_call& call) {
+  const bool unknown = (call.flags & ~(kCallFlags | kPlanFlags)) != 0 || call.scalar_count > row.scalars_max;
+  throw Error(
+      unknown ? BP_UNSUPPORTED : BP_INVALID_ARGUMENT,
+      "{}: takes {} to {} scalars, {} given; at most {} inputs and 1 to {} outputs, {} and {} given; no null arrays; "
+      "flags {:#x} of {:#x}",
+      row.name, row.scalars_min, row.scalars_max, call.scalar_count, BP_MAX_OPERANDS, BP_MAX_OPERANDS, call.input_count,
+      call.output_count, call.flags, kCallFlags)
+      .with_op(row.id);
+}
+
+// The number of scalars in canonical form.
+uint32_t scalars_of(const OpRow& row, const bph_call& call) {
+  uint32_t count = call.scalar_count;
+  if (call.scalars != nullptr) count = rules::trimmed_scalars(row, call.scalars, count);
+  if (count < row.scalars_min || count > row.scalars_max) bad_call(row, call);
+  return count;
+}
+
+// Resolves operand `at` of a call and fills its view, except an output's alias.
+void resolve(const OpRow& row, const Device& device, const bph_call& call, bool is_query, uint32_t at, uint32_t inputs,
+             Operands& operands, bp_tensor_desc& view) {
+  const bool is_input = at < inputs;
+  const bph_tensor& tensor = is_input ? call.inputs[at] : call.outputs[at - inputs];
+  const bool may_alias = is_query && !is_input && tensor.buffer == nullptr;
+  if (tensor.flags > BPH_TENSOR_IMMEDIATE || tensor.reserved != 0 || tensor.rank > BP_MAX_RANK ||
+      (tensor.alias != 0 && !may_alias)) {
+    bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
+  }
+  const bool immediate = tensor.flags != 0;
+  uint32_t alignment = BP_MAX_ALIGNMENT_LOG2;
+  if (tensor.buffer == nullptr || immediate) {
+    operands.at[at] = {nullptr, 0, immediate ? tensor.immediate & value_mask(tensor.dtype) : 0};
+    operands.buffers[at] = nullptr;
+  } else {
+    const Buffer* buffer = find_handle<Buffer>(tensor.buffer);
+    if (buffer == nullptr || buffer->device != &device || (device.operand_kinds >> buffer->kind & 1u) == 0) {
+      bad_tensor(row, device, tensor, is_input ? "input" : "output", is_input ? at : at - inputs);
+    }
+    alignment = static_cast<uint32_t>(std::countr_zero(tensor.offset | (uint64_t{1} << buffer->alignment_log2)));
+    operands.at[at] = {buffer->plugin_buffer, buffer->plugin_offset + tensor.offset, 0};
+    operands.buffers[at] = buffer;
+  }
+  view.dtype = tensor.dtype;
+  view.rank = tensor.rank;
+  view.alignment_log2 = static_cast<uint8_t>(alignment);
+  view.flags = static_cast<uint16_t>(tensor.hints << 8 | tensor.flags);
+  view.alias = 0;
+  std::memset(view.shape, 0, sizeof(view.shape) + sizeof(view.strides));
+  std::copy_n(tensor.shape, tensor.rank, view.shape);
+  if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
+}
+
+// The input that an output will alias, as the caller of bph_device_supports states it in place of a
+// buffer.
+uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
+  const uint32_t index = output.alias - 1u;
+  if (index < inputs) {
+    bph_tensor same = call.inputs[index];
+    bph_tensor as_output = output;
+    same.buffer = as_output.buffer = reinterpret_cast<bph_buffer*>(1);  // any non-null pointer
+    same.offset = as_output.offset = 0;
+    if (identical_inputs(as_output, &same, 1) != 0) return 1u << index;
+  }
+  throw Error(BP_INVALID_ARGUMENT, "{}: output {} says that it will be input {}, which {}", row.name, o, index,
+              index < inputs ? "has another dtype, shape or strides" : "is not there")
+      .with_op(row.id);
+}
+
+}  // namespace
+
+bph_call read_call(const bph_call& given, const char* function) {
+  return read_input(&given, BPH_CALL_MIN_SIZE, function, "bph_call");
+}
+
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands) {
+  if (call.input_count > BP_MAX_OPERANDS || call.output_count - 1u >= BP_MAX_OPERANDS ||
+      (call.flags & ~kCallFlags) != 0 || (call.inputs == nullptr && call.input_count != 0) || call.outputs == nullptr ||
+      (call.scalars == nullptr && call.scalar_count != 0 && !is_query)) {
+    bad_call(row, call);
+  }
+  const CallCounts counts = CallCounts::of(call);
+  DescriptorHead head;
+  head.op = row.id;
+  head.inputs = static_cast<uint8_t>(counts.inputs);
+  head.outputs = static_cast<uint8_t>(counts.outputs);
+  head.scalars = static_cast<uint8_t>(scalars_of(row, call));
+  head.no_native = (call.flags & BPH_CALL_NO_NATIVE) != 0 ? 1 : 0;
+  head.flags = static_cast<uint32_t>(call.flags & BP_OP_FLAGS_ALL);
+  head.hints = call.hints;
+  Descriptor key(row, head);
+  read_attributes(row, call.attributes, key.attributes());
+  for (uint32_t i = 0; i < head.operands(); ++i) {
+    resolve(row, device, call, is_query, i, counts.inputs, operands, key.views()[i]);
+  }
+  for (uint32_t o = 0; o < counts.outputs; ++o) {
+    const bph_tensor& output = call.outputs[o];
+    const uint32_t same = output.alias != 0 ? stated_alias(row, call, counts.inputs, output, o)
+                                            : identical_inputs(output, call.inputs, counts.inputs);
+    if (same == 0) continue;
+    if (works_in_place(row)) {
+      key.views()[counts.inputs + o].alias = static_cast<uint16_t>(1 + std::countr_zero(same));
+    } else {
+      key.head().overlaid |= same;
+    }
+  }
+  return key;
+}
+
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands) {
+  const uint32_t inputs = entry.desc.input_count;
+  for (uint32_t i = 0; i < inputs + entry.desc.output_count; ++i) {
+    const Extent& extent = entry.operands[i].extent;
+    if (extent.hi == 0) continue;
+    const bool is_input = i < inputs;
+    const Buffer* buffer = operands.buffers[i];
+    const bph_tensor& tensor = is_input ? call.inputs[i] : call.outputs[i - inputs];
+    const uint64_t start = tensor.offset + static_cast<uint64_t>(extent.lo);
+    const auto span = static_cast<uint64_t>(extent.hi - extent.lo);
+    if (buffer == nullptr || start > buffer->bytes || span > buffer->bytes - start) {
+      bad_bounds(*entry.row, tensor, is_input ? "input" : "output", is_input ? i : i - inputs, extent);
+    }
+  }
+}
+
+void check_overlaps(const PlanEntry& entry, const Operands& operands) {
+  const uint32_t inputs = entry.desc.input_count;
+  for (uint32_t o = inputs; o < inputs + entry.desc.output_count; ++o) {
+    for (uint32_t i = 0; i < o; ++i) {
+      if (operands.buffers[i] == operands.buffers[o]) check_overlap(entry, o - inputs, i, operands);
+    }
+  }
+}
+
+}  // namespace backplane::core

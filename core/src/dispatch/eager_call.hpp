@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a call of the host API, makes its canonical form, resolves its operands and reports broken
+// rules.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <backplane/rules/canonical.hpp>
+
+#include "dispatch/descriptor.hpp"
+#include "dispatch/plan_cache.hpp"
+#include "loading/device.hpp"
+#include "memory/buffer.hpp"
+
+namespace backplane::core {
+
+// The flags that a bph_call accepts.
+inline constexpr uint64_t kPlanFlags = BP_OP_FLAG_DEVICE_SCALARS | BP_OP_FLAG_SPECIALIZE;
+inline constexpr uint64_t kCallFlags = (BP_OP_FLAGS_ALL & ~kPlanFlags) | BPH_CALL_NO_NATIVE;
+
+// The resolved operands of a call: inputs, then outputs. Uninitialised beyond the counts.
+struct Operands {
+  bp_operand at[2 * BP_MAX_OPERANDS];
+  const Buffer* buffers[2 * BP_MAX_OPERANDS];  // null: an immediate, or no elements
+};
+
+// The operand counts of a call in canonical form: without absent operands at the end.
+struct CallCounts {
+  uint32_t inputs, outputs;
+
+  // Requires non-null arrays, at most BP_MAX_OPERANDS of each, and at least one output.
+  [[gnu::always_inline]] static CallCounts of(const bph_call& call) noexcept {
+    using rules::trimmed;
+    return {trimmed(call.inputs, call.input_count), trimmed(call.outputs, call.output_count, 1)};
+  }
+};
+
+// A mask of the inputs that are identical to `output` (buffer, offset, dtype, shape, strides).
+inline uint32_t identical_inputs(const bph_tensor& output, const bph_tensor* inputs, uint32_t count) noexcept {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bph_tensor& input = inputs[i];
+    if (input.buffer != output.buffer || input.offset != output.offset || output.buffer == nullptr) continue;
+    bool same = input.dtype == output.dtype && input.rank == output.rank && input.flags == output.flags;
+    for (uint32_t d = 0; same && d < output.rank && d < BP_MAX_RANK; ++d) {
+      same = input.shape[d] == output.shape[d] && input.strides[d] == output.strides[d];
+    }
+    if (same) mask |= 1u << i;
+  }
+  return mask;
+}
+
+// Only elementwise kernels work in place: they read each element before they write it. For other
+// operators core first copies an overlaid input.
+inline bool works_in_place(const OpRow& row) noexcept { return row.shape_rule == BP_SHAPE_ELEMENTWISE; }
+
+// Converts a call whose struct_size differs from this library's. Throws.
+bph_call read_call(const bph_call& given, const char* function);
+
+// Makes the descriptor of a call and resolves its operands; throws if the call is invalid.
+// `is_query`: called by bph_device_supports, so scalars may be null, and outputs without a buffer
+// may name the input that they will alias.
+Descriptor describe(const OpRow& row, const Device& device, const bph_call& call, bool is_query, Operands& operands);
+
+// Throws unless each view is within its buffer.
+void check_bounds(const PlanEntry& entry, const bph_call& call, const Operands& operands);
+
+// Throws if an output shares a byte with another operand, unless it is exactly the same view as an
+// input. Views in different buffers never overlap.
+void check_overlaps(const PlanEntry& entry, const Operands& operands);
+
+}  // namespace backplane::core

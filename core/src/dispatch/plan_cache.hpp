@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans by descriptor: one bounded cache per device, and in front of it a small cache per stream
+// that needs no lock.
+//
+// An entry is an exact descriptor with its checked facts. Entries share a plan that serves any size
+// (BP_PLAN_ANY_SIZE in ops.h), found by class, so a new size makes an entry but no plan. A
+// recurring descriptor gets a specialized plan if the plugin reports that this helps
+// (BP_PLAN_SPECIALIZABLE).
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/lru_table.hpp"
+#include "base/op_table.hpp"
+#include "base/ref.hpp"
+#include "base/strided_view.hpp"
+#include "dispatch/descriptor.hpp"
+
+namespace backplane::core {
+
+class Device;
+class Program;
+
+class Plan final : public Object {
+ public:
+  Plan(Device& device, bp_plan* plan, const bp_plan_info& facts) noexcept
+      : info(facts), handle(plan), device_(device) {}
+  ~Plan() override;
+
+  const bp_plan_info info;
+  bp_plan* const handle;
+
+ private:
+  Device& device_;  // outlives its plans
+};
+
+// A validated exact descriptor and its plan, or the program of a decomposed composite. Immutable,
+// except the links and the use counts. Its arrays follow it in memory.
+class PlanEntry final : public Object {
+ public:
+  // Validates the descriptor and computes the extents. Throws. The caller sets the plan. Attributes
+  // must come from read_attributes.
+  static Ref<PlanEntry> create(const Device& device, const Descriptor& key);
+  ~PlanEntry() override;
+
+  const DescriptorHead& head() const noexcept { return *static_cast<const DescriptorHead*>(block); }
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == block_bytes && std::memcmp(key.data(), block, block_bytes) == 0;
+  }
+
+  LruLinks<PlanEntry> links;
+  const OpRow* row = nullptr;
+  Ref<Plan> plan;
+  Ref<Program> program;  // instead of a plan
+  bool direct = false;   // a plan that needs no staging
+  // The plan, or a step's plan, is specializable: see PlanCache::used.
+  bool specializable = false;
+  bool overlays = false;                // an output is one of the inputs
+  std::atomic<uint32_t> uses{0};        // counted only if specializable
+  std::atomic<bool> superseded{false};  // the cache has an entry with a specialized plan
+  uint64_t workspace_bytes = 0;
+  uint64_t scalar_mask = 0;  // the significant bits of scalars
+  // The plugin's descriptor. Its views are the caller's, except overlaid inputs, which core first
+  // copies to dense temporaries.
+  bp_op_desc desc = {};
+
+  // The fields of a matching bph_call.
+  uint64_t call_flags = 0;
+  uint64_t call_counts = 0;  // input_count | output_count << 32
+  uint64_t call_tail = 0;    // scalar_count | hints << 32
+  const void* attributes = nullptr;
+  uint32_t attribute_bytes = 0;
+  // Each operand of the call: inputs, then outputs.
+  struct Operand {
+    uint64_t fields;     // dtype to reserved of its bph_tensor, as one word
+    uint32_t alignment;  // log2, as views state it
+    uint32_t immediate;  // 1: strides are ignored
+    Extent extent;
+  };
+  const Operand* operands = nullptr;
+  const bp_tensor_desc* views = nullptr;
+
+  const void* block = nullptr;  // the Descriptor's
+  size_t block_bytes = 0;
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanEntry();
+};
+
+// Queries plan_create for the facts of a plan without making it. Throws its failure.
+bp_plan_info plan_facts(Device& device, const PlanEntry& entry);
+
+// The cached result of bph_device_supports for a descriptor: facts, or a refusal.
+class SupportResult final : public Object {
+ public:
+  static Ref<SupportResult> create(const Descriptor& key);
+  bool matches(const Descriptor& key) const noexcept {
+    return key.bytes() == bytes && std::memcmp(key.data(), static_cast<const void*>(this + 1), bytes) == 0;
+  }
+
+  LruLinks<SupportResult> links;
+  bph_support support = {};
+  std::string refusal;  // not empty: UNSUPPORTED, with this message
+  size_t bytes = 0;
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  SupportResult() = default;
+};
+
+// A class of descriptors and the plan that serves it.
+class PlanClass final : public Object {
+ public:
+  static constexpr uint32_t kMaxWords = sizeof(DescriptorHead) / 8 + kMaxAttributeBytes / 8 + 2 * BP_MAX_OPERANDS * 2;
+  static Ref<PlanClass> create(const uint64_t* words, uint32_t count, Ref<Plan> plan);
+
+  LruLinks<PlanClass> links;
+  Ref<Plan> plan;
+  uint32_t word_count = 0;
+  const uint64_t* words() const noexcept { return reinterpret_cast<const uint64_t*>(this + 1); }
+
+  static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+  static void operator delete(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+ private:
+  PlanClass() = default;
+};
+
+struct PlanCacheStats {
+  uint64_t executions, hits, class_hits, created, specialize, evicted, entries;
+};
+
+class PlanCache;
+
+// The entries that one stream used last, set-associative, latest first. It needs no lock, because a
+// stream runs one call at a time.
+class StreamPlanCache {
+ public:
+  StreamPlanCache() = default;
+  ~StreamPlanCache();
+  StreamPlanCache(const StreamPlanCache&) = delete;
+  StreamPlanCache& operator=(const StreamPlanCache&) = delete;
+
+ private:
+  friend class PlanCache;
+  static constexpr uint32_t kWays = 4;
+  void flush() noexcept;
+  // Takes over the reference; evicts the last entry of the set.
+  void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
+  // Removes an entry that the cache has superseded. It stays alive until the next one is removed.
+  void drop_superseded(const PlanEntry& entry) noexcept;
+
+  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // counted
+  // Written by the stream's owner, read by stats.
+  std::atomic<uint64_t> hits_{0};
+  Ref<PlanEntry> superseded_;
+  uint64_t generation_ = 0;
+  PlanCache* cache_ = nullptr;
+  StreamPlanCache* next_ = nullptr;  // the cache's list
+};
+
+class PlanCache {
+ public:
+  PlanCache(Device& device, uint32_t capacity);
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
+
+  // The matching entry of `set`; null if the stream's cache has none. Borrowed until the next call
+  // with this cache.
+  template <class Matches>
+  [[gnu::always_inline]] PlanEntry* find(StreamPlanCache& stream_cache, uint32_t set, Matches&& matches) noexcept {
+    if (stream_cache.generation_ != generation_.load(std::memory_order_relaxed)) [[unlikely]]
+      return nullptr;
+    for (PlanEntry* entry : stream_cache.entries_[set]) {
+      if (entry == nullptr) return nullptr;
+      if (!matches(*entry)) continue;
+      stream_cache.hits_.store(stream_cache.hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return entry;
+    }
+    return nullptr;
+  }
+  // Finds or makes the entry of a descriptor that the stream's cache does not have. Throws failures
+  // of validation and of the plugin's plan_create.
+  PlanEntry& add(StreamPlanCache& stream_cache, const Descriptor& key);
+  PlanEntry& get(StreamPlanCache& stream_cache, const Descriptor& key) {
+    PlanEntry* entry =
+        find(stream_cache, stream_cache_set(key), [&](const PlanEntry& item) { return item.matches(key); });
+    return entry != nullptr ? *entry : add(stream_cache, key);
+  }
+
+  // A new planned entry that the cache does not keep, for a step of a program. With `specialize`
+  // the plan is specialized if the plugin has a faster one. Throws as add.
+  Ref<PlanEntry> make_planned(const Descriptor& key, bool specialize);
+
+  // The result of bph_device_supports on this device, without its fallback. Queries the plugin once
+  // and caches the result; a descriptor with a plan needs no query. Throws failures of validation
+  // and of the plugin.
+  bph_support supports(const Descriptor& key);
+
+  // Call at each use of a specializable entry. A recurring entry is replaced by one with
+  // specialized plans. Other streams notice at their next use; the caller's entry stays valid until
+  // then. Throws DEVICE_LOST.
+  void used(StreamPlanCache& stream_cache, PlanEntry& entry) {
+    constexpr uint32_t recurs = 3;
+    if (entry.uses.fetch_add(1, std::memory_order_relaxed) + 1 == recurs) specialise(entry);
+    if (entry.superseded.load(std::memory_order_acquire)) stream_cache.drop_superseded(entry);
+  }
+
+  // Drops all entries; stream caches notice at their next use.
+  void clear() noexcept;
+  PlanCacheStats stats() noexcept;
+
+ private:
+  friend class StreamPlanCache;
+  Ref<PlanEntry> make(const Descriptor& key, bool specialize);
+  bool may_be_native(const Descriptor& key) const noexcept;
+  bph_support query_support(const Descriptor& key);
+  void plan(PlanEntry& entry, bool specialize);
+  Ref<Plan> create_plan(const OpRow& row, const bp_op_desc& desc);
+  void specialized_plan(PlanEntry& entry);
+  void specialise(PlanEntry& entry);
+  void attach(StreamPlanCache& stream_cache) noexcept;
+  void detach(StreamPlanCache& stream_cache) noexcept;
+
+  Device& device_;
+  std::atomic<uint64_t> generation_{1};
+  std::mutex mutex_;  // never held while the plugin is called
+  LruTable<PlanEntry> entries_;
+  LruTable<PlanClass> classes_;
+  LruTable<SupportResult> support_results_;
+  StreamPlanCache* stream_caches_ = nullptr;
+  uint64_t inserted_ = 0;  // entries ever inserted: if unchanged, a lookup need not be repeated
+  uint64_t closed_stream_hits_ = 0, shared_hits_ = 0, class_hits_ = 0, created_ = 0, specialize_ = 0, evicted_ = 0,
+           missed_ = 0;
+};
+
+}  // namespace backplane::core

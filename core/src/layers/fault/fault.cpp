@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`: makes calls fail, delays them or loses their device, following a schedule.
+#include "layers/fault/fault.hpp"
+
+#include <backplane/backplane.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <thread>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "layers/fault/schedule.hpp"
+#include "layers/splice.hpp"
+
+namespace backplane::core::layers {
+
+namespace {
+
+struct FaultPlugin : WrappedPlugin {
+  FaultPlugin(const bp_plugin* wrapped, const bp_host* given, std::shared_ptr<const FaultSchedule> what)
+      : WrappedPlugin(wrapped, given), schedule(std::move(what)) {}
+
+  const std::shared_ptr<const FaultSchedule> schedule;
+  std::array<std::atomic<uint64_t>, kSlotCount> calls = {};
+  std::atomic<uint64_t> device_calls{0};  // of every slot of devices
+};
+
+struct FaultDevice : WrappedDevice {
+  FaultDevice(FaultPlugin& plugin, bp_device* wrapped) : WrappedDevice{wrapped}, owner(plugin) {}
+
+  FaultPlugin& owner;
+  // Locked shared during every plugin call, exclusively while the device is being lost.
+  std::shared_mutex use;
+  std::atomic<bool> lost{false};
+  std::mutex mutex;                    // of `streams`
+  std::map<bp_stream*, bool> streams;  // and whether each was failed
+};
+
+FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
+FaultDevice& of(bp_device* device) { return static_cast<FaultDevice&>(*reinterpret_cast<WrappedDevice*>(device)); }
+
+// What the schedule decides for one call.
+struct Decision {
+  uint64_t call = 0;
+  bp_status status = BP_OK;
+  std::chrono::nanoseconds delay{0};
+  bool lose = false;
+};
+
+Decision decide(FaultPlugin& plugin, Slot slot, bool of_device) {
+  Decision decision;
+  decision.call = plugin.calls[static_cast<size_t>(slot)].fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t any = of_device ? plugin.device_calls.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  for (const FaultEntry& entry : plugin.schedule->entries) {
+    if (entry.slot && *entry.slot != slot) continue;
+    switch (entry.kind) {
+      case FaultEntry::Kind::fail:
+        if (decision.status == BP_OK && (decision.call == entry.call || (entry.onward && decision.call > entry.call))) {
+          decision.status = entry.status;
+        }
+        break;
+      case FaultEntry::Kind::delay:
+        decision.delay += entry.time;
+        break;
+      case FaultEntry::Kind::lose:
+        decision.lose |= of_device && (entry.slot ? decision.call : any) == entry.call;
+        break;
+    }
+  }
+  return decision;
+}
+
+// TIMEOUT and NOT_READY leave the error record unchanged.
+bp_status fail(const FaultPlugin& plugin, Slot slot, bp_status status, const char* why, bp_error* error) {
+  if (status == BP_TIMEOUT || status == BP_NOT_READY) return status;
+  return Error(status, "fault: {:.64}: {}: answers {}: {}", plugin.table.name, slot_name(slot), bph_status_name(status),
+               why)
+      .write(error);
+}
+bp_status injected(const FaultPlugin& plugin, Slot slot, const Decision& decision, bp_error* error) {
+  const Error why(BP_OK, "the layer was told so of call {}", decision.call);
+  return fail(plugin, slot, decision.status, why.what(), error);
+}
+
+// Afterwards no work of the device is pending, so everything may be destroyed.
+void lose(FaultDevice& device) {
+  const std::unique_lock alone(device.use);
+  if (device.lost.exchange(true)) return;
+  const std::lock_guard lock(device.mutex);
+  for (const auto& [stream, failed] : device.streams) {
+    bp_error ignored = fresh_error();
+    (void)device.owner.next.stream_wait(device.inner, stream, BP_WAIT_FOREVER, &ignored);
+  }
+}
+
+// Whether the layer has failed the stream, now or before.
+bool failed(FaultDevice& device, bp_stream* stream, bool now) {
+  const std::lock_guard lock(device.mutex);
+  const auto found = device.streams.find(stream);
+  if (found == device.streams.end()) return now;
+  return found->second |= now;
+}
+
+// Registers a new stream; if there is no memory for that, destroys it.
+bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
+  try {
+    const std::lock_guard lock(device.mutex);
+    device.streams[*stream] = false;
+    return BP_OK;
+  } catch (const std::bad_alloc&) {
+    device.owner.next.stream_destroy(device.inner, std::exchange(*stream, nullptr));
+    return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some and call again");
+  }
+}
+
+// One call of a device's slot; `forward` passes it on. The caller handles the results.
+template <class Forward>
+bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
+  const FaultPlugin& plugin = device.owner;
+  const Decision decision = decide(device.owner, slot, true);
+  if (decision.delay.count() != 0) std::this_thread::sleep_for(decision.delay);
+  const bool loses = decision.lose || decision.status == BP_DEVICE_LOST;
+  bp_status status = BP_OK;
+  {
+    const std::shared_lock with_others(device.use);
+    if (device.lost) return fail(plugin, slot, BP_DEVICE_LOST, "the layer has lost the device", error);
+    if (stream != nullptr && failed(device, stream, decision.status == BP_EXECUTION_FAILED)) {
+      // A failed stream's wait returns only when its work no longer accesses memory.
+      status = slot == Slot::stream_wait ? forward() : BP_OK;
+      if (status != BP_TIMEOUT)
+        status = fail(plugin, slot, BP_EXECUTION_FAILED, "the layer made the stream fail", error);
+    } else if (decision.status != BP_OK) {
+      const bool passes = decision.status == BP_TIMEOUT || loses;
+      bp_error ignored = fresh_error();
+      if (slot == Slot::stream_wait && !passes) {
+        (void)plugin.next.stream_wait(device.inner, stream, BP_WAIT_FOREVER, &ignored);
+      }
+      status = injected(plugin, slot, decision, error);
+    } else {
+      status = forward();
+    }
+  }
+  if (loses) lose(device);
+  return status;
+}
+
+// Finds the stream, the error record and the output pointers among a slot's arguments.
+struct Arguments {
+  bp_stream* stream = nullptr;
+  bp_error* error = nullptr;
+  bp_stream** new_stream = nullptr;
+
+  void see(bp_stream* argument) { stream = argument; }
+  void see(bp_error* argument) { error = argument; }
+  void see(bp_stream** argument) { new_stream = argument; }
+  template <class T>
+  void see(const T&) {}
+
+  template <class T>
+  static void clear(T** place) {
+    if (place != nullptr) *place = nullptr;
+  }
+  template <class T>
+  static void clear(const T&) {}
+};
+
+template <Slot slot, auto member>
+struct Shim;
+template <Slot slot, class... Args, bp_status (*bp_device_api::*member)(bp_device*, Args...)>
+struct Shim<slot, member> {
+  static bp_status call(bp_device* handle, Args... args) {
+    FaultDevice& device = of(handle);
+    Arguments found;
+    (found.see(args), ...);
+    bool passed_on = false;
+    const bp_status result = intercept(device, slot, found.stream, found.error, [&] {
+      passed_on = true;
+      const bp_status status = (device.owner.next.*member)(device.inner, args...);
+      if (status != BP_OK || found.new_stream == nullptr || *found.new_stream == nullptr) return status;
+      return add_stream(device, found.new_stream, found.error);
+    });
+    if (!passed_on) (Arguments::clear(args), ...);
+    return result;
+  }
+};
+
+// Destroy slots are passed on unchanged.
+template <auto member>
+struct Pass;
+template <class Handle, void (*bp_device_api::*member)(bp_device*, Handle*)>
+struct Pass<member> {
+  static void call(bp_device* handle, Handle* object) {
+    FaultDevice& device = of(handle);
+    const std::shared_lock with_others(device.use);
+    if constexpr (std::is_same_v<Handle, bp_stream>) {
+      const std::lock_guard lock(device.mutex);
+      device.streams.erase(object);
+    }
+    (device.owner.next.*member)(device.inner, object);
+  }
+};
+
+void close(bp_device* handle) {
+  const std::unique_ptr<FaultDevice> device(&of(handle));
+  device->owner.next.close(device->inner);
+}
+
+bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
+                        bp_error* error) {
+  FaultDevice& device = of(handle);
+  if (out != nullptr) *out = nullptr;
+  return intercept(device, Slot::import_memory, nullptr, error, [&] {
+    return device.owner.inner_import(device.inner)->import_memory(device.inner, desc, out_kind, out, error);
+  });
+}
+
+// One call of a slot of the plugin's own table.
+template <class Forward>
+bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
+  const Decision decision = decide(plugin, slot, false);
+  if (decision.delay.count() != 0) std::this_thread::sleep_for(decision.delay);
+  return decision.status != BP_OK ? injected(plugin, slot, decision, error) : forward();
+}
+
+bp_status device_count(const bp_plugin* plugin, uint32_t* out, bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  if (out != nullptr) *out = 0;
+  return plugin_slot(own, Slot::device_count, error, [&] { return own.inner->device_count(own.inner, out, error); });
+}
+
+bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  return plugin_slot(own, Slot::device_info, error,
+                     [&] { return own.inner->device_info(own.inner, index, out, error); });
+}
+
+bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
+                      bp_error* error) {
+  FaultPlugin& own = of(plugin);
+  if (out != nullptr) *out = nullptr;
+  return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
+    if (out == nullptr)
+      return own.inner->device_open(own.inner, index, desc, out, error);  // its error
+    std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
+    if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");
+    const bp_status status = own.inner->device_open(own.inner, index, desc, &device->inner, error);
+    if (status != BP_OK || device->inner == nullptr) return status;
+    *out = reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(device.release()));
+    return BP_OK;
+  });
+}
+
+void shutdown(const bp_plugin* plugin) {
+  const std::unique_ptr<FaultPlugin> own(&of(plugin));
+  own->inner->shutdown(own->inner);
+}
+
+}  // namespace
+
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule) {
+  auto made = std::make_unique<FaultPlugin>(inner, host, std::move(schedule));
+  bp_plugin& table = made->table;
+  table.device_count = device_count;
+  table.device_info = device_info;
+  table.device_open = device_open;
+  table.shutdown = shutdown;
+  made->api.close = close;
+  splice_device<Shim, Pass>(*made, import_memory);
+  return &made.release()->table;
+}
+
+}  // namespace backplane::core::layers

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `fault`.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <memory>
+
+namespace backplane::core::layers {
+
+struct FaultSchedule;
+
+// Wraps `inner` so that it fails as `schedule` says. Throws bad_alloc.
+const bp_plugin* fault(const bp_plugin* inner, const bp_host* host, std::shared_ptr<const FaultSchedule> schedule);
+
+}  // namespace backplane::core::layers

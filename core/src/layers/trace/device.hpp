@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the layer `trace` for a device: numbers and tracks of its objects.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "layers/trace/event.hpp"
+#include "layers/trace/file.hpp"
+#include "layers/wrap.hpp"
+
+namespace backplane::core::layers {
+
+struct TracePlugin : WrappedPlugin {
+  TracePlugin(const bp_plugin* wrapped, const bp_host* given, TraceFile& where)
+      : WrappedPlugin(wrapped, given), file(where) {}
+
+  TraceFile& file;  // lives as long as the process
+
+  void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
+};
+
+// Every function may throw bad_alloc: then the caller drops the event, but still makes the call.
+struct TraceDevice : WrappedDevice {
+  TraceDevice(TracePlugin& plugin, const std::string& name);
+
+  TracePlugin& owner;
+  const uint32_t group;
+
+  Track stream_track(const bp_stream* stream);
+  Track thread_track();
+
+  void add_buffer(const bp_buffer* buffer, uint32_t kind, uint64_t bytes);
+  void drop_buffer(const bp_buffer* buffer);
+  // True at the first execution of `plan`.
+  bool first_execution(const bp_plan* plan);
+  // The latest record of an event; 0 if the trace has none.
+  uint64_t record_of(const bp_event* event);
+  void set_record(const bp_event* event, uint64_t flow);
+
+  void forget(const bp_buffer* buffer) { drop_buffer(buffer); }
+  void forget(const bp_stream* stream);
+  void forget(const bp_event* event);
+  void forget(const bp_plan* plan);
+
+ private:
+  void name_track(Track track, const std::string& name);
+  void count_memory(uint32_t kind, uint64_t bytes);
+
+  struct Memory {
+    uint32_t kind;
+    uint64_t bytes;
+  };
+  std::mutex mutex_;
+  uint32_t streams_made_ = 0;
+  std::map<const bp_stream*, uint32_t> streams_;
+  std::map<const bp_buffer*, Memory> buffers_;
+  std::map<const bp_event*, uint64_t> records_;
+  std::set<const bp_plan*> executed_;
+  std::set<uint32_t> threads_;
+  uint64_t bytes_[BP_MEMORY_KINDS] = {};
+};
+
+}  // namespace backplane::core::layers

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One event of a trace, in the trace event format that Chrome and Perfetto read.
+#pragma once
+
+#include <backplane/ops.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace backplane::core::layers {
+
+// The position of an event in the picture: `group` is a device, `line` is a stream or host thread
+// of it.
+struct Track {
+  uint32_t group;
+  uint32_t line;
+};
+inline constexpr uint32_t kFirstThreadLine = 1000;  // lines below are streams
+
+class TraceEvent {
+ public:
+  // `phase` is from the format: X a span, s and t the ends of an arrow, C a counter, M a name.
+  // Times are in microseconds.
+  TraceEvent(char phase, std::string_view name, Track track);
+  TraceEvent& time(double begin);
+  TraceEvent& span(double begin, double end);
+  TraceEvent& category(std::string_view category);
+  TraceEvent& flow(uint64_t id);
+
+  TraceEvent& arg(std::string_view name, uint64_t value);
+  TraceEvent& arg(std::string_view name, std::string_view value);
+  // Formats each operand as "f32[64,128]", with strides unless it is dense; marks immediates.
+  TraceEvent& arg(std::string_view name, const bp_tensor_desc* views, uint32_t count);
+
+  // The finished text, borrowed. Add nothing afterwards.
+  std::string_view text();
+
+ private:
+  void key(std::string_view name);
+
+  fmt::basic_memory_buffer<char, 2048> text_;
+  bool any_arg_ = false;
+};
+
+// The operator's name, e.g. "add"; its number if the table does not have it.
+std::string_view op_name(uint32_t op, char (&room)[32]);
+
+// The bytes that an execution reads and writes. Counts the distinct elements of each operand once;
+// twice for an output that is also read.
+uint64_t bytes_moved(const bp_op_desc& desc) noexcept;
+
+}  // namespace backplane::core::layers

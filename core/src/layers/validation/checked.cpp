@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that the layer `validation` knows.
+#include "layers/validation/checked.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <new>
+
+namespace backplane::core::layers {
+
+CheckedDevice::CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t index, const bp_device_info& about)
+    : WrappedDevice{wrapped},
+      owner(plugin),
+      next(plugin.next),
+      info(about),
+      name(fmt::format("{}:{}", plugin.name, index)),
+      ledger((about.capabilities & BP_CAP_SYNCHRONOUS) != 0) {}
+
+CheckedPlugin::CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by)
+    : WrappedPlugin(wrapped, given), keeper(kept_by), name(wrapped->name != nullptr ? wrapped->name : "plugin") {}
+
+// The lock is held across fork, so that the child sees a consistent map.
+LiveDevices::LiveDevices() {
+  if (pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().mutex_.unlock(); }) != 0) {
+    throw std::bad_alloc();
+  }
+}
+
+LiveDevices& LiveDevices::instance() {
+  static LiveDevices* const devices = new LiveDevices;
+  return *devices;
+}
+
+void LiveDevices::add(std::shared_ptr<CheckedDevice> device) {
+  const std::lock_guard lock(mutex_);
+  const void* key = handle_of(*device);
+  devices_[key] = std::move(device);
+}
+
+std::shared_ptr<CheckedDevice> LiveDevices::find(const bp_device* device) {
+  const std::lock_guard lock(mutex_);
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? nullptr : found->second;
+}
+
+void LiveDevices::remove(const bp_device* device) {
+  const std::lock_guard lock(mutex_);
+  devices_.erase(device);
+}
+
+void LiveDevices::add(const CheckedPlugin* plugin) {
+  const std::lock_guard lock(mutex_);
+  plugins_.push_back(plugin);
+}
+
+void LiveDevices::remove(const CheckedPlugin* plugin) {
+  const std::lock_guard lock(mutex_);
+  std::erase(plugins_, plugin);
+}
+
+void LiveDevices::log(const bp_device* device, const char* message) {
+  const CheckedPlugin* logged_to = nullptr;
+  Ref<Object> kept;
+  // A plugin that is ending cannot log; it leaves the list later.
+  const auto keep = [&](const CheckedPlugin& plugin) {
+    if (plugin.keeper != nullptr && !plugin.keeper->try_retain()) return false;
+    kept = Ref<Object>(kAdopt, plugin.keeper);
+    logged_to = &plugin;
+    return true;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = devices_.find(device); found != devices_.end()) (void)keep(found->second->owner);
+    for (auto each = plugins_.rbegin(); logged_to == nullptr && each != plugins_.rend(); ++each) (void)keep(**each);
+  }
+  if (logged_to == nullptr) {
+    std::fprintf(stderr, "backplane: error: %s\n", message);
+  } else {
+    logged_to->log(message);
+  }
+}
+
+}  // namespace backplane::core::layers

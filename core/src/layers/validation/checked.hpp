@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the layer `validation` for a device: its live objects and their pending work.
+#pragma once
+
+#include <backplane/plugin.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ref.hpp"
+#include "layers/validation/ledger.hpp"
+#include "layers/wrap.hpp"
+
+namespace backplane::core::layers {
+
+struct CheckedBuffer {
+  uint32_t kind = BP_MEMORY_DEVICE;
+  uint64_t bytes = 0;
+  uint64_t alignment = 1;  // of its start, if known
+  void* mapped = nullptr;
+  uint64_t address = 0;   // the result of buffer_address
+  bool imported = false;  // two imports may name one memory
+  Clock uses;
+  uint32_t calls = 0;  // running calls that use it
+};
+
+struct CheckedStream {
+  uint64_t line = 0;
+  uint32_t calls = 0;
+  bool failed = false;
+};
+
+struct CheckedEvent {
+  Clock clock;  // of the latest record
+  bool timing = false;
+  uint64_t records = 0;  // incremented when a record begins and when it ends: odd while one runs
+  uint32_t calls = 0;
+
+  bool recording() const noexcept { return (records & 1) != 0; }
+};
+
+// A copy of the descriptor that a plan was made for.
+struct CheckedPlan {
+  bp_op_desc desc = {};
+  std::vector<unsigned char> attributes;
+  std::vector<bp_tensor_desc> views;  // inputs, then outputs
+  bp_plan_info info = {};
+  uint32_t calls = 0;
+};
+
+// The live objects of one kind. Remembers recently destroyed ones, for better messages.
+template <class Handle, class State>
+class Objects {
+ public:
+  State* find(const Handle* handle) noexcept {
+    const auto found = live_.find(handle);
+    return found == live_.end() ? nullptr : &found->second;
+  }
+  State& add(const Handle* handle, State state) {
+    std::replace(ended_.begin(), ended_.end(), static_cast<const void*>(handle), static_cast<const void*>(nullptr));
+    return live_[handle] = std::move(state);
+  }
+  void end(const Handle* handle) noexcept {
+    live_.erase(handle);
+    ended_[next_++ % ended_.size()] = handle;
+  }
+  bool ended(const Handle* handle) const noexcept {
+    return std::find(ended_.begin(), ended_.end(), static_cast<const void*>(handle)) != ended_.end();
+  }
+  size_t size() const noexcept { return live_.size(); }
+  template <class Body>
+  void for_each(Body&& body) const {
+    for (const auto& [handle, state] : live_) body(state);
+  }
+
+ private:
+  std::unordered_map<const Handle*, State> live_;
+  std::array<const void*, 64> ended_ = {};
+  size_t next_ = 0;
+};
+
+struct CheckedPlugin;
+
+struct CheckedDevice : WrappedDevice {
+  CheckedDevice(CheckedPlugin& plugin, bp_device* wrapped, uint32_t index, const bp_device_info& about);
+
+  CheckedPlugin& owner;
+  const bp_device_api& next;
+  const bp_device_info info;
+  const std::string name;  // "plugin:index"
+  const pid_t process = getpid();
+  std::atomic<uint32_t> calls{0};
+
+  std::mutex mutex;  // guards all members below; never held during a plugin call
+  Ledger ledger;
+  Objects<bp_buffer, CheckedBuffer> buffers;
+  Objects<bp_stream, CheckedStream> streams;
+  Objects<bp_event, CheckedEvent> events;
+  Objects<bp_plan, CheckedPlan> plans;
+
+  Objects<bp_buffer, CheckedBuffer>& of(const bp_buffer*) { return buffers; }
+  Objects<bp_stream, CheckedStream>& of(const bp_stream*) { return streams; }
+  Objects<bp_event, CheckedEvent>& of(const bp_event*) { return events; }
+  Objects<bp_plan, CheckedPlan>& of(const bp_plan*) { return plans; }
+};
+
+struct CheckedPlugin : WrappedPlugin {
+  CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
+  Object* const keeper;  // null: it does not end while a call runs
+  const std::string name;
+  const pid_t process = getpid();
+  std::atomic<uint32_t> devices{0};  // open
+};
+
+// All open devices of the layer, for all plugins of the process.
+class LiveDevices {
+ public:
+  void add(std::shared_ptr<CheckedDevice> device);
+  // Null if `device` is not one of them.
+  std::shared_ptr<CheckedDevice> find(const bp_device* device);
+  void remove(const bp_device* device);
+  // Logs to the registry of the device; for an unknown device, to that of the latest plugin. No
+  // lock is held meanwhile, and the plugin stays alive.
+  void log(const bp_device* device, const char* message);
+  void add(const CheckedPlugin* plugin);
+  void remove(const CheckedPlugin* plugin);
+  // Whether a device other than `but` has `handle`. Also false if that device is busy.
+  template <class Handle>
+  bool holds(const Handle* handle, const CheckedDevice& but) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, device] : devices_) {
+      if (device.get() == &but || !device->mutex.try_lock()) continue;
+      const bool found = device->of(handle).find(handle) != nullptr;
+      device->mutex.unlock();
+      if (found) return true;
+    }
+    return false;
+  }
+
+  // The only instance. It is never destroyed, so exit with open devices is safe.
+  static LiveDevices& instance();
+
+ private:
+  LiveDevices();
+  std::mutex mutex_;
+  std::unordered_map<const void*, std::shared_ptr<CheckedDevice>> devices_;
+  std::vector<const CheckedPlugin*> plugins_;
+};
+
+inline bp_device* handle_of(CheckedDevice& device) {
+  return reinterpret_cast<bp_device*>(static_cast<WrappedDevice*>(&device));
+}
+
+}  // namespace backplane::core::layers

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `validation`: slots of memory, buffers, copies and bp.import.
+#pragma once
+
+#include "layers/validation/call.hpp"
+
+namespace backplane::core::layers {
+
+void splice_memory(CheckedPlugin& plugin);
+
+// Marks the buffers as in use until the call ends, and reserves memory for use_buffers. The
+// device's mutex is held.
+void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers);
+// Records that work of `stream` uses the occupied buffers. Needs no memory, because it is called
+// after the plugin accepted the work. The device's mutex is held.
+void use_buffers(Call& call, const CheckedStream& stream, const std::vector<CheckedBuffer*>& buffers) noexcept;
+
+}  // namespace backplane::core::layers

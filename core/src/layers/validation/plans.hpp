@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer `validation`: slots of plans.
+#pragma once
+
+#include "layers/validation/checked.hpp"
+
+namespace backplane::core::layers {
+
+void splice_plans(CheckedPlugin& plugin);
+
+}  // namespace backplane::core::layers

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's config file: {"devices": ["name:0", ...]}, in order of preference.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace backplane::core {
+
+struct Config {
+  std::string path;  // empty if there is none
+  // "name" or "name:index"; never a path, so the file cannot name code to run.
+  std::vector<std::string> devices;
+};
+
+// If `file` is null, reads the default file, which may be missing. Throws INVALID_ARGUMENT if the
+// file is malformed.
+Config read_config(const char* file);
+
+}  // namespace backplane::core

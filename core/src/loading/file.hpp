@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads files that decide which code runs: without blocking, and only from directories that no
+// other user can write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "loading/refusal.hpp"
+
+namespace backplane::core {
+
+// The names of the rules for one kind of file.
+struct FileRuleNames {
+  const char* noun;
+  const char* missing;
+  const char* type;
+  const char* permissions;
+  const char* size;
+  const char* read;
+};
+inline constexpr FileRuleNames kManifestRules = {
+    "manifest", "manifest.missing", "manifest.type", "manifest.permissions", "manifest.size", "manifest.read"};
+inline constexpr FileRuleNames kLibraryRules = {
+    "library", "library.missing", "library.type", "library.permissions", "library.size", "library.read"};
+inline constexpr FileRuleNames kPlaceRules = {"directory",         "place.missing", "place.type",
+                                              "place.permissions", "place.size",    "place.read"};
+inline constexpr FileRuleNames kConfigRules = {"config file",        "config.missing", "config.type",
+                                               "config.permissions", "config.size",    "config.read"};
+
+// Longest path that a candidate can report, NUL included.
+inline constexpr size_t kPathLimit = 1024;
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
+  ~FileDescriptor();
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Resolves `path` component by component to an absolute path without links. Every directory, link
+// and file on the way must belong to root or to the effective user, and only its owner may write to
+// it. Sticky directories are allowed too.
+std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
+
+// Opens a regular file for reading; never blocks on a FIFO or device. `out_size` may be null.
+FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules, uint64_t* out_size);
+
+// The whole file, at most `limit` bytes.
+std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit);
+
+// Reads `bytes` at `offset` into `buffer`. Returns the bytes read: fewer at the end of the file.
+size_t read_at(const FileDescriptor& file, void* buffer, size_t bytes, uint64_t offset, const std::string& path,
+               const FileRuleNames& rules);
+
+}  // namespace backplane::core

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens shared libraries. They stay mapped until the process ends, because vendor runtimes leave
+// threads, exit handlers and callbacks behind.
+#pragma once
+
+#include <backplane/plugin.h>
+
+#include <string>
+
+namespace backplane::core {
+
+// Opens `path` (RTLD_NOW | RTLD_LOCAL) and finds the query. Throws Refusal "library.open",
+// "query.symbol".
+bp_plugin_query_fn open_library(const std::string& path);
+
+}  // namespace backplane::core

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a library and negotiates with its plugin.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/layer_list.hpp"
+#include "loading/manifest.hpp"
+#include "loading/plugin.hpp"
+#include "loading/versions.hpp"
+
+namespace backplane::core {
+
+// Opens the library, queries it as a host of each spoken major until one is accepted, and checks
+// and completes its table. `manifest` is null for a bare library. Throws Refusal with the rule; a
+// plugin instance that exists by then is shut down. Exception: the shutdown slot of an instance
+// that is too small or of another ABI is unknown, so that instance is left alone.
+Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
+                        const std::vector<Layer>& layers);
+
+// Checks the manifest against this machine and this host. Throws Refusal "abi.range",
+// "manifest.architecture".
+void check_manifest(const Manifest& manifest, const std::string& path);
+
+// Checks the manifest against the loaded plugin. Throws Refusal "name.mismatch", "abi.manifest".
+void check_promise(const Manifest& manifest, const Plugin& plugin);
+
+}  // namespace backplane::core

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded plugin: its instance, core's completed copy of its table, and its host table.
+#pragma once
+
+#include <backplane/backplane.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+
+#include "base/handle.hpp"
+#include "base/ref.hpp"
+
+namespace backplane::core {
+
+class Registry;
+
+class Plugin final : public Object {
+ public:
+  static constexpr HandleType kHandleType = HandleType::plugin;
+
+  // Makes the host table; the loader sets the instance.
+  Plugin(Ref<Registry> owner, std::string library_path);
+
+  Ref<Registry> registry;
+  std::string name;  // the file's name until the plugin reports its own
+  std::string version;
+  std::string library;             // the path that was opened
+  const bp_plugin* own = nullptr;  // the plugin's, without layers
+  // The outermost layer, or the plugin's own; shut down with the object.
+  const bp_plugin* instance = nullptr;
+  uint32_t layer_count = 0;  // how many layers wrap the plugin
+  // A copy of the instance's table with stubs for missing optional slots. Core calls no other
+  // table. It lives as long as the plugin.
+  bp_device_api api = {};
+  // Which optional slots the plugin itself has.
+  bool has_copy_in = false;
+  bool has_copy_out = false;
+  bp_host host = {};
+  std::atomic<uint32_t> known_devices{0};  // the last result of device_count
+
+  // Wraps the instance in a layer.
+  void wrap(const bp_plugin* layer) noexcept;
+
+  uint32_t device_count();  // throws UNAVAILABLE with the plugin's reason
+  bp_device_info device_info(uint32_t index);
+  const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
+
+  // The interface of the plugin itself, below all layers; `own_device` receives its own handle of
+  // `device`. Null if there is no such interface.
+  const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
+                            bp_device** own_device) const noexcept;
+
+  ~Plugin() override;  // shuts the instance down; the library stays mapped
+
+ private:
+  pid_t process_;  // a forked child may not call the instance
+};
+
+}  // namespace backplane::core

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Core's copy of a plugin's table. Every slot is filled, so callers need no null checks.
+#pragma once
+
+#include <backplane/plugin.h>
+#include <backplane/rules/tables.hpp>
+
+namespace backplane::core {
+
+// The first required slot that is missing in the known part of a table; null if there is none.
+const char* missing_slot(const bp_plugin& known) noexcept;
+const char* missing_slot(const bp_device_api& known) noexcept;
+
+// A copy of the known part of a table, with a stub in each empty optional slot; the stub returns
+// UNSUPPORTED.
+bp_device_api complete_table(const bp_device_api& known) noexcept;
+
+}  // namespace backplane::core

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state that the allocator's sources share: allocator.cpp (allocation and release),
+// allocator_grow.cpp (search, growth, exhaustion), allocator_address.cpp (addresses) and
+// allocator_wait.cpp (pending memory and streams).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+#include "loading/device.hpp"
+#include "memory/allocator.hpp"
+#include "memory/pool.hpp"
+#include "streams/ending_stream.hpp"
+#include "streams/stream.hpp"
+
+namespace backplane::core {
+
+struct Allocator::State {
+  State(Device& owner, const bph_allocator* framework, std::atomic<uint32_t>& pending_count)
+      : device(owner), custom(framework), pending(pending_count) {}
+
+  Device& device;
+  const bph_allocator* const custom;
+  std::atomic<uint32_t>& pending;
+
+  mutable SpinLock lock;  // guards the rest
+  // All pools: a stream's pool has its timeline, a shared pool a kind and an alignment.
+  Pool* pools = nullptr;
+  std::vector<Ref<Timeline>> timelines;  // of live and ending streams
+  EndingStream* ending = nullptr;
+  BlockList waiting;
+  BlockList spares;  // blocks without memory, some with a handle's slot
+  // A running poll of a thread. It has taken items out of `ending` or `waiting`; until it ends,
+  // neither list is complete.
+  struct ActivePoll {
+    uint64_t number;
+    ActivePoll* next;
+  };
+  template <class List>
+  class Taken;
+  ActivePoll* active_polls = nullptr;
+  uint64_t next_poll = 1;
+  std::atomic<uint64_t> polls_ended{0};
+  AllocatorStats stats = {};
+  uint64_t live = 0;  // blocks that are live buffers, which keep the device open
+  // Whether live buffers retain the device. Kept while the device has a handle, so that releasing
+  // the last buffer is cheap.
+  bool retained = false;
+
+  std::mutex records_mutex;  // guards Block::uses of live blocks
+
+  // allocator.cpp
+  uint64_t alignment_of(uint64_t alignment) const noexcept;
+  Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // creates it if needed
+  Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // locked
+  Pool& pool_for(uint32_t kind, uint64_t alignment, Stream* stream);
+  Block& take(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
+  Block& take_custom(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
+  // Locked.
+  void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;
+  // Locked.
+  void count(Block& block, bool hand_out, bool cached) noexcept;
+  Block& fresh_block();
+  void recycle_block(Block& block) noexcept;  // to the spares
+  // Locked; true if only this block kept the device open.
+  bool uncount(Block& block) noexcept;
+  // Handle 0: it has none, or an invalidated one.
+  void give_back(Block& block, uint64_t handle) noexcept;
+
+  // allocator_grow.cpp
+  void require_offered(uint32_t kind, uint64_t bytes) const;
+  // Searches existing memory. `share`: also memory that no stream owns, whose release takes a
+  // slower path. Locked.
+  Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
+  Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
+  bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;
+  uint64_t trim_passed() noexcept;
+  [[noreturn]] void exhausted(uint32_t kind, uint64_t bytes, const bp_error& reported) const;
+  void reclaim() noexcept;
+  void reclaim_pending(Stream* stream);
+
+  // allocator_address.cpp
+  const Placement& placement_of(Block& block, void* mapping);
+  // Before the memory is freed.
+  static void forget_placement(std::atomic<Placement*>& placement) noexcept;
+
+  // allocator_wait.cpp
+  void collect_uses(Block& block) noexcept;
+  static bool drop_passed(Block& block) noexcept;
+  void put_back(Block& block) noexcept;
+  void poll_timelines() noexcept;
+  void poll_ending(uint64_t timeout_ns) noexcept;
+  void poll_waiting() noexcept;
+  void finish_stream(EndingStream* ended) noexcept;
+  bool await_polls() noexcept;
+};
+
+}  // namespace backplane::core

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and streams with pending work: what a released block waits for, and polling for it.
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <new>
+
+#include "memory/allocator_state.hpp"
+
+namespace backplane::core {
+
+// Fills in the points that the block waits for and requests markers for them.
+void Allocator::State::collect_uses(Block& block) noexcept {
+  for (Use& use : block.uses) use.point = use.timeline->point();
+  if (block.source == Block::Source::custom && block.user &&
+      find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
+    block.user = {};  // the caller passes on its order with the stream
+  }
+  try {
+    if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
+    block.user = {};
+    while (block.any_stream) {
+      lock.lock();
+      const size_t most = block.uses.size() + timelines.size();
+      if (block.uses.capacity() >= most) {
+        for (const Ref<Timeline>& timeline : timelines) {
+          if (!timeline->idle()) block.uses.push_back({timeline, timeline->point()});
+        }
+        block.any_stream = false;
+      }
+      lock.unlock();
+      if (block.any_stream) block.uses.reserve(most);
+    }
+  } catch (const std::bad_alloc&) {
+    // `user` or `any_stream` is still set, so that the next poll tries again.
+  }
+  for (const Use& use : block.uses) use.timeline->request_marker();
+}
+
+bool Allocator::State::drop_passed(Block& block) noexcept {
+  std::erase_if(block.uses, [](const Use& use) { return use.timeline->passed(use.point); });
+  return block.uses.empty() && !block.user && !block.any_stream;
+}
+
+// Call when nothing uses the block any more.
+void Allocator::State::put_back(Block& block) noexcept {
+  switch (block.source) {
+    case Block::Source::pool: {
+      const std::lock_guard guard(lock);
+      block.state = Block::State::binned;
+      block.segment->pool->bins[block.size_class].push(&block);
+      return;
+    }
+    case Block::Source::raw: {
+      forget_placement(block.placement);
+      device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      const std::lock_guard guard(lock);
+      stats.bytes_reserved -= block.size;
+      break;
+    }
+    case Block::Source::imported:
+      forget_placement(block.placement);
+      if (block.plugin_buffer != nullptr) device.api->buffer_destroy(device.handle, block.plugin_buffer);
+      if (block.release != nullptr) block.release(block.context);
+      break;
+    case Block::Source::custom: {
+      const auto stream = reinterpret_cast<bph_stream*>(block.custom_stream);
+      custom->release(custom->context, block.custom_buffer, block.custom_offset, block.size,
+                      find_handle<Stream>(stream) == nullptr ? nullptr : stream);
+      break;
+    }
+    case Block::Source::empty:
+      break;
+  }
+  recycle_block(block);
+}
+
+void Allocator::State::poll_timelines() noexcept {
+  for (size_t index = 0;; ++index) {
+    Ref<Timeline> timeline;
+    {
+      const std::lock_guard guard(lock);
+      if (index >= timelines.size()) return;
+      timeline = timelines[index];
+    }
+    timeline->poll(device);
+  }
+}
+
+void Allocator::State::finish_stream(EndingStream* ended) noexcept {
+  const std::unique_ptr<EndingStream> stream(ended);
+  if (stream->handle != nullptr) device.api->stream_destroy(device.handle, stream->handle);
+  stream->timeline->complete(stream->timeline->point());
+  stream->timeline->destroy_markers(device);
+  const std::unique_ptr<Pool> pool(stream->pool);
+  BlockList scratch;
+  {
+    const std::lock_guard guard(lock);
+    std::erase_if(timelines, [&](const Ref<Timeline>& each) { return each.get() == stream->timeline.get(); });
+    pool->flush(&scratch);
+    Pool& shared = *find_shared(pool->kind, pool->alignment);
+    while (pool->segments != nullptr) {
+      pool->segments->stamp = 0;
+      shared.adopt_segment(pool->segments);
+    }
+    Pool** at = &pools;
+    while (*at != pool.get()) at = &(*at)->next;
+    *at = pool->next;
+  }
+  while (Block* block = scratch.pop()) recycle_block(*block);
+}
+
+namespace {
+
+// The number of polls on this thread's stack. A poll calls the plugin, which may allocate memory.
+constinit thread_local uint32_t polls_on_thread = 0;
+
+}  // namespace
+
+// Takes all items out of a list for the length of a scope.
+template <class List>
+class Allocator::State::Taken {
+ public:
+  Taken(State& state, List& from) noexcept : state_(state) {
+    const std::lock_guard guard(state.lock);
+    std::swap(list, from);
+    poll_ = {state.next_poll++, std::exchange(state.active_polls, &poll_)};
+    ++polls_on_thread;
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() {
+    --polls_on_thread;
+    {
+      const std::lock_guard guard(state_.lock);
+      ActivePoll** at = &state_.active_polls;
+      while (*at != &poll_) at = &(*at)->next;
+      *at = poll_.next;
+    }
+    state_.polls_ended.fetch_add(1, std::memory_order_release);
+    state_.polls_ended.notify_all();
+  }
+
+  List list = {};
+
+ private:
+  State& state_;
+  ActivePoll poll_ = {};
+};
+
+// Waits until the polls that other threads have begun end; returns false if there were none.
+// Returns at once inside a poll: two polls would wait for each other.
+bool Allocator::State::await_polls() noexcept {
+  if (polls_on_thread != 0) return false;
+  lock.lock();
+  const uint64_t last = next_poll;
+  lock.unlock();
+  for (bool waited = false;; waited = true) {
+    const uint64_t ended = polls_ended.load(std::memory_order_acquire);
+    bool begun_before = false;
+    {
+      const std::lock_guard guard(lock);
+      for (const ActivePoll* poll = active_polls; poll != nullptr; poll = poll->next)
+        begun_before |= poll->number < last;
+    }
+    if (!begun_before) return waited;
+    polls_ended.wait(ended, std::memory_order_acquire);
+  }
+}
+
+void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
+  Taken taken(*this, ending);
+  EndingStream*& list = taken.list;
+  while (list != nullptr) {
+    EndingStream* stream = std::exchange(list, list->next);
+    bp_error error = fresh_error();
+    // Any status except TIMEOUT means that its work no longer accesses memory.
+    if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
+      finish_stream(stream);
+      pending.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(lock);
+      stream->next = std::exchange(ending, stream);
+    }
+  }
+}
+
+void Allocator::State::poll_waiting() noexcept {
+  // Owners are notified after the poll: their callbacks may wait for a thread that waits for polls.
+  BlockList owned;
+  {
+    Taken taken(*this, waiting);
+    while (Block* block = taken.list.pop()) {
+      if (block->user || block->any_stream) collect_uses(*block);
+      if (!drop_passed(*block)) {
+        const std::lock_guard guard(lock);
+        waiting.push(block);
+      } else if (block->source == Block::Source::imported || block->source == Block::Source::custom) {
+        owned.push(block);
+      } else {
+        put_back(*block);
+        pending.fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+  }
+  // An owner's callback may need a lock whose holder waits for the stream's lock.
+  const bool later = StreamLock::held_by_thread();
+  if (later && owned.head != nullptr) StreamLock::defer_releases();
+  while (Block* block = owned.pop()) {
+    if (later) {
+      const std::lock_guard guard(lock);
+      waiting.push(block);
+      continue;
+    }
+    put_back(*block);
+    pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void Allocator::poll() noexcept {
+  if (pending_.load(std::memory_order_relaxed) == 0) return;
+  state_->poll_timelines();
+  state_->poll_ending(0);
+  state_->poll_waiting();
+}
+
+Pool* Allocator::add_stream(const Ref<Timeline>& timeline) {
+  const uint64_t alignment = state_->alignment_of(0);
+  const Pool& shared = state_->shared_pool(BP_MEMORY_DEVICE, alignment);
+  auto pool = std::make_unique<Pool>();
+  pool->device = shared.device;
+  pool->alignment = alignment;
+  pool->quantum = shared.quantum;
+  pool->timeline = timeline;
+  std::vector<Ref<Timeline>> room;  // allocated and freed outside the lock
+  for (;;) {
+    size_t needed = 0;
+    {
+      const std::lock_guard guard(state_->lock);
+      std::vector<Ref<Timeline>>& timelines = state_->timelines;
+      if (timelines.size() == timelines.capacity() && room.capacity() > timelines.size()) {
+        std::move(timelines.begin(), timelines.end(), std::back_inserter(room));
+        std::swap(timelines, room);
+      }
+      if (timelines.size() < timelines.capacity()) {
+        timelines.push_back(timeline);
+        pool->next = state_->pools;
+        state_->pools = pool.get();
+        return pool.release();
+      }
+      needed = 2 * timelines.size() + 8;
+    }
+    room.reserve(needed);
+  }
+}
+
+void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
+  State& state = *state_;
+  EndingStream* stream = ending.release();
+  bool pending_work = stream->handle != nullptr && !stream->timeline->idle();
+  if (pending_work) {
+    bp_error error = fresh_error();
+    pending_work = state.device.api->stream_wait(state.device.handle, stream->handle, 0, &error) == BP_TIMEOUT;
+  }
+  if (!pending_work) return state.finish_stream(stream);
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard guard(state.lock);
+  stream->next = std::exchange(state.ending, stream);
+}
+
+void Allocator::close() noexcept {
+  State& state = *state_;
+  state.poll_ending(BP_WAIT_FOREVER);
+  state.poll_waiting();
+  state.trim_passed();
+  trim();
+  while (Pool* pool = state.pools) {
+    state.pools = pool->next;
+    delete pool;
+  }
+}
+
+}  // namespace backplane::core

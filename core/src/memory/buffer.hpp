@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A buffer of the host API: a span from the allocator, a raw plugin buffer, or imported memory.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <cstdint>
+
+#include "base/handle.hpp"
+
+namespace backplane::core {
+
+class Device;
+class Stream;
+
+// The fields that calls read; constant while the handle lives. The allocator's Block is the only
+// derived class.
+class Buffer {
+ public:
+  static constexpr HandleType kHandleType = HandleType::buffer;
+
+  bp_buffer* plugin_buffer = nullptr;  // null if empty
+  uint64_t plugin_offset = 0;
+  uint64_t bytes = 0;
+  uint32_t kind = BP_MEMORY_DEVICE;
+  uint8_t alignment_log2 = 0;  // of the first byte, capped at BP_MAX_ALIGNMENT_LOG2
+  Device* device = nullptr;    // kept open by its live buffers
+  uint64_t public_handle = 0;
+
+  // `desc` is the caller's. Throws as bph_buffer_create.
+  static Buffer& create(Device& device, const bph_buffer_desc& desc, Stream* stream);
+  // `desc` is the caller's. Throws as bph_buffer_import.
+  static Buffer& import(Device& device, const bph_import_desc& desc, Stream* stream);
+  // Releases the buffer that `handle` names.
+  static void end(Buffer& buffer, uint64_t handle) noexcept;
+
+  void record(Stream& stream);
+  // Like record, for a stream of another device.
+  void record_foreign(Stream& stream);
+  void* map();  // throws UNSUPPORTED
+
+  struct Address {
+    uint64_t value = 0;
+    uint32_t flags = 0;  // BPH_BUFFER_ADDRESS_*
+  };
+  Address address();  // of byte 0, as bph_buffer_info has it
+
+  // Keeps the memory alive after its handle is released.
+  void hold() noexcept;
+  void end_hold() noexcept;
+
+ protected:
+  Buffer() = default;
+  ~Buffer() = default;
+};
+
+}  // namespace backplane::core

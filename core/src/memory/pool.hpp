@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pool of the caching allocator: plugin buffers (segments) that are split into blocks. A pool
+// calls no plugin, takes no lock and allocates nothing, so all of it runs under the allocator's
+// lock.
+//
+// A freed block first goes into the bin of its size class, unsplit; taking it again costs a few
+// instructions. `flush` merges binned blocks with their neighbours. Merged blocks are listed by the
+// largest class that they can serve.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/ref.hpp"
+#include "memory/address_map.hpp"
+#include "memory/buffer.hpp"
+#include "memory/size_class.hpp"
+#include "streams/timeline.hpp"
+
+namespace backplane::core {
+
+struct Pool;
+struct Block;
+
+// A plugin buffer that is split into blocks.
+struct Segment {
+  bp_buffer* buffer = nullptr;
+  uint64_t bytes = 0;
+  Pool* pool = nullptr;
+  Block* first = nullptr;
+  Segment* previous = nullptr;
+  Segment* next = nullptr;
+  uint64_t stamp = 0;  // the point of the pool's timeline after the latest use
+  bool small = false;
+  std::atomic<Placement*> placement{nullptr};  // null until an address is requested
+};
+
+// A point of a stream that must have passed.
+struct Use {
+  Ref<Timeline> timeline;
+  uint64_t point;
+};
+
+struct Block final : Buffer {
+  enum class State : uint8_t { live, binned, free, waiting };
+  enum class Source : uint8_t { pool, raw, imported, custom, empty };
+
+  uint64_t size = 0;  // the block's size; `bytes` is the requested size
+  Segment* segment = nullptr;
+  Block* before = nullptr;  // neighbours in the segment
+  Block* after = nullptr;
+  Block* link = nullptr;  // next in a bin, a free list, or any other list
+  Block* back = nullptr;  // previous in a free list
+  uint32_t size_class = 0;
+  State state = State::live;
+  Source source = Source::pool;
+  bool any_stream = false;  // allocated for no stream, so every stream may use it
+  bool handed_out = false;  // a buffer of the host API, which keeps the device open
+  // The stream that it was allocated for, if the pool does not belong to it.
+  Ref<Timeline> user;
+  std::vector<Use> uses;  // uses by other streams; release fills in the points
+  bool orphaned = false;  // its handle was released during a hold
+  uint32_t holds = 0;     // by other libraries
+  // Raw and imported: null until an address is requested.
+  std::atomic<Placement*> placement{nullptr};
+  void (*release)(void*) = nullptr;  // imported
+  void* context = nullptr;
+  bph_buffer* custom_buffer = nullptr;  // custom
+  uint64_t custom_offset = 0;
+  uint64_t custom_stream = 0;  // public handle
+};
+
+// Singly linked through Block::link.
+struct BlockList {
+  Block* head = nullptr;
+  void push(Block* block) noexcept {
+    block->link = head;
+    head = block;
+  }
+  Block* pop() noexcept {
+    Block* block = head;
+    if (block != nullptr) head = block->link;
+    return block;
+  }
+};
+
+struct Pool {
+  Device* device = nullptr;
+  uint32_t kind = BP_MEMORY_DEVICE;
+  uint64_t alignment = 1;  // of segments, and of blocks if the quantum is a multiple of it
+  uint64_t quantum = SizeClass::kQuantum;
+  // Of the stream that owns the pool; null: any stream may use its free blocks.
+  Ref<Timeline> timeline;
+  Pool* next = nullptr;
+  Segment* segments = nullptr;
+  BlockList bins[SizeClass::kCount];
+
+  static constexpr uint64_t kSmallLimit = 1u << 20;  // blocks up to this come from small segments
+
+  // The size of a block of this class.
+  uint64_t block_bytes(uint32_t size_class) const noexcept {
+    return (SizeClass::size(size_class) + quantum - 1) / quantum * quantum;
+  }
+  static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
+
+  // Splits a block of `size_class` off a free one; null if none fits. Takes at most one block from
+  // `spares`, which must not be empty.
+  Block* take_free(uint32_t size_class, BlockList* spares) noexcept;
+  // Merges the blocks in the bins; blocks that vanish go to `spares`.
+  void flush(BlockList* spares) noexcept;
+  // Adds a segment as one free block, `block`.
+  void add_segment(Segment* segment, Block* block) noexcept;
+  // Makes the only free block of a segment live, as the largest class that fits it.
+  Block* take_whole(Segment& segment) noexcept;
+  // Removes a segment that is one free block; returns that block.
+  Block* remove_segment(Segment* segment) noexcept;
+  // Moves a segment from its pool to this one.
+  void adopt_segment(Segment* segment) noexcept;
+  // A segment that is one free block of at least `bytes`, in small or large segments; null if there
+  // is none.
+  Segment* whole_segment(uint64_t bytes, bool small) noexcept;
+  static bool is_whole(const Segment& segment) noexcept {
+    return segment.first->state == Block::State::free && segment.first->after == nullptr;
+  }
+
+ private:
+  struct FreeLists {
+    Block* heads[SizeClass::kCount] = {};
+    uint64_t occupied[(SizeClass::kCount + 63) / 64] = {};
+    void insert(Block* block) noexcept;
+    void erase(Block* block) noexcept;
+    Block* first_from(uint32_t index) const noexcept;
+  };
+  FreeLists& lists_of(const Segment& segment) noexcept { return free_[segment.small ? 0 : 1]; }
+  void put_free(Block* block, BlockList* spares) noexcept;
+  void describe(Block* block, Segment* segment, uint64_t offset, uint64_t size) const noexcept;
+  void link_segment(Segment* segment) noexcept;
+  void unlink_segment(Segment* segment) noexcept;
+
+  FreeLists free_[2];
+};
+
+}  // namespace backplane::core

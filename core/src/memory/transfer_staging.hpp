@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Staging between pageable and device memory through HOST memory.
+#pragma once
+
+#include <cstdint>
+
+#include "memory/buffer.hpp"
+#include "streams/stream.hpp"
+
+namespace backplane::core::transfer {
+
+// Staging uses chunks of this size, two in flight. A SHARED stream stages everything at once, so
+// that it does not wait with its lock held.
+inline constexpr uint64_t kChunkBytes = 2u << 20;
+
+// A HOST span that the host fills or empties, and the event that the device reaches after its last
+// use.
+class StagingSlot {
+ public:
+  explicit StagingSlot(Stream& stream) : stream_(stream) {}
+  StagingSlot(const StagingSlot&) = delete;
+  StagingSlot& operator=(const StagingSlot&) = delete;
+  ~StagingSlot();
+
+  // Pass `tracked` if `wait` will be called.
+  void prepare(uint64_t bytes, bool tracked);
+  void record();  // with the stream's lock
+  void wait();
+  char* address() const noexcept { return address_; }
+  const Span& span() const noexcept { return span_; }
+
+ private:
+  Stream& stream_;
+  Span span_;
+  char* address_ = nullptr;
+  bp_event* event_ = nullptr;
+};
+
+bool has_host_memory(const Device& device) noexcept;
+// Copies through HOST memory, which every device has that does not accept pageable memory. At
+// return `src` is free and `dst` is filled. The functions take the stream's lock themselves and
+// count the bytes.
+void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes);
+void stage_out(Stream& stream, const char* function, char* dst, Buffer& src, uint64_t src_offset, uint64_t bytes);
+void count_staged(Device& device, uint64_t bytes) noexcept;
+
+}  // namespace backplane::core::transfer

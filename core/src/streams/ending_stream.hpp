@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rest of a released stream until its work has ended.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include "base/ref.hpp"
+#include "streams/timeline.hpp"
+
+namespace backplane::core {
+
+struct Pool;
+
+struct EndingStream {
+  bp_stream* handle = nullptr;
+  Ref<Timeline> timeline;
+  Pool* pool = nullptr;
+  EndingStream* next = nullptr;
+};
+
+}  // namespace backplane::core

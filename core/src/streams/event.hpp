@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// An event of the host API. It remembers the point and the stream of its latest record, so a wait
+// for the event also advances that stream's timeline.
+#pragma once
+
+#include <backplane/backplane.h>
+
+#include <cstdint>
+
+#include "base/handle.hpp"
+#include "base/ref.hpp"
+#include "base/spin_lock.hpp"
+#include "loading/device.hpp"
+#include "streams/stream.hpp"
+#include "streams/timeline.hpp"
+
+namespace backplane::core {
+
+class Event final : public Object {
+ public:
+  static constexpr HandleType kHandleType = HandleType::event;
+
+  static Ref<Event> create(Ref<Device> device, uint32_t flags);
+
+  Ref<Device> device;
+  bp_event* handle = nullptr;
+  uint64_t public_handle = 0;
+  uint32_t flags = 0;  // BP_EVENT_*
+
+  void record(Stream& stream);
+  // Returns OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST.
+  bp_status try_wait(uint64_t timeout_ns);
+  void make_wait(Stream& stream);
+  // Returns OK or NOT_READY; throws on any other status.
+  static bp_status elapsed(Event& begin, Event& end, int64_t* out_ns);
+
+  ~Event() override;
+
+ private:
+  Event() = default;
+
+  SpinLock lock_;
+  // Incremented when a record begins and when it ends: odd while one is in progress.
+  uint64_t records_ = 0;
+  Ref<Timeline> timeline_;  // of the latest record
+  uint64_t point_ = 0;
+};
+
+}  // namespace backplane::core

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exclusive use of a stream for one call. An ordinary stream needs no lock: its callers are
+// ordered already. A SHARED stream has a lock, which is held around plugin calls. A call from
+// inside the caller's own enqueue callback is refused.
+//
+// While a lock is held, no host callbacks run, except the framework's allocator. Log lines of this
+// thread and releases of imported memory are deferred until the thread's last lock is released
+// (docs/decisions/0076-streams-that-threads-share.md).
+#pragma once
+
+#include <cstdint>
+
+namespace backplane::core {
+
+class Registry;
+class Stream;
+
+class StreamLock {
+ public:
+  // `wait` also locks a stream that an enqueue callback failed.
+  enum class Purpose : uint8_t { call, wait };
+
+  // Throws INVALID_ARGUMENT inside an enqueue callback of the stream; throws the error of a failed
+  // stream.
+  inline StreamLock(Stream& stream, const char* function, Purpose purpose = Purpose::call);
+  StreamLock(const StreamLock&) = delete;
+  StreamLock& operator=(const StreamLock&) = delete;
+  ~StreamLock() {
+    if (held_) [[unlikely]]
+      leave();
+  }
+
+  // Whether this thread holds the lock of any SHARED stream.
+  static bool held_by_thread() noexcept { return locks_held != 0; }
+  // Defers a log line until the locks are released; false if there is no memory for it.
+  static bool defer_log(const Registry& registry, int32_t level, const char* message) noexcept;
+  // Call when imported memory could be released: the allocator polls again after the locks are
+  // released.
+  static void defer_releases() noexcept { releases_due = true; }
+  // The identity of the calling thread, as the owner of a SHARED stream's lock.
+  static const void* thread() noexcept { return &locks_held; }
+
+ private:
+  void enter(const char* function, Purpose purpose);
+  void leave() noexcept;
+
+  static inline constinit thread_local uint32_t locks_held = 0;
+  static inline constinit thread_local bool releases_due = false;
+
+  Stream& stream_;
+  bool held_ = false;
+};
+
+}  // namespace backplane::core

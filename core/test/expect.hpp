@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expectations of calls that return a status. Inside `call`, `error` is a fresh record: pass
+// `&error`.
+#pragma once
+
+#include <backplane/base.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace backplane::core::test {
+
+struct ErrorRecord : bp_error {
+  ErrorRecord() : bp_error{} { struct_size = sizeof(bp_error); }
+};
+
+// A fixture may have an `error` of its own.
+#define BACKPLANE_FRESH_ERROR                                                                   \
+  _Pragma("GCC diagnostic push")                                                                \
+      _Pragma("GCC diagnostic ignored \"-Wshadow\"")::backplane::core::test::ErrorRecord error; \
+  _Pragma("GCC diagnostic pop")
+
+#define EXPECT_OK(call)                                         \
+  do {                                                          \
+    BACKPLANE_FRESH_ERROR                                       \
+    EXPECT_EQ((call), BP_OK) << #call << ": " << error.message; \
+  } while (false)
+
+#define ASSERT_OK(call)                                         \
+  do {                                                          \
+    BACKPLANE_FRESH_ERROR                                       \
+    ASSERT_EQ((call), BP_OK) << #call << ": " << error.message; \
+  } while (false)
+
+// The call returns `expected`, and its message contains `text`.
+#define EXPECT_FAILS(call, expected, text)                                                                 \
+  do {                                                                                                     \
+    BACKPLANE_FRESH_ERROR                                                                                  \
+    EXPECT_EQ((call), expected) << #call << ": " << error.message;                                         \
+    EXPECT_NE(std::string(error.message).find(text), std::string::npos) << #call << ": " << error.message; \
+  } while (false)
+
+}  // namespace backplane::core::test

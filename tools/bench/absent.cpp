@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// `backplane bench` of a build without it.
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "options.hpp"
+
+namespace tool {
+
+void add_bench(CLI::App& app, Options& /*options*/, std::function<int()>& chosen) {
+  CLI::App* bench = app.add_subcommand("bench", "not in this build, which was configured with -Dbench=disabled");
+  bench->prefix_command();  // takes whatever follows
+  bench->callback([&] {
+    chosen = []() -> int { fail_usage("this build has no bench: configure it with -Dbench=enabled and build again"); };
+  });
+}
+
+}  // namespace tool

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tests whose program or script lies in a folder, or that are given its plugin: tests_of.py BUILD FOLDER. Prints one name a line, as `meson test` takes them."""
+import json
+import os
+import subprocess
+import sys
+
+build, folder = sys.argv[1:]
+root = os.getcwd()
+wanted = os.path.normpath(folder)
+listing = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True).stdout
+
+
+def folder_of(path):
+    """The folder of the source tree that a file of it or of the build belongs to; None: neither."""
+    path = os.path.normpath(os.path.join(os.path.abspath(build), path))
+    for base in (os.path.abspath(build), root):
+        if path.startswith(base + "/"):
+            return os.path.dirname(os.path.relpath(path, base))
+    return None
+
+
+def folders_of(test):
+    """Of the program, the script that it interprets, and plugins."""
+    given = test["cmd"][2:] + list(test["env"].values())
+    parts = test["cmd"][:2] + [part for part in given if part.endswith(".so")]
+    return {each for each in map(folder_of, parts) if each}
+
+
+folders = {test["name"]: folders_of(test) for test in json.loads(listing)}
+names = [name for name, each in folders.items() if any((folder + "/").startswith(wanted + "/") for folder in each)]
+if not names:
+    sys.exit(f"no test lies in {wanted}/; tests lie in: " + ", ".join(sorted(set().union(*folders.values()))))
+print("\n".join(dict.fromkeys(names)))

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard headers that most sources include, compiled once for each large target. Each source still includes what it uses:
+// -Db_pch=false builds without this.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
