@@ -154,7 +154,8 @@ def parse(lines):
         kind, name, *rest = line.split(" ")
         if kind == "field":
             struct, field = name.split(".")
-            facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), " ".join(rest[2:])))
+            declaration = " ".join(rest[2:]).replace("( ", "(")  # wherever the formatter breaks it
+            facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), declaration))
         elif kind == "struct":
             facts[kind][name] = (int(rest[0]), [])
         else:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators: ids, attribute structs, descriptor, plan facts, execution. The table itself is ops.def. */
+/* Operators: ids, attribute structs, descriptors, facts of plans, executions. ops.def is the
+ * table. */
 #ifndef BACKPLANE_OPS_H
 #define BACKPLANE_OPS_H
 
@@ -11,14 +12,14 @@ enum {
   BP_OP_##symbol = id,
 #include "ops.def"
 #undef BP_OP_ROW
-  BP_OP_LIMIT = 200 /* every id of ops.def is below */
+  BP_OP_LIMIT = 200 /* every id of ops.def is less than this */
 };
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the column `since` of ops.def, as a number */
-#define BP_OP_VENDOR 0x80000000u      /* vendor operators are named, and numbered from here on by the plugin itself */
+#define BP_OP_VENDOR 0x80000000u      /* a plugin numbers its own operators from here on */
 
-#define BP_ATTRIBUTES_MIN_SIZE 8u /* of every attribute struct, for ever; sizes are multiples of 8 */
-/* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the caller's struct lacks is
- * zero. */
+#define BP_ATTRIBUTES_MIN_SIZE 8u /* of every attribute struct, forever; sizes are multiples of 8 */
+/* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the
+ * caller's struct lacks is zero. */
 #define BP_ATTRS_BEGIN(stem)              \
   typedef struct bp_##stem##_attributes { \
     uint32_t struct_size;
@@ -45,16 +46,17 @@ enum {
   BP_COMPARE_GT = 4,
   BP_COMPARE_GE = 5
 };
-/* Permissions of `precision`, a mask; each speaks of products of operands of one dtype, those inside a fused operator included,
- * and of nothing else that it computes. 0: full precision. A permission is never a reason to refuse: a callee ignores what it
- * does not use or know. None speaks of f64, bf16 or integers. */
+/* Permissions of `precision`, a mask; 0 is full precision. Each applies to products of operands of
+ * one dtype, also inside a fused operator, and to nothing else that the operator computes. A
+ * permission is never a reason to refuse: a callee ignores those that it does not use or know.
+ * There is none for f64, bf16 and integers. */
 enum {
   BP_PRECISION_FULL = 0,
-  BP_PRECISION_ALLOW_TF32 = 1,           /* of f32: operands may be rounded to 11 significant bits */
-  BP_PRECISION_ALLOW_BF16X3 = 2,         /* of f32: operands may be two bf16 each, whose low parts are not multiplied */
-  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* of f16: sums may be f16, and overflow beyond 65504 */
-  BP_PRECISION_ALLOW_BF16 = 8,           /* of f32: operands may be rounded to bf16 */
-  BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* of f16: operands and results below 2^-14 may be zeros of either sign */
+  BP_PRECISION_ALLOW_TF32 = 1,           /* f32: operands may be rounded to 11 significant bits */
+  BP_PRECISION_ALLOW_BF16X3 = 2,         /* f32: an operand may be two bf16, without low x low */
+  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16: sums may be f16, and overflow beyond 65504 */
+  BP_PRECISION_ALLOW_BF16 = 8,           /* f32: operands may be rounded to bf16 */
+  BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* f16: numbers below 2^-14 may become zeros of any sign */
 };
 enum { BP_CAUSAL_NONE = 0, BP_CAUSAL_LOWER_RIGHT = 1, BP_CAUSAL_UPPER_LEFT = 2 };
 enum { BP_GELU_ERF = 0, BP_GELU_TANH = 1 };
@@ -76,13 +78,15 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 #define BP_SET_BITS (BP_SET_INTS | BP_DTYPE_BIT(BP_BOOL))
 #define BP_SET_NUMERIC (BP_SET_FLOATS | BP_SET_INTS)
 #define BP_SET_ALL (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
-#define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8)) /* dtype of the first input */
+/* Dtypes of the first input of matmul. */
+#define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8))
 #define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
-/* Of operators that move whatever an element holds: a set of their own, to which storage formats can be added. */
+/* For operators that move elements without computing. A separate set, since storage formats may be
+ * added to it. */
 #define BP_SET_MOVED (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
-#define BP_SET_SCATTERED BP_SET_MOVED /* with mode SET; BP_SET_NUMERIC with the others */
+#define BP_SET_SCATTERED BP_SET_MOVED /* with mode SET; BP_SET_NUMERIC with the other modes */
 
-/* Dtype rules: how the operands' dtypes follow from T. */
+/* Dtype rules: the dtypes of the operands as a function of T. */
 enum {
   BP_RULE_SAME = 1,       /* all are T */
   BP_RULE_CAST = 2,       /* input T, output any of the set */
@@ -90,25 +94,31 @@ enum {
   BP_RULE_SCATTER = 4,    /* index i32 or i64, source T, io T; see BP_SET_SCATTERED */
   BP_RULE_COMPARE = 5,    /* inputs T, out bool */
   BP_RULE_SELECT = 6,     /* condition bool, a and b T, out T */
-  BP_RULE_SUM = 7,        /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64; bool i32 or i64 */
+  BP_RULE_SUM = 7,        /* f16, bf16 to themselves or f32; other floats T; integers T, i32 or i64;
+                             bool i32 or i64 */
   BP_RULE_INDEX = 8,      /* input T, out i32 or i64 */
-  BP_RULE_SORT = 9,       /* x T, values T, indices i32 or i64 where they are given */
-  BP_RULE_MATMUL = 10,    /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other side to f32;
-                            i8 x i8 and u8 x i8 to i32, mod 2^32 */
+  BP_RULE_SORT = 9,       /* x T, values T, optional indices i32 or i64 */
+  BP_RULE_MATMUL = 10,    /* f32, f64: T x T to T; f16, bf16: to T or f32, and with f32 on the other
+                             side to f32; i8 x i8 and u8 x i8 to i32, mod 2^32 */
   BP_RULE_COMPOSITE = 11, /* the composite's own */
-  BP_RULE_WIDEN = 12      /* input T; output T, or f32 where T is f16 or bf16 */
+  BP_RULE_WIDEN = 12      /* input T; output T, or f32 if T is f16 or bf16 */
 };
 
-/* Shape rules. Shapes are equal after the caller broadcast them (stride 0); there is no promotion. */
+/* Shape rules. Shapes are equal after the caller has broadcast them (stride 0). Dtypes are not
+ * promoted. */
 enum {
   BP_SHAPE_GENERATE = 1,    /* no input; any output shape */
   BP_SHAPE_ELEMENTWISE = 2, /* all shapes equal */
-  BP_SHAPE_GATHER = 3,      /* x, index, out of one rank; index and out equal; equal to x but along axis */
-  BP_SHAPE_SCATTER = 4,     /* index, source, io of one rank; index and source equal; equal to io but along axis */
+  BP_SHAPE_GATHER = 3,      /* x, index, out of one rank; index and out equal, and equal to x except
+                               along `axis` */
+  BP_SHAPE_SCATTER = 4,     /* index, source, io of one rank; index and source equal, equal to io
+                               except along `axis` */
   BP_SHAPE_REDUCE = 5,      /* out = in with extent 1 in `axes` */
-  BP_SHAPE_ARG = 6,         /* out = in with extent 1 along `axis`, whose extent in the input is not 0 */
-  BP_SHAPE_MATMUL = 7,      /* a[B..,M,K], b[B..,K,N], out[B..,M,N], one rank of at least 2, batch extents equal */
-  BP_SHAPE_SORT = 8,        /* each output as the input */
+  BP_SHAPE_ARG = 6,         /* out = in with extent 1 along `axis`, whose extent in the input is
+                               not 0 */
+  BP_SHAPE_MATMUL = 7,      /* a[B..,M,K], b[B..,K,N], out[B..,M,N]; one rank of at least 2; batch
+                               extents equal */
+  BP_SHAPE_SORT = 8,        /* each output has the shape of the input */
   BP_SHAPE_COMPOSITE = 9    /* the composite's own */
 };
 
@@ -116,55 +126,64 @@ enum {
 enum { BP_KIND_PRIMITIVE = 1, BP_KIND_COMPOSITE = 2 };
 enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFILE_COMPOSITE = 4 };
 
-/* Executions with equal bp_execution.desc and operand bytes, by whichever plan of the class, give equal bits: by the same
- * library and driver on the same device, whatever else runs and wherever buffers and workspace lie. Alignment beyond what the
- * descriptor states does not change the order of a sum. Else UNSUPPORTED. */
+/* DETERMINISTIC: executions with equal bp_execution.desc and equal operand bytes give equal bits,
+ * with every plan of the class, for the same library, driver and device. Other work, the addresses
+ * of buffers and workspace, and alignment beyond the stated one do not change the order of a sum. A
+ * plugin that cannot guarantee this returns UNSUPPORTED. */
 #define BP_OP_FLAG_DETERMINISTIC 1u
-#define BP_OP_FLAG_DEVICE_SCALARS \
-  2u                       /* scalars are read from device memory when the work runs: what graph replay needs */
-#define BP_OP_FLAG_TUNE 4u /* plan_create may run trials on the device; else, or with DETERMINISTIC, never */
-/* At plan_create, of core only and only where the plan for any size has BP_PLAN_SPECIALIZABLE: a plan for these sizes alone,
- * which is not ANY_SIZE; UNSUPPORTED where none is faster for them. */
+/* The work reads scalars from device memory when it runs, as the replay of graphs needs it. */
+#define BP_OP_FLAG_DEVICE_SCALARS 2u
+/* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, it must
+ * not. */
+#define BP_OP_FLAG_TUNE 4u
+/* A request for a plan for these sizes only, which is not ANY_SIZE. Only core sets it, and only if
+ * the any-size plan has BP_PLAN_SPECIALIZABLE. UNSUPPORTED if no plan is faster for these sizes. */
 #define BP_OP_FLAG_SPECIALIZE 8u
-#define BP_OP_FLAGS_ALL 15u /* a callee answers UNSUPPORTED to any other */
+#define BP_OP_FLAGS_ALL 15u /* a callee returns UNSUPPORTED for any other flag */
 
-/* An operator made concrete, without data. Role: input, borrowed for the call. A view that an operator reads and writes
- * (scatter) is an output and not an input. */
+/* A descriptor: an operator with its operands, without data. Role: input, borrowed for the call. A
+ * view that an operator reads and writes (scatter) is an output and not an input. */
 typedef struct bp_op_desc {
   uint32_t struct_size;
-  uint32_t op;            /* BP_OP_* */
-  uint64_t flags;         /* BP_OP_FLAG_* */
-  const void* attributes; /* bp_<stem>_attributes of the operator's row. Null means zeros, and is legal where
-                           * attributes.def marks the stem as optional */
+  uint32_t op;    /* BP_OP_* */
+  uint64_t flags; /* BP_OP_FLAG_* */
+  /* The bp_<stem>_attributes of the operator's row. Null means zeros, and is legal if
+   * attributes.def marks the stem as optional. */
+  const void* attributes;
   const bp_tensor_desc* inputs;
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
-  uint32_t
-      scalar_count; /* how many bp_execution.scalars holds: what the caller gave. Those that are missing are zero; more
-                          * than the plugin knows is UNSUPPORTED at plan_create */
-  uint32_t hints;   /* a callee ignores the bits that it does not know; none is defined yet */
+  /* The number of bp_execution.scalars. Missing scalars are zero. If there are more than the plugin
+   * knows, plan_create returns UNSUPPORTED. */
+  uint32_t scalar_count;
+  uint32_t hints; /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
 #define BP_OP_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 
-/* A view is near if each extent, its number of elements and the distance in elements between any two of them are below
- * this, so that rounding up to a tile stays below 2^31; else it is far. Bytes, the offset of element 0, workspace and an
- * operator's iteration space may be greater for near views too. */
+/* A view is near if each extent, its number of elements and the distance between any two elements,
+ * in elements, are below this limit; otherwise it is far. Rounding up to a tile stays below 2^31.
+ * Bytes, the offset of element 0, workspace and an operator's iteration space may exceed the limit
+ * even for near views. */
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
-/* The plan serves every descriptor that differs only in shape and strides and keeps, per operand, denseness (packed
- * row-major), whether it is near or far and, per dimension, the class of the extent (0, 1, more) and of the stride (0, 1,
- * more, negative). Its workspace and masks hold for all of them, and it takes sizes from bp_execution.desc. Core then keys
- * it by class. The stride of a dimension of extent 0 or 1 counts as 0. */
+/* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
+ * strides. For each operand they agree in denseness (contiguous row-major) and in near or far; for
+ * each dimension they agree in the class of the extent (0, 1, more) and of the stride (0, 1, more,
+ * negative). The stride of a dimension of extent 0 or 1 counts as 0.
+ * The plan's workspace and masks apply to all of them. It takes sizes from bp_execution.desc, and
+ * core keys it by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
-/* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only; plan_workspace tells others. */
+/* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only. plan_workspace returns the
+ * workspace of other sizes. */
 #define BP_PLAN_SIZED_WORKSPACE 4u
-/* With ANY_SIZE: of sizes that recur a plan of their own may be faster. Core then asks for it with BP_OP_FLAG_SPECIALIZE. */
+/* With ANY_SIZE: a plan for one size may be faster. If a size recurs, core requests such a plan
+ * with BP_OP_FLAG_SPECIALIZE. */
 #define BP_PLAN_SPECIALIZABLE 8u
-/* Of a query (plan_create with a null `out`) only: what the plan would need is known once it is made. The masks are 0 and
- * workspace_bytes is BP_WORKSPACE_UNKNOWN: test it before you add sizes up. */
+/* Only in a query (plan_create with a null `out`): the facts are not known before the plan is made.
+ * The masks are 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN: test this before you add sizes. */
 #define BP_PLAN_FACTS_UNKNOWN 16u
 #define BP_WORKSPACE_UNKNOWN UINT64_MAX
 
@@ -172,32 +191,36 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 typedef struct bp_plan_info {
   uint32_t struct_size;
   uint32_t flags; /* BP_PLAN_* */
-  uint32_t
-      stage_inputs; /* operands that core copies to or from dense, fully aligned temporaries: the plan is already */
-  uint32_t stage_outputs; /* for those. It covers strides, alignment, aliasing and immediates not taken directly. */
-  uint64_t
-      workspace_bytes; /* core provides it, uninitialised. The next execution on the stream gets the same bytes: the
-                             * plugin orders the two, and overlaps them only where it keeps their workspace apart */
+  /* Masks of operands that core copies to or from dense, fully aligned temporaries, because the
+   * plan does not accept their strides, alignment, aliasing or immediates. The plan is made for the
+   * temporaries. */
+  uint32_t stage_inputs;
+  uint32_t stage_outputs;
+  /* Core provides the workspace, uninitialised. The next execution on the stream gets the same
+   * bytes: the plugin orders the two executions, unless it keeps their workspaces apart. */
+  uint64_t workspace_bytes;
 } bp_plan_info;
 #define BP_PLAN_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_plan_info, BP_PLAN_INFO_MIN_SIZE);
 
-/* The data of one execution. Role: input, borrowed for the call. It gets a later field only where a flag of the plan's
- * descriptor asked for it, so an execution never meets what its plan did not: a tail that no flag asked for is
+/* The data of one execution. Role: input, borrowed for the call. It gets a later field only if a
+ * flag of the plan's descriptor requested it. A non-zero tail that no flag requested is
  * INVALID_ARGUMENT. */
 typedef struct bp_execution {
   uint32_t struct_size;
   uint32_t reserved;
-  /* Of this call, equal to the plan's own, attributes included; a plugin need not read those again. Two things may differ:
-   *   - extents and strides, within the class, where the plan is ANY_SIZE;
-   *   - operands that core staged: they are dense, fully aligned and no immediates, and alias nothing. An output's alias then
-   *     names the first identical input that was not staged, or none. */
+  /* The descriptor of this call. It equals the plan's, including attributes, which a plugin need
+   * not read again, except for:
+   *   - extents and strides within the class, if the plan is ANY_SIZE;
+   *   - operands that core staged: they are dense, fully aligned, not immediate, and alias nothing.
+   *     An output's alias then names the first identical input that was not staged, or none. */
   const bp_op_desc* desc;
   const bp_operand* inputs;  /* desc->input_count */
   const bp_operand* outputs; /* desc->output_count */
-  const bp_operand* scalars; /* desc->scalar_count: all immediates, or with DEVICE_SCALARS all buffers, each at its
-                              * natural alignment; none is wider than 8 bytes */
-  bp_buffer* workspace;      /* null if the plan needs none; start aligned to bp_device_info.alignment */
+  /* desc->scalar_count: all immediates, or with DEVICE_SCALARS all buffers. Each has its natural
+   * alignment and at most 8 bytes. */
+  const bp_operand* scalars;
+  bp_buffer* workspace; /* null if the plan needs none; aligned to bp_device_info.alignment */
   uint64_t workspace_offset;
   uint64_t workspace_bytes;
 } bp_execution;

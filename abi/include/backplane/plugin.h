@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin ABI's front door: what a vendor's shared library exports, and what it is given. Include this one header. */
+/* The entry point of the plugin ABI: the symbol that a vendor's shared library exports, and the
+ * table that it receives from the host. A plugin includes only this header. */
 #ifndef BACKPLANE_PLUGIN_H
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
 
-/* What the host gives. Role: table; outlives the plugin instance.
- * The same in every major version: bp_error, the signature of bp_plugin_query, the first two fields of bp_host and the first
- * three of bp_plugin. So a host and a plugin of any two majors can find out that they differ. */
+/* The host's table. Role: table; outlives the plugin instance.
+ * These are the same in every major version, so that a host and a plugin of two major versions can
+ * detect the difference: bp_error, the signature of bp_plugin_query, the first two fields of
+ * bp_host and the first three of bp_plugin. */
 typedef struct bp_host {
   uint32_t struct_size;
-  /* Its major says how the rest of this struct is laid out; its minor is the highest of that major that the host speaks. A
-   * plugin answers ABI_MISMATCH to another major. A host that speaks several asks again, from the newest down. 1.0 has the
-   * layout of the last 0.x, and a host of 1.x speaks 0.x too. */
+  /* The major version determines the layout of the rest of this struct; the minor version is the
+   * highest of that major that the host supports. A plugin returns ABI_MISMATCH to another major. A
+   * host that supports several majors queries each, from the newest down. 1.0 has the layout of the
+   * last 0.x, and a host of 1.x supports 0.x, too. */
   uint32_t abi_version;
-  void* context; /* handed back to every slot of this table */
+  void* context; /* the first argument of every slot of this table */
 
-  /* Takes one line for the user; level is BP_LOG_*.
+  /* Logs one line for the user; level is BP_LOG_*.
    * Ownership: message is borrowed for the call.
-   * Threads:   any, also inside any slot and from the driver's own threads; never after shutdown returned.
-   * Stream:    synchronous; returns promptly, calls no plugin and takes no lock that is held around a plugin call.
+   * Threads:   any, also inside any slot and from the driver's own threads; never after shutdown
+   *            has returned.
+   * Stream:    synchronous; returns promptly, calls no plugin and takes no lock that is held around
+   *            a plugin call.
    * Errors:    none.
    * Since:     0.1, required. */
   void (*log)(void* context, int32_t level, const char* message);
 
-  /* A table of the host's by name, or null; `version` as in bp_plugin.get_interface.
+  /* Returns a table of the host by name, or null; `version` is as in bp_plugin.get_interface.
    * Ownership: borrowed until shutdown.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -35,32 +40,35 @@ typedef struct bp_host {
 #define BP_HOST_MIN_SIZE 32u
 BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
 
-/* Bits of bp_plugin.build_flags: how the library was built; information only. */
+/* Bits of bp_plugin.build_flags: the kind of build; information only. */
 #define BP_BUILD_DEBUG 1u
 #define BP_BUILD_ASAN 2u
 #define BP_BUILD_TSAN 4u
 #define BP_BUILD_UBSAN 8u
 
-/* A plugin instance. Role: table; the plugin's own fields may follow in its derived struct. Strings are static UTF-8. */
+/* A plugin instance. Role: table; a derived struct of the plugin may append private fields. Strings
+ * are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* what its tables were built for: a slot of a later Since is not there */
-  uint32_t abi_version_min; /* the oldest host that it works with: BP_ABI_VERSION_OLDEST, or what it needs */
+  uint32_t abi_version;     /* of its tables: it has no slot with a later Since */
+  uint32_t abi_version_min; /* the oldest host that it supports: BP_ABI_VERSION_OLDEST or later */
   uint32_t build_flags;     /* BP_BUILD_* */
-  const char* name;         /* [a-z0-9_]{1,63}; the manifest's `name` is the same */
+  const char* name;         /* [a-z0-9_]{1,63}; equal to the manifest's `name` */
   const char* version;      /* the vendor's own */
   const bp_device_api* device_api;
 
-  /* How many devices there are. May start the driver.
+  /* Returns the number of devices. May start the driver.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   *            An index means the same device from the first successful device_count until shutdown.
-   * Errors:    UNAVAILABLE and *out 0 where the driver is missing or finds none: the message says why.
+   *            An index means the same device from the first successful device_count until
+   *            shutdown.
+   * Errors:    UNAVAILABLE and *out 0 if the driver is missing or finds no device; the message
+   *            states the reason.
    * Since:     0.1, required. */
   bp_status (*device_count)(const bp_plugin* plugin, uint32_t* out, bp_error* error);
 
-  /* What device `index` says of itself, without opening it.
+  /* Returns the properties of device `index`, without opening it.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -68,19 +76,22 @@ struct bp_plugin {
    * Since:     0.1, required. */
   bp_status (*device_info)(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error);
 
-  /* Opens device `index`. A null desc means all defaults. Objects of one open are strangers to another, also of the same
-   * index; memory_info tells of the hardware.
-   * Ownership: caller; free with bp_device_api.close before shutdown. desc is borrowed for the call.
+  /* Opens device `index`. A null desc means all defaults. An object belongs to one open and cannot
+   * be used with another, not even of the same index. memory_info describes the hardware.
+   * Ownership: caller; free with bp_device_api.close before shutdown. desc is borrowed for the
+   *            call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    INVALID_ARGUMENT for an index past the count; UNSUPPORTED option; UNAVAILABLE; OUT_OF_MEMORY.
+   * Errors:    INVALID_ARGUMENT for an index past the count; UNSUPPORTED option; UNAVAILABLE;
+   *            OUT_OF_MEMORY.
    * Since:     0.1, required. */
   bp_status (*device_open)(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                            bp_error* error);
 
-  /* A table of the plugin's by name (below), or null; device may be null where the interface is the plugin's. `version` is the
-   * table's major, counted from 1: a table grows at its tail, and its slots count by bp_plugin.abi_version. A plugin answers
-   * every major that it still has, and the host asks from the newest down.
+  /* Returns a table of the plugin by name (see below), or null. `device` may be null if the
+   * interface belongs to the plugin. `version` is the major version of the table, counted from 1: a
+   * table grows at its tail, and bp_plugin.abi_version determines its slots. A plugin returns a
+   * table for every major that it still supports; the host queries from the newest down.
    * Ownership: borrowed until shutdown, or until the device closes if one was given.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -88,10 +99,11 @@ struct bp_plugin {
    * Since:     0.1, optional. */
   const void* (*get_interface)(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version);
 
-  /* Ends the instance: afterwards no log line and no thread that could write one. The host never calls it from a destructor
-   * or an exit handler; exit without it, at any moment, is safe.
+  /* Ends the instance. Afterwards the plugin writes no log line, and none of its threads exists.
+   * The host never calls it from a destructor or an exit handler; the process may exit without it
+   * at any moment.
    * Ownership: consumes plugin.
-   * Threads:   any; devices are closed, no call on this instance runs.
+   * Threads:   any; all devices are closed, and no call on this instance runs.
    * Stream:    synchronous.
    * Errors:    none.
    * Since:     0.1, required. */
@@ -100,25 +112,29 @@ struct bp_plugin {
 #define BP_PLUGIN_MIN_SIZE 80u
 BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
 
-/* The only exported symbol. Starts no driver and no thread. Each success is an instance that its own shutdown ends: two
- * hosts in one process share the mapping of the library, so an instance, and not a static variable, holds the host.
+/* The only exported symbol. Creates an instance, which its own shutdown ends. Starts no driver and
+ * no thread. Two hosts in one process share the mapping of the library, so the plugin must keep the
+ * host in the instance and not in a static variable.
  * Ownership: *out is the caller's; end it with its shutdown. host is borrowed until then.
  * Threads:   any, concurrently.
  * Stream:    synchronous.
- * Errors:    ABI_MISMATCH if host->abi_version is of another major or older than the plugin works with; OUT_OF_MEMORY.
+ * Errors:    ABI_MISMATCH if host->abi_version has another major version, or is older than the
+ *            plugin supports; OUT_OF_MEMORY.
  * Since:     0.1, required. */
 #define BP_PLUGIN_QUERY_SYMBOL "bp_plugin_query"
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error);
 typedef bp_status (*bp_plugin_query_fn)(const bp_host* host, const bp_plugin** out, bp_error* error);
 
-/* ---- Optional interfaces. Names are frozen; a vendor's own begin with its `vendor.` name and are not layered. -------- */
+/* ---- Optional interfaces ----------------------------------------------------------------------
+ * Names are frozen. A vendor's own interfaces begin with the vendor's name and a dot; layers do not
+ * wrap them. */
 
-/* "bp.import" version 1, per device: buffers over memory that someone else owns. */
+/* "bp.import" version 1, per device: buffers over memory that the caller owns. */
 #define BP_INTERFACE_IMPORT "bp.import"
-#define BP_IMPORT_HOST 0u   /* `address` is of the host's memory */
-#define BP_IMPORT_DEVICE 1u /* `address` is one that buffer_address gives for memory of this device */
+#define BP_IMPORT_HOST 0u   /* `address` is an address of host memory */
+#define BP_IMPORT_DEVICE 1u /* `address` is a buffer_address of memory of this device */
 
-/* Memory that someone else owns. Role: input. */
+/* Memory that the caller owns. Role: input. */
 typedef struct bp_import_desc {
   uint32_t struct_size;
   uint32_t type; /* BP_IMPORT_* */
@@ -132,13 +148,15 @@ BP_FROZEN_MIN(bp_import_desc, BP_IMPORT_DESC_MIN_SIZE);
 typedef struct bp_import_api {
   uint32_t struct_size;
   uint32_t reserved;
-  /* A buffer over memory that the caller owns: for BP_IMPORT_HOST of kind SHARED if the device can use it as an operand, else
-   * HOST; for BP_IMPORT_DEVICE of kind DEVICE; *out_kind says which. buffer_destroy leaves the memory alone.
-   * Ownership: caller frees the buffer; the memory is borrowed until then, and the host may touch it as BP_MEMORY_* says of
-   *            the kind. desc is borrowed for the call.
+  /* Creates a buffer over memory that the caller owns, and returns its kind in *out_kind. For
+   * BP_IMPORT_HOST the kind is SHARED if the device can use the memory as an operand, otherwise
+   * HOST. For BP_IMPORT_DEVICE it is DEVICE. buffer_destroy does not free the memory.
+   * Ownership: caller frees the buffer; the memory is borrowed until then. The host may access it
+   *            as BP_MEMORY_* permits for its kind. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   * Errors:    UNSUPPORTED type, or memory or alignment that the driver does not take; OUT_OF_MEMORY; DEVICE_LOST.
+   * Errors:    UNSUPPORTED type, or memory or alignment that the driver does not accept;
+   *            OUT_OF_MEMORY; DEVICE_LOST.
    * Since:     0.2, required in this interface. */
   bp_status (*import_memory)(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                              bp_error* error);
@@ -146,7 +164,8 @@ typedef struct bp_import_api {
 #define BP_IMPORT_API_MIN_SIZE 16u
 BP_FROZEN_MIN(bp_import_api, BP_IMPORT_API_MIN_SIZE);
 
-/* Reserved names, to come: bp.native bp.graph bp.peer bp.collective bp.external bp.kernel bp.subgraph bp.callback bp.progress
- * bp.pool bp.pack, and of the host bp.host.parallel. */
+/* Names that are reserved for later interfaces: bp.native bp.graph bp.peer bp.collective
+ * bp.external bp.kernel bp.subgraph bp.callback bp.progress bp.pool bp.pack, and bp.host.parallel
+ * of the host. */
 
 #endif

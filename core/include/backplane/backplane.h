@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host API, which frameworks call. Link libbackplane; backplane.hpp is the C++20 interface.
+/* The host API for frameworks. Link libbackplane; backplane.hpp is its C++20 interface.
  *
- * Handles   Opaque values, not addresses. A create function gives the caller one reference; the release function ends
- *           it. A handle keeps its parents alive (buffer, stream, event -> device -> plugin -> registry), so handles
- *           may be released in any order. A released or foreign handle returns INVALID_ARGUMENT. Releasing null does
- *           nothing.
- * Errors    Every fallible call returns bp_status and fills the caller's bp_error with the cause and the remedy. On
- *           failure nothing was changed or enqueued, and outputs are null or zero. bp_error may be null.
- * Threads   Any thread may call any function at any time, except on a stream: the caller makes one call at a time, on
- *           any thread. BPH_STREAM_SHARED lifts this rule. Do not release a handle while another thread uses it.
- * Stream    Calls that take a stream enqueue and return, unless their comment says that they wait.
- * Structs   As in the plugin ABI: struct_size first, at least BPH_*_MIN_SIZE. Nonzero bytes beyond the fields that this
- *           library knows are UNSUPPORTED, and so is a nonzero `reserved`; zeroes mean the default. A struct_size above
- *           BP_STRUCT_LIMIT is INVALID_ARGUMENT, and nothing after it is read.
- * Flags     An unknown bit is UNSUPPORTED. Additions after 0.2 are marked with Since (docs/spec/growth.md).
- * fork      A child must not use objects of its parent: such calls return UNAVAILABLE.
- * Exit      Safe at any time, with live objects; this library has no destructors that run at exit. */
+ * Handles   Opaque values, not addresses. Each create returns one reference, which the release
+ *           function of that object ends. A handle keeps its parents alive (buffer, stream, event
+ *           -> device -> plugin -> registry), so handles may be released in any order. A call with
+ *           a released or foreign handle returns INVALID_ARGUMENT. Releasing null does nothing.
+ * Errors    Every fallible call returns bp_status and fills the caller's bp_error: call, cause,
+ *           remedy. On failure nothing was changed or enqueued, and outputs are null or zero.
+ *           bp_error may be null.
+ * Threads   Any thread may call any function concurrently. A stream takes one call at a time,
+ *           without thread affinity; the caller ensures this, unless the stream is
+ *           BPH_STREAM_SHARED. A handle must not be released while another thread's call uses it.
+ * Stream    Calls that take a stream enqueue and return, unless their comment states that they
+ *           wait.
+ * Structs   As in the plugin ABI: struct_size comes first and is at least BPH_*_MIN_SIZE. Inputs
+ *           with non-zero bytes beyond the part that this library knows are UNSUPPORTED, and so is
+ *           a `reserved` that is not 0. Zero means the default. A struct_size above BP_STRUCT_LIMIT
+ *           is INVALID_ARGUMENT, and no byte beyond it is read.
+ * Flags     An unknown bit is UNSUPPORTED. A function later than 0.2 states Since
+ *           (docs/spec/growth.md).
+ * fork      A child must not use objects that its parent opened: such calls return UNAVAILABLE.
+ * Exit      The process may exit at any moment, with everything alive. This library has no
+ *           destructors that run at exit. */
 #ifndef BACKPLANE_BACKPLANE_H
 #define BACKPLANE_BACKPLANE_H
 
@@ -38,11 +44,11 @@ typedef struct bph_stream bph_stream;
 typedef struct bph_event bph_event;
 typedef struct bph_buffer bph_buffer;
 
-/* ---- This library -------------------------------------------------------------------------------------------------- */
+/* ---- This library ---------------------------------------------------------------------------- */
 
 /* Package version of the loaded library, "major.minor.patch"; static. */
 BPH_API const char* bph_version(void);
-/* ABI version that the loaded library speaks, major << 16 | minor. */
+/* ABI version of the loaded library, major << 16 | minor. */
 BPH_API uint32_t bph_abi_version(void);
 /* "OK", "INVALID_ARGUMENT", ...; "INTERNAL" for an unknown number; static. */
 BPH_API const char* bph_status_name(bp_status status);
@@ -58,7 +64,7 @@ typedef struct bph_op_info {
   uint32_t attribute_bytes; /* 0 if none */
   uint32_t kind;            /* BP_KIND_* */
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
-  uint32_t scalars_min; /* the minimum of a call: the count when the operator was introduced */
+  uint32_t scalars_min; /* the number at the operator's introduction */
   uint32_t scalars_max;
   uint32_t scalar_dtype; /* 0: the first output's */
   uint32_t shape_rule;   /* BP_SHAPE_* */
@@ -70,9 +76,9 @@ typedef struct bph_op_info {
 } bph_op_info;
 #define BPH_OP_INFO_MIN_SIZE 104u
 BP_FROZEN_MIN(bph_op_info, BPH_OP_INFO_MIN_SIZE);
-/* The row of `op`. Errors: UNSUPPORTED if the library has no operator `op`. */
+/* The row of `op`. Errors: UNSUPPORTED for an id that this library does not know. */
 BPH_API bp_status bph_op_by_id(uint32_t op, bph_op_info* out, bp_error* error);
-/* The row named `name`. Errors: INVALID_ARGUMENT with the nearest names. */
+/* The row named `name`. Errors: INVALID_ARGUMENT with similar names. */
 BPH_API bp_status bph_op_by_name(const char* name, bph_op_info* out, bp_error* error);
 /* The row `index` in order of id. Errors: INVALID_ARGUMENT past the last row. */
 BPH_API bp_status bph_op_by_index(uint32_t index, bph_op_info* out, bp_error* error);
@@ -83,64 +89,70 @@ BPH_API const char* bph_dtype_name(uint32_t dtype);
 /* The dtype of that name, 0 if none. */
 BPH_API uint32_t bph_dtype_by_name(const char* name);
 
-/* A number as the bits of an immediate or scalar of `dtype`, by the cast rules of the operator table. */
+/* Returns a number as the bits of an immediate or scalar of `dtype`, by the rules of the operator
+ * cast. */
 BPH_API uint64_t bph_scalar_from_f64(uint32_t dtype, double value);
 BPH_API uint64_t bph_scalar_from_i64(uint32_t dtype, int64_t value);
 
-/* ---- Registry: finding and loading plugins -------------------------------------------------------------------------- */
+/* ---- Registry: finding and loading plugins --------------------------------------------------- */
 
-#define BPH_REGISTRY_NO_DEFAULT_PATHS 1u /* search only search_path, not the user's and the system's directories */
+/* Search only search_path, not the directories of the user and the system. */
+#define BPH_REGISTRY_NO_DEFAULT_PATHS 1u
 
-/* Role: input. Null strings mean the environment's value, then the default. */
+/* Role: input. A null string means the value in the environment, then the default. */
 typedef struct bph_registry_desc {
   uint32_t struct_size;
-  uint32_t flags;          /* BPH_REGISTRY_* */
-  const char* search_path; /* directories or manifests, separated by ':'; null: BACKPLANE_PLUGIN_PATH. Searched first */
-  const char* layers;      /* names, separated by ','; null: BACKPLANE_LAYERS. An unknown layer is an error */
+  uint32_t flags; /* BPH_REGISTRY_* */
+  /* Directories or manifests, separated by ':', searched first; null: BACKPLANE_PLUGIN_PATH. */
+  const char* search_path;
+  const char* layers;      /* names, separated by ','; null: BACKPLANE_LAYERS */
   const char* config_file; /* null: $XDG_CONFIG_HOME/backplane/config.json if it exists */
-  void (*log)(void* context, int32_t level, const char* message); /* null: warnings and errors go to stderr */
+  /* Null: warnings and errors go to stderr. */
+  void (*log)(void* context, int32_t level, const char* message);
   void* log_context;
-  const char* faults; /* the faults of the layer `fault` (docs/layers.md); null: BACKPLANE_FAULT */
-  const char* trace;  /* the file that the layer `trace` writes, "%p" the process id; null: BACKPLANE_TRACE */
+  const char* faults; /* rules of the layer `fault` (docs/layers.md); null: BACKPLANE_FAULT */
+  const char* trace;  /* file of the layer `trace`, "%p" is the process id; null: BACKPLANE_TRACE */
 } bph_registry_desc;
 #define BPH_REGISTRY_DESC_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_registry_desc, BPH_REGISTRY_DESC_MIN_SIZE);
 
-/* Searches and reads manifests; opens no library. A bad manifest becomes a candidate with a reason, not an error.
- * Errors: INVALID_ARGUMENT (flags, unknown layer, malformed faults or config file), OUT_OF_MEMORY. */
+/* Searches and reads manifests; opens no library. A bad manifest becomes a candidate with the
+ * reason, not an error of this call.
+ * Errors: INVALID_ARGUMENT (flags, unknown layer, malformed faults or config file),
+ * OUT_OF_MEMORY. */
 BPH_API bp_status bph_registry_create(const bph_registry_desc* desc, bph_registry** out, bp_error* error);
 BPH_API void bph_registry_release(bph_registry* registry);
 
-/* A plugin that was found, or a place that was searched. Role: output. */
+/* A place where a plugin was searched or found. Role: output. */
 typedef struct bph_candidate {
   uint32_t struct_size;
-  bp_status status;      /* OK: no problem found so far */
+  bp_status status;      /* OK: usable as far as it was examined */
   uint32_t loaded;       /* 1 if the library was opened and negotiated */
-  uint32_t shadowed;     /* 1 if an earlier candidate has the same name; load this one by path */
+  uint32_t shadowed;     /* 1 if an earlier candidate has the same name; load it by path */
   uint32_t device_count; /* known once loaded */
   uint32_t reserved;
-  char name[64];    /* empty if unknown */
+  char name[64];    /* empty if the manifest does not state it */
   char version[64]; /* empty until loaded */
-  char rule[64];    /* the rule that decided the status, e.g. "manifest.json", "abi.range", "table.required_slot" */
-  char side[16];    /* which side must change: "plugin", "host", "user", "system"; empty if none */
+  char rule[64];    /* the rule that decided the status, e.g. "manifest.json", "abi.range" */
+  char side[16];    /* the side that must change: "plugin", "host", "user", "system"; or empty */
   char origin[32];  /* "search_path", "user", "system", "explicit" */
   char manifest[1024];
   char library[1024];
-  char message[1024]; /* the problem and its remedy; empty if there is none */
+  char message[1024]; /* the defect and the remedy; empty if there is none */
 } bph_candidate;
 
 /* Number of candidates, in search order. */
 BPH_API bp_status bph_registry_candidate_count(bph_registry* registry, uint32_t* out, bp_error* error);
 /* Candidate `index`. Errors: INVALID_ARGUMENT past the count. */
 BPH_API bp_status bph_registry_candidate(bph_registry* registry, uint32_t index, bph_candidate* out, bp_error* error);
-/* Loads every candidate, to fill in its version and devices. Failures are recorded in the candidate. Loaded plugins
- * stay loaded until the registry ends. */
+/* Loads every candidate to complete its fields. A failure is recorded in its candidate. Loaded
+ * plugins stay loaded until the registry ends. */
 BPH_API bp_status bph_registry_examine(bph_registry* registry, bp_error* error);
 
-/* Loads a plugin by name, or by the path of a library or manifest (any text with a '/'). A second load returns the same
- * instance. Starts no driver.
- * Errors: UNAVAILABLE (not found; lists the searched places), ABI_MISMATCH, INVALID_ARGUMENT (a broken rule; names file,
- * rule and remedy), OUT_OF_MEMORY. */
+/* Loads a plugin by name, or by the path of a library or manifest; a path contains '/'. A second
+ * load returns the same instance. Starts no driver.
+ * Errors: UNAVAILABLE (not found, with the places searched), ABI_MISMATCH, INVALID_ARGUMENT (a
+ *         violated rule; the message has file, rule and remedy), OUT_OF_MEMORY. */
 BPH_API bp_status bph_plugin_load(bph_registry* registry, const char* name_or_path, bph_plugin** out, bp_error* error);
 BPH_API void bph_plugin_release(bph_plugin* plugin);
 
@@ -155,29 +167,34 @@ typedef struct bph_plugin_info {
   char library[1024];
 } bph_plugin_info;
 BPH_API bp_status bph_plugin_get_info(bph_plugin* plugin, bph_plugin_info* out, bp_error* error);
-/* Number of devices. May start the driver. Errors: UNAVAILABLE, with the reason. */
+/* Number of devices. May start the driver. Errors: UNAVAILABLE with the reason if there is none. */
 BPH_API bp_status bph_plugin_device_count(bph_plugin* plugin, uint32_t* out, bp_error* error);
-/* The facts of device `index`, without opening it. Errors: INVALID_ARGUMENT past the count, UNAVAILABLE. */
+/* The properties of device `index`, without opening it. Errors: INVALID_ARGUMENT past the count,
+ * UNAVAILABLE. */
 BPH_API bp_status bph_plugin_device_info(bph_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error);
 
-/* ---- Device --------------------------------------------------------------------------------------------------------- */
+/* ---- Device ---------------------------------------------------------------------------------- */
 
-/* The behaviour when a device lacks a primitive. */
-#define BPH_FALLBACK_ERROR 0u /* UNSUPPORTED; the message names what is missing and how to allow a fallback */
-#define BPH_FALLBACK_WARN 1u  /* run on the fallback device with explicit copies; count, and log once per operator */
-#define BPH_FALLBACK_ALLOW 2u /* the same, without logging */
+/* Behaviour if a device lacks a primitive. */
+#define BPH_FALLBACK_ERROR 0u /* UNSUPPORTED; the message states how to allow a fallback */
+/* The operator runs on the fallback device with explicit copies; counted, and logged once per
+ * operator. */
+#define BPH_FALLBACK_WARN 1u
+#define BPH_FALLBACK_ALLOW 2u /* the same, counted only */
 
-/* The framework's own allocator: device memory for core's temporaries and for bph_buffer_create. Its functions are called
- * from any thread. No lock is held, except the lock of a BPH_STREAM_SHARED stream whose call needs the memory. */
+/* The framework's own allocator, for core's temporaries and for bph_buffer_create. Role: table.
+ * Core calls its functions from any thread. It then holds no lock, except the turn of a
+ * BPH_STREAM_SHARED stream whose call needs the memory. */
 typedef struct bph_allocator {
   uint32_t struct_size;
   uint32_t reserved;
   void* context;
-  /* Returns `bytes` free bytes at `*out_offset` of `*out_buffer`, which bph_buffer_create made with BPH_BUFFER_RAW. They
-   * are aligned to `alignment` and usable in the order of `stream` (null: at once). Core borrows the buffer until release. */
+  /* Returns a buffer that was created with BPH_BUFFER_RAW. At `*out_offset` it has `bytes` free
+   * bytes, aligned to `alignment`, for use in the order of `stream` (null: immediately). Core
+   * borrows the buffer until release. */
   bp_status (*allocate)(void* context, bph_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
                         bph_stream* stream, bph_buffer** out_buffer, uint64_t* out_offset, bp_error* error);
-  /* Frees the bytes in the order of `stream`. */
+  /* The allocated bytes are free again in the order of `stream`. */
   void (*release)(void* context, bph_buffer* buffer, uint64_t offset, uint64_t bytes, bph_stream* stream);
 } bph_allocator;
 #define BPH_ALLOCATOR_MIN_SIZE 32u
@@ -188,30 +205,31 @@ typedef struct bph_device_desc {
   uint32_t struct_size;
   uint32_t fallback;              /* BPH_FALLBACK_* */
   const char* fallback_device;    /* null: "reference:0" */
-  uint32_t plan_cache_entries;    /* capacity of the plan cache; 0: 4096 */
-  uint32_t native_composites;     /* 0: BACKPLANE_NATIVE, default on; 1 on; 2 off */
-  const bph_allocator* allocator; /* null: core's caching allocator; borrowed until the device closes */
+  uint32_t plan_cache_entries;    /* bound of the plan cache; 0: 4096 */
+  uint32_t native_composites;     /* 0: as BACKPLANE_NATIVE, on by default; 1: on; 2: off */
+  const bph_allocator* allocator; /* null: core's own; borrowed until the device closes */
   const char* options;            /* the plugin's own, "key=value;key=value"; null: none */
 } bph_device_desc;
 #define BPH_DEVICE_DESC_MIN_SIZE 40u
 BP_FROZEN_MIN(bph_device_desc, BPH_DEVICE_DESC_MIN_SIZE);
 
-/* Opens a device by "plugin:index" or "plugin" (index 0). Null: BACKPLANE_DEVICE, else the config file's order, else the
- * alphabetically first plugin that has a device. Each open makes a device of its own.
- * Errors: UNAVAILABLE (no such plugin or device; lists what was found), those of bph_plugin_load. */
+/* Opens a device by "plugin:index" or "plugin" (index 0). Null: BACKPLANE_DEVICE, then the config
+ * file's order, then the alphabetically first plugin that has a device. Opens are independent.
+ * Errors: UNAVAILABLE (no such plugin or device; the message lists the candidates), those of
+ *         bph_plugin_load. */
 BPH_API bp_status bph_device_open(bph_registry* registry, const char* name, const bph_device_desc* desc,
                                   bph_device** out, bp_error* error);
 /* Opens device `index` of a loaded plugin. */
 BPH_API bp_status bph_plugin_device_open(bph_plugin* plugin, uint32_t index, const bph_device_desc* desc,
                                          bph_device** out, bp_error* error);
-/* The device closes when its last stream, event and buffer is gone. */
+/* The device closes when its last stream, event and buffer has been released. */
 BPH_API void bph_device_release(bph_device* device);
 BPH_API bp_status bph_device_get_info(bph_device* device, bp_device_info* out, bp_error* error);
 /* "plugin:index". Writes at most `size` bytes with the NUL; INVALID_ARGUMENT if it does not fit. */
 BPH_API bp_status bph_device_name(bph_device* device, char* out, uint64_t size, bp_error* error);
 BPH_API bp_status bph_device_memory_info(bph_device* device, uint32_t kind, bp_memory_info* out, bp_error* error);
-/* The table of an optional interface of the plugin, and the plugin's own device handle for its functions. The table
- * bypasses all layers and is borrowed until the device closes. Errors: UNSUPPORTED. */
+/* Returns a table of an optional interface of the plugin, without layers, and the plugin's device
+ * handle, which its functions take. Borrowed until the device closes. Errors: UNSUPPORTED. */
 BPH_API bp_status bph_device_get_interface(bph_device* device, const char* name, uint32_t version,
                                            const void** out_table, bp_device** out_device, bp_error* error);
 
@@ -220,39 +238,40 @@ typedef struct bph_stats {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t executions;
-  uint64_t plan_hits;       /* executions with a cached exact descriptor */
-  uint64_t plan_class_hits; /* new descriptors that an existing any-size plan serves */
-  uint64_t plans_created;   /* plans that plan_create made */
+  uint64_t plan_hits;       /* executions whose exact descriptor was known */
+  uint64_t plan_class_hits; /* new descriptors served by an existing any-size plan */
+  uint64_t plans_created;   /* calls of the plugin's plan_create that made a plan */
   uint64_t plans_evicted;
-  uint64_t plan_entries;    /* current */
-  uint64_t staged_operands; /* operands copied to or from dense temporaries because the plan requires it */
+  uint64_t plan_entries;    /* at present */
+  uint64_t staged_operands; /* operands copied to or from dense temporaries for their plan */
   uint64_t staged_bytes;
-  uint64_t host_staged_copies; /* copies of pageable memory through a HOST buffer */
+  uint64_t host_staged_copies; /* copy_in and copy_out that went through a host buffer */
   uint64_t host_staged_bytes;
   uint64_t fallback_executions;
   uint64_t fallback_bytes;
   uint64_t allocations;        /* bph_buffer_create, and temporaries */
-  uint64_t allocations_cached; /* allocations without a plugin call */
+  uint64_t allocations_cached; /* of those, served without the plugin */
   uint64_t bytes_in_use;       /* of all kinds */
   uint64_t bytes_in_use_peak;
   uint64_t bytes_reserved; /* allocated from the plugin */
   uint64_t bytes_reserved_peak;
   uint64_t trims;
-  uint64_t out_of_memory_retries; /* allocations that trimmed or waited, successful or not */
-  uint64_t workspace_bytes;       /* current sum over all streams, with temporaries of decomposed composites */
+  uint64_t out_of_memory_retries; /* allocations that waited or trimmed before their result */
+  uint64_t workspace_bytes;       /* at present, of all streams, with temporaries of composites */
   uint64_t decomposed_executions; /* composites that ran as primitives */
-  uint64_t plans_specialized;     /* of plans_created: for recurring sizes, in place of an any-size plan */
-  uint64_t plugin_faults;         /* plan_create returned INVALID_ARGUMENT for a valid descriptor */
+  uint64_t plans_specialized;     /* of plans_created: for a size that recurred */
+  uint64_t plugin_faults;         /* INVALID_ARGUMENT of plan_create for a validated descriptor */
 } bph_stats;
 BPH_API bp_status bph_device_stats(bph_device* device, bph_stats* out, bp_error* error);
 
-/* Returns cached memory to the plugin, and drops cached plans if `plans` is 1. Does not wait: memory of pending work
- * stays. `out_bytes` (may be null) receives the bytes returned. */
+/* Returns cached memory to the plugin, and destroys cached plans if `plans` is 1. Does not wait,
+ * and keeps memory of pending work. `out_bytes` (may be null): the bytes returned. */
 BPH_API bp_status bph_device_trim(bph_device* device, uint32_t plans, uint64_t* out_bytes, bp_error* error);
 
-/* ---- Buffers -------------------------------------------------------------------------------------------------------- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
-#define BPH_BUFFER_RAW 1u /* from the plugin, uncached: for a framework with its own allocator */
+/* Directly from the plugin, not cached: for a framework that has its own allocator. */
+#define BPH_BUFFER_RAW 1u
 
 /* Role: input. */
 typedef struct bph_buffer_desc {
@@ -262,16 +281,19 @@ typedef struct bph_buffer_desc {
   uint64_t alignment; /* bytes, a power of two; 0: the device's own */
   uint32_t flags;     /* BPH_BUFFER_* */
   uint32_t reserved;
-  /* The stream that uses the buffer first; bph_buffer_record names others. Null: the memory is reused only after all
-   * streams have passed. */
+  /* The stream that will use the buffer; bph_buffer_record names further streams. Null: none; the
+   * memory is then reused only after all streams have finished their present work. */
   bph_stream* stream;
 } bph_buffer_desc;
 #define BPH_BUFFER_DESC_MIN_SIZE 40u
 BP_FROZEN_MIN(bph_buffer_desc, BPH_BUFFER_DESC_MIN_SIZE);
 
-/* Memory from the caching allocator. Contents are undefined.
- * Stream: waits only if memory is exhausted: then it trims, waits for pending work, and counts both.
- * Errors: OUT_OF_MEMORY, with the bytes requested, in use, reserved and free; UNSUPPORTED kind; INVALID_ARGUMENT.
+/* Allocates memory from the caching allocator. Contents are undefined.
+ * Stream: never waits, unless memory is exhausted: then it trims, waits for pending work, and
+ * counts
+ *         both.
+ * Errors: OUT_OF_MEMORY with the requested, used, reserved and free bytes; UNSUPPORTED kind;
+ *         INVALID_ARGUMENT.
  * Since:  0.1. */
 BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* desc, bph_buffer** out, bp_error* error);
 
@@ -279,44 +301,51 @@ BPH_API bp_status bph_buffer_create(bph_device* device, const bph_buffer_desc* d
 typedef struct bph_import_desc {
   uint32_t struct_size;
   uint32_t type;    /* BP_IMPORT_* */
-  uint64_t address; /* BP_IMPORT_HOST: a host address; BP_IMPORT_DEVICE: a native address of this device */
+  uint64_t address; /* BP_IMPORT_HOST: of the host; BP_IMPORT_DEVICE: native to the device */
   uint64_t bytes;   /* 0 is legal and makes a buffer without memory */
   uint32_t flags;   /* 0 */
   uint32_t reserved;
-  /* May be null. Called once, from any thread and without locks, when neither this library nor the device uses the
-   * memory any more; never if the import fails. */
+  /* May be null. Called once, from any thread and without a lock, when this library and the device
+   * no longer use the memory; never if the import fails. */
   void (*release)(void* context);
   void* context;
-  bph_stream* stream; /* see bph_buffer_desc.stream */
+  bph_stream* stream; /* as bph_buffer_desc.stream */
 } bph_import_desc;
 #define BPH_IMPORT_DESC_MIN_SIZE 56u
 BP_FROZEN_MIN(bph_import_desc, BPH_IMPORT_DESC_MIN_SIZE);
 
-/* A buffer over memory that the caller owns: HOST or SHARED for BP_IMPORT_HOST, DEVICE for BP_IMPORT_DEVICE; see its info.
- * Errors: UNSUPPORTED if the plugin does not import such memory; INVALID_ARGUMENT. On failure `release` is not called.
+/* Creates a buffer over memory that the caller owns. Its kind is HOST or SHARED for BP_IMPORT_HOST,
+ * and DEVICE for BP_IMPORT_DEVICE; see its info.
+ * Errors: UNSUPPORTED if the plugin does not import such memory; INVALID_ARGUMENT. On failure
+ *         `release` is not called.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_import(bph_device* device, const bph_import_desc* desc, bph_buffer** out, bp_error* error);
-/* Ends the caller's reference; legal while pending work uses the buffer. The memory is reused in the order of its
- * stream, after the streams that bph_buffer_record named have passed. */
+/* Ends the caller's reference; legal while work that uses the buffer is pending. The memory is
+ * reused in the order of its stream, after the recorded work of the streams named by
+ * bph_buffer_record. */
 BPH_API void bph_buffer_release(bph_buffer* buffer);
-/* Records that `stream` uses the buffer, too. Needed for every stream except the buffer's own. */
+/* States that `stream`, which is not the buffer's own, uses the buffer as well. */
 BPH_API bp_status bph_buffer_record(bph_buffer* buffer, bph_stream* stream, bp_error* error);
-/* The host address of a HOST or SHARED buffer, borrowed until release. The host may access it at any time, except what
- * pending work uses: bytes in a SHARED buffer, whole blocks of 256 bytes (from its start) in a HOST buffer.
- * Errors: UNSUPPORTED for device memory. */
+/* Returns the host address of a HOST or SHARED buffer, borrowed until release. The host may read
+ * and write bytes that no pending work uses, even while work uses other bytes: any bytes of a
+ * SHARED buffer, and whole blocks of 256 bytes, counted from its start, of a HOST buffer. Errors:
+ * UNSUPPORTED for device memory. */
 BPH_API bp_status bph_buffer_map(bph_buffer* buffer, void** out, bp_error* error);
 
-#define BPH_BUFFER_ADDRESS_NATIVE 1u /* bph_buffer_info.flags: `address` is the device's own, valid in kernels */
+/* Flag of bph_buffer_info: the device's kernels can use `address`. */
+#define BPH_BUFFER_ADDRESS_NATIVE 1u
 
 /* Role: output. */
 typedef struct bph_buffer_info {
   uint32_t struct_size;
   uint32_t kind;
   uint64_t bytes;
-  uint64_t plugin_offset;   /* of this buffer's first byte in the plugin's buffer */
-  bp_buffer* plugin_buffer; /* for optional interfaces of the plugin; null if empty */
-  /* Of byte 0; 0 if empty. [address, address + bytes) overlaps no other live buffer and no other memory of the process.
-   * HOST and SHARED: the mapping. DEVICE: the device's own address if it is unique, else of reserved unreadable pages. */
+  uint64_t plugin_offset;   /* bytes from the start of the plugin's buffer to this one's */
+  bp_buffer* plugin_buffer; /* for an optional interface of the plugin; null if empty */
+  /* The address of byte 0; 0 for no bytes. While the buffer lives, [address, address + bytes)
+   * overlaps no other living buffer and no other memory of the process. It is the address of the
+   * mapping for HOST and SHARED memory. For DEVICE memory it is the device's own if that is unique,
+   * otherwise an address in reserved pages that cannot be read. */
   uint64_t address;
   uint32_t flags; /* BPH_BUFFER_ADDRESS_* */
   uint32_t reserved;
@@ -324,18 +353,19 @@ typedef struct bph_buffer_info {
 #define BPH_BUFFER_INFO_MIN_SIZE 48u
 BP_FROZEN_MIN(bph_buffer_info, BPH_BUFFER_INFO_MIN_SIZE);
 BPH_API bp_status bph_buffer_get_info(bph_buffer* buffer, bph_buffer_info* out, bp_error* error);
-/* Finds the live buffer of any device whose range contains `address`, and the offset in it. Covers imported buffers, and
- * those whose address bph_buffer_get_info or bph_buffer_map returned. Both handles are borrowed. Any thread; takes no lock
- * that an enqueue holds during a plugin call.
- * Errors: INVALID_ARGUMENT if no buffer contains the address.
+/* Finds the living buffer of any device whose range contains `address`, and the offset in it. It
+ * finds imported buffers, and those whose address bph_buffer_get_info or bph_buffer_map returned.
+ * Both handles are borrowed from their owners. Any thread may call it; it takes no lock that an
+ * enqueue holds around a plugin call.
+ * Errors: INVALID_ARGUMENT for an address that is in no buffer.
  * Since:  0.2. */
 BPH_API bp_status bph_buffer_from_address(uint64_t address, bph_device** out_device, bph_buffer** out_buffer,
                                           uint64_t* out_offset, bp_error* error);
 
-/* ---- Streams and events --------------------------------------------------------------------------------------------- */
+/* ---- Streams and events ---------------------------------------------------------------------- */
 
-#define BPH_STREAM_SHARED 1u   /* threads may call concurrently: this library orders their calls */
-#define BPH_STREAM_EXTERNAL 2u /* others may enqueue on plugin_stream */
+#define BPH_STREAM_SHARED 1u   /* several threads may call; this library gives each call a turn */
+#define BPH_STREAM_EXTERNAL 2u /* other code may enqueue on plugin_stream */
 
 /* Role: input; null means all defaults. */
 typedef struct bph_stream_desc {
@@ -347,19 +377,24 @@ typedef struct bph_stream_desc {
 #define BPH_STREAM_DESC_MIN_SIZE 16u
 BP_FROZEN_MIN(bph_stream_desc, BPH_STREAM_DESC_MIN_SIZE);
 
-/* SHARED    Each call locks the stream while it calls the plugin. A wait does not hold the lock, so it does not block
- *           enqueues; exceptions are stated at their functions, and when memory is exhausted. Log lines of the calling
- *           thread and releases of imported memory reach their callbacks after the lock is released. A log callback on
- *           another thread must not wait for a thread that waits for the lock: release locks such as Python's first.
- * EXTERNAL  Others may enqueue work that this library does not count. Memory that was released in this stream's order is
- *           therefore reused only after an event that was recorded after the release. The caller ensures that no thread
- *           enqueues on plugin_stream during a call on the stream.
+/* Creates a stream.
+ * SHARED    Calls from several threads take turns. A call waits for its turn, not for the device. A
+ *           wait holds no turn, so it does not block enqueues, unless its comment states otherwise
+ *           or memory is exhausted. Log lines of the calling thread, and releases of imported
+ *           memory, reach their callbacks after the turn. A log callback on another thread must not
+ *           wait for a thread that waits for a turn: release a global lock, such as Python's,
+ *           before the call.
+ * EXTERNAL  Other code may enqueue work that this library does not count. Memory that was released
+ *           in this stream's order is therefore reused only after an event that is recorded after
+ *           the release. The caller ensures that no code enqueues on plugin_stream during a call on
+ *           the stream.
  * Errors: UNSUPPORTED flags; OUT_OF_MEMORY.
  * Since:  0.2, in place of a positional priority. */
 BPH_API bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph_stream** out, bp_error* error);
 /* Legal while work is pending: the stream ends after its work. */
 BPH_API void bph_stream_release(bph_stream* stream);
-/* Waits for all work enqueued so far; `timeout_ns` as in device.h. Errors: TIMEOUT; EXECUTION_FAILED; DEVICE_LOST. */
+/* Waits for all work that was enqueued so far; `timeout_ns` is as in device.h. Errors: TIMEOUT;
+ * EXECUTION_FAILED; DEVICE_LOST. */
 BPH_API bp_status bph_stream_wait(bph_stream* stream, uint64_t timeout_ns, bp_error* error);
 
 /* Role: output. */
@@ -372,14 +407,16 @@ typedef struct bph_stream_info {
 } bph_stream_info;
 #define BPH_STREAM_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bph_stream_info, BPH_STREAM_INFO_MIN_SIZE);
-/* Any thread, also during another call on the stream. Since: 0.2. */
+/* Any thread; takes no turn. Since: 0.2. */
 BPH_API bp_status bph_stream_get_info(bph_stream* stream, bph_stream_info* out, bp_error* error);
 
-/* Calls `enqueue` once, on this thread, with the stream's lock. The callback enqueues on `plugin_stream` through the
- * plugin's own interfaces. This library counts that as one enqueue; buffers follow the rules of bph_execute. Inside the
- * callback, enqueueing on this stream or waiting for it is INVALID_ARGUMENT; bph_buffer_create and bph_buffer_release are
- * legal. Other streams are legal too, but two callbacks that use each other's SHARED stream deadlock.
- * Errors: the status of `enqueue` (EXECUTION_FAILED fails the stream); INVALID_ARGUMENT; EXECUTION_FAILED; DEVICE_LOST.
+/* Calls `enqueue` once, on this thread, in the stream's turn. The callback enqueues on
+ * `plugin_stream` through the plugin's own interfaces. This library counts that as one enqueue;
+ * buffers obey the rules of bph_execute. Inside the callback, enqueues on this stream and waits for
+ * it return INVALID_ARGUMENT; bph_buffer_create and bph_buffer_release are legal. Other streams are
+ * legal, but two callbacks that use each other's SHARED stream deadlock.
+ * Errors: the status that `enqueue` returns (EXECUTION_FAILED fails the stream); INVALID_ARGUMENT;
+ *         EXECUTION_FAILED; DEVICE_LOST.
  * Since:  0.2. */
 BPH_API bp_status bph_stream_enqueue(bph_stream* stream,
                                      bp_status (*enqueue)(void* context, bp_device* plugin_device,
@@ -399,66 +436,74 @@ BPH_API bp_status bph_event_elapsed(bph_event* begin, bph_event* end, int64_t* o
 /* Role: output. */
 typedef struct bph_event_info {
   uint32_t struct_size;
-  uint32_t flags;         /* BP_EVENT_* */
-  bp_event* plugin_event; /* borrowed until release; never record it concurrently with bph_event_record */
+  uint32_t flags; /* BP_EVENT_* */
+  /* Borrowed until release. Do not record it concurrently with bph_event_record. */
+  bp_event* plugin_event;
 } bph_event_info;
 #define BPH_EVENT_INFO_MIN_SIZE 16u
 BP_FROZEN_MIN(bph_event_info, BPH_EVENT_INFO_MIN_SIZE);
 /* Since: 0.2. */
 BPH_API bp_status bph_event_get_info(bph_event* event, bph_event_info* out, bp_error* error);
 
-/* ---- Copies --------------------------------------------------------------------------------------------------------- */
+/* ---- Copies ---------------------------------------------------------------------------------- */
 
-#define BPH_COPY_SOURCE_FREE 1u /* bph_copy_in: `src` may be changed as soon as the call returns */
-#define BPH_COPY_ENQUEUE 2u     /* bph_copy_out: need not wait; `dst` is borrowed until the stream has passed */
+#define BPH_COPY_SOURCE_FREE 1u /* bph_copy_in: `src` may change as soon as the call returns */
+#define BPH_COPY_ENQUEUE 2u     /* bph_copy_out: no wait; `dst` is borrowed until the copy ends */
 
-/* Copies between two buffers of the stream's device. One of them may be a HOST buffer of another open device, of any plugin;
- * it is recorded on the stream like by bph_buffer_record. The device imports such a buffer, or copies it as pageable memory.
- * If the plugin supports neither, this library waits for the stream, stages the copy and counts it. `flags` is 0.
- * Errors: INVALID_ARGUMENT for overlap, for HOST to HOST (use memcpy), and for DEVICE or SHARED memory of another device;
- *         UNSUPPORTED flags.
+/* Copies between two buffers of the stream's device. One of them may be a HOST buffer of another
+ * open device, of any plugin; the call records it on the stream, like bph_buffer_record. The device
+ * imports such a buffer, or copies it as pageable memory. If the plugin supports neither, this
+ * library waits for the stream, stages the copy and counts it. `flags` is 0.
+ * Errors: INVALID_ARGUMENT for overlap, for HOST to HOST, which the caller does itself, and for
+ * DEVICE
+ *         or SHARED memory of another device; UNSUPPORTED flags.
  * Since:  0.2 with flags and foreign HOST buffers. */
 BPH_API bp_status bph_copy(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, bph_buffer* src,
                            uint64_t src_offset, uint64_t bytes, uint32_t flags, bp_error* error);
-/* Copies from pageable host memory, which is borrowed until the stream has passed. With BPH_COPY_SOURCE_FREE the caller may
- * change it at return: a device with HOST memory stages up to 4 MiB without a wait, counted; otherwise the call waits for
- * this copy. If the plugin has no slot for pageable memory, every copy is staged and the source is free at return. Staging
- * beyond 4 MiB waits for earlier chunks, unless the stream is SHARED and there is memory for all bytes. Staging to a HOST
- * buffer waits for the stream.
+/* Copies from pageable host memory, which is borrowed until the stream has executed the copy. With
+ * BPH_COPY_SOURCE_FREE the source may change when the call returns: if the device has HOST memory,
+ * the call stages up to 4 MiB without a wait, and counts that; otherwise it waits for this copy. If
+ * the plugin has no slot for pageable memory, every copy is staged and the source is free when the
+ * call returns. Staging beyond 4 MiB waits for earlier chunks, unless the stream is SHARED and
+ * memory suffices for the whole copy. Staging to a HOST buffer waits for the stream.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_in(bph_stream* stream, bph_buffer* dst, uint64_t dst_offset, const void* src, uint64_t bytes,
                               uint32_t flags, bp_error* error);
-/* Copies to pageable host memory, and waits for that copy. With BPH_COPY_ENQUEUE it returns once the copy is enqueued,
- * unless the plugin has no slot for pageable memory: then this library stages the copy and waits.
+/* Copies to pageable host memory, and waits for that copy. With BPH_COPY_ENQUEUE it returns once
+ * the copy is enqueued, unless the plugin has no slot for pageable memory: this library then stages
+ * and waits.
  * Errors: INVALID_ARGUMENT; UNSUPPORTED flags.
  * Since:  0.2 with flags. */
 BPH_API bp_status bph_copy_out(bph_stream* stream, void* dst, bph_buffer* src, uint64_t src_offset, uint64_t bytes,
                                uint32_t flags, bp_error* error);
-/* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all earlier work of both
- * streams and precedes their later work. On one device, events order it without a wait. Between devices it goes through
- * HOST memory, counted in the target's stats, and the host waits for src_stream. It also waits for dst_stream if dst is
- * HOST or the copy exceeds 4 MiB. `flags` is 0.
+/* Copies between buffers of two streams, whose devices and plugins may differ. The copy follows all
+ * earlier work of both streams and precedes their later work. On one device, events order it
+ * without a wait. Between devices it goes through HOST memory, counted in the target's stats, and
+ * the host waits for src_stream. It also waits for dst_stream if dst is HOST or the copy exceeds 4
+ * MiB. `flags` is 0.
  * Errors: as bph_copy; INVALID_ARGUMENT if both streams are the same.
  * Since:  0.2. */
 BPH_API bp_status bph_copy_across(bph_stream* dst_stream, bph_buffer* dst, uint64_t dst_offset, bph_stream* src_stream,
                                   bph_buffer* src, uint64_t src_offset, uint64_t bytes, uint32_t flags,
                                   bp_error* error);
 
-/* ---- Operators ------------------------------------------------------------------------------------------------------ */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
-/* A view of a buffer. Role: input, array element: never grows. Strides are in elements and may be 0, negative or overlap on
- * inputs; entries at and beyond rank are ignored. */
+/* A view of a buffer. Role: input, and an array element, so it never grows. Strides are in
+ * elements. Inputs may have zero, negative and overlapping strides. Entries at and beyond rank are
+ * ignored. */
 typedef struct bph_tensor {
   bph_buffer* buffer; /* null: an immediate (BPH_TENSOR_IMMEDIATE), or a view of zero elements */
   uint64_t offset;    /* bytes to element 0 */
-  uint64_t immediate; /* the value's bits in its dtype; see bph_scalar_from_f64 */
-  uint16_t dtype;     /* 0: an absent optional operand */
+  uint64_t immediate; /* the bits of the value in its dtype; see bph_scalar_from_f64 */
+  uint16_t dtype;     /* 0: an optional operand that is absent */
   uint8_t rank;
   uint8_t flags; /* BPH_TENSOR_* */
-  /* Only for bph_device_supports, for an output without a buffer: 1 + index of the input that it overlays; else 0. */
+  /* Only for bph_device_supports, for an output without a buffer: 1 + the index of the input that
+   * it overlays; otherwise 0. */
   uint16_t alias;
-  uint8_t hints;    /* BP_DESC_HINTS >> 8: passed to the plugin unread */
+  uint8_t hints;    /* BP_DESC_HINTS >> 8, passed to the plugin */
   uint8_t reserved; /* 0 */
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
@@ -467,22 +512,25 @@ BP_STATIC_ASSERT(sizeof(bph_tensor) == 160, "bph_tensor is frozen");
 #define BPH_TENSOR_IMMEDIATE 1u /* input: every element is `immediate`; strides are ignored */
 
 /* DLPack 1.x: tensors are shared, never copied. A tensor that cannot be shared is UNSUPPORTED. */
-struct DLManagedTensorVersioned; /* of dlpack.h */
+struct DLManagedTensorVersioned; /* from dlpack.h */
 
-/* Exports a view to another library. Later work of `consumer` sees all work that `producer` has enqueued: on one device
- * through an event; otherwise the call waits for `producer`. A null producer means that nothing is pending. A null consumer
- * is a stream outside this library, so the call waits. The memory lives until the handle is released and the deleter has
- * run. The consumer calls the deleter once, from any thread, when it no longer uses the memory.
- * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address that others can use;
- *         INVALID_ARGUMENT for a view that exceeds its buffer.
+/* Exports a view to another library. Later work of `consumer` sees all work that `producer` has
+ * enqueued: on one device through an event; otherwise the call waits for `producer`. A null
+ * producer means that no work is pending. A null consumer is a stream outside this library, so the
+ * call waits. The memory lives until the handle has been released and the deleter has run. The
+ * consumer calls the deleter once, from any thread, when it no longer uses the memory.
+ * Errors: UNSUPPORTED for an immediate, a dtype that DLPack lacks, and memory without an address
+ * that
+ *         other libraries can use; INVALID_ARGUMENT for a view that exceeds its buffer.
  * Since:  0.2. */
 BPH_API bp_status bph_dlpack_export(const bph_tensor* tensor, bph_stream* producer, bph_stream* consumer,
                                     struct DLManagedTensorVersioned** out, bp_error* error);
-/* Imports a view of another library's memory. The caller releases `out->buffer`; then the deleter runs like
- * bph_import_desc.release. `consumer` is like bph_import_desc.stream; the producer must have ordered its work before it. On
- * failure the caller keeps the managed tensor.
- * Errors: UNSUPPORTED major version, device, dtype, read-only memory, more than BP_MAX_RANK dimensions, memory that the
- *         plugin does not import; INVALID_ARGUMENT.
+/* Imports a view of another library's memory. The caller releases `out->buffer`; the deleter then
+ * runs like bph_import_desc.release. `consumer` is as bph_import_desc.stream; the producer must
+ * have ordered its work before it. On failure the caller keeps the managed tensor.
+ * Errors: UNSUPPORTED major version, device, dtype, read-only memory, more than BP_MAX_RANK
+ * dimensions,
+ *         memory that the plugin does not import; INVALID_ARGUMENT.
  * Since:  0.2. */
 BPH_API bp_status bph_dlpack_import(bph_device* device, struct DLManagedTensorVersioned* managed, bph_stream* consumer,
                                     bph_tensor* out, bp_error* error);
@@ -499,38 +547,43 @@ typedef struct bph_call {
   uint32_t input_count;
   uint32_t output_count;
   uint32_t scalar_count;
-  uint32_t hints; /* BP_HINT_*: passed to the plugin unread; part of the plan cache's key */
+  uint32_t hints; /* BP_HINT_*, passed to the plugin; part of the plan cache's key */
 } bph_call;
 #define BPH_CALL_MIN_SIZE 64u
 BP_FROZEN_MIN(bph_call, BPH_CALL_MIN_SIZE);
-#define BPH_CALL_NO_NATIVE (1ull << 32) /* a composite is decomposed even if the plugin has it */
+#define BPH_CALL_NO_NATIVE (1ull << 32) /* decompose a composite even if the plugin has it */
 
-/* Validates the call, finds or makes the plan, and enqueues it. A cached descriptor allocates nothing, except at the third
- * use of a plan with BP_PLAN_SPECIALIZABLE. Decomposed composites and staged operands take several enqueues: if a later one
- * fails, the earlier ones stay enqueued.
- * Errors: INVALID_ARGUMENT (with the numbers), UNSUPPORTED (names operator, dtypes and device), OUT_OF_MEMORY,
- * EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE (a fallback device that cannot be opened). */
+/* Validates the call, finds or makes the plan, and enqueues. With a known descriptor it allocates
+ * nothing, except at the third use if the plan has BP_PLAN_SPECIALIZABLE. A decomposed composite
+ * and staged operands take several enqueues: if a later one fails, the earlier ones remain
+ * enqueued.
+ * Errors: INVALID_ARGUMENT (with the wrong values), UNSUPPORTED (with operator, dtypes and device),
+ *         OUT_OF_MEMORY, EXECUTION_FAILED, DEVICE_LOST, UNAVAILABLE (a fallback device that cannot
+ *         be opened). */
 BPH_API bp_status bph_execute(bph_stream* stream, const bph_call* call, bp_error* error);
 
 /* The path of a call. */
 #define BPH_PATH_NATIVE 1u     /* the plugin's own operator */
-#define BPH_PATH_DECOMPOSED 2u /* as primitives of the plugin: plan flags are 0 */
-#define BPH_PATH_FALLBACK 3u   /* on the fallback device, which reports the other fields */
+#define BPH_PATH_DECOMPOSED 2u /* primitives of the plugin; plan flags are 0 */
+#define BPH_PATH_FALLBACK 3u   /* the fallback device, which the other fields describe */
 
-/* What bph_execute would do. Role: output. */
+/* The effect of bph_execute. Role: output. */
 typedef struct bph_support {
   uint32_t struct_size;
   uint32_t plan_flags;   /* BP_PLAN_* */
-  uint32_t stage_inputs; /* masks of operands that core would stage, overlaid inputs included */
+  uint32_t stage_inputs; /* masks of operands that core would stage, with overlaid inputs */
   uint32_t stage_outputs;
-  uint64_t workspace_bytes; /* DECOMPOSED: of the temporaries. BP_WORKSPACE_UNKNOWN with BP_PLAN_FACTS_UNKNOWN */
-  uint32_t path;            /* BPH_PATH_* */
+  /* DECOMPOSED: bytes of the temporaries. BP_WORKSPACE_UNKNOWN with BP_PLAN_FACTS_UNKNOWN. */
+  uint64_t workspace_bytes;
+  uint32_t path; /* BPH_PATH_* */
   uint32_t reserved;
 } bph_support;
-/* Queries support without executing and without making a plan. Views need shapes, strides and dtypes; buffers may be null.
- * Without buffers the result assumes full alignment, and `alias` names the input that an output overlays. Results are cached:
- * a descriptor that was executed or queried before causes no plugin call.
- * Errors: UNSUPPORTED (names what is missing); INVALID_ARGUMENT as bph_execute; UNAVAILABLE (the fallback device). */
+/* Returns the effect of a call without executing it and without making a plan. Views need shapes,
+ * strides and dtypes; buffers may be null. Without buffers the result assumes full alignment, and
+ * `alias` names the input that an output overlays. Results are cached: a descriptor that was
+ * executed or queried before causes no plugin call.
+ * Errors: UNSUPPORTED with what is missing; INVALID_ARGUMENT as bph_execute; UNAVAILABLE (the
+ * fallback device). */
 BPH_API bp_status bph_device_supports(bph_device* device, const bph_call* call, bph_support* out, bp_error* error);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning C++ classes for the handles of the host API. Part of backplane.hpp.
+// C++ classes that own the handles of the host API. Part of backplane.hpp.
 //
-// Each object owns one reference of its C handle. The handle keeps its parents alive, so objects
-// may be destroyed in any order. Failures throw Error. Nothing here copies, waits or allocates
-// device memory unless its name says so.
+// Each object owns one reference to a C handle, which keeps its parents alive, so objects may be
+// destroyed in any order. A failure throws Error. A function copies, waits or allocates device
+// memory only if its name says so.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -17,7 +17,7 @@
 
 namespace backplane {
 
-// A failed call: the status and the error record.
+// A failed call: the status and the library's error record.
 class Error : public std::exception {
  public:
   Error(bp_status status, const bp_error& record) noexcept : record_(record) {
@@ -62,7 +62,7 @@ void call(Function function, Arguments... arguments) {
     throw Error(status, error);
 }
 
-// Like `call`, but returns false on TIMEOUT.
+// Like `call`, but returns false after a timeout instead of throwing.
 template <class Function, class... Arguments>
 bool poll(Function function, Arguments... arguments) {
   try {
@@ -74,7 +74,7 @@ bool poll(Function function, Arguments... arguments) {
   }
 }
 
-// A struct of zeroes with struct_size set.
+// Returns a struct whose size is set and whose other fields are zero.
 template <class Struct>
 Struct sized() noexcept {
   Struct value{};
@@ -94,7 +94,7 @@ struct Release {
 
 class Stream;
 
-// A span of memory. Move-only; views share one through std::shared_ptr.
+// A span of memory. Move-only; views share it through std::shared_ptr.
 class Buffer {
  public:
   Buffer() noexcept = default;
@@ -111,7 +111,7 @@ class Buffer {
     buffer.handle_.reset(handle);
     return buffer;
   }
-  // Imports host memory; `release` is called when it is no longer used, unless this throws.
+  // Host memory. Calls `release` when the memory is no longer used, unless this throws.
   static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
                             void* context = nullptr) {
     auto desc = detail::sized<bph_import_desc>();
@@ -124,7 +124,7 @@ class Buffer {
   }
 
   bph_buffer* get() const noexcept { return handle_.get(); }
-  // The host address of HOST or SHARED memory.
+  // Returns the host address of HOST or SHARED memory.
   void* map() const {
     void* address = nullptr;
     detail::call(bph_buffer_map, get(), &address);
@@ -141,7 +141,7 @@ class Buffer {
   std::unique_ptr<bph_buffer, detail::Release<bph_buffer_release>> handle_;
 };
 
-// An open device. Streams and events made from it share its handle.
+// An open device. Its streams and events share its handle.
 class Device {
  public:
   Device() noexcept = default;
@@ -172,7 +172,7 @@ class Device {
     detail::call(bph_device_stats, get(), &stats);
     return stats;
   }
-  // Returns the bytes that were returned to the plugin.
+  // Returns the number of bytes that were returned to the plugin.
   uint64_t trim(bool plans = false) const {
     uint64_t bytes = 0;
     detail::call(bph_device_trim, get(), uint32_t{plans}, &bytes);
@@ -194,9 +194,9 @@ class Event {
 
   bph_event* get() const noexcept { return handle_.get(); }
   inline void record(const Stream& stream) const;
-  // Waits on the host; false on timeout.
+  // Waits on the host. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_event_wait, get(), timeout_ns); }
-  // Device time from this event to `end`.
+  // Returns the device time from this event to `end`.
   int64_t nanoseconds_to(const Event& end) const {
     int64_t nanoseconds = 0;
     detail::call(bph_event_elapsed, get(), end.get(), &nanoseconds);
@@ -207,7 +207,7 @@ class Event {
   std::unique_ptr<bph_event, detail::Release<bph_event_release>> handle_;
 };
 
-// An in-order queue. Allows one call at a time; with BPH_STREAM_SHARED, concurrent calls.
+// An in-order queue. It takes one call at a time, unless it has BPH_STREAM_SHARED.
 class Stream {
  public:
   Stream() noexcept = default;
@@ -227,7 +227,7 @@ class Stream {
   uint64_t call_flags() const noexcept { return call_flags_; }
   void set_call_flags(uint64_t flags) noexcept { call_flags_ = flags; }
 
-  // Waits for all work enqueued so far; false on timeout.
+  // Waits for all work that was enqueued so far. Returns false after `timeout_ns`.
   bool wait(uint64_t timeout_ns = BP_WAIT_FOREVER) const { return detail::poll(bph_stream_wait, get(), timeout_ns); }
   // Later work of this stream starts after the event's latest record.
   void wait_event(const Event& event) const { detail::call(bph_stream_wait_event, get(), event.get()); }
@@ -236,9 +236,9 @@ class Stream {
     detail::call(bph_stream_get_info, get(), &info);
     return info;
   }
-  // Enqueues the caller's own work: `body(bp_device*, bp_stream*)` calls the plugin's interfaces;
-  // see bph_stream_enqueue. Exceptions of `body` pass through. Only an Error of EXECUTION_FAILED
-  // fails the stream.
+  // Enqueues work of the caller: `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
+  // bph_stream_enqueue. Rethrows its exceptions. Only an Error with EXECUTION_FAILED fails the
+  // stream.
   template <class Body>
   void enqueue(Body&& body) const {
     struct Call {
@@ -320,19 +320,19 @@ class Registry {
   }
 
   bph_registry* get() const noexcept { return handle_.get(); }
-  // Loads by name, or by the path of a library or manifest. Starts no driver.
+  // Loads a plugin by name, or by the path of a library or manifest. Starts no driver.
   Plugin load(const std::string& name_or_path) const {
     bph_plugin* plugin = nullptr;
     detail::call(bph_plugin_load, get(), name_or_path.c_str(), &plugin);
     return Plugin(plugin);
   }
-  // Opens "plugin:index" or "plugin"; null means the user's preference, see bph_device_open.
+  // Opens "plugin:index" or "plugin"; null: the user's choice, see bph_device_open.
   Device open(const char* name = nullptr, const bph_device_desc* desc = nullptr) const {
     bph_device* device = nullptr;
     detail::call(bph_device_open, get(), name, desc, &device);
     return Device(device);
   }
-  // Loads every candidate; failures are recorded in the candidates.
+  // Loads every candidate, and records failures in the candidates.
   void examine() const { detail::call(bph_registry_examine, get()); }
   uint32_t candidate_count() const {
     uint32_t count = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator calls: the generic `execute`, and a function per primitive. Part of backplane.hpp.
+// Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
-// Outputs come first, and the caller allocates them. All functions enqueue and return. The
-// elementwise functions broadcast their inputs to the output's shape, as metadata; all other
-// operands are passed on unchanged.
+// Outputs come first, and the caller provides them: no function allocates. All enqueue and return.
+// The elementwise functions broadcast their inputs to the output's shape, as metadata. They pass
+// every other operand unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
@@ -26,13 +26,13 @@ struct OpRow;
 #include <backplane/ops.def>
 #undef BP_OP_ROW
 
-// The attributes of operator `op`: zeroes, with struct_size set.
+// The attributes of operator `op`. Only the size is set; all other fields are zero.
 template <uint32_t op>
 typename OpRow<op>::Attributes attributes() noexcept {
   return detail::sized<typename OpRow<op>::Attributes>();
 }
 
-// Any operator, with operand counts known at run time.
+// Executes any operator, with numbers of operands that are known at run time.
 inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tensor> inputs,
                     std::span<const bph_tensor> outputs, const void* attributes = nullptr,
                     std::span<const uint64_t> scalars = {}, uint64_t flags = 0) {
@@ -60,7 +60,7 @@ inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph
 
 namespace detail {
 
-// `input` broadcast to the output's shape.
+// Returns `input` with the output's shape.
 inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   const bph_tensor& from = input.view();
   const bph_tensor& to = out.view();
@@ -69,7 +69,7 @@ inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   return same ? from : input.broadcast_to(out.shape()).view();
 }
 
-// An elementwise operator with one output. Checks the operand count at compile time.
+// Executes an elementwise operator of one output. Checks the number of operands at compile time.
 template <uint32_t op, class... Inputs>
 void elementwise(const Stream& stream, const void* attributes, const Tensor& out, const Inputs&... inputs) {
   using Row = OpRow<op>;
@@ -80,7 +80,7 @@ void elementwise(const Stream& stream, const void* attributes, const Tensor& out
 
 }  // namespace detail
 
-// bit_not, bit_and, bit_or and bit_xor, because the operators' names are C++ keywords or similar.
+// bit_not, bit_and, bit_or and bit_xor, since the operators' own names are C++ keywords.
 #define BACKPLANE_UNARY(name, symbol)                                          \
   inline void name(const Stream& stream, const Tensor& out, const Tensor& x) { \
     detail::elementwise<BP_OP_##symbol>(stream, nullptr, out, x);              \
@@ -161,7 +161,7 @@ inline void scatter(const Stream& stream, const Tensor& io, const Tensor& index,
   execute(stream, BP_OP_SCATTER, {index, source}, {io}, &attrs);
 }
 
-// The mask of dimensions for reductions: axes(0, 2).
+// A set of dimensions as a mask for reductions: axes(0, 2).
 template <std::integral... Axes>
 constexpr uint32_t axes(Axes... axis) noexcept {
   return (0u | ... | (1u << axis));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors: views of buffers. View functions change only metadata and move no data. Part of
-// backplane.hpp.
+// Tensors: views of buffers. Every view function only changes metadata. Part of backplane.hpp.
 #pragma once
 
 #include <backplane/objects.hpp>
@@ -39,7 +38,7 @@ constexpr int64_t dtype_bytes(uint32_t dtype) noexcept {
   }
 }
 
-// The dtype of a C++ type, for copies from and to host memory.
+// The dtype of a C++ number, for copies from and to host memory.
 template <class Number>
 constexpr uint16_t dtype_of() noexcept {
   if constexpr (std::same_as<Number, bool>)
@@ -62,7 +61,7 @@ constexpr uint16_t dtype_of() noexcept {
     static_assert(!sizeof(Number), "no dtype is laid out like this type");
 }
 
-// Converts a number to bits of `dtype` by the operator table's cast rules.
+// Returns a number as bits of `dtype`, by the rules of the operator cast.
 template <class Number>
   requires std::is_arithmetic_v<Number>
 uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
@@ -72,7 +71,7 @@ uint64_t scalar_bits(uint32_t dtype, Number value) noexcept {
     return bph_scalar_from_f64(dtype, static_cast<double>(value));
 }
 
-// Up to BP_MAX_RANK numbers in fixed storage: a shape, or strides in elements.
+// Up to BP_MAX_RANK numbers without heap memory: a shape, or strides in elements.
 class Dims {
  public:
   constexpr Dims() noexcept = default;
@@ -97,10 +96,10 @@ class Dims {
     for (const int64_t value : *this) product *= static_cast<uint64_t>(value);
     return static_cast<int64_t>(product);
   }
-  // Strides of a dense row-major tensor of this shape.
+  // The strides of a dense row-major tensor of this shape.
   constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
-    uint64_t stride = 1;  // overflow wraps here; the allocation refuses it
+    uint64_t stride = 1;  // wraps for a shape that cannot be addressed, which allocation refuses
     for (size_t i = size_; i-- > 0;) {
       strides[i] = static_cast<int64_t>(stride);
       stride *= values_[i] > 1 ? static_cast<uint64_t>(values_[i]) : 1;
@@ -113,10 +112,10 @@ class Dims {
   size_t size_ = 0;
 };
 
-// A view. A copy costs 160 bytes and a reference count; the elements are shared.
+// A view with value semantics. A copy copies 160 bytes, counts a reference and shares the elements.
 class Tensor {
  public:
-  // An absent optional operand.
+  // An optional operand that is absent.
   Tensor() noexcept : view_{} {}
   Tensor(std::shared_ptr<const Buffer> buffer, uint64_t offset, uint32_t dtype, const Dims& shape, const Dims& strides)
       : buffer_(std::move(buffer)), view_{} {
@@ -130,15 +129,15 @@ class Tensor {
     for (size_t i = 0; i < shape.size(); ++i) set(i, shape[i], strides[i]);
   }
 
-  // Allocates a dense row-major tensor with undefined contents, for use on `stream`.
+  // Allocates a dense row-major tensor with undefined contents for use by `stream`.
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // Like above, for use on any stream: the memory is reused only after all streams have passed.
+  // The same for no particular stream: the memory is reused only after all streams have finished.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
-  // An immediate value of rank 0 without memory; broadcast_to gives it a shape.
+  // A value of rank 0 without memory; broadcast_to gives it a shape.
   template <class Number>
   static Tensor scalar(uint32_t dtype, Number value) {
     Tensor tensor(nullptr, 0, dtype, {}, {});
@@ -161,7 +160,7 @@ class Tensor {
   int64_t elements() const { return shape().product(); }
   uint64_t bytes() const { return static_cast<uint64_t>(elements()) * dtype_bytes(dtype()); }
   bool is_immediate() const noexcept { return (view_.flags & BPH_TENSOR_IMMEDIATE) != 0; }
-  // Dense row-major; strides of extents 0 and 1 are ignored.
+  // Whether the view is dense in row-major order; strides of extents 0 and 1 do not matter.
   bool is_contiguous() const noexcept {
     int64_t packed = 1;
     for (size_t i = rank(); i-- > 0;) {
@@ -172,8 +171,8 @@ class Tensor {
     return true;
   }
 
-  // The same elements in row-major order with another shape. Requires a contiguous tensor, because
-  // others need a copy.
+  // The same elements in row-major order with another shape. Requires a contiguous tensor, since
+  // others would need a copy.
   Tensor reshape(const Dims& shape) const {
     if (shape.product() != elements())
       detail::invalid("reshape: %lld elements do not make a shape of %lld", wide(elements()), wide(shape.product()));
@@ -213,7 +212,7 @@ class Tensor {
     result.set(axis, (end - begin) / step + ((end - begin) % step != 0), stride(axis) * step);
     return result;
   }
-  // The element `index` along axis; the rank decreases by one.
+  // The element `index` along axis; reduces the rank by one.
   Tensor select_at(size_t axis, int64_t index) const { return slice(axis, index, index + 1).squeeze(axis); }
   // Removes a dimension of extent 1.
   Tensor squeeze(size_t axis) const {
@@ -226,7 +225,7 @@ class Tensor {
   }
   // Inserts a dimension of extent 1 before `axis`.
   Tensor unsqueeze(size_t axis) const { return inserted(axis, 1, 0); }
-  // Adds leading dimensions; broadcasts extents of 1 with stride 0.
+  // Adds leading dimensions, and repeats extents of 1 with stride 0.
   Tensor broadcast_to(const Dims& shape) const {
     if (shape.size() < rank()) detail::invalid("broadcast_to: rank %zu cannot become %zu", rank(), shape.size());
     Dims strides = shape;
@@ -246,7 +245,7 @@ class Tensor {
     result.set(axis, extent(axis), -stride(axis));
     return result;
   }
-  // Windows of `size` elements, `step` apart, along axis. The offset in the window becomes a new
+  // Windows of `size` elements along axis, `step` apart; the position in the window becomes a new
   // last dimension.
   Tensor unfold(size_t axis, int64_t size, int64_t step) const {
     if (size < 1 || size > extent(axis) || step < 1)
@@ -256,7 +255,7 @@ class Tensor {
     result.set(axis, (extent(axis) - size) / step + 1, stride(axis) * step);
     return result;
   }
-  // The same bytes read as another dtype of the same size.
+  // The same bytes as another dtype of the same size.
   Tensor bitcast(uint32_t dtype) const {
     if (dtype_bytes(dtype) != dtype_bytes(this->dtype()))
       detail::invalid("bitcast: dtype %u has %lld bytes and dtype %u has %lld", this->dtype(),
@@ -317,8 +316,8 @@ class Tensor {
   bph_tensor view_;
 };
 
-// Enqueues a copy from host memory to a contiguous tensor. See bph_copy_in for `flags` and the
-// lifetime of `source`.
+// Enqueues a copy of host memory to a contiguous tensor. bph_copy_in states how long `source` is
+// borrowed, and explains `flags`.
 template <class Number>
 void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number> source, uint32_t flags = 0) {
   if (tensor.dtype() != dtype_of<Number>() || !tensor.is_contiguous() || source.size_bytes() != tensor.bytes())
@@ -329,7 +328,7 @@ void copy_in(const Stream& stream, const Tensor& tensor, std::span<const Number>
                static_cast<const void*>(source.data()), uint64_t{source.size_bytes()}, flags);
 }
 
-// Copies a contiguous tensor to host memory. Waits for the copy unless `flags` has
+// Copies a contiguous tensor to host memory, and waits for the copy unless `flags` has
 // BPH_COPY_ENQUEUE; see bph_copy_out.
 template <class Number>
 void copy_out(const Stream& stream, std::span<Number> target, const Tensor& tensor, uint32_t flags = 0) {

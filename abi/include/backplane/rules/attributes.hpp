@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an operator's attribute struct, of whatever size its writer knew.
+// Reads an operator's attribute struct, of any legal size.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -8,7 +8,7 @@
 
 namespace backplane::rules {
 
-// The value of one entry of a field, as a double: exact but for an i64 beyond 2^53.
+// Returns one entry of a field as a double. It is exact, except for an i64 beyond 2^53.
 inline double field_value(const AttributeField& field, const unsigned char* at) noexcept {
   const auto read = [at]<class T>(T value) {
     std::memcpy(&value, at, sizeof(value));
@@ -39,9 +39,9 @@ inline void check_range(const AttributeField& field, const unsigned char* at) {
 
 }  // namespace detail
 
-// Copies the attributes of `op`, as this side knows them, to `out`. `out` has room for the operator's struct, and for
-// at least 8 bytes. Fields that `given` lacks are zero; the stem `no` gives zeros only. No byte behind the struct is
-// read. Throws Violation.
+// Copies the attributes of `op`, in the form that this side knows, to `out`. `out` has room for the
+// operator's struct, and for at least 8 bytes. Fields that `given` lacks are zero; the stem `no`
+// gives zeros only. Reads no byte beyond the struct. Throws Violation.
 inline void copy_attributes(const OpInfo& op, const void* given, unsigned char* out) {
   const AttributeLayout& layout = *op.attributes;
   const uint32_t known = std::max(layout.bytes, BP_ATTRIBUTES_MIN_SIZE);

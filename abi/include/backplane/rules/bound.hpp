@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A composite's descriptor during its check against the rules: the extents that its operands gave to names.
+// A composite's descriptor during its validation: the extents that its operands bound to names.
 #pragma once
 
 #include <backplane/ops.h>
@@ -17,18 +17,19 @@ inline bool is_single(const bp_tensor_desc& view) {
 
 class Bound {
  public:
-  // The descriptor's views and counts are legal: ranks up to BP_MAX_RANK, no extent below 0, no absent operand but
-  // optional ones. `given_attributes` are in range, and as long as the operator's struct.
+  // The descriptor's views and counts are legal: ranks up to BP_MAX_RANK, no extent below 0, only
+  // optional operands absent. `given_attributes` are in range, and as long as the operator's
+  // struct.
   Bound(const bp_op_desc& given, const void* given_attributes) : desc(given), attributes_(given_attributes) {
     std::fill(std::begin(named_), std::end(named_), -1);
   }
 
   const bp_op_desc& desc;
 
-  // -1: no operand has it.
+  // -1: no operand has this extent.
   int64_t extent(char name) const { return named_[name - 'A']; }
   int64_t& extent(char name) { return named_[name - 'A']; }
-  // The dimensions that '*', '+' or '-' stands for.
+  // The dimensions that '*', '+' or '-' represents.
   struct List {
     const int64_t* extents = nullptr;
     uint32_t rank = 0;
@@ -44,18 +45,18 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
-  // Shapes that disagree, and other errors that no later version makes legal: INVALID_ARGUMENT.
+  // Throws INVALID_ARGUMENT: shapes that disagree, and other errors that no later version permits.
   template <class... Parts>
   [[noreturn]] static void fail(const Parts&... parts) {
     invalid(parts...);
   }
-  // All else: UNSUPPORTED.
+  // Throws UNSUPPORTED: all other errors.
   template <class... Parts>
   [[noreturn]] static void refuse(const Parts&... parts) {
     unsupported(parts...);
   }
 
-  // Fail unless an operand that is there has this shape.
+  // Throws unless the operand is absent or has this shape.
   void require_input(uint32_t i, std::span<const int64_t> shape, const char* meaning) const {
     if (has_input(i)) require_shape("input", i, desc.inputs[i], shape, meaning);
   }

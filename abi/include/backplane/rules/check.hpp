@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// All checks of an operator's descriptor that do not depend on a device. The host makes them before a plugin gets a
-// call, the author kit at plan_create.
+// SPDX-License-Identifier: Apache-2.0 All checks of an operator's descriptor that do not depend on
+// a device. The host makes them before it calls a plugin, the author kit at plan_create.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -61,7 +60,8 @@ inline void check_view(const char* role, uint32_t index, const bp_tensor_desc& v
 
 }  // namespace detail
 
-// Flags, counts and views of a descriptor in canonical form. Reads only views that the operator has. Throws Violation.
+// Checks flags, counts and views of a descriptor in canonical form. Reads only views that the
+// operator has. Throws Violation.
 inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   if ((desc.flags & ~uint64_t{BP_OP_FLAGS_ALL}) != 0) {
     unsupported("flags ", mask_text(desc.flags), " have bits that are unknown; known are ", mask_text(BP_OP_FLAGS_ALL));
@@ -84,13 +84,15 @@ inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   }
 }
 
-// Shapes that disagree: a fault that an execution of an any-size plan can still have. Throws Violation.
+// Checks that shapes agree, which executions of an any-size plan may still violate. Throws
+// Violation.
 inline void check_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   if (op.shape_rule == BP_SHAPE_COMPOSITE) return check_composite_shapes(desc, attributes);
   check_primitive_shapes(op, desc, attributes);
 }
 
-// A descriptor in canonical form (trim_operands); `attributes` come from copy_attributes. Throws Violation.
+// Checks a descriptor in canonical form (trim_operands); `attributes` are from copy_attributes.
+// Throws Violation.
 inline void check(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   check_operands(op, desc);
   if (op.dtype_rule == BP_RULE_COMPOSITE) {

@@ -19,7 +19,7 @@ struct DtypeInfo {
   const char* name = "unknown";
   uint32_t bytes = 0;
   DtypeKind kind = DtypeKind::NONE;
-  bool core = false;  // mandatory at CORE, else an extension
+  bool core = false;  // mandatory at CORE, otherwise an extension
 };
 
 namespace detail {
@@ -44,11 +44,11 @@ inline constexpr auto kDtypeBytes = make_dtype_bytes();
 
 // Every row, in order of id.
 constexpr std::span<const DtypeInfo> dtype_rows() { return detail::kDtypeRows; }
-// Null for a number that is no dtype.
+// Returns null for a number that is not a dtype.
 constexpr const DtypeInfo* find_dtype(uint32_t dtype) {
   return dtype < BP_DTYPE_LIMIT && detail::kDtypes[dtype].id != 0 ? &detail::kDtypes[dtype] : nullptr;
 }
-// 0 for a name that is none.
+// Returns 0 for an unknown name.
 constexpr uint32_t dtype_by_name(std::string_view name) {
   for (const DtypeInfo& row : detail::kDtypeRows) {
     if (name == row.name) return row.id;
@@ -58,27 +58,28 @@ constexpr uint32_t dtype_by_name(std::string_view name) {
 constexpr DtypeInfo dtype_info(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypes[dtype] : DtypeInfo{}; }
 // "f32", or "unknown".
 constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name; }
-// Bytes of an element, 0 for an unknown dtype; one load.
+// Bytes of an element, 0 for an unknown dtype. Costs one load.
 constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypeBytes[dtype] : 0; }
 
-// Of an element of `bytes` bytes: the greatest power of two that divides it, at most 8. 1 for 0.
+// The alignment of an element of `bytes` bytes: the greatest power of two that divides its size, at
+// most 8; 1 for 0.
 constexpr uint32_t natural_alignment(uint32_t bytes) {
   const uint32_t lowest = bytes & (~bytes + 1);
   return lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
 }
-// The bits that a value of the dtype has in an immediate or scalar; bp_operand wants the rest zero.
+// The bits of a value of the dtype in an immediate or scalar; the rest of a bp_operand is zero.
 constexpr uint64_t value_mask(uint32_t dtype) {
   const uint32_t bytes = dtype_bytes(dtype);
   return bytes < sizeof(uint64_t) ? (uint64_t{1} << (8 * bytes)) - 1 : UINT64_MAX;
 }
 
-// Whether the mask `set` of BP_DTYPE_BITs holds `dtype`.
+// Whether the mask `set` of BP_DTYPE_BITs contains `dtype`.
 constexpr bool in_set(uint64_t set, uint32_t dtype) { return (set & BP_DTYPE_BIT(dtype)) != 0; }
 
-// What is computed in f32.
+// Dtypes that are computed in f32.
 inline constexpr uint64_t kHalves = BP_DTYPE_BIT(BP_F16) | BP_DTYPE_BIT(BP_BF16);
 constexpr bool is_half(uint32_t dtype) { return in_set(kHalves, dtype); }
-// The dtype, or f32 where it is f16 or bf16.
+// The set of the dtype itself and, for f16 and bf16, f32.
 constexpr uint64_t or_f32(uint32_t dtype) { return BP_DTYPE_BIT(dtype) | (is_half(dtype) ? BP_DTYPE_BIT(BP_F32) : 0); }
 
 // "f16, f32"

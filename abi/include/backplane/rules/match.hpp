@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holding a descriptor against a composite's signature.
+// Matches a descriptor against a composite's signature.
 #pragma once
 
 #include <backplane/rules/signatures.hpp>
@@ -8,7 +8,7 @@ namespace backplane::rules {
 
 namespace detail {
 
-// Calls `body(role, index, view, pattern)` for each operand that is there.
+// Calls `body(role, index, view, pattern)` for each operand that is present.
 template <class Body>
 void for_operands(const bp_op_desc& desc, const Signature& signature, const Body& body) {
   for (uint32_t i = 0; i < desc.input_count; ++i) {
@@ -59,7 +59,7 @@ inline void match_shape(Bound& bound, const char* role, uint32_t index, const bp
 
 }  // namespace detail
 
-// The dtype t of a composite with a signature; 0 where no operand has it.
+// Returns the dtype t of a composite with a signature, or 0 if no operand has it.
 constexpr uint32_t float_of(const bp_op_desc& desc) {
   const Signature& signature = signature_of(desc.op);
   uint32_t dtype = 0;
@@ -72,15 +72,15 @@ constexpr uint32_t float_of(const bp_op_desc& desc) {
   return dtype;
 }
 
-// Dtypes of a composite's operands, `dtypes` being the operator's set in ops.def. Views and counts are legal (see Bound).
-// Throws Violation.
+// Checks the dtypes of a composite's operands; `dtypes` is the operator's set in ops.def. Views and
+// counts are legal (see Bound). Throws Violation.
 inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   constexpr auto bit = [](uint32_t dtype) { return BP_DTYPE_BIT(dtype); };
   constexpr uint64_t kBytes = bit(BP_I8) | bit(BP_U8), kIndexes = bit(BP_I32) | bit(BP_I64);
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
-  uint32_t before[26] = {};  // the dtypes of letters that are the same wherever they stand, once seen
-  const bool known = t == 0 || in_set(dtypes, t);  // else the operand that is t is at fault
+  uint32_t before[26] = {};                        // dtypes of the letters seen so far
+  const bool known = t == 0 || in_set(dtypes, t);  // otherwise the operand t is wrong
   const auto legal = [&](char letter) -> uint64_t {
     if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;
     switch (letter) {
@@ -118,7 +118,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   });
 }
 
-// Names the extents in `bound`.
+// Binds the names of the extents in `bound`.
 inline void match_shapes(Bound& bound) {
   const Signature& signature = signature_of(bound.desc.op);
   bool singles = false;

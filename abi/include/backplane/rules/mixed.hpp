@@ -1,22 +1,22 @@
-// SPDX-License-Identifier: Apache-2.0
-// Departures of a legal descriptor from an operator's plain form. In that form all floats are one dtype (but statistics
-// of f16 and bf16 are f32) and indices are i32. A kernel serves the plain form, and the departures that it names.
+// SPDX-License-Identifier: Apache-2.0 Mixtures of dtypes: departures of a legal descriptor from an
+// operator's plain form. In that form all floats have one dtype (statistics of f16 and bf16 are
+// f32) and indices are i32. A kernel supports the plain form and the mixtures that it names.
 #pragma once
 
 #include <backplane/rules/match.hpp>
 
 namespace backplane::rules {
 
-// A mask of departures.
+// A mask of mixtures.
 enum Mixed : uint32_t {
-  kMixedParameters = 1u << 0,  // parameters are f32 where the data are f16 or bf16
-  kMixedState = 1u << 1,       // state is f32 where parameters are f16 or bf16
-  kMixedIndex = 1u << 2,       // an index is i64. gather and scatter have a free dtype for it, and no such bit
-  kMixedHalves = 1u << 3,      // keys and values, a weight or one side of a product are f16 or bf16 beside f32
-  kMixedMask = 1u << 4,        // a mask of numbers is of another dtype than the data
-  kMixedScale = 1u << 5,       // scales of weights are of another dtype than the result
+  kMixedParameters = 1u << 0,  // parameters are f32, data f16 or bf16
+  kMixedState = 1u << 1,       // state is f32, parameters f16 or bf16
+  kMixedIndex = 1u << 2,       // an index is i64; not for gather and scatter, whose index is free
+  kMixedHalves = 1u << 3,      // keys and values, a weight or a matmul input are 16-bit, data f32
+  kMixedMask = 1u << 4,        // a numeric mask has another dtype than the data
+  kMixedScale = 1u << 5,       // scales of weights have another dtype than the result
   kMixedMinimum = 1u << 6,     // weights have a minimum
-  kMixedWide = 1u << 7,        // the result is f32 where the data are f16 or bf16
+  kMixedWide = 1u << 7,        // the result is f32, data f16 or bf16
 };
 
 namespace detail {
@@ -55,7 +55,7 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// Of a descriptor whose counts and dtypes are legal.
+// The mixtures of a descriptor whose counts and dtypes are legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:

@@ -11,7 +11,7 @@ inline void require_groups(uint32_t groups, int64_t channels, const char* what) 
   if (channels % groups != 0) Bound::fail(groups, " groups do not divide the ", channels, ' ', what);
 }
 
-// Extents of x that a normalisation over `axes` runs through, and of its statistics.
+// The extents of x that a normalisation over `axes` covers, and of its statistics.
 struct Axes {
   int64_t inside[BP_MAX_RANK];
   int64_t kept[BP_MAX_RANK];
@@ -51,7 +51,7 @@ inline void check_group_norm(const Bound& bound) {
   }
 }
 
-// Running statistics are required where they normalise x, and where new ones are made of them.
+// Running statistics are required if they normalise x, or if new ones are computed from them.
 inline void check_batch_norm(const Bound& bound) {
   const bool training = bound.attributes<bp_batch_norm_attributes>().training != 0;
   for (uint32_t i = 3; i < 5; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table and the layouts of attribute structs as data, derived from ops.def and attributes.def: the one table of
-// the host, the author kit, the oracle and the tools.
+// The operator table and the layouts of attribute structs as data, derived from ops.def and
+// attributes.def. The host, the author kit, the oracle and the tools share this table.
 #pragma once
 
 #include <backplane/ops.h>
@@ -29,18 +29,19 @@ struct AttributeField {
 struct AttributeLayout {
   const char* stem;
   uint32_t bytes;                          // of the struct; 0 for `no`
-  std::span<const AttributeField> fields;  // all but struct_size
+  std::span<const AttributeField> fields;  // all except struct_size
   bool optional;                           // null means zeros
 
   // Whether the first field is the axis that the operator works along.
   constexpr bool has_axis() const { return !fields.empty() && std::string_view(fields[0].name) == "axis"; }
 };
 
-// Class of the accuracy table: E exact, R correctly rounded, U at most `ulps`, S sum, D dot product, C the composite's own.
+// A class of docs/spec/accuracy.md: E exact, R correctly rounded, U at most `ulps`, S sum, D dot
+// product, C the composite's own bound.
 struct Accuracy {
   char letter;
   double ulps;
-  const char* text;  // as ops.def has it, "U(2.5)"
+  const char* text;  // as in ops.def, "U(2.5)"
 };
 
 // A row of ops.def.
@@ -71,7 +72,7 @@ constexpr AttributeField::Type field_type() {
   if constexpr (std::is_same_v<T, int64_t>) return AttributeField::Type::i64;
 }
 
-// A specialisation for each stem that null is legal for.
+// Specialised for each stem that permits null.
 template <class Attributes>
 inline constexpr bool kOptional = false;
 #define BP_ATTRS_BEGIN(stem)
@@ -127,20 +128,23 @@ inline constexpr const AttributeLayout* kLayouts[] = {
 #undef BP_ATTRS_END
 };
 
-namespace scalar {  // the column scalar_dtype. Named as there: NOLINTBEGIN(readability-identifier-naming)
+// The columns scalar_dtype, i64 and accuracy, under their own names.
+// NOLINTBEGIN(readability-identifier-naming)
+namespace scalar {
 inline constexpr uint32_t NONE = 0, OUT = 0;
 #define BP_DTYPE_ROW(id, symbol, name, bytes, kind, core) inline constexpr uint32_t symbol = id;
 #include <backplane/dtypes.def>
 #undef BP_DTYPE_ROW
 }  // namespace scalar
 
-namespace i64 {  // the column i64
+namespace i64 {
 inline constexpr uint32_t NONE = 0, CORE = BP_PROFILE_CORE, INFER = BP_PROFILE_INFER, TRAIN = BP_PROFILE_TRAIN;
 }  // namespace i64
 
-namespace accuracy {  // the column accuracy
+namespace accuracy {
 inline constexpr Accuracy E{'E', 0, ""}, R{'R', 0, ""}, S{'S', 0, ""}, D{'D', 0, ""}, C{'C', 0, ""};
-constexpr Accuracy U(double ulps) { return {'U', ulps, ""}; }  // NOLINTEND(readability-identifier-naming)
+constexpr Accuracy U(double ulps) { return {'U', ulps, ""}; }
+// NOLINTEND(readability-identifier-naming)
 constexpr Accuracy with_text(Accuracy of, const char* text) { return {of.letter, of.ulps, text}; }
 
 inline constexpr OpInfo kRows[] = {
@@ -181,13 +185,13 @@ inline constexpr auto kOpsById = index_ops();
 
 // Every row, in order of id.
 constexpr std::span<const OpInfo> op_rows() { return detail::accuracy::kRows; }
-// Null for an id that is no operator.
+// Returns null for an id that is not an operator.
 constexpr const OpInfo* find_op(uint32_t id) { return id < BP_OP_LIMIT ? detail::kOpsById[id] : nullptr; }
 constexpr const char* op_name(uint32_t id) {
   const OpInfo* op = find_op(id);
   return op == nullptr ? "unknown" : op->name;
 }
-// Every attribute struct, `no` included.
+// Every attribute struct, including `no`.
 constexpr std::span<const AttributeLayout* const> attribute_layouts() { return detail::kLayouts; }
 
 // Room for the attributes of any operator.
@@ -207,7 +211,7 @@ inline constexpr uint32_t kMaxOperands = [] {  // inputs and outputs together
   return most;
 }();
 
-// The dtype of a call's scalars, 0 if it has none and no output.
+// The dtype of a call's scalars; 0 if it has neither scalars nor outputs.
 constexpr uint32_t scalar_dtype(const OpInfo& op, const bp_op_desc& desc) {
   if (op.scalar_dtype != 0) return op.scalar_dtype;
   return desc.output_count == 0 ? 0u : desc.outputs[0].dtype;

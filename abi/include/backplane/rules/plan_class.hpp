@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of a view: the facts that each execution of an any-size plan keeps (BP_PLAN_ANY_SIZE in ops.h).
+// The class of a view: the facts that all executions of an any-size plan share (BP_PLAN_ANY_SIZE in
+// ops.h).
 #pragma once
 
 #include <backplane/ops.h>
@@ -8,7 +9,7 @@
 
 namespace backplane::rules {
 
-// Whether the view is near: see BP_NEAR_LIMIT.
+// Whether the view is near (BP_NEAR_LIMIT).
 constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   constexpr uint64_t limit = BP_NEAR_LIMIT;
   bool empty = false;
@@ -17,7 +18,7 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
     empty |= view.shape[d] == 0;
   }
   if (empty) return true;         // no two elements
-  uint64_t count = 1, reach = 0;  // each below 2^31 before a step, and an extent is: no product of them wraps
+  uint64_t count = 1, reach = 0;  // both are below 2^31 before each step, so no product wraps
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);
     if (extent == 1) continue;
@@ -31,8 +32,8 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
   return true;
 }
 
-// Four bits of a dimension: the class of the extent (0, 1, more), shifted by two, and of the stride (0, 1, more,
-// negative; 0 for an extent up to 1).
+// Four bits for a dimension: the class of the extent (0, 1, more), shifted by two, and of the
+// stride (0, 1, more, negative; 0 for an extent up to 1).
 constexpr uint32_t dim_class(int64_t extent, int64_t stride) noexcept {
   if (extent <= 1) return static_cast<uint32_t>(extent) << 2;
   return 2u << 2 | (stride < 0 ? 3u : stride > 1 ? 2u : static_cast<uint32_t>(stride));
@@ -51,7 +52,7 @@ constexpr uint64_t view_class(const bp_tensor_desc& view) noexcept {
   return classes;
 }
 
-// Whether an any-size plan that was made for `a` serves `b`, as far as shape and strides decide it.
+// Whether an any-size plan for `a` serves `b`, as far as shape and strides decide.
 constexpr bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
   return a.rank == b.rank && view_class(a) == view_class(b);
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The dtype and shape rules of ops.h for all operators but those whose rules are COMPOSITE (composite.hpp).
+// SPDX-License-Identifier: Apache-2.0 The dtype and shape rules of ops.h for all operators whose
+// rules are not COMPOSITE (composite.hpp).
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -17,7 +17,7 @@ inline void require_dtype(const char* role, uint32_t index, const bp_tensor_desc
   unsupported(role, ' ', index, " is ", dtype_name(view.dtype), "; it may be one of ", dtype_list(set));
 }
 
-// A descriptor during the check of its dtypes; its counts and views are legal.
+// A descriptor during the validation of its dtypes; its counts and views are legal.
 struct Dtypes {
   const OpInfo& op;
   const bp_op_desc& desc;
@@ -36,14 +36,14 @@ constexpr uint64_t sum_outputs(uint32_t t) {
   return BP_DTYPE_BIT(t) | wider;
 }
 
-inline uint32_t axis_of(const void* attributes) {  // the first field of each attribute struct that has one
+inline uint32_t axis_of(const void* attributes) {  // the first field of structs with an axis
   return static_cast<const bp_axis_attributes*>(attributes)->axis;
 }
 inline void require_axis(uint32_t axis, const bp_tensor_desc& of) {
   if (axis >= of.rank) invalid("axis is ", axis, "; the rank is ", uint32_t{of.rank});
 }
 
-// A descriptor during the check of its shapes; its dtypes are legal.
+// A descriptor during the validation of its shapes; its dtypes are legal.
 struct Shapes {
   const OpInfo& op;
   const bp_op_desc& desc;
@@ -90,14 +90,14 @@ struct Shapes {
 
 }  // namespace detail
 
-// T of a primitive's dtype rule: the dtype to which its set in ops.def applies. Counts are legal.
+// Returns T of a primitive's dtype rule, to which its set in ops.def applies. Counts are legal.
 inline uint32_t dtype_of(const OpInfo& op, const bp_op_desc& desc) {
   if (op.dtype_rule == BP_RULE_SELECT) return desc.inputs[1].dtype;
   if (op.dtype_rule == BP_RULE_SCATTER || desc.input_count == 0) return desc.outputs[0].dtype;
   return desc.inputs[0].dtype;
 }
 
-// Dtypes of the operands; counts and views are legal. Throws Violation.
+// Checks the dtypes of the operands; counts and views are legal. Throws Violation.
 inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   const detail::Dtypes of{op, desc};
   const uint32_t t = dtype_of(op, desc);
@@ -141,7 +141,7 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
       return of.output(1, detail::kIndexes);
     case BP_RULE_MATMUL: {
       const bool bytes = t == BP_U8 || t == BP_I8;
-      const uint64_t beside = t == BP_F32 ? kHalves : 0;  // f16 and bf16, beside f32
+      const uint64_t beside = t == BP_F32 ? kHalves : 0;  // f16 and bf16 with f32
       of.input(1, bytes ? BP_DTYPE_BIT(BP_I8) : or_f32(t) | beside);
       const bool mixed = desc.inputs[1].dtype != t;
       return of.output(0, bytes ? BP_DTYPE_BIT(BP_I32) : mixed ? BP_DTYPE_BIT(BP_F32) : or_f32(t));
@@ -151,7 +151,8 @@ inline void check_primitive_dtypes(const OpInfo& op, const bp_op_desc& desc, con
   }
 }
 
-// Shapes of the operands; dtypes are legal, and `attributes` come from copy_attributes. Throws Violation.
+// Checks the shapes of the operands; dtypes are legal, and `attributes` are from copy_attributes.
+// Throws Violation.
 inline void check_primitive_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   const detail::Shapes of{op, desc};
   const bp_tensor_desc* in = desc.inputs;

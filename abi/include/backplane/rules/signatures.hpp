@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each composite takes and gives: dtypes and dimensions, and those that must agree.
+// The signatures of the composites: dtypes and dimensions of operands, and those that must agree.
 #pragma once
 
 #include <backplane/rules/bound.hpp>
@@ -8,21 +8,25 @@
 namespace backplane::rules {
 
 // An operand: a dtype, then its dimensions.
-//   t  the float that the composite is of
-//   s  f32 where t is f16 or bf16, else t: statistics
-//   p  t, or f32 where t is f16 or bf16: parameters, the same wherever it stands
-//   r  p's dtype, or f32 where that is f16 or bf16: state, the same wherever it stands
-//   h  t, or f16 or bf16 where t is f32: what is stored in half the bytes, the same wherever it stands
-//   f  any float of its own, the same wherever it stands
-//   q, w, a  i8 or u8 (a: or t), each the same wherever it stands
-//   n  i32 or i64    m  bool or any float of its own    v  any of the operator's, the same wherever it stands
-//   A..Z  an extent, the same wherever it stands   * + -    any dimensions, likewise
-//   ?     at the end: or a single element          #        a rule of the composite (composite.hpp)
+//   t        T, the float dtype of the composite
+//   s        statistics: f32 if t is f16 or bf16, otherwise t
+//   p        parameters: t, or f32 if t is f16 or bf16; one dtype in all operands
+//   r        state: p's dtype, or f32 if that is f16 or bf16; one dtype in all operands
+//   h        stored in half the bytes: t, or f16 or bf16 if t is f32; one dtype in all operands
+//   f        any float dtype, independent of t; one dtype in all operands
+//   q, w, a  i8 or u8 (a: or t); each is one dtype in all operands
+//   n        i32 or i64
+//   m        bool or any float dtype, independent of t
+//   v        any dtype of the operator; one dtype in all operands
+//   A..Z     an extent; equal letters are equal extents
+//   * + -    any number of dimensions; equal signs are equal dimensions
+//   ?        at the end: or a single element
+//   #        a rule of the composite (composite.hpp)
 struct Pattern {
   char dtype = 0;
   char dims[5] = {};
   uint8_t count = 0;    // of dims
-  uint8_t letters = 0;  // those of dims that are one dimension each
+  uint8_t letters = 0;  // entries of dims that are a single dimension
   bool single = false;
   bool own = false;
 
@@ -89,7 +93,7 @@ static_assert(
     "each composite needs a signature");
 }  // namespace detail
 
-// Of an operator whose shape rule is BP_SHAPE_COMPOSITE.
+// The signature of an operator whose shape rule is BP_SHAPE_COMPOSITE.
 constexpr const Signature& signature_of(uint32_t op) { return kSignatures[detail::kSignaturePlaces[op] - 1]; }
 
 }  // namespace backplane::rules

@@ -25,11 +25,11 @@ struct Growth {
 
   What what = What::end;
   uint32_t since = 0;
-  uint32_t op = 0;                          // of operators; 0: any
-  const AttributeLayout* layout = nullptr;  // of attributes
-  uint32_t offset = 0;                      // of the field
-  uint32_t index = 0;                       // of the operand; how many there were; the dtype
-  uint64_t old_bits = 0;                    // old set or flags
+  uint32_t op = 0;                          // the operator; 0: any
+  const AttributeLayout* layout = nullptr;  // the attributes
+  uint32_t offset = 0;                      // of the attribute's field
+  uint32_t index = 0;                       // the operand; the old count; the dtype
+  uint64_t old_bits = 0;                    // the old set or flags
   double old_hi = 0;
   bool (*predicate)(const bp_op_desc& desc) = nullptr;
 };
@@ -71,11 +71,11 @@ inline constexpr Growth kGrowth[] = {
 #define BP_GROWN_RULE(symbol, predicate_, since_) \
   {.what = Growth::What::rule, .since = BP_SINCE_##since_, .op = BP_OP_##symbol, .predicate = predicate_},
 #include <backplane/rules/growth.def>
-    {}};  // the end, so that a table without rows is an array
+    {}};  // the end; an array needs an element
 
 namespace detail {
 
-// The entries of the field at the offset, in attributes that copy_attributes gave.
+// The entries of the field at the offset, in attributes from copy_attributes.
 template <class Test>
 bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   for (const AttributeField& field : row.layout->fields) {
@@ -98,7 +98,7 @@ bool any_view(const bp_op_desc& desc, const Test& test) {
          std::any_of(desc.outputs, desc.outputs + desc.output_count, test);
 }
 
-// An absent operand has no dtype and is as old as its operator.
+// An absent operand has no dtype, and its age is that of the operator.
 inline bool has_newer_dtype(const bp_tensor_desc* views, uint32_t count, const Growth& row) {
   return row.index < count && views[row.index].dtype != 0 && !in_set(row.old_bits, views[row.index].dtype);
 }
@@ -138,9 +138,10 @@ inline bool concerns(const Growth& row, const OpInfo& op, const bp_op_desc& desc
 
 }  // namespace detail
 
-// The oldest ABI version in whose tables the descriptor was legal: the greatest `since` of its parts. Hints and
-// permissions do not count. The descriptor is checked and in canonical form; `attributes` come from copy_attributes, or
-// are null where there are none. Runs where a plan is made, never on a warm call.
+// Returns the oldest ABI version whose tables permit the descriptor: the greatest `since` of its
+// parts. Hints and permissions do not count. The descriptor is validated and in canonical form;
+// `attributes` are from copy_attributes, or null if there are none. Core calls this when it makes a
+// plan, never on a warm call.
 inline uint32_t since_of(const OpInfo& op, const bp_op_desc& desc, const void* attributes,
                          std::span<const Growth> growth = kGrowth) {
   uint32_t since = op.since;

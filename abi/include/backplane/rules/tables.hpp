@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The length of each table at each version: the slots' Since, as numbers. A table of an older version ends there,
-// whatever its struct_size says: private fields of a derived struct may lie behind it.
+// SPDX-License-Identifier: Apache-2.0 The length of each table at each version, from the Since of
+// its slots. A table of an older version ends there, regardless of its struct_size: private fields
+// of a derived struct may follow.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -11,13 +11,13 @@
 
 namespace backplane::rules {
 
-// From `since` on the table has `bytes` bytes.
+// The table has `bytes` bytes from `since` on.
 struct TableSize {
   uint32_t since;
   uint32_t bytes;
 };
 
-// A row for each version that appended slots, the oldest first.
+// One row for each version that appended slots, the oldest first.
 template <class Table>
 struct TableGrowth;
 template <>
@@ -37,7 +37,7 @@ struct TableGrowth<bp_import_api> {
   static constexpr TableSize sizes[] = {{BP_VERSION(0, 2), 16}};
 };
 
-// The bytes of a table that was built for `version`; 0 before the first.
+// Returns the bytes of a table that was built for `version`; 0 before its first version.
 constexpr uint32_t bytes_at(std::span<const TableSize> sizes, uint32_t version) {
   uint32_t bytes = 0;
   for (const TableSize& size : sizes) {
@@ -53,7 +53,8 @@ constexpr uint32_t table_bytes(uint32_t version) {
   return bytes_at(TableGrowth<Table>::sizes, version);
 }
 
-// The part of a table built for `version` that this side knows: later slots, and slots beyond its size, are null.
+// Returns the part of a table for `version` that this side knows. Later slots, and slots beyond its
+// size, are null.
 template <class Table>
 Table known_part(const Table& table, uint32_t version) noexcept {
   Table copy{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of parts, without a formatting library.
+// Builds messages from parts, without a formatting library.
 #pragma once
 
 #include <charconv>
@@ -26,7 +26,7 @@ void append(std::string& out, T part) {
 }
 }  // namespace detail
 
-// Joins strings and numbers to one message.
+// Concatenates strings and numbers.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::string out;

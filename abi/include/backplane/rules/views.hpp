@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of views: elements, reach in bytes, denseness, room of indices.
+// Arithmetic of views: elements, byte ranges, denseness, range of indices.
 #pragma once
 
 #include <backplane/tensor.h>
@@ -10,13 +10,13 @@
 
 namespace backplane::rules {
 
-// Indices of i32 reach through 2^31 - 1 elements.
+// i32 indices cover 2^31 - 1 elements.
 inline void require_room(const bp_tensor_desc& index, int64_t elements) {
   if (index.dtype != BP_I32 || elements <= INT32_MAX) return;
   unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
 }
 
-// "[2,3]"; of a view whose rank is too great, what fits.
+// "[2,3]"; if the rank is too great, the dimensions that fit.
 inline std::string shape_text(const bp_tensor_desc& view) {
   return text('[', list_text({view.shape, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
 }
@@ -24,13 +24,13 @@ inline std::string stride_text(const bp_tensor_desc& view) {
   return text('[', list_text({view.strides, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
 }
 
-// Bytes that a view touches, relative to its element 0: [lo, hi), lo <= 0. Both 0 for a view of no elements.
+// The bytes of a view relative to its element 0: [lo, hi), lo <= 0. Both are 0 without elements.
 struct Extent {
   int64_t lo;
   int64_t hi;
 };
 
-// Number of elements, or -1 if it does not fit 63 bits.
+// The number of elements, or -1 if it does not fit into 63 bits.
 constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   int64_t count = 1;
   bool overflow = false;
@@ -41,7 +41,7 @@ constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   return overflow ? -1 : count;
 }
 
-// False if an address does not fit 63 bits.
+// Returns false if an address does not fit into 63 bits.
 constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
   *out = {0, 0};
   for (uint32_t d = 0; d < view.rank; ++d) {
@@ -61,15 +61,16 @@ constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Exten
   return true;
 }
 
-// Whether both views have the same dtype, shape and strides, all of them.
+// Whether both views have the same dtype, shape and strides.
 inline bool same_elements(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
   return a.dtype == b.dtype && a.rank == b.rank && std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
          std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
 }
 
-// Packed row-major; the strides of dimensions of extent 0 or 1 do not count, and a view of no elements is dense.
+// Whether the view is contiguous in row-major order. The strides of dimensions of extent 0 or 1 do
+// not count, and a view without elements is dense.
 constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
-  // Unsigned: with an extent of 0 further on it may wrap, and then nothing counts.
+  // Unsigned, since it may wrap if a later extent is 0; the result then does not matter.
   uint64_t expected = 1;
   bool dense = true;
   for (uint32_t d = view.rank; d-- > 0;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rule refuses a descriptor.
+// The exception by which a rule refuses a descriptor.
 #pragma once
 
 #include <backplane/base.h>
@@ -10,7 +10,7 @@
 
 namespace backplane::rules {
 
-// A descriptor breaks a rule. The message begins after the operator's name.
+// A descriptor violates a rule. The message continues after the operator's name.
 class Violation : public std::exception {
  public:
   Violation(bp_status status, std::string message) : status_(status), message_(std::move(message)) {}
@@ -22,13 +22,14 @@ class Violation : public std::exception {
   std::string message_;
 };
 
-// INVALID_ARGUMENT: for the closed list of the growth rules only. No later version makes it legal.
+// Throws INVALID_ARGUMENT, only for the closed list of the growth rules: no later version permits
+// it.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void invalid(const Parts&... parts) {
   throw Violation(BP_INVALID_ARGUMENT, text(parts...));
 }
 
-// UNSUPPORTED: everything else that is not accepted; a later version may accept it.
+// Throws UNSUPPORTED, for everything else that is not accepted: a later version may accept it.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void unsupported(const Parts&... parts) {
   throw Violation(BP_UNSUPPORTED, text(parts...));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and pooling: how many windows fit.
+// Convolutions and pooling: the number of windows that fit.
 #pragma once
 
 #include <backplane/rules/norms.hpp>
 
 namespace backplane::rules::detail {
 
-// Windows of `kernel` over the image '*' have the places '-'.
+// Windows of `kernel` over the image '*' have the positions '-'.
 template <class Attributes>
 void check_windows(const Bound& bound, const Attributes& attributes, std::span<const int64_t> kernel) {
   const auto image = bound.list('*').span(), result = bound.list('-').span();
