@@ -4,7 +4,7 @@
 
 #include <backplane/kit/plugin.hpp>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace backplane::vulkan {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention is told, and where its rows lie. Mirrors ops_attention.cpp.
+// What attention is told, and where its rows lie. Mirrors ops/attention.cpp.
 //
 // Rows are the queries of all heads that share a head of keys and values; a tile is a few of them, and an item of work a tile, or
 // a part of its keys. Of a part are kept, for each row of the tile, the greatest score and the sum of e^(score - greatest), and
@@ -7,7 +7,7 @@
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
-#include "four.glsl"
+#include "vec4.glsl"
 
 struct Operand {
   uint64_t address;    // 0: it is absent

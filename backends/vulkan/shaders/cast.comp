@@ -5,7 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "by_four.glsl"
+#include "vec4_loop.glsl"
 
 #define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 

@@ -7,7 +7,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_control_flow_attributes : require
 
-#include "numbers.glsl"
+#include "host_constants.glsl"
 #ifdef WIDTH_OF_GROUP  // the workgroup's size is a constant of the pipeline
 layout(constant_id = 4) const uint WIDTH = BACKPLANE_GROUP;
 layout(local_size_x_id = 4) in;
@@ -19,7 +19,7 @@ layout(local_size_x_id = 4) in;
 layout(local_size_x = GROUP) in;
 #endif
 
-// 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see by_four.glsl.
+// 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see vec4_loop.glsl.
 layout(constant_id = 0) const uint PACKED = 0;
 // What is computed; the shader's own.
 layout(constant_id = 1) const uint OP = 0;

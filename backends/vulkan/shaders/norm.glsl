@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm.comp and norm_held.comp share, behind team_sum.
+// What norm.comp and norm_registers.comp share, behind team_sum.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 

@@ -7,7 +7,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
 

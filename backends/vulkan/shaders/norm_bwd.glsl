@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm_bwd.comp and norm_bwd_held.comp share, behind team_sum.
+// What norm_bwd.comp and norm_bwd_registers.comp share, behind team_sum.
 const uint kRms = 1u;  // BP_NORM_RMS
 const bool kCentred = OP != kRms;
 const bool kOwn = (VARIANT & 1u) != 0u;

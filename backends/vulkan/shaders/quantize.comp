@@ -8,7 +8,7 @@
 #include "params.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
-#include "by_four.glsl"
+#include "vec4_loop.glsl"
 
 float whole(uint byte_) { return float(VARIANT == 1 ? int(byte_ << 24) >> 24 : int(byte_)); }
 

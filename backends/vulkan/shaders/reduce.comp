@@ -3,7 +3,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 2
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 
 struct Sum {

@@ -4,7 +4,7 @@
 #define BACKPLANE_PARAMS_BYTES 672   /* of the parameters that most kernels have (params.glsl) */
 #define BACKPLANE_TRANSPOSED_TILE 32 /* rows and columns of a tile that is copied the other way round */
 #define BACKPLANE_ROPE_TABLE 128     /* frequencies of a dispatch of rope */
-#define BACKPLANE_ROW_RANK 9         /* dimensions of rows and within them, together (rows.glsl) */
+#define BACKPLANE_ROW_RANK 9         /* dimensions of rows and within them, together (reduction.glsl) */
 #define BACKPLANE_ROW_HELD 8         /* elements of a row that a thread keeps in registers */
 #define BACKPLANE_ROW_TEAM 8         /* threads that a CPU's row by four has: its vectors */
 #define BACKPLANE_TOPK 512           /* elements that are selected of a row at most */

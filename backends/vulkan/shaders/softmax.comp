@@ -4,10 +4,10 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 3
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
-#include "keys.glsl"
+#include "order_keys.glsl"
 
 TEAM_REDUCTION(team_sum, float, sums, added)
 TEAM_REDUCTION(team_max, int, greatest_keys, max)

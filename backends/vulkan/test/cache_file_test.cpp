@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cache_file.hpp"
+#include "runtime/cache_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cooperative.hpp"
+#include "runtime/cooperative.hpp"
 
 #include <backplane/tensor.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
 #include "shaders/sizes.h"
 
 namespace {
@@ -92,7 +92,7 @@ std::map<uint32_t, int> opcodes(const Shader& shader) {
 }
 
 TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
-  for (const char* name : {"product_cooperative_f16", "product_cooperative_bf16", "product_cooperative_i8"}) {
+  for (const char* name : {"matmul_cooperative_f16", "matmul_cooperative_bf16", "matmul_cooperative_i8"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;
     EXPECT_TRUE(wants_full_subgroups({shader->words, shader->word_count})) << name;
@@ -103,7 +103,7 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
     EXPECT_GT(found[4459], 0) << name;
     for (uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_EQ(found[nv], 0) << name;
   }
-  const Shader* plain = find_shader("product_f16");
+  const Shader* plain = find_shader("matmul_f16");
   ASSERT_NE(plain, nullptr);
   EXPECT_FALSE(wants_full_subgroups({plain->words, plain->word_count}));
 }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
 #include "rig.hpp"
 #include "watched_driver.hpp"
 

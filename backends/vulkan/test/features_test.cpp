@@ -3,7 +3,7 @@
 // do without works.
 #include <gmock/gmock.h>
 
-#include "ops.hpp"
+#include "ops/kernels.hpp"
 #include "rig.hpp"
 #include "watched_driver.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "float_controls.hpp"
+#include "runtime/float_controls.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
 
 namespace {
 

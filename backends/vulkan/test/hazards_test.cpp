@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hazards.hpp"
+#include "runtime/hazards.hpp"
 
 #include <gtest/gtest.h>
 

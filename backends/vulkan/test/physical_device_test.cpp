@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is chosen of devices that are not at hand: their queues and memory as drivers list them.
-#include "physical_device.hpp"
+#include "runtime/physical_device.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache on a device: what is kept, and that nothing that is wrong with a file is more than a line.
-#include "pipeline_cache.hpp"
+#include "runtime/pipeline_cache.hpp"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
 #include "rig.hpp"
 
 namespace {
@@ -30,7 +30,7 @@ class PipelineCaches : public OnDevice {
     auto device = LogicalDevice::create(instance, 0);
     ASSERT_TRUE(device.ok());
     Pipelines pipelines(*device.value(), log());
-    for (const char* shader : {"unary_f32", "binary_f32"}) {
+    for (const char* shader : {"elementwise_unary_f32", "elementwise_binary_f32"}) {
       auto pipeline = pipelines.get(shader, {1, BP_OP_NEG, 0, 0});
       ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
     }
@@ -92,7 +92,7 @@ TEST_F(PipelineCaches, AFolderThatCannotBeMadeIsOneLine) {
   ASSERT_TRUE(device.ok());
   Pipelines pipelines(*device.value(), log());
   for (const uint32_t op : {BP_OP_NEG, BP_OP_ABS}) {
-    EXPECT_TRUE(pipelines.get("unary_f32", {1, op, 0, 0}).ok());
+    EXPECT_TRUE(pipelines.get("elementwise_unary_f32", {1, op, 0, 0}).ok());
     pipelines.cache().save(log());
   }
   ASSERT_EQ(lines.size(), 1u);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace backplane::vulkan {
 

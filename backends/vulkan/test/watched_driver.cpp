@@ -177,7 +177,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_lookup(VkDevice device, const ch
 #define BP_VK_INSTANCE(slot)
 #define BP_VK_DEVICE(slot) \
   if (std::string_view(name) == #slot) return watched<&DeviceApi::slot>(reinterpret_cast<PFN_##slot>(found), #slot);
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
   if (std::string_view(name) == kOfExtension)
@@ -195,7 +195,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_lookup(VkInstance instance, co
 #define BP_VK_INSTANCE(slot) \
   if (std::string_view(name) == #slot) return watched<&InstanceApi::slot>(reinterpret_cast<PFN_##slot>(found), #slot);
 #define BP_VK_DEVICE(slot)
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
@@ -211,7 +211,7 @@ kit::Result<std::shared_ptr<const Instance>> instance() {
 #define BP_VK_GLOBAL(slot) library.value()->slot = Watch<&Library::slot>::watch(library.value()->slot, #slot);
 #define BP_VK_INSTANCE(slot)
 #define BP_VK_DEVICE(slot)
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
@@ -237,7 +237,7 @@ std::set<std::string> fallible() {
 #define BP_VK_GLOBAL(slot) add(Watch<&Library::slot>::can_fail, #slot);
 #define BP_VK_INSTANCE(slot) add(Watch<&InstanceApi::slot>::can_fail, #slot);
 #define BP_VK_DEVICE(slot) add(Watch<&DeviceApi::slot>::can_fail, #slot);
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "instance.hpp"
+#include "runtime/instance.hpp"
 
 namespace backplane::vulkan::watched {
 

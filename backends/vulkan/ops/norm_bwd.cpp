@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of all norms.
+#include "ops/norm_nest.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+constexpr uint32_t kGradientOperands = 7;
+
+Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
+  return attributes.norm == BP_NORM_GROUP   ? Geometry::by_channels(x, attributes.groups)
+         : attributes.norm == BP_NORM_BATCH ? Geometry::by_batch(x)
+                                            : Geometry::by_axes(x, attributes.axes);
+}
+
+// Mean or rstd of each row, packed f32.
+View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
+  View out;
+  out.dtype = BP_F32;
+  out.place = place;
+  std::ranges::fill(out.shape, 1);
+  for (uint32_t i = 0; i < geometry.rank; ++i) {
+    const Dimension& dimension = geometry.dimensions[i];
+    if (dimension.statistic < 0) continue;
+    out.shape[dimension.statistic] = dimension.extent;
+    out.rank = std::max(out.rank, static_cast<uint32_t>(dimension.statistic) + 1);
+  }
+  int64_t stride = 1;
+  for (uint32_t i = out.rank; i-- > 0; stride *= out.shape[i]) out.strides[i] = stride;
+  return out;
+}
+
+bool has_statistics(const bp_norm_bwd_attributes& attributes, bool mean, bool rstd) {
+  return rstd && (mean || attributes.norm == BP_NORM_RMS);
+}
+
+class NormBackward : public Operator {
+ public:
+  NormBackward(uint32_t dtype, const RowWays& ways)
+      : ways_(ways), shader_(ways.shader("norm_bwd", dtype)), held_shader_(ways.shader("norm_bwd_registers", dtype)) {}
+
+  // Statistics that are not given are kept for all rows, so that dgamma and dbeta, which need them all, find them.
+  kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
+    const bp_op_desc& desc = checked.desc;
+    const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
+    const auto present = [&](uint32_t i) { return i < desc.input_count && desc.inputs[i].dtype != 0; };
+    needs.any_size = has_statistics(attributes, present(3), present(4));
+    if (needs.any_size) return {};
+    if (present(3) || present(4))
+      return kit::unsupported(
+          "norm_bwd: this plugin wants both mean and rstd of the forward, or neither; it is decomposed");
+    View x;
+    x.rank = desc.inputs[1].rank;
+    std::copy_n(desc.inputs[1].shape, x.rank, x.shape);
+    const int64_t rows = statistic_of(geometry_of(attributes, x), {}).elements();
+    needs.workspace_bytes = 2 * sizeof(float) * static_cast<uint64_t>(rows);
+    return {};
+  }
+
+  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
+    const auto& attributes = plan.attributes.as<bp_norm_bwd_attributes>();
+    const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
+    const uint32_t norm = attributes.norm, own = has_statistics(attributes, has(3), has(4)) ? 0 : 1;
+    std::vector<Kernel> out{{shader_, {0, norm, own, kGradient}},
+                            {shader_, {1, norm, own, kGradient}},
+                            {shader_, {0, norm, own, kParameters}},
+                            {shader_, {1, norm, own, kParameters}}};
+    if (own != 0) {
+      out.push_back({shader_, {0, norm, own, kStatistics}});
+      out.push_back({shader_, {1, norm, own, kStatistics}});
+    }
+    if (ways_.fours) out.push_back({shader_, by_four(norm, own | (has(2) ? 2 : 0), kGradient)});
+    add_held(out, held_shader_, held_, {lines(norm) ? 1u : 0u, norm, own, kGradient});
+    return out;
+  }
+
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
+    const auto& attributes = call.attributes<bp_norm_bwd_attributes>();
+    const View& x = call.in(1);
+    const Geometry geometry = geometry_of(attributes, x);
+    const View *mean = given(call.inputs, 3), *rstd = given(call.inputs, 4);
+    Accesses accesses = accesses_of(call);
+    const bool own = !has_statistics(attributes, mean != nullptr, rstd != nullptr);
+    View own_mean, own_rstd;
+    if (own) {
+      kit::Place<Buffer*> place = call.workspace;
+      const uint64_t address = address_of(place);
+      own_mean = statistic_of(geometry, place);
+      const int64_t bytes = own_mean.elements() * int64_t{sizeof(float)};
+      place.offset += static_cast<uint64_t>(bytes);
+      own_rstd = statistic_of(geometry, place);
+      if (attributes.norm != BP_NORM_RMS) mean = &own_mean;
+      rstd = &own_rstd;
+      accesses.add({address, address + static_cast<uint64_t>(2 * bytes), true});
+    }
+    const auto add_inputs = [&](NormNest& nest) {
+      nest.add(&call.in(0), &Dimension::axis);
+      nest.add(given(call.inputs, 2), &Dimension::parameter);
+      nest.add(mean, &Dimension::statistic);
+      nest.add(rstd, &Dimension::statistic);
+    };
+    NormNest gradient(geometry, &Dimension::statistic);
+    gradient.add(&call.out(), &Dimension::axis);
+    gradient.add(&x, &Dimension::axis);
+    add_inputs(gradient);
+    gradient.add(nullptr, &Dimension::axis);
+    const RowNest& rows = gradient.merged();
+    const auto length = static_cast<float>(rows.length());
+    const auto tell = [&](RowBlock<kGradientOperands>& block) {
+      block.numbers[0] = attributes.epsilon;
+      block.numbers[2] = length;
+    };
+    const VkPipeline* const more = &program.pipelines[own ? 6 : 4];
+    const RowKernel kernel{.pipeline = program.pipelines[0],
+                           .line_pipeline = program.pipelines[1],
+                           .passes = RowPasses::kTwice,
+                           .cpu = ways_.cpu,
+                           .four_pipeline = ways_.fours ? *more : VK_NULL_HANDLE,
+                           .fours = 0b1111,
+                           .held = held_,
+                           .held_pipelines = more,
+                           .held_lines = lines(attributes.norm)};
+    kit::Status status;
+    // Who sees rows whole makes their statistics on the way.
+    if (own && rows.rows() != 0 && RowDeal::of(rows, kernel).division.joined != 1) {
+      status = launch_rows<kGradientOperands>(stream,
+                                              {.pipeline = program.pipelines[4],
+                                               .line_pipeline = program.pipelines[5],
+                                               .passes = RowPasses::kReduce,
+                                               .cpu = ways_.cpu},
+                                              rows, accesses, tell);
+    }
+    if (status.ok()) status = launch_rows<kGradientOperands>(stream, kernel, rows, accesses, tell);
+    if (!status.ok() || (given(call.outputs, 1) == nullptr && given(call.outputs, 2) == nullptr)) return status;
+    NormNest parameters(geometry, &Dimension::parameter);
+    parameters.add(given(call.outputs, 1), &Dimension::parameter);
+    parameters.add(&x, &Dimension::axis);
+    add_inputs(parameters);
+    parameters.add(given(call.outputs, 2), &Dimension::parameter);
+    const RowKernel sums{.pipeline = program.pipelines[2],
+                         .line_pipeline = program.pipelines[3],
+                         .passes = RowPasses::kReduce,
+                         .cpu = ways_.cpu};
+    return launch_rows<kGradientOperands>(stream, sums, parameters.merged(), accesses,
+                                          [](RowBlock<kGradientOperands>&) {});
+  }
+
+ private:
+  enum Mode : uint32_t { kGradient, kParameters, kStatistics };
+  static bool lines(uint32_t norm) { return norm == BP_NORM_LAYER || norm == BP_NORM_RMS; }
+
+  const RowWays ways_;
+  const std::string shader_, held_shader_;
+  const std::vector<HeldRow> held_ = ways_.held(2);
+};
+
+}  // namespace
+
+void add_norm_bwd(Operators& operators, const PhysicalDevice& device) {
+  for_dtypes(kFloats, [&](uint32_t dtype) {
+    operators.add(BP_OP_NORM_BWD, dtype, entry_of<NormBackward>(dtype, RowWays::of(device)));
+  });
+}
+
+}  // namespace backplane::vulkan

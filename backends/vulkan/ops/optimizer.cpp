@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// adamw: parameter and moments are read once and written once.
+#include <bit>
+
+#include "ops/kernels.hpp"
+
+namespace backplane::vulkan {
+
+namespace {
+
+class Adamw : public Operator {
+ public:
+  explicit Adamw(std::string shader) : shader_(std::move(shader)) {}
+
+  std::vector<Kernel> kernels(const kit::PlanForm&, bool packed) const override {
+    return {{shader_, {packed ? 1u : 0u, 0, 0, 0}}};
+  }
+
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
+    const auto& attributes = call.attributes<bp_adamw_attributes>();
+    const auto rest = [](float value) { return static_cast<float>(1 - static_cast<double>(value)); };
+    const float numbers[] = {attributes.beta1,       rest(attributes.beta1), attributes.beta2,
+                             rest(attributes.beta2), attributes.epsilon,     attributes.weight_decay};
+    Nest nest = Nest::of({&call.out(0), &call.out(1), &call.out(2), &call.in(0)});
+    nest.merge();
+    return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
+      for (uint32_t i = 0; i < std::size(numbers); ++i) params.extra[i] = std::bit_cast<uint32_t>(numbers[i]);
+    });
+  }
+
+ private:
+  const std::string shader_;
+};
+
+}  // namespace
+
+void add_adamw(Operators& operators) {
+  for_dtypes(kFloats,
+             [&](uint32_t dtype) { operators.add(BP_OP_ADAMW, dtype, entry_of<Adamw>(shader_name("optimizer_adamw", dtype))); });
+}
+
+}  // namespace backplane::vulkan

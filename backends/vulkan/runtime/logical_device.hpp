@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device of Vulkan: its functions, its queues, what of its memory is in use, and whether it is lost.
+#pragma once
+
+#include <array>
+
+#include "runtime/instance.hpp"
+
+namespace backplane::vulkan {
+
+// Environment: "off": copies stay with kernels; "all": the smallest ones, too, are batches of their own, on the kernels' queue where there is no
+// other.
+inline constexpr const char* kCopyQueue = "BACKPLANE_VULKAN_COPY_QUEUE";
+
+// A queue, and what its family's commands wait for and touch.
+struct Queue {
+  VkQueue handle = VK_NULL_HANDLE;
+  std::mutex* mutex = nullptr;  // Vulkan wants one submission at a time
+  uint32_t family = 0;
+  VkPipelineStageFlags stages = 0;
+  VkAccessFlags reads = 0, writes = 0;
+};
+
+class LogicalDevice {
+ public:
+  static kit::Result<std::unique_ptr<LogicalDevice>> create(std::shared_ptr<const Instance> instance, uint32_t index);
+  ~LogicalDevice();
+  LogicalDevice(const LogicalDevice&) = delete;
+  LogicalDevice& operator=(const LogicalDevice&) = delete;
+
+  const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
+  const DeviceApi& api() const { return api_; }
+  VkDevice handle() const { return handle_; }
+  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }  // of every kernel: one address is pushed
+
+  // Turns a result into a status, and remembers a loss.
+  kit::Status check(VkResult result, const char* what);
+  // DEVICE_LOST, or what the validation layer found; else OK.
+  kit::Status health() const;
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+
+  // The memory type for buffers of a kind of BP_MEMORY_*, or -1.
+  int memory_type(uint32_t kind) const { return physical().memory_type(kind, buffer_types_); }
+  // What buffers are made with, but for their size.
+  VkBufferCreateInfo buffer_info(uint64_t bytes) const;
+
+  // Bytes of a memory heap that buffers take.
+  std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
+  // Allocations of memory that there are, of which a device has at most maxMemoryAllocationCount.
+  std::atomic<uint32_t>& allocations() { return allocations_; }
+
+  // Queues for a stream, dealt in turn: for kernels with the copies between them, and for copies alone.
+  Queue next_queue() { return next(queues_, turn_); }
+  Queue next_copy_queue() { return next(copy_queues_, copy_turn_); }
+  // A copy between host and device of so many bytes goes to the queue for copies; UINT64_MAX: none does.
+  uint64_t own_copy_bytes() const { return own_copy_bytes_; }
+  kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
+  // Waits for all work of all queues; of a lost device too, which ends it in finite time.
+  void wait_idle();
+
+  // A timeline semaphore that no work is pending on; from a list of those given back, or new. They are destroyed with the
+  // device only: Mesa 22.3 still touches one shortly after a wait for it has returned.
+  kit::Result<VkSemaphore> take_semaphore();
+  void give_semaphore(VkSemaphore semaphore);
+
+  // A pool of one timestamp; from a list of those given back, or new.
+  kit::Result<VkQueryPool> take_query();
+  void give_query(VkQueryPool pool);
+
+ private:
+  LogicalDevice(std::shared_ptr<const Instance> instance, uint32_t index)
+      : instance_(std::move(instance)), index_(index) {}
+  kit::Status start();
+  static constexpr uint32_t kMaxQueues = 8;  // of a family
+  kit::Status choose_copy_queue();
+  void get_queues(uint32_t family, uint32_t count, std::vector<Queue>& queues);
+  kit::Status find_buffer_types();
+  static Queue next(const std::vector<Queue>& queues, std::atomic<uint32_t>& turn) {
+    return queues[turn.fetch_add(1, std::memory_order_relaxed) % queues.size()];
+  }
+
+  std::shared_ptr<const Instance> instance_;
+  const uint32_t index_;
+  DeviceApi api_;
+  VkDevice handle_ = VK_NULL_HANDLE;
+  VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
+  uint32_t buffer_types_ = 0;
+  std::vector<Queue> queues_, copy_queues_;
+  uint64_t own_copy_bytes_ = UINT64_MAX;
+  uint32_t families_[2] = {};
+  uint32_t family_count_ = 1;
+  std::array<std::mutex, 2 * kMaxQueues> queue_mutexes_;
+  std::atomic<uint32_t> turn_{0}, copy_turn_{0};
+  std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};
+  std::atomic<uint32_t> allocations_{0};
+  std::mutex lists_mutex_;
+  std::vector<VkSemaphore> semaphores_;
+  std::vector<VkQueryPool> queries_;
+};
+
+}  // namespace backplane::vulkan

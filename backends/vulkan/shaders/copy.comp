@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only moves elements of BYTES bytes: OP 0 copy, 1 fill with scalar 0, 2 select, 3 gather (VARIANT 8: 64-bit indices).
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "params.glsl"
+#if BYTES == 1
+#define MOVE(to, from) store8(to, load8(from))
+#define CLEAR(to) store8(to, 0u)
+#elif BYTES == 2
+#define MOVE(to, from) store16(to, load16(from))
+#define CLEAR(to) store16(to, 0u)
+#elif BYTES == 4
+#define MOVE(to, from) store32(to, load32(from))
+#define CLEAR(to) store32(to, 0u)
+#else
+#define MOVE(to, from) store64(to, load64(from))
+#define CLEAR(to) store64(to, uint64_t(0))
+#endif
+
+#if BYTES == 8
+#define BITS4 u64vec4
+#define load_bits load64
+#define store_bits store64
+#define load_four load_four64
+#define store_four store_four64
+#else
+#define BITS4 uvec4
+#if BYTES == 4
+#define load_bits load32
+#define store_bits store32
+#define load_four load_four32
+#define store_four store_four32
+#elif BYTES == 2
+#define load_bits load16
+#define store_bits store16
+#define load_four load_four16
+#define store_four store_four16
+#else
+#define load_bits load8
+#define store_bits store8
+#define load_four load_four8
+#define store_four store_four8
+#endif
+#endif
+#include "vec4_loop.glsl"
+
+// Copy, fill and select, four at once.
+void by_four() {
+  const uint64_t scalar = params.scalar_at[0];
+  Fours fours = fours_of_thread();
+  Walk to = walk_of(0u, fours), condition = walk_of(1u, fours);
+  Walk a = walk_of(OP == 2 ? 2u : 1u, fours), b = walk_of(3u, fours);
+  while (any_left(fours)) {
+    BITS4 x = OP == 1 ? BITS4(load_bits(scalar)) : load_four(a.at);
+    if (OP == 2) {
+      const uvec4 which = load_four8(condition.at);
+      const BITS4 y = load_four(b.at);
+      x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
+    }
+    store_four(to.at, x);
+    go_on(fours);
+    go_on(to, fours);
+    go_on(condition, fours);
+    go_on(a, fours);
+    go_on(b, fours);
+  }
+  FOR_THE_REST(i) {
+    uint64_t from = scalar;
+    if (OP == 0) from = address_of(1u, i);
+    if (OP == 2) from = load8(address_of(1u, i)) != 0u ? address_of(2u, i) : address_of(3u, i);
+    MOVE(address_of(0u, i), from);
+  }
+}
+
+void main() {
+  if (PACKED != 0) {
+    by_four();
+    return;
+  }
+  FOR_EACH(index) {
+    uint64_t at[4];
+    if (OP == 0) {
+      LOCATE(2, at, index);
+      MOVE(at[0], at[1]);
+    } else if (OP == 1) {
+      LOCATE(1, at, index);
+      MOVE(at[0], params.scalar_at[0]);
+    } else if (OP == 2) {  // out, condition, a, b
+      LOCATE(4, at, index);
+      MOVE(at[0], load8(at[1]) != 0u ? at[2] : at[3]);
+    } else {  // out, index, x; extra: extent and stride of x along the axis
+      LOCATE(3, at, index);
+      int64_t which;
+      if (load_index(at[1], VARIANT, params.extra[0], which)) {
+        MOVE(at[0], at[2] + uint64_t(which * params.extra[1]));
+      } else {
+        CLEAR(at[0]);
+      }
+    }
+  }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a product is told, where its columns lie, and what becomes of its sums. Mirrors gemm.hpp.
+//
+// A product is sums[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch. A matrix product has one
+// segment. Of a convolution (WINDOW 1) and its gradients columns are places in an image, or elements of the weight, and segments
+// move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
+// (FLAG_ALONG) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
+// of the kernel, each s/g-th of them: those places are a matrix of their own, a phase. With QUANTIZED b are weights of WEIGHT_BITS
+// bits. Of float rows a segment is a block of k that share a scale and a zero point; the last one may be shorter. Integer rows have
+// one segment: their sums are exact, and scaled at their end.
+#include "memory.glsl"
+#include "dtype.glsl"
+#include "activation.glsl"
+
+// OP is the activation, of integer rows which zero points there are; VARIANT the output's dtype, MODE the way.
+#ifdef QUANTIZED
+#define WINDOW 0
+#define WEIGHT_BITS PACKED
+#if IS_FLOAT
+#define FLOAT_ROWS
+#else
+#define INTEGER_ROWS
+#define ZERO_OF_A ((OP & 1u) != 0u)
+#define ZERO_OF_B ((OP & 2u) != 0u)
+#endif
+#else
+#define WINDOW PACKED
+#endif
+
+struct Matrices {
+  uint64_t address;
+  int64_t strides[8];
+};
+struct Product {
+  uint rows, columns, depth, segments;
+  uint matrices, matrix_rank;
+  uint matrix_shape[8];
+  uint depth_part, segment_part;  // of a part
+  uint depth_parts;               // that a segment has
+  uint first_part, parts;         // of this dispatch
+  uint flags;
+  int depth_step;     // of k along the image
+  uint first_matrix, first_column;  // of this dispatch
+  uint all_rows;                    // of a matrix, whatever the dispatch has of them
+  Matrices to, a, b, bias;
+  int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
+  uint64_t partial;  // sums of parts: part of the dispatch, matrix, row, column
+  uint64_t immediates[7];
+  // Convolutions only; the last dimension runs fastest.
+  uvec4 column_shape, segment_shape;
+  ivec4 column_step, segment_step, offset, extent;
+  i64vec4 out_columns, image, a_segments;
+  int64_t b_segment;  // of the first dimension
+  // WINDOW 2: stride s, their gcd g with the dilation, s / g, and the inverse of dilation / g modulo that; elements of the kernel; places.
+  ivec4 stride, gcd, period, inverse, kernel, places;
+  // Quantized weights only. From block to block, and of 4 bits from byte to byte of a column; all k; what weights become floats by.
+  int64_t a_block, b_block, b_byte;
+  uint all_depth, padding;
+  uint64_t scale, zero;  // zero may be null
+  int64_t scale_column, scale_block, zero_column, zero_block;
+  uint64_t a_scale, a_zero;  // integer rows only, of rows of all matrices
+  int64_t a_scale_row, a_zero_row;
+};
+#define FLAG_PARTIAL 1u   // sums go to `partial` as they are
+#define FLAG_CONTINUE 2u  // what is there is added to
+#define FLAG_BIAS 4u
+#define FLAG_ALONG 8u
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Product product; };
+layout(push_constant, scalar) uniform Push { Block block; };
+// Read once, by main: a load in a loop is not moved out of it, and Mesa's CPU driver loads lane by lane.
+Product product;
+void read_product() { product = block.product; }
+
+#if IS_FLOAT
+#define SUM float
+#define FROM_BITS uintBitsToFloat
+#define TO_BITS floatBitsToUint
+#else
+#define SUM int
+#define FROM_BITS int
+#define TO_BITS uint
+#endif
+
+// Of the dispatch's matrix `index`.
+uint64_t matrix_at(Matrices of, uint index) {
+  uint64_t at = of.address;
+  index += product.first_matrix;
+  for (uint d = product.matrix_rank; d-- > 0;) {
+    const uint extent = product.matrix_shape[d];
+    at += uint64_t(of.strides[d] * int64_t(index % extent));
+    index /= extent;
+  }
+  return at;
+}
+
+uvec4 split(uint index, uvec4 shape) {
+  uvec4 at;
+  at.w = index % shape[3];
+  index /= shape[3];
+  at.z = index % shape[2];
+  index /= shape[2];
+  at.y = index % shape[1];
+  at.x = index / shape[1];
+  return at;
+}
+
+// ---- phases ----------------------------------------------------------------------------------------------------------
+struct Phase {
+  ivec3 at;     // the first of its places
+  ivec3 tap;    // the first element of the kernel that they meet; none if there is no such
+  ivec3 shift;  // from a place, counted among those of the phase, to where that element meets the image
+};
+Phase phase;  // of the matrix in hand
+void begin_matrix(uint matrix) {
+  if (WINDOW != 2) return;
+  const uvec4 shape = uvec4(1, product.matrix_shape[1], product.matrix_shape[2], product.matrix_shape[3]);
+  phase.at = ivec3(split(product.first_matrix + matrix, shape).yzw);
+  [[unroll]] for (uint i = 0; i < 3; ++i) {
+    const uint d = i + 1;
+    const int x = phase.at[i] + product.offset[d], period = product.period[d];
+    const int y = (x / product.gcd[d] % period + period) % period;
+    const bool meets = x % product.gcd[d] == 0;
+    phase.tap[i] = meets ? int(uint64_t(y) * uint64_t(product.inverse[d]) % uint64_t(period)) : product.kernel[d];
+    phase.shift[i] = (x + product.segment_step[d] * product.gcd[d] * phase.tap[i]) / product.stride[d];
+  }
+}
+
+// ---- segments --------------------------------------------------------------------------------------------------------
+struct Segment {
+  uint64_t a, b;   // what is added to the addresses of rows and columns
+  ivec3 position;  // and to the places of columns, in dimensions 1 to 3
+  bool none;       // there is nothing to be added up
+#ifdef FLOAT_ROWS
+  uint block;
+  int depth;
+#endif
+};
+Segment segment_at(uvec4 index) {
+#ifdef FLOAT_ROWS
+  const uint first = index.w * product.depth;
+  return Segment(uint64_t(product.a_block * int64_t(index.w)), uint64_t(product.b_block * int64_t(index.w)), ivec3(0), false,
+                 index.w, int(min(product.depth, product.all_depth - first)));
+#else
+  Segment segment = Segment(0ul, 0ul, ivec3(0), false);
+  if (WINDOW == 0) return segment;
+  ivec4 element = ivec4(index);
+  if (WINDOW == 2) {
+    element.yzw = phase.tap + product.period.yzw * element.yzw;
+    segment.none = any(greaterThanEqual(element.yzw, product.kernel.yzw));
+  }
+  segment.position = product.segment_step.yzw * ivec3(index.yzw);
+  segment.b = uint64_t(product.b_segment * int64_t(index.x));
+  [[unroll]] for (uint d = 0; d < 4; ++d) {
+    segment.a += uint64_t(product.a_segments[d] * int64_t(element[d]));
+    if (d > 0) segment.b += uint64_t(product.image[d] * int64_t(segment.position[d - 1]));
+  }
+  return segment;
+#endif
+}
+#ifdef FLOAT_ROWS
+uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
+#else
+uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape); }
+#endif
+// Without a division, which a CPU's vectors have not.
+uvec4 next_segment(uvec4 index) {
+  [[unroll]] for (uint d = 3; d > 0; --d) {
+    index[d] += 1u;
+    if (index[d] != product.segment_shape[d]) return index;
+    index[d] = 0u;
+  }
+  index[0] += 1u;
+  return index;
+}
+
+// ---- columns ---------------------------------------------------------------------------------------------------------
+// Which a column of the dispatch is among all: of a window its place in `column_shape`. Past the end it is the last one.
+uvec4 index_of(uint n) {
+  n = min(n, product.columns - 1u) + product.first_column;
+  return WINDOW == 0 ? uvec4(n) : split(n, product.column_shape);
+}
+
+const int64_t kNowhere = int64_t(0x8000000000000000ul);
+// Of a column in `to`; of one that a phase has not, kNowhere.
+int64_t out_column_at(uvec4 index) {
+  if (WINDOW == 0) return product.out_column * int64_t(index.x);
+  if (WINDOW == 2 && any(greaterThanEqual(phase.at + product.stride.yzw * ivec3(index.yzw), product.places.yzw))) return kNowhere;
+  int64_t offset = 0l;
+  [[unroll]] for (uint d = 0; d < 4; ++d) offset += product.out_columns[d] * int64_t(index[d]);
+  return offset;
+}
+
+// Column n of b, whatever the segment.
+struct Place {
+  uint64_t at;      // of k = 0; not to be read where it is outside of the image
+  ivec3 position;   // in the image's dimensions 1 to 3
+  int first, end;   // k for which there is something
+#ifdef FLOAT_ROWS
+  uint column;
+#endif
+};
+Place place_at(uint64_t b, uvec4 index) {
+#ifdef FLOAT_ROWS
+  return Place(b + uint64_t(product.b_column * int64_t(index.x)), ivec3(0), 0, 0x7FFFFFFF, index.x);
+#else
+  Place place = Place(b, ivec3(0), 0, 0x7FFFFFFF);
+  if (WINDOW == 0) {
+    place.at += uint64_t(product.b_column * int64_t(index.x));
+    return place;
+  }
+  ivec4 position = product.column_step * ivec4(index);
+  if (WINDOW == 2) position.yzw += phase.shift; else position += product.offset;
+  [[unroll]] for (uint d = 0; d < 4; ++d) place.at += uint64_t(product.image[d] * int64_t(position[d]));
+  if ((product.flags & FLAG_ALONG) != 0u) {
+    const int by = product.depth_step, x = position.w, extent = product.extent[3];
+    place.first = x < 0 ? (by - 1 - x) / by : 0;
+    place.end = x >= extent ? 0 : (extent - x + by - 1) / by;
+    position.w = 0;
+  }
+  place.position = position.yzw;
+  return place;
+#endif
+}
+
+// Column n of b in a segment.
+struct Column {
+  uint64_t at;     // of k = 0
+  int first, end;  // k for which there is something
+#ifdef FLOAT_ROWS
+  float scale, zero;
+  uint first_of_block;  // k
+#endif
+};
+#ifdef QUANTIZED
+// A weight's or a zero point's value: i8, or of 4 bits u8.
+int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
+uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(product.b_byte * int64_t(k >> 1)); }
+uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
+#endif
+#ifdef FLOAT_ROWS
+Column column_at(Place place, Segment segment) {
+  const int64_t n = int64_t(place.column), s = int64_t(segment.block);
+  const float scale = value_of(load_bits(product.scale + uint64_t(product.scale_column * n + product.scale_block * s)));
+  float zero = 0.0;
+  if (product.zero != 0ul) zero = float(whole(load8(product.zero + uint64_t(product.zero_column * n + product.zero_block * s))));
+  return Column(place.at + segment.b, 0, 0x7FFFFFFF, scale, zero, segment.block * product.depth);
+}
+
+float weight_at(Column column, int k) {
+  if (WEIGHT_BITS == 8) return (float(whole(load8(column.at))) - column.zero) * column.scale;
+  const uint of_row = column.first_of_block + uint(k);
+  const uint byte_ = load8(byte_of_4_bits(column.at, of_row));
+  return (float(value_of_4_bits(byte_, of_row)) - column.zero) * column.scale;
+}
+#else
+Column column_at(Place place, Segment segment) {
+  Column column = Column(place.at + segment.b, place.first, place.end);
+  if (WINDOW != 0) {
+    const uvec3 position = uvec3(place.position + segment.position);  // negative ones are great
+    if (any(greaterThanEqual(position, uvec3(product.extent.yzw)))) column.end = 0;
+  }
+  return column;
+}
+#endif
+
+#ifdef INTEGER_ROWS
+float number_at(uint64_t at) {  // of the output's dtype
+  if (VARIANT == T_F32) return uintBitsToFloat(load32(at));
+  const uint bits = load16(at);
+  return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
+}
+// Row m of the dispatch's matrix `matrix`, among those of all.
+int64_t row_of_all(uint matrix, uint m) { return int64_t(product.first_matrix + matrix) * int64_t(product.all_rows) + int64_t(m); }
+int zero_of_row(uint matrix, uint m) {
+  return ZERO_OF_A ? int(value_of(load_bits(product.a_zero + uint64_t(product.a_zero_row * row_of_all(matrix, m))))) : 0;
+}
+int zero_of_column(uint n) { return ZERO_OF_B ? whole(load8(product.zero + uint64_t(product.zero_column * int64_t(product.first_column + n)))) : 0; }
+
+void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
+  precise float y = number_at(product.a_scale + uint64_t(product.a_scale_row * row_of_all(matrix, m))) *
+                    number_at(product.scale + uint64_t(product.scale_column * int64_t(product.first_column + n)));
+  y *= float(sum);
+  if ((product.flags & FLAG_BIAS) != 0u) y += number_at(bias);
+  const uint bits = floatBitsToUint(y);
+  if (VARIANT == T_F32) store32(to, bits); else store16(to, VARIANT == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits));
+}
+#else
+// BP_ACTIVATION_* of ops.h.
+const uint BP_ACTIVATION_RELU = 1, BP_ACTIVATION_GELU_ERF = 2, BP_ACTIVATION_GELU_TANH = 3, BP_ACTIVATION_SILU = 4,
+           BP_ACTIVATION_SIGMOID = 5;
+
+float activated(float x) {
+  switch (OP) {
+    case BP_ACTIVATION_RELU: return nan_bits(floatBitsToUint(x)) || x > 0.0 ? x : 0.0;
+    case BP_ACTIVATION_GELU_ERF: return gelu_erf_f32(x);
+    case BP_ACTIVATION_GELU_TANH: return gelu_tanh_f32(x);
+    case BP_ACTIVATION_SILU: return silu_f32(x);
+    case BP_ACTIVATION_SIGMOID: return sigmoid_f32(x);
+  }
+  return x;
+}
+
+void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
+#if IS_FLOAT
+  if ((product.flags & FLAG_BIAS) != 0u) sum += value_of(load_bits(bias));
+  sum = activated(sum);
+  if (VARIANT == T_F32) store32(to, floatBitsToUint(sum)); else store_bits(to, bits_of(sum));
+#else
+  store32(to, uint(sum));
+#endif
+}
+#endif
+
+uint64_t bias_at(uint64_t bias, uint m, uint n) {
+  return bias + uint64_t(int64_t(m) * product.bias_row + int64_t(product.first_column + n) * product.bias_column);
+}
+
+// Where a matrix's sums lie, and what goes there.
+struct Target {
+  uint64_t at, bias;
+  uint matrix;
+};
+Target target_at(uint matrix, uint part) {
+  Target target;
+  target.matrix = matrix;
+  if ((product.flags & FLAG_PARTIAL) != 0u) {
+    const uint64_t matrix_elements = uint64_t(product.rows) * product.columns;
+    target.at = product.partial + (uint64_t(part) * product.matrices + matrix) * matrix_elements * 4ul;
+    target.bias = 0ul;
+  } else {
+    target.at = matrix_at(product.to, matrix);
+    target.bias = matrix_at(product.bias, matrix);
+  }
+  return target;
+}
+uint64_t partial_at(Target target, uint m, uint n) {
+  return target.at + (uint64_t(m) * product.columns + n) * 4ul;
+}
+SUM begin_sum(Target target, uint m, uint n) {
+  if ((product.flags & FLAG_CONTINUE) == 0u || m >= product.rows || n >= product.columns) return SUM(0);
+  return FROM_BITS(load32(partial_at(target, m, n)));
+}
+// `column` is out_column_at its place.
+void end_sum(Target target, uint m, uint n, int64_t column, SUM sum) {
+  if (m >= product.rows || n >= product.columns) return;
+  if ((product.flags & FLAG_PARTIAL) != 0u) {
+    store32(partial_at(target, m, n), TO_BITS(sum));
+    return;
+  }
+  if (WINDOW == 2 && column == kNowhere) return;
+  put(target.at + uint64_t(int64_t(m) * product.out_row + column), sum, bias_at(target.bias, m, n), target.matrix, m, n);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// cross_entropy. MODE 0: the loss of each row and its gradient; 1: the sum of the targets' weights; 2: the sum of losses, which
+// goes on from dispatch to dispatch. OP 1: losses are kept as f32, to be summed. Operands, each mode having some: dlogits, or the sum; logits, or
+// losses; target; weight, whose stride from class to class is its last; loss; what the result is divided by. Numbers: label
+// smoothing, of each class; what is left to the target; the number of classes, by 65,536 and its rest; of mode 2: 1 in the first dispatch, 1 in the last. Kept of a part: the maximum's key, the
+// sum of e^(x - maximum), of weight (x - maximum), and of weights, both for smoothing alone. VARIANT: ignore_index.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define OPERANDS 6
+#include "reduction.glsl"
+#include "dtype.glsl"
+#include "math.glsl"
+#include "order_keys.glsl"
+
+TEAM_REDUCTION(team_sum, float, sums, added)
+TEAM_REDUCTION(team_max, int, greatest_keys, max)
+
+#include "loss_cross_entropy.glsl"
+
+Row row_of(bool smoothed) {
+  if (params.phase == PHASE_JOIN) return joined_row(smoothed);
+  Row found = Row(kLeast, 0.0, 0.0, 0.0);
+  FOR_EACH_ELEMENT(c) found.key = max(found.key, order_f32(f32_bits(load_bits(at(1u, c)))));
+  found.key = team_max(found.key);
+  const float greatest = of_key(found.key);
+  FOR_EACH_ELEMENT(c) {
+    const float distance = logit(c) - greatest;
+    found.sum += exp_f32(distance);
+    const float weight = smoothed ? weight_of(params.first_element + c) : 0.0;
+    if (weight != 0.0) found.weighted += weight * distance;
+    found.weights += weight;
+  }
+  found.sum = team_sum(found.sum);
+  if (smoothed) {
+    found.weighted = team_sum(found.weighted);
+    found.weights = team_sum(found.weights);
+  }
+  return found;
+}
+
+// Without weights and smoothing; the maximum and the sum in one go, as of softmax.
+vec4 logits_of(uint i) {
+  const BITS4 bits = load_four(four_at(1u, i, BYTES));
+  return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
+}
+Row row_by_four() {
+  Row found = Row(kLeast, 0.0, 0.0, 0.0);
+  FOR_EACH_FOUR(i) {
+    const vec4 x = logits_of(i);
+    int next = found.key;
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) next = max(next, order_f32(floatBitsToUint(x[u])));
+    const float greatest = of_key(next);
+    found.sum = rescaled(found.sum, found.key, greatest);
+    [[unroll]] for (uint u = 0u; u < FOUR; ++u) found.sum += exp_f32(x[u] - greatest);
+    found.key = next;
+  }
+  const int all = team_max(found.key);
+  found.sum = team_sum(rescaled(found.sum, found.key, of_key(all)));
+  found.key = all;
+  return found;
+}
+
+void each_row() {
+  const float even = WIDTH != 0u ? 0.0 : params.numbers[0];
+  Row found;
+  if (WIDTH != 0u) found = row_by_four(); else found = row_of(even != 0.0);
+  if (WIDTH == 0u && params.phase == PHASE_PARTS) {
+    if (live && lane == 0u) put_partials(found);
+    return;
+  }
+  if (!live) return;
+  const Slope slope = slope_of(found, even);
+  if (!present(0u)) return;
+  if (WIDTH != 0u) {
+    FOR_EACH_FOUR(c) {
+      const vec4 x = logits_of(c);
+      BITS4 bits;
+      [[unroll]] for (uint u = 0u; u < FOUR; ++u)
+        bits[u] = bits_of(gradient_of(slope, c + u, exp_f32(x[u] - slope.greatest)));
+      store_four(four_at(0u, c, BYTES), bits);
+    }
+    return;
+  }
+  FOR_EACH_ELEMENT(c) store_bits(at(0u, c), bits_of(gradient_of(slope, c, exp_f32(logit(c) - slope.greatest))));
+}
+
+// The elements of the one row are the targets, or losses.
+void total() {
+  float sum = 0.0;
+  if (params.phase == PHASE_JOIN) {
+    if (live) FOR_EACH_PARTIAL(p) sum += partial_number(p, 0u);
+  } else {
+    FOR_EACH_ELEMENT(i) sum += MODE == 1 ? target_weight(int(load32(at(2u, i))), class_count()) : number_at(at(1u, i));
+  }
+  sum = team_sum(sum);
+  if (!live || lane != 0u) return;
+  if (params.phase == PHASE_PARTS) {
+    put_partial(0u, sum);
+  } else if (MODE == 1) {
+    store32(bases[0], floatBitsToUint(sum));
+  } else {
+    if (params.numbers[0] == 0.0) sum += number_at(bases[4]);
+    store32(bases[4], floatBitsToUint(sum));
+    if (params.numbers[1] != 0.0) store_bits(bases[0], bits_of(present(5u) ? divide_f32(sum, number_at(bases[5])) : sum));
+  }
+}
+
+void main() {
+  FOR_EACH_ROW {
+    if (MODE == 0) each_row(); else total();
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What loss_cross_entropy.comp and loss_cross_entropy_registers.comp share, behind team_sum and team_max.
+float logit(uint c) { return value_of(load_bits(at(1u, c))); }
+float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
+float weight_of(uint c) {
+  if (!present(3u)) return 1.0;
+  return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_ROW_RANK - 1] * int64_t(c))));
+}
+uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
+// Of a target: 0 if it is ignored; one outside of the classes has the weight 0, if there are weights.
+float target_weight(int target, uint classes) {
+  if (target == int(VARIANT)) return 0.0;
+  if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
+  return present(3u) ? 0.0 : 1.0;
+}
+
+// The maximum's key, the sum of e^(x - maximum), of weight (x - maximum), and of weights; both for smoothing alone.
+struct Row {
+  int key;
+  float sum, weighted, weights;
+};
+
+void put_partials(Row found) {
+  store32(own_partial(), uint(found.key));
+  put_partial(1u, found.sum);
+  put_partial(2u, found.weighted);
+  put_partial(3u, found.weights);
+}
+
+int partial_key(uint p) { return int(load32(partial_at(p))); }
+
+// Of the row, from those of its parts.
+Row joined_row(bool smoothed) {
+  Row found = Row(kLeast, 0.0, 0.0, 0.0);
+  if (live) FOR_EACH_PARTIAL(p) found.key = max(found.key, partial_key(p));
+  found.key = team_max(found.key);
+  const float greatest = of_key(found.key);
+  if (live) FOR_EACH_PARTIAL(p) {
+    const int key = partial_key(p);
+    const float distance = of_key(key) - greatest, weights = partial_number(p, 3u);
+    if (key != kLeast) found.sum += partial_number(p, 1u) * exp_f32(distance);
+    if (weights != 0.0) found.weighted += (key == kLeast ? 0.0 : partial_number(p, 2u)) + weights * distance;
+    found.weights += weights;
+  }
+  found.sum = team_sum(found.sum);
+  if (smoothed) {
+    found.weighted = team_sum(found.weighted);
+    found.weights = team_sum(found.weights);
+  }
+  return found;
+}
+
+// What the gradient of a row's elements takes.
+struct Slope {
+  int target;  // -1: outside of the classes
+  bool ignored;
+  float greatest, scale, whole, target_share, even, divisor;
+};
+
+// Keeps the row's loss. `even`: label smoothing, of each class.
+Slope slope_of(Row found, float even) {
+  const float kept = params.numbers[1];
+  const uint classes = class_count();
+  const int target = int(load32(bases[2]));
+  const bool none = found.key == kLeast || found.key >= kInfinite, inside = target >= 0 && uint(target) < classes;
+  const float weight = target_weight(target, classes), logarithm = none ? kNaN : log_f32(found.sum);
+  Slope slope;
+  slope.target = inside ? target : -1;
+  slope.ignored = target == int(VARIANT);
+  slope.greatest = of_key(found.key);
+  slope.scale = none ? kNaN : 1.0 / found.sum;
+  slope.whole = weight * kept + found.weights * even;
+  slope.target_share = weight * kept;
+  slope.even = even;
+  slope.divisor = present(5u) ? number_at(bases[5]) : 1.0;
+  if (lane == 0u && part == 0u && params.first_part == 0u) {
+    precise float loss = 0.0;
+    if (inside && weight != 0.0) loss = (logarithm - (logit(uint(target)) - slope.greatest)) * weight;
+    if (even != 0.0) {
+      const float spread = (logarithm * found.weights - found.weighted) * even;
+      loss = loss * kept + spread;
+    }
+    if (none) loss = kNaN;
+    if (slope.ignored) loss = 0.0;
+    if (OP == 1) store32(bases[4], floatBitsToUint(loss)); else store_bits(bases[4], bits_of(loss));
+  }
+  return slope;
+}
+
+// Of element `c` of this dispatch's rows, e being e^(x - maximum).
+float gradient_of(Slope slope, uint c, float e) {
+  precise float gradient = e * slope.scale * slope.whole;
+  if (params.first_element + c == uint(slope.target)) gradient -= slope.target_share;
+  if (slope.even != 0.0) gradient -= weight_of(params.first_element + c) * slope.even;
+  return slope.ignored ? 0.0 : divide_f32(gradient, slope.divisor);
+}
