@@ -25,7 +25,7 @@ class Driver {
 
   kit::Host host_;
   kit::Identity identity_{.name = "vulkan", .version = BACKPLANE_VERSION};
-  std::atomic<bool> told_{false};
+  std::atomic<bool> logged_{false};
 };
 
 }  // namespace backplane::vulkan

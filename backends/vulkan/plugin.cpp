@@ -7,7 +7,7 @@ namespace backplane::vulkan {
 kit::Result<std::shared_ptr<const Instance>> Driver::instance() {
   const kit::DriverGuard guard;
   auto found = Instance::shared();
-  if (found.ok() && !found.value()->refused().empty() && !told_.exchange(true))
+  if (found.ok() && !found.value()->refused().empty() && !logged_.exchange(true))
     host_.log(BP_LOG_INFO, "vulkan: not offered" + found.value()->refused());
   return found;
 }

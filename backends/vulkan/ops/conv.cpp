@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "ops/gemm.hpp"
-#include "ops/gemm_split_k.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
 namespace {
 
 constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; those that are not there have extent 1
-constexpr Columns kWindow{.window = 1}, kTransposedWindow{.window = 2};
+constexpr BSource kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
 // Spatial dimension `d` of the shader as one of `view`, whose first are batch and channel; 0: it is not there.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
@@ -22,42 +22,42 @@ uint32_t extent_of(const View& view, uint32_t axis) { return axis == 0 ? 1 : sta
 int64_t stride_of(const Strides& strides, uint32_t axis) { return axis == 0 ? 0 : strides[axis]; }
 
 // A step along one of the windows' dimensions; where there is no second place to step to, it may be any number, and is 1.
-int32_t step_of(const int64_t (&steps)[kSpatial], uint32_t axis, uint32_t places) {
-  return axis == 0 || places <= 1 ? 1 : static_cast<int32_t>(steps[axis - 2]);
+int32_t step_of(const int64_t (&steps)[kSpatial], uint32_t axis, uint32_t positions) {
+  return axis == 0 || positions <= 1 ? 1 : static_cast<int32_t>(steps[axis - 2]);
 }
 int32_t padding_of(const bp_conv_attributes& attributes, uint32_t axis) {
   return axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2]);
 }
 
 // Matrices are the groups: rows and the terms of a sum are channels of one.
-void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, ProductParams& params) {
+void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, GemmParams& params) {
   params.matrices = params.matrix_shape[0] = groups;
   params.matrix_rank = 1;
-  params.to.strides[0] = to, params.a.strides[0] = a, params.b.strides[0] = b;
+  params.c.strides[0] = to, params.a.strides[0] = a, params.b.strides[0] = b;
   params.bias.strides[0] = params.bias_row * params.rows;
 }
 
-class Convolution : public Product {
+class Convolution : public Gemm {
  public:
-  using Product::Product;
+  using Gemm::Gemm;
 
   // Kernels find a place of the image in 32 bits. Of greater padding core's decomposition says what it thinks.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
-    constexpr int64_t kMostPadding = int64_t{1} << 28;
+    constexpr int64_t kMaxPadding = int64_t{1} << 28;
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
-      if (attributes.pad_begin[i] < kMostPadding && attributes.pad_end[i] < kMostPadding) continue;
+      if (attributes.pad_begin[i] < kMaxPadding && attributes.pad_end[i] < kMaxPadding) continue;
       return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not here; let core decompose it");
     }
-    return Product::prepare(checked, needs);
+    return Gemm::prepare(checked, needs);
   }
 
  protected:
-  uint32_t operation(const kit::PlanForm& plan) const override {
+  uint32_t epilogue(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
-  // Columns are all places of `y`, k runs over channels, segments are the elements of the kernel.
-  static void describe_places(const Call& call, ProductParams& params) {
+  // BSource are all places of `y`, k runs over channels, segments are the elements of the kernel.
+  static void describe_positions(const Call& call, GemmParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const View &x = call.in(0), &w = call.in(1), &y = call.out();
     const Strides to(y), from(x), weight(w);
@@ -75,7 +75,7 @@ class Convolution : public Product {
     }
     params.out_row = to[1], params.b_depth = from[1];
     if (call.inputs.size() > 2 && call.in(2).dtype != 0) {
-      params.flags |= ProductParams::kBias;
+      params.flags |= GemmParams::kBias;
       params.bias_row = Strides(call.in(2))[0];
     }
   }
@@ -86,10 +86,10 @@ class Conv : public Convolution {
   using Convolution::Convolution;
 
  private:
-  void describe(const Call& call, ProductParams& params) const override {
+  void describe(const Call& call, GemmParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const Strides w(call.in(1));
-    describe_places(call, params);
+    describe_positions(call, params);
     params.rows = static_cast<uint32_t>(call.in(1).shape[0]) / attributes.groups;
     params.depth = static_cast<uint32_t>(call.in(1).shape[1]);
     params.a_row = w[0], params.a_depth = w[1];
@@ -101,12 +101,12 @@ class Conv : public Convolution {
     }
     describe_groups(attributes.groups, params.out_row * params.rows, params.a_row * params.rows,
                     params.b_depth * params.depth, params);
-    if (params.segment_shape[kSpatial] > params.depth) run_along(params);
+    if (params.segment_shape[kSpatial] > params.depth) put_k_along_image(params);
   }
   // Of few channels and wide kernels k runs along the image, segments over channels and the rest of the kernel.
-  static void run_along(ProductParams& params) {
+  static void put_k_along_image(GemmParams& params) {
     constexpr uint32_t d = kSpatial;
-    params.flags |= ProductParams::kAlong;
+    params.flags |= GemmParams::kKAlongImage;
     params.segments = params.segments / params.segment_shape[d] * params.depth;
     params.segment_shape[0] = params.depth;
     params.a_segments[0] = params.a_depth, params.b_segment = params.b_depth;
@@ -134,10 +134,10 @@ class ConvTranspose : public Convolution {
   using Convolution::Convolution;
 
  private:
-  void describe(const Call& call, ProductParams& params) const override {
+  void describe(const Call& call, GemmParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const Strides w(call.in(1));
-    describe_places(call, params);
+    describe_positions(call, params);
     const Strides to(call.out());
     params.rows = static_cast<uint32_t>(call.in(1).shape[1]);
     params.depth = static_cast<uint32_t>(call.in(1).shape[0]) / attributes.groups;
@@ -148,20 +148,20 @@ class ConvTranspose : public Convolution {
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
       const auto kernel = static_cast<int32_t>(params.segment_shape[d]);
-      const auto places = static_cast<int32_t>(params.column_shape[d]);
+      const auto positions = static_cast<int32_t>(params.column_shape[d]);
       const int32_t stride = step_of(attributes.stride, axis, static_cast<uint32_t>(params.extent[d]));
       const int32_t dilation = step_of(attributes.dilation, axis, params.segment_shape[d]);
       const int32_t common = std::gcd(stride, dilation), period = stride / common;
       params.stride[d] = stride, params.gcd[d] = common, params.period[d] = period;
       params.inverse[d] = inverse_modulo(dilation / common, period);
-      params.kernel[d] = kernel, params.places[d] = places;
+      params.kernel[d] = kernel, params.out_extent[d] = positions;
       params.column_step[d] = 1, params.segment_step[d] = -dilation / common;
       params.offset[d] = padding_of(attributes, axis);
-      params.matrix_shape[d] = static_cast<uint32_t>(std::min(stride, places));
+      params.matrix_shape[d] = static_cast<uint32_t>(std::min(stride, positions));
       params.matrices =
           static_cast<uint32_t>(std::min<int64_t>(int64_t{params.matrices} * params.matrix_shape[d], UINT32_MAX));
-      params.to.strides[d] = stride_of(to, axis), params.out_columns[d] = params.to.strides[d] * stride;
-      params.column_shape[d] = static_cast<uint32_t>((places + int64_t{stride} - 1) / stride);
+      params.c.strides[d] = stride_of(to, axis), params.out_columns[d] = params.c.strides[d] * stride;
+      params.column_shape[d] = static_cast<uint32_t>((positions + int64_t{stride} - 1) / stride);
       params.segment_shape[d] = static_cast<uint32_t>((kernel + int64_t{period} - 1) / period);
     }
     const auto product = [](const uint32_t(&shape)[4]) {
@@ -171,13 +171,13 @@ class ConvTranspose : public Convolution {
   }
 };
 
-// Columns are elements of the weight, segments the rows of places of dy, k runs along one.
+// BSource are elements of the weight, segments the rows of places of dy, k runs along one.
 class ConvWeight : public Convolution {
  public:
   using Convolution::Convolution;
 
  private:
-  void describe(const Call& call, ProductParams& params) const override {
+  void describe(const Call& call, GemmParams& params) const override {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const View &x = call.in(0), &dy = call.in(1), &dw = call.out();
     const Strides to(dw), image(x), gradient(dy);
@@ -187,12 +187,12 @@ class ConvWeight : public Convolution {
     params.segment_shape[0] = params.segments = static_cast<uint32_t>(x.shape[0]);
     params.out_columns[0] = to[1];
     params.column_step[0] = 1;
-    params.flags |= ProductParams::kAlong;
+    params.flags |= GemmParams::kKAlongImage;
     params.image[0] = image[1], params.b_segment = image[0], params.a_segments[0] = gradient[0];
     for (uint32_t d = 1; d <= kSpatial; ++d) {
       const uint32_t axis = axis_of(d, attributes.spatial_rank);
-      const uint32_t places = extent_of(dy, axis);
-      const int32_t stride = step_of(attributes.stride, axis, places);
+      const uint32_t positions = extent_of(dy, axis);
+      const int32_t stride = step_of(attributes.stride, axis, positions);
       params.column_shape[d] = extent_of(dw, axis), params.columns *= params.column_shape[d];
       params.out_columns[d] = stride_of(to, axis), params.image[d] = stride_of(image, axis);
       params.extent[d] = static_cast<int32_t>(extent_of(x, axis));
@@ -201,11 +201,11 @@ class ConvWeight : public Convolution {
       if (d == kSpatial) {
         params.depth_step = stride;
         params.segment_shape[d] = 1;
-        params.depth = places;
+        params.depth = positions;
         params.a_depth = stride_of(gradient, axis), params.b_depth = params.image[d] * stride;
       } else {
         params.segment_step[d] = stride;
-        params.segment_shape[d] = places, params.segments *= places;
+        params.segment_shape[d] = positions, params.segments *= positions;
         params.a_segments[d] = stride_of(gradient, axis);
       }
     }
@@ -216,13 +216,13 @@ class ConvWeight : public Convolution {
 
 }  // namespace
 
-void add_conv(Operators& operators, const PhysicalDevice& device, Way way) {
+void add_conv(Operators& operators, const PhysicalDevice& device, GemmAlgorithm algorithm) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
-    const OperatorEntry backward = entry_of<ConvTranspose>(dtype, way, device, kTransposedWindow);
-    operators.add(BP_OP_CONV, dtype, dtype, entry_of<Conv>(dtype, way, device, kWindow));
+    const OperatorEntry backward = entry_of<ConvTranspose>(dtype, algorithm, device, kTransposedWindow);
+    operators.add(BP_OP_CONV, dtype, dtype, entry_of<Conv>(dtype, algorithm, device, kWindow));
     operators.add(BP_OP_CONV_TRANSPOSE, dtype, dtype, backward);
     operators.add(BP_OP_CONV_BWD_INPUT, dtype, dtype, backward);
-    operators.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype, entry_of<ConvWeight>(dtype, way, device, kWindow));
+    operators.add(BP_OP_CONV_BWD_WEIGHT, dtype, dtype, entry_of<ConvWeight>(dtype, algorithm, device, kWindow));
   });
 }
 

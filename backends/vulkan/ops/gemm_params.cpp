@@ -7,16 +7,16 @@ Strides::Strides(const View& view) {
   for (uint32_t i = 0; i < view.rank && !view.is_immediate; ++i) bytes[i] = view.strides[i] * element_bytes(view);
 }
 
-void join_rows(ProductParams& params) {
+void fold_batch_into_rows(GemmParams& params) {
   while (params.matrix_rank > 0) {
     const uint32_t d = params.matrix_rank - 1;
-    const int64_t out = params.to.strides[d], a = params.a.strides[d];
-    const bool single = params.rows == 1, repeats = params.matrix_shape[d] == 1;
-    if (!repeats) {
+    const int64_t out = params.c.strides[d], a = params.a.strides[d];
+    const bool single_row = params.rows == 1, single_matrix = params.matrix_shape[d] == 1;
+    if (!single_matrix) {
       if (params.b.strides[d] != 0) return;
-      if (!single && (out != params.out_row * params.rows || a != params.a_row * params.rows)) return;
+      if (!single_row && (out != params.out_row * params.rows || a != params.a_row * params.rows)) return;
       if (int64_t{params.rows} * params.matrix_shape[d] >= int64_t{1} << 31) return;
-      if (single) params.out_row = out, params.a_row = a;
+      if (single_row) params.out_row = out, params.a_row = a;
       params.rows *= params.matrix_shape[d];
       params.matrices /= params.matrix_shape[d];
     }
@@ -24,7 +24,7 @@ void join_rows(ProductParams& params) {
   }
 }
 
-void describe_batch(const View& out, const Strides& to, const Strides& a, ProductParams& params) {
+void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params) {
   params.rows = out.rank > 1 ? static_cast<uint32_t>(out.shape[out.rank - 2]) : 1;
   params.columns = static_cast<uint32_t>(out.shape[out.rank - 1]);
   params.out_row = out.rank > 1 ? to[out.rank - 2] : 0;
@@ -34,7 +34,7 @@ void describe_batch(const View& out, const Strides& to, const Strides& a, Produc
   for (uint32_t d = 0; d + 2 < out.rank; ++d) {
     params.matrix_shape[d] = static_cast<uint32_t>(out.shape[d]);
     params.matrices *= params.matrix_shape[d];
-    params.to.strides[d] = to[d];
+    params.c.strides[d] = to[d];
     params.a.strides[d] = a[d];
     ++params.matrix_rank;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product is told. shaders/gemm.glsl says what a product is.
+// The parameters of a GEMM kernel.
 #pragma once
 
 #include "ops/kernels.hpp"
@@ -11,29 +11,29 @@ struct Matrices {
   int64_t strides[BP_MAX_RANK];
 };
 
-// Mirrors shaders/gemm.glsl. Strides are in bytes.
-struct ProductParams {
-  static constexpr uint32_t kPartial = 1, kContinue = 2, kBias = 4, kAlong = 8;  // flags
+// Mirrors shaders/gemm.glsl, which explains the fields. Strides are in bytes.
+struct GemmParams {
+  static constexpr uint32_t kPartial = 1, kAccumulate = 2, kBias = 4, kKAlongImage = 8;  // flags
 
   uint32_t rows, columns, depth, segments;
   uint32_t matrices, matrix_rank;
   uint32_t matrix_shape[BP_MAX_RANK];
-  uint32_t depth_part, segment_part;
-  uint32_t depth_parts;
-  uint32_t first_part, parts;
+  uint32_t split_depth, split_segments;
+  uint32_t depth_splits;
+  uint32_t first_split, splits;
   uint32_t flags;
   int32_t depth_step;
   uint32_t first_matrix, first_column;
   uint32_t all_rows;
-  Matrices to, a, b, bias;
+  Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
-  uint64_t partial;
+  uint64_t partials;
   uint64_t immediates[7];
   uint32_t column_shape[4], segment_shape[4];
   int32_t column_step[4], segment_step[4], offset[4], extent[4];
   int64_t out_columns[4], image[4], a_segments[4];
   int64_t b_segment;
-  int32_t stride[4], gcd[4], period[4], inverse[4], kernel[4], places[4];
+  int32_t stride[4], gcd[4], period[4], inverse[4], kernel[4], out_extent[4];
   int64_t a_block, b_block, b_byte;
   uint32_t all_depth, padding;
   uint64_t scale, zero;
@@ -41,9 +41,9 @@ struct ProductParams {
   uint64_t a_scale, a_zero;
   int64_t a_scale_row, a_zero_row;
 
-  int64_t sums() const { return int64_t{rows} * columns * matrices; }
+  int64_t outputs() const { return int64_t{rows} * columns * matrices; }
 };
-static_assert(sizeof(ProductParams) == 920);
+static_assert(sizeof(GemmParams) == 920);
 
 // Strides of a view in bytes; those of an immediate are 0.
 struct Strides {
@@ -52,9 +52,10 @@ struct Strides {
   int64_t bytes[BP_MAX_RANK] = {};
 };
 
-// Rows, columns and the batch of `out`: its dimensions before the last two, or before the last where it is a row.
-void describe_batch(const View& out, const Strides& to, const Strides& a, ProductParams& params);
-// The last dimension of the batch joins the rows where b is the same for all of it, and rows go on at one stride.
-void join_rows(ProductParams& params);
+// Writes the rows, columns and batch of `out`. The batch is all dimensions before the last two, or before the last if the rank
+// is 1.
+void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
+// Folds the innermost dimensions of the batch into M if b is broadcast over them and the rows of a and out have one stride.
+void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a product is divided that is too much for a dispatch, for the scratch memory, or for a thread.
+// How a GEMM is divided that exceeds a dispatch, the scratch buffer or a thread: split-K, and slices of the output.
 #pragma once
 
 #include "ops/gemm_params.hpp"
 
 namespace backplane::vulkan {
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// Partial sums that the scratch buffer holds.
+inline constexpr int64_t kMaxPartialSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));
 
-inline constexpr int64_t kRoomForSums = static_cast<int64_t>(Stream::kScratchBytes / sizeof(float));  // of parts
+// Upper limit (exclusive) of matrices, rows, columns and terms of a sum. Kernels index them in 32 bits, and step past their end
+// by less than the 128 that remain.
+inline constexpr int64_t kMaxCount = (int64_t{1} << 31) - 128;
 
-// Matrices, rows, columns and terms of a sum are fewer: kernels count them in 32 bits, and step past their end by less than this leaves.
-inline constexpr int64_t kMostCount = (int64_t{1} << 31) - 128;
+// Splits each sum into about `wanted` parts, or more if a thread would run too long. Returns how many.
+int64_t choose_split_k(GemmParams& params, int64_t wanted);
 
-// Divides each sum into about `wanted` parts, and more where a thread would run too long; -> how many.
-int64_t divide_depth(ProductParams& params, int64_t wanted);
+// Operations of one output element, over all its splits.
+inline double operations_per_output(const GemmParams& params) { return 2.0 * params.depth * params.segments; }
 
-// Operations of one sum, of all its parts.
-inline double operations_of_sum(const ProductParams& params) { return 2.0 * params.depth * params.segments; }
-
-// As much of a product as one dispatch takes: whole matrices, or rows of one, or columns of some rows.
-struct Extent {
+// The output of one dispatch: whole matrices, rows of one matrix, or columns of some rows.
+struct DispatchExtent {
   int64_t matrices, rows, columns;
 };
-// `operations`: that a dispatch may do. Where there are several parts, their sums have room in the scratch memory.
-Extent extent_in_time(const ProductParams& params, int64_t parts, double operations);
+// `operations`: what a dispatch may do. With split-K the partial sums fit the scratch buffer.
+DispatchExtent dispatch_extent(const GemmParams& params, int64_t splits, double operations);
 
-// What begins at matrix, row and column, up to `extent`.
-ProductParams part_of(const ProductParams& params, const Extent& extent, int64_t matrix, int64_t row, int64_t column);
+// The slice that begins at matrix, row and column, of at most `extent`.
+GemmParams slice_of(const GemmParams& params, const DispatchExtent& extent, int64_t matrix, int64_t row,
+                    int64_t column);
 
-// UNSUPPORTED where there are more matrices, rows, columns or terms of a sum than kernels count, which do so in 32 bits. A plan is
-// not made for such a descriptor; one for any size, made for another, refuses it when it is executed.
-kit::Status check_counts(const kit::CheckedDesc& checked);
-kit::Status check_counts(const Call& call);
+// UNSUPPORTED if there are kMaxCount or more matrices, rows, columns or terms of a sum. Checked when a plan is made, and again
+// when an any-size plan is executed.
+kit::Status check_index_limits(const kit::CheckedDesc& checked);
+kit::Status check_index_limits(const Call& call);
 
 }  // namespace backplane::vulkan

@@ -7,13 +7,13 @@ namespace backplane::vulkan {
 
 int64_t element_bytes(const View& view) { return static_cast<int64_t>(kit::dtype_bytes(view.dtype)); }
 
-Nest Nest::of(std::initializer_list<const View*> views) {
-  Nest out;
+LoopNest LoopNest::of(std::initializer_list<const View*> views) {
+  LoopNest out;
   const View& first = **views.begin();
   out.rank = first.rank;
   std::copy_n(first.shape, first.rank, out.shape);
   for (const View* view : views) {
-    NestOperand& operand = out.operand[out.operands++];
+    LoopOperand& operand = out.operand[out.operands++];
     operand.view = view;
     operand.address = address_of(*view);
     for (uint32_t i = 0; i < view->rank; ++i) operand.strides[i] = view->strides[i] * element_bytes(*view);
@@ -21,15 +21,15 @@ Nest Nest::of(std::initializer_list<const View*> views) {
   return out;
 }
 
-void Nest::add_counter(uint32_t axis) { operand[operands++].strides[axis] = 1; }
+void LoopNest::add_counter(uint32_t axis) { operand[operands++].strides[axis] = 1; }
 
-int64_t Nest::count() const {
+int64_t LoopNest::count() const {
   int64_t out = 1;
   for (uint32_t i = 0; i < rank; ++i) out *= shape[i];
   return out;
 }
 
-void Nest::drop(uint32_t axis) {
+void LoopNest::drop(uint32_t axis) {
   --rank;
   std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
   for (uint32_t k = 0; k < operands; ++k) {
@@ -38,15 +38,15 @@ void Nest::drop(uint32_t axis) {
   }
 }
 
-bool Nest::by_four(uint32_t k) const {
-  const NestOperand& from = operand[k];
+bool LoopNest::is_vec4(uint32_t k) const {
+  const LoopOperand& from = operand[k];
   if (from.view->is_immediate) return true;
   const int64_t bytes = element_bytes(*from.view), row = rank == 2 ? from.strides[0] : 0;
   const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
   return from.strides[rank - 1] == bytes && (from.address | static_cast<uint64_t>(row)) % alignment == 0;
 }
 
-bool Nest::turn(int64_t extent) {
+bool LoopNest::transpose(int64_t extent) {
   const auto line_of = [&](uint32_t k) {
     const int64_t bytes = element_bytes(*operand[k].view);
     uint32_t axis = 0;
@@ -68,15 +68,15 @@ bool Nest::turn(int64_t extent) {
   return true;
 }
 
-void Nest::merge() {
+void LoopNest::merge() {
   for (uint32_t i = rank; i-- > 0;) {
     if (shape[i] == 1) drop(i);
   }
   for (uint32_t i = rank; i-- > 1;) {
-    bool joined = true;
-    for (uint32_t k = 0; joined && k < operands; ++k)
-      joined = operand[k].strides[i - 1] == operand[k].strides[i] * shape[i];
-    if (!joined) continue;
+    bool mergeable = true;
+    for (uint32_t k = 0; mergeable && k < operands; ++k)
+      mergeable = operand[k].strides[i - 1] == operand[k].strides[i] * shape[i];
+    if (!mergeable) continue;
     shape[i] *= shape[i - 1];
     for (uint32_t k = 0; k < operands; ++k) operand[k].strides[i - 1] = operand[k].strides[i];
     shape[i - 1] = shape[i];
@@ -84,12 +84,12 @@ void Nest::merge() {
   }
 }
 
-void Nest::fill(Params& params, uint64_t params_address) const {
+void LoopNest::fill(Params& params, uint64_t params_address) const {
   params.count = static_cast<uint32_t>(count());
   params.rank = rank;
   for (uint32_t i = 0; i < rank; ++i) params.shape[i] = static_cast<uint32_t>(shape[i]);
   for (uint32_t k = 0; k < operands; ++k) {
-    const NestOperand& from = operand[k];
+    const LoopOperand& from = operand[k];
     ParamsOperand& to = params.operands[k];
     to.address = from.address;
     // Packed kernels look at the first stride, of whatever rank.

@@ -11,27 +11,27 @@ namespace backplane::vulkan {
 
 inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads of a workgroup, in every shader
 // Groups of a dispatch; kernels stride over what lies beyond. Below Vulkan's least limit of 65,535.
-inline constexpr uint32_t kMostGroups = 32768;
+inline constexpr uint32_t kMaxGroups = 32768;
 
 constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
   const uint64_t groups = (items + per_group - 1) / per_group;
-  return groups > kMostGroups ? kMostGroups : static_cast<uint32_t>(groups);
+  return groups > kMaxGroups ? kMaxGroups : static_cast<uint32_t>(groups);
 }
 
-struct NestOperand {
+struct LoopOperand {
   const View* view = nullptr;  // null: a counter, whose "address" is what its strides add up to
   uint64_t address = 0;
   int64_t strides[BP_MAX_RANK] = {};  // bytes
 };
 
-struct Nest {
+struct LoopNest {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   uint32_t operands = 0;
-  NestOperand operand[Params::kOperands];
+  LoopOperand operand[Params::kOperands];
 
   // Over the shape of the first view.
-  static Nest of(std::initializer_list<const View*> views);
+  static LoopNest of(std::initializer_list<const View*> views);
   // An operand that counts along `axis`: 0, 1, 2, ... and is the same along the others.
   void add_counter(uint32_t axis);
 
@@ -39,17 +39,17 @@ struct Nest {
   // Takes dimension `axis` out; what it was is the kernel's own affair.
   void drop(uint32_t axis);
   // Whether four elements of operand `k` lie at once wherever a row of them begins, of one or two dimensions; an immediate does.
-  bool by_four(uint32_t k) const;
+  bool is_vec4(uint32_t k) const;
   // Whether the lines of operand 0 lie along one dimension and those of operand 1 along another, both of at least `extent`: these
   // are then the last and the last but one, and the order of elements is another.
-  bool turn(int64_t extent);
+  bool transpose(int64_t extent);
   // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
   void merge();
-  static constexpr int64_t kMostCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
+  static constexpr int64_t kMaxCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
   // Calls `body(part, first)` for parts of at most `most` elements; `first` is the logical index of the part's element 0.
   template <class Body>
-  kit::Status for_parts(const Body& body, int64_t most = kMostCount) const {
-    return count() == 0 ? kit::Status{} : divide(body, 0, std::min(most, kMostCount));
+  kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
+    return count() == 0 ? kit::Status{} : divide(body, 0, std::min(max_count, kMaxCount));
   }
 
   // Writes shape, operands and immediates.
@@ -58,19 +58,19 @@ struct Nest {
  private:
   // Parts along the first dimension that counts: its slices lie one behind the other in logical order.
   template <class Body>
-  kit::Status divide(const Body& body, int64_t first, int64_t most) const {
+  kit::Status divide(const Body& body, int64_t first, int64_t max_count) const {
     const int64_t total = count();
-    if (total <= most) return body(*this, first);
+    if (total <= max_count) return body(*this, first);
     uint32_t axis = 0;
     while (shape[axis] == 1) ++axis;
     const int64_t inner = total / shape[axis];
-    const int64_t step = inner >= most ? 1 : most / inner;
+    const int64_t step = inner >= max_count ? 1 : max_count / inner;
     for (int64_t i = 0; i < shape[axis]; i += step) {
-      Nest part = *this;
-      part.shape[axis] = std::min(step, shape[axis] - i);
+      LoopNest slice = *this;
+      slice.shape[axis] = std::min(step, shape[axis] - i);
       for (uint32_t k = 0; k < operands; ++k)
-        part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-      if (kit::Status status = part.divide(body, first + i * inner, most); !status.ok()) return status;
+        slice.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
+      if (kit::Status status = slice.divide(body, first + i * inner, max_count); !status.ok()) return status;
     }
     return {};
   }

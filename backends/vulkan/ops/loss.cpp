@@ -2,6 +2,7 @@
 // cross_entropy with its gradient. A reduced loss is summed from those of the rows, which scratch memory keeps as f32.
 #include <utility>
 
+#include "ops/operators.hpp"
 #include "ops/reduction.hpp"
 
 namespace backplane::vulkan {
@@ -9,18 +10,18 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kOperands = 6;
-using Block = RowBlock<kOperands>;
+using LossParams = ReductionParams<kOperands>;
 
 // Behind the partials: two numbers, then losses.
 constexpr uint64_t kLosses = 64;
-constexpr auto kMostLosses = static_cast<int64_t>((Stream::kScratchBytes - kPartialBytes - kLosses) / sizeof(float));
+constexpr auto kMaxLosses = static_cast<int64_t>((Stream::kScratchBytes - kPartialBytes - kLosses) / sizeof(float));
 
 class CrossEntropy : public Operator {
  public:
-  CrossEntropy(uint32_t dtype, const RowWays& ways)
-      : ways_(ways),
-        shader_(ways.shader("loss_cross_entropy", dtype)),
-        held_shader_(ways.shader("loss_cross_entropy_registers", dtype)) {}
+  CrossEntropy(uint32_t dtype, const ReductionCaps& caps)
+      : caps_(caps),
+        shader_(caps.shader("loss_cross_entropy", dtype)),
+        register_shader_(caps.shader("loss_cross_entropy_registers", dtype)) {}
 
   // Kernels compare 32 bits.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
@@ -30,14 +31,20 @@ class CrossEntropy : public Operator {
                             " is beyond the 32 bits of this plugin; it is decomposed");
   }
 
-  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
+  Kernels kernels(const kit::PlanForm& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_cross_entropy_attributes>();
     const auto ignored = static_cast<uint32_t>(attributes.ignore_index);
     const uint32_t reduced = attributes.reduction == BP_REDUCTION_NONE ? 0 : 1;
-    std::vector<Kernel> out{
-        {shader_, {1, reduced, ignored, 0}}, {shader_, {1, reduced, ignored, 1}}, {shader_, {1, reduced, ignored, 2}}};
-    if (ways_.fours) out.push_back({shader_, by_four(reduced, ignored, 0)});
-    add_held(out, held_shader_, held_, {1, reduced, ignored, 0});
+    const auto with = [&](uint32_t mode) {
+      return Constants{
+          {kIdLayout, BACKPLANE_LAYOUT_DENSE}, {kIdOp, reduced}, {kIdIgnoreIndex, ignored}, {kIdMode, mode}};
+    };
+    Kernels out;
+    out[kRows] = {shader_, with(BACKPLANE_CROSS_ENTROPY_ROWS)};
+    out[kWeights] = {shader_, with(BACKPLANE_CROSS_ENTROPY_WEIGHTS)};
+    out[kTotal] = {shader_, with(BACKPLANE_CROSS_ENTROPY_LOSSES)};
+    if (caps_.use_vec4) out[kVec4] = {shader_, vec4_constants(with(BACKPLANE_CROSS_ENTROPY_ROWS))};
+    put_register_kernels(out, kRegisters, register_shader_, register_rows_, with(BACKPLANE_CROSS_ENTROPY_ROWS));
     return out;
   }
 
@@ -54,94 +61,99 @@ class CrossEntropy : public Operator {
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // Exact as two numbers; targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
-    const auto count_classes = [high, low](Block& block) {
-      block.numbers[2] = static_cast<float>(high);
-      block.numbers[3] = static_cast<float>(low);
+    const auto count_classes = [high, low](LossParams& params) {
+      params.numbers[2] = static_cast<float>(high);
+      params.numbers[3] = static_cast<float>(low);
     };
-    const auto add_weight = [&](RowNest& nest) {
-      RowNest::Operand& operand = nest.add_repeated(weight);
-      if (weight != nullptr) operand.strides[kRowRank - 1] = weight->strides[0] * element_bytes(*weight);
+    const auto add_weight = [&](ReductionNest& nest) {
+      ReductionNest::Operand& operand = nest.add_broadcast(weight);
+      if (weight != nullptr) operand.strides[kReductionRank - 1] = weight->strides[0] * element_bytes(*weight);
     };
-    const auto add_memory = [](RowNest& nest, uint64_t address) -> RowNest::Operand& {
-      RowNest::Operand& operand = nest.add_repeated(nullptr);
+    const auto add_memory = [](ReductionNest& nest, uint64_t address) -> ReductionNest::Operand& {
+      ReductionNest::Operand& operand = nest.add_broadcast(nullptr);
       operand.address = address;
       return operand;
     };
 
     if (mean) {
-      RowNest targets;
+      ReductionNest targets;
       targets.add_dimension(rows, true);
       add_memory(targets, divisor);
-      targets.add_repeated(nullptr);
-      targets.add_repeated(&target).strides[0] = target.strides[0] * element_bytes(target);
+      targets.add_broadcast(nullptr);
+      targets.add_broadcast(&target).strides[0] = target.strides[0] * element_bytes(target);
       add_weight(targets);
-      targets.add_repeated(nullptr);
-      targets.add_repeated(nullptr);
-      kit::Status status =
-          launch_rows<kOperands>(stream, {program.pipelines[1], program.pipelines[1], RowPasses::kReduce, ways_.cpu},
-                                 targets, accesses, count_classes);
+      targets.add_broadcast(nullptr);
+      targets.add_broadcast(nullptr);
+      kit::Status status = launch_reduction<kOperands>(
+          stream,
+          {program.pipelines[kWeights], program.pipelines[kWeights], ReductionPasses::kReduce, caps_.tuned_as_cpu},
+          targets, accesses, count_classes);
       if (!status.ok()) return status;
     }
 
-    RowNest nest = RowNest::by_axes(logits, 2);
+    ReductionNest nest = ReductionNest::by_axes(logits, 2);
     nest.add(gradient);
     nest.add(&logits);
-    nest.add_repeated(&target).strides[0] = target.strides[0] * element_bytes(target);
+    nest.add_broadcast(&target).strides[0] = target.strides[0] * element_bytes(target);
     add_weight(nest);
     if (reduced) {
-      nest.add_repeated(nullptr);
+      nest.add_broadcast(nullptr);
     } else {
-      nest.add_repeated(&call.out()).strides[0] = call.out().strides[0] * element_bytes(call.out());
+      nest.add_broadcast(&call.out()).strides[0] = call.out().strides[0] * element_bytes(call.out());
     }
     add_memory(nest, gradient != nullptr ? divisor : 0);
     const double smoothing = static_cast<double>(attributes.label_smoothing);
     const bool plain = weight == nullptr && smoothing == 0;
-    const auto some = [&](RowNest part, int64_t first) {
+    const auto some = [&](ReductionNest part, int64_t first) {
       if (reduced) {
         part.operand[4].address = losses;
         part.operand[4].strides[0] = sizeof(float);
       }
-      const RowKernel kernel{.pipeline = program.pipelines[0],
-                             .line_pipeline = program.pipelines[0],
-                             .passes = RowPasses::kTwice,
-                             .cpu = ways_.cpu,
-                             .four_pipeline = ways_.fours && plain ? program.pipelines[3] : VK_NULL_HANDLE,
-                             .fours = 0b11,
-                             .held = held_,
-                             .held_pipelines = &program.pipelines[3]};
-      kit::Status status = launch_rows<kOperands>(stream, kernel, part, accesses, [&](Block& block) {
-        block.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
-        block.numbers[1] = static_cast<float>(1 - smoothing);
-        count_classes(block);
+      const ReductionKernel kernel{.pipeline = program.pipelines[kRows],
+                                   .line_pipeline = program.pipelines[kRows],
+                                   .passes = ReductionPasses::kReduceAndMap,
+                                   .tuned_as_cpu = caps_.tuned_as_cpu,
+                                   .vec4_pipeline = plain ? program.pipelines[kVec4] : VK_NULL_HANDLE,
+                                   .vec4_operands = 0b11,
+                                   .register_rows = register_rows_,
+                                   .register_pipelines = &program.pipelines[kRegisters]};
+      kit::Status status = launch_reduction<kOperands>(stream, kernel, part, accesses, [&](LossParams& params) {
+        params.numbers[0] = static_cast<float>(smoothing / static_cast<double>(classes));
+        params.numbers[1] = static_cast<float>(1 - smoothing);
+        count_classes(params);
       });
       if (!status.ok() || !reduced) return status;
-      RowNest totals;
+      ReductionNest totals;
       totals.add_dimension(part.rows(), true);
-      totals.add_repeated(&call.out());
+      totals.add_broadcast(&call.out());
       add_memory(totals, losses).strides[0] = sizeof(float);
-      for (int i = 0; i < 2; ++i) totals.add_repeated(nullptr);
+      for (int i = 0; i < 2; ++i) totals.add_broadcast(nullptr);
       add_memory(totals, sum);
       add_memory(totals, divisor);
-      return launch_rows<kOperands>(stream, {program.pipelines[2], program.pipelines[2], RowPasses::kReduce, ways_.cpu},
-                                    totals, accesses, [&](Block& block) {
-                                      block.numbers[0] = first == 0 ? 1.0f : 0.0f;
-                                      block.numbers[1] = first + part.rows() == rows ? 1.0f : 0.0f;
-                                    });
+      return launch_reduction<kOperands>(
+          stream, {program.pipelines[kTotal], program.pipelines[kTotal], ReductionPasses::kReduce, caps_.tuned_as_cpu},
+          totals, accesses, [&](LossParams& params) {
+            params.numbers[0] = first == 0 ? 1.0f : 0.0f;
+            params.numbers[1] = first + part.rows() == rows ? 1.0f : 0.0f;
+          });
     };
-    return rows == 0 ? some(nest, 0) : nest.for_rows(reduced ? kMostLosses : kMostLength, some);
+    return rows == 0 ? some(nest, 0) : nest.for_rows(reduced ? kMaxLosses : kMaxLength, some);
   }
 
  private:
-  const RowWays ways_;
-  const std::string shader_, held_shader_;
-  const std::vector<HeldRow> held_ = ways_.held(1);
+  // Of rows, of the sums over them, and of rows by vec4; after kRegisters one for each size of workgroup.
+  enum Pipeline : uint32_t { kRows, kWeights, kTotal, kVec4, kRegisters };
+
+  const ReductionCaps caps_;
+  const std::string shader_, register_shader_;
+  const std::vector<RegisterRows> register_rows_ = caps_.register_rows(1);
 };
 
 }  // namespace
 
-void add_cross_entropy(Operators& operators, const PhysicalDevice& device) {
+void add_loss(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    operators.add(BP_OP_CROSS_ENTROPY, dtype, entry_of<CrossEntropy>(dtype, RowWays::of(device)));
+    operators.add(BP_OP_CROSS_ENTROPY, dtype, entry_of<CrossEntropy>(dtype, ReductionCaps::of(device)));
   });
 }
 

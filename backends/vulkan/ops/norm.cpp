@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, rms_norm, group_norm, batch_norm.
 #include "ops/norm_nest.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
@@ -10,19 +11,24 @@ constexpr uint32_t kNormOperands = 10;
 
 class Norm : public Operator {
  public:
-  Norm(uint32_t dtype, const RowWays& ways)
-      : ways_(ways), shader_(ways.shader("norm", dtype)), held_shader_(ways.shader("norm_registers", dtype)) {}
+  Norm(uint32_t dtype, const ReductionCaps& caps)
+      : caps_(caps), shader_(caps.shader("norm", dtype)), register_shader_(caps.shader("norm_registers", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
+  Kernels kernels(const kit::PlanForm& plan, bool) const override {
     const uint32_t op = plan.op->id;
     const uint32_t training = op == BP_OP_BATCH_NORM ? plan.attributes.as<bp_batch_norm_attributes>().training : 0;
-    std::vector<Kernel> out{{shader_, {0, op, training, 0}}, {shader_, {1, op, training, 0}}};
-    if (ways_.fours && (op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM)) {
+    const auto with = [op](uint32_t layout, uint32_t variant) {
+      return Constants{{kIdLayout, layout}, {kIdOp, op}, {kIdVariant, variant}};
+    };
+    Kernels out;
+    out[kStrided] = {shader_, with(BACKPLANE_LAYOUT_STRIDED, training)};
+    out[kLine] = {shader_, with(BACKPLANE_LAYOUT_DENSE, training)};
+    if (caps_.use_vec4 && (op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM)) {
       const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
       const uint32_t gamma = has(1) ? 1 : 0, beta = gamma != 0 && op == BP_OP_LAYER_NORM && has(2) ? 1 : 0;
-      out.push_back({shader_, by_four(op, gamma + beta, 0)});
+      out[kVec4] = {shader_, vec4_constants(with(BACKPLANE_LAYOUT_DENSE, gamma + beta))};
     }
-    add_held(out, held_shader_, held_, {lines(op) ? 1u : 0u, op, training, 0});
+    put_register_kernels(out, kRegisters, register_shader_, register_rows_, with(layout_of(lines(op)), training));
     return out;
   }
 
@@ -60,40 +66,44 @@ class Norm : public Operator {
       nest.add(batch ? given(call.inputs, i) : nullptr, &Dimension::parameter);
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
       nest.add(batch ? given(call.outputs, i) : nullptr, &Dimension::parameter);
-    const RowNest& rows = nest.merged();
+    const ReductionNest& rows = nest.merged();
     const auto length = static_cast<float>(rows.length());
     // By four, what is given must be what the kernel was made for.
     const bool beta_alone = !rms && given(call.inputs, 1) == nullptr && given(call.inputs, 2) != nullptr;
-    const RowKernel kernel{.pipeline = program.pipelines[0],
-                           .line_pipeline = program.pipelines[1],
-                           .passes = sees_all ? RowPasses::kTwice : RowPasses::kOnce,
-                           .cpu = ways_.cpu,
-                           .four_pipeline = ways_.fours && !beta_alone ? program.pipelines[2] : VK_NULL_HANDLE,
-                           .fours = 0b1111,
-                           .held = held_,
-                           .held_pipelines = &program.pipelines[2],
-                           .held_lines = lines(op)};
-    return launch_rows<kNormOperands>(stream, kernel, rows, accesses_of(call), [&](RowBlock<kNormOperands>& block) {
-      block.numbers[0] = epsilon;
-      block.numbers[1] = momentum;
-      block.numbers[2] = length;
-    });
+    const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
+                                 .line_pipeline = program.pipelines[kLine],
+                                 .passes = sees_all ? ReductionPasses::kReduceAndMap : ReductionPasses::kMap,
+                                 .tuned_as_cpu = caps_.tuned_as_cpu,
+                                 .vec4_pipeline = beta_alone ? VK_NULL_HANDLE : program.pipelines[kVec4],
+                                 .vec4_operands = 0b1111,
+                                 .register_rows = register_rows_,
+                                 .register_pipelines = &program.pipelines[kRegisters],
+                                 .registers_need_lines = lines(op)};
+    return launch_reduction<kNormOperands>(stream, kernel, rows, accesses_of(call),
+                                           [&](ReductionParams<kNormOperands>& params) {
+                                             params.numbers[0] = epsilon;
+                                             params.numbers[1] = momentum;
+                                             params.numbers[2] = length;
+                                           });
   }
 
  private:
+  // For rows of any rank, of one dimension, and by vec4; after kRegisters one for each size of workgroup.
+  enum Pipeline : uint32_t { kStrided, kLine, kVec4, kRegisters };
+
   // Rows of the others have channels and what lies within them.
   static bool lines(uint32_t op) { return op == BP_OP_LAYER_NORM || op == BP_OP_RMS_NORM; }
 
-  const RowWays ways_;
-  const std::string shader_, held_shader_;
-  const std::vector<HeldRow> held_ = ways_.held(1);
+  const ReductionCaps caps_;
+  const std::string shader_, register_shader_;
+  const std::vector<RegisterRows> register_rows_ = caps_.register_rows(1);
 };
 
 }  // namespace
 
 void add_norm(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const OperatorEntry forward = entry_of<Norm>(dtype, RowWays::of(device));
+    const OperatorEntry forward = entry_of<Norm>(dtype, ReductionCaps::of(device));
     for (const uint32_t op : {BP_OP_LAYER_NORM, BP_OP_RMS_NORM, BP_OP_GROUP_NORM, BP_OP_BATCH_NORM})
       operators.add(op, dtype, forward);
   });

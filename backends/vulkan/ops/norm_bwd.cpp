@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of all norms.
 #include "ops/norm_nest.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kGradientOperands = 7;
+constexpr uint32_t kNormBwdOperands = 7;
 
 Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
   return attributes.norm == BP_NORM_GROUP   ? Geometry::by_channels(x, attributes.groups)
@@ -37,8 +38,10 @@ bool has_statistics(const bp_norm_bwd_attributes& attributes, bool mean, bool rs
 
 class NormBackward : public Operator {
  public:
-  NormBackward(uint32_t dtype, const RowWays& ways)
-      : ways_(ways), shader_(ways.shader("norm_bwd", dtype)), held_shader_(ways.shader("norm_bwd_registers", dtype)) {}
+  NormBackward(uint32_t dtype, const ReductionCaps& caps)
+      : caps_(caps),
+        shader_(caps.shader("norm_bwd", dtype)),
+        register_shader_(caps.shader("norm_bwd_registers", dtype)) {}
 
   // Statistics that are not given are kept for all rows, so that dgamma and dbeta, which need them all, find them.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
@@ -58,20 +61,27 @@ class NormBackward : public Operator {
     return {};
   }
 
-  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
+  Kernels kernels(const kit::PlanForm& plan, bool) const override {
     const auto& attributes = plan.attributes.as<bp_norm_bwd_attributes>();
     const auto has = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
     const uint32_t norm = attributes.norm, own = has_statistics(attributes, has(3), has(4)) ? 0 : 1;
-    std::vector<Kernel> out{{shader_, {0, norm, own, kGradient}},
-                            {shader_, {1, norm, own, kGradient}},
-                            {shader_, {0, norm, own, kParameters}},
-                            {shader_, {1, norm, own, kParameters}}};
+    const auto with = [norm](uint32_t layout, uint32_t variant, uint32_t mode) {
+      return Constants{{kIdLayout, layout}, {kIdOp, norm}, {kIdVariant, variant}, {kIdMode, mode}};
+    };
+    constexpr uint32_t kStrided = BACKPLANE_LAYOUT_STRIDED, kDense = BACKPLANE_LAYOUT_DENSE;
+    Kernels out;
+    out[kGradient] = {shader_, with(kStrided, own, BACKPLANE_NORM_BWD_GRADIENT)};
+    out[kGradientLine] = {shader_, with(kDense, own, BACKPLANE_NORM_BWD_GRADIENT)};
+    out[kParameters] = {shader_, with(kStrided, own, BACKPLANE_NORM_BWD_PARAMETERS)};
+    out[kParametersLine] = {shader_, with(kDense, own, BACKPLANE_NORM_BWD_PARAMETERS)};
     if (own != 0) {
-      out.push_back({shader_, {0, norm, own, kStatistics}});
-      out.push_back({shader_, {1, norm, own, kStatistics}});
+      out[kStatistics] = {shader_, with(kStrided, own, BACKPLANE_NORM_BWD_STATISTICS)};
+      out[kStatisticsLine] = {shader_, with(kDense, own, BACKPLANE_NORM_BWD_STATISTICS)};
     }
-    if (ways_.fours) out.push_back({shader_, by_four(norm, own | (has(2) ? 2 : 0), kGradient)});
-    add_held(out, held_shader_, held_, {lines(norm) ? 1u : 0u, norm, own, kGradient});
+    const uint32_t vec4_variant = own | (has(2) ? 2 : 0);
+    if (caps_.use_vec4) out[kVec4] = {shader_, vec4_constants(with(kDense, vec4_variant, BACKPLANE_NORM_BWD_GRADIENT))};
+    put_register_kernels(out, kRegisters, register_shader_, register_rows_,
+                         with(layout_of(lines(norm)), own, BACKPLANE_NORM_BWD_GRADIENT));
     return out;
   }
 
@@ -105,61 +115,70 @@ class NormBackward : public Operator {
     gradient.add(&x, &Dimension::axis);
     add_inputs(gradient);
     gradient.add(nullptr, &Dimension::axis);
-    const RowNest& rows = gradient.merged();
+    const ReductionNest& rows = gradient.merged();
     const auto length = static_cast<float>(rows.length());
-    const auto tell = [&](RowBlock<kGradientOperands>& block) {
-      block.numbers[0] = attributes.epsilon;
-      block.numbers[2] = length;
+    const auto fill_extra = [&](ReductionParams<kNormBwdOperands>& params) {
+      params.numbers[0] = attributes.epsilon;
+      params.numbers[2] = length;
     };
-    const VkPipeline* const more = &program.pipelines[own ? 6 : 4];
-    const RowKernel kernel{.pipeline = program.pipelines[0],
-                           .line_pipeline = program.pipelines[1],
-                           .passes = RowPasses::kTwice,
-                           .cpu = ways_.cpu,
-                           .four_pipeline = ways_.fours ? *more : VK_NULL_HANDLE,
-                           .fours = 0b1111,
-                           .held = held_,
-                           .held_pipelines = more,
-                           .held_lines = lines(attributes.norm)};
+    const ReductionKernel kernel{.pipeline = program.pipelines[kGradient],
+                                 .line_pipeline = program.pipelines[kGradientLine],
+                                 .passes = ReductionPasses::kReduceAndMap,
+                                 .tuned_as_cpu = caps_.tuned_as_cpu,
+                                 .vec4_pipeline = program.pipelines[kVec4],
+                                 .vec4_operands = 0b1111,
+                                 .register_rows = register_rows_,
+                                 .register_pipelines = &program.pipelines[kRegisters],
+                                 .registers_need_lines = lines(attributes.norm)};
     kit::Status status;
     // Who sees rows whole makes their statistics on the way.
-    if (own && rows.rows() != 0 && RowDeal::of(rows, kernel).division.joined != 1) {
-      status = launch_rows<kGradientOperands>(stream,
-                                              {.pipeline = program.pipelines[4],
-                                               .line_pipeline = program.pipelines[5],
-                                               .passes = RowPasses::kReduce,
-                                               .cpu = ways_.cpu},
-                                              rows, accesses, tell);
+    if (own && rows.rows() != 0 && ReductionLaunch::of(rows, kernel).distribution.row_splits != 1) {
+      status = launch_reduction<kNormBwdOperands>(stream,
+                                                  {.pipeline = program.pipelines[kStatistics],
+                                                   .line_pipeline = program.pipelines[kStatisticsLine],
+                                                   .passes = ReductionPasses::kReduce,
+                                                   .tuned_as_cpu = caps_.tuned_as_cpu},
+                                                  rows, accesses, fill_extra);
     }
-    if (status.ok()) status = launch_rows<kGradientOperands>(stream, kernel, rows, accesses, tell);
+    if (status.ok()) status = launch_reduction<kNormBwdOperands>(stream, kernel, rows, accesses, fill_extra);
     if (!status.ok() || (given(call.outputs, 1) == nullptr && given(call.outputs, 2) == nullptr)) return status;
     NormNest parameters(geometry, &Dimension::parameter);
     parameters.add(given(call.outputs, 1), &Dimension::parameter);
     parameters.add(&x, &Dimension::axis);
     add_inputs(parameters);
     parameters.add(given(call.outputs, 2), &Dimension::parameter);
-    const RowKernel sums{.pipeline = program.pipelines[2],
-                         .line_pipeline = program.pipelines[3],
-                         .passes = RowPasses::kReduce,
-                         .cpu = ways_.cpu};
-    return launch_rows<kGradientOperands>(stream, sums, parameters.merged(), accesses,
-                                          [](RowBlock<kGradientOperands>&) {});
+    const ReductionKernel sums{.pipeline = program.pipelines[kParameters],
+                               .line_pipeline = program.pipelines[kParametersLine],
+                               .passes = ReductionPasses::kReduce,
+                               .tuned_as_cpu = caps_.tuned_as_cpu};
+    return launch_reduction<kNormBwdOperands>(stream, sums, parameters.merged(), accesses,
+                                              [](ReductionParams<kNormBwdOperands>&) {});
   }
 
  private:
-  enum Mode : uint32_t { kGradient, kParameters, kStatistics };
+  // For rows of any rank and of one dimension; after kRegisters one for each size of workgroup.
+  enum Pipeline : uint32_t {
+    kGradient,
+    kGradientLine,
+    kParameters,
+    kParametersLine,
+    kStatistics,
+    kStatisticsLine,
+    kVec4,
+    kRegisters
+  };
   static bool lines(uint32_t norm) { return norm == BP_NORM_LAYER || norm == BP_NORM_RMS; }
 
-  const RowWays ways_;
-  const std::string shader_, held_shader_;
-  const std::vector<HeldRow> held_ = ways_.held(2);
+  const ReductionCaps caps_;
+  const std::string shader_, register_shader_;
+  const std::vector<RegisterRows> register_rows_ = caps_.register_rows(2);
 };
 
 }  // namespace
 
 void add_norm_bwd(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    operators.add(BP_OP_NORM_BWD, dtype, entry_of<NormBackward>(dtype, RowWays::of(device)));
+    operators.add(BP_OP_NORM_BWD, dtype, entry_of<NormBackward>(dtype, ReductionCaps::of(device)));
   });
 }
 

@@ -18,7 +18,7 @@ struct Dimension {
 
 struct Geometry {
   uint32_t rank = 0;
-  Dimension dimensions[kRowRank];
+  Dimension dimensions[kReductionRank];
   void add(const Dimension& dimension) { dimensions[rank++] = dimension; }
 
   static Geometry by_axes(const View& x, uint32_t axes) {
@@ -70,7 +70,7 @@ class NormNest {
     }
   }
   void add(const View* view, Role role) {
-    RowNest::Operand& operand = nest_.add_repeated(view);
+    ReductionNest::Operand& operand = nest_.add_broadcast(view);
     if (operand.view == nullptr) return;
     for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
       const int axis = order_[d].*role;
@@ -80,14 +80,14 @@ class NormNest {
       operand.strides[d] = view->strides[axis] * factor * element_bytes(*view);
     }
   }
-  RowNest& merged() {
+  ReductionNest& merged() {
     nest_.merge();
     return nest_;
   }
 
  private:
-  RowNest nest_;
-  Dimension order_[kRowRank];
+  ReductionNest nest_;
+  Dimension order_[kReductionRank];
 };
 
 inline const View* given(std::span<const View> views, std::size_t i) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "ops/kernels.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
@@ -12,8 +13,8 @@ class Adamw : public Operator {
  public:
   explicit Adamw(std::string shader) : shader_(std::move(shader)) {}
 
-  std::vector<Kernel> kernels(const kit::PlanForm&, bool packed) const override {
-    return {{shader_, {packed ? 1u : 0u, 0, 0, 0}}};
+  Kernels kernels(const kit::PlanForm&, bool dense) const override {
+    return {{{shader_, {{kIdLayout, layout_of(dense)}}}}};
   }
 
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
@@ -21,7 +22,7 @@ class Adamw : public Operator {
     const auto rest = [](float value) { return static_cast<float>(1 - static_cast<double>(value)); };
     const float numbers[] = {attributes.beta1,       rest(attributes.beta1), attributes.beta2,
                              rest(attributes.beta2), attributes.epsilon,     attributes.weight_decay};
-    Nest nest = Nest::of({&call.out(0), &call.out(1), &call.out(2), &call.in(0)});
+    LoopNest nest = LoopNest::of({&call.out(0), &call.out(1), &call.out(2), &call.in(0)});
     nest.merge();
     return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
       for (uint32_t i = 0; i < std::size(numbers); ++i) params.extra[i] = std::bit_cast<uint32_t>(numbers[i]);
@@ -34,9 +35,10 @@ class Adamw : public Operator {
 
 }  // namespace
 
-void add_adamw(Operators& operators) {
-  for_dtypes(kFloats,
-             [&](uint32_t dtype) { operators.add(BP_OP_ADAMW, dtype, entry_of<Adamw>(shader_name("optimizer_adamw", dtype))); });
+void add_optimizer(Operators& operators) {
+  for_dtypes(kFloats, [&](uint32_t dtype) {
+    operators.add(BP_OP_ADAMW, dtype, entry_of<Adamw>(shader_name("optimizer_adamw", dtype)));
+  });
 }
 
 }  // namespace backplane::vulkan

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool and avg_pool.
 #include "ops/kernels.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
@@ -8,11 +9,11 @@ namespace {
 
 int64_t taps_of(const bp_pool_attributes& attributes) {
   int64_t taps = 1;
-  for (uint32_t d = 0; d < attributes.spatial_rank && taps <= kMostSteps; ++d) taps *= attributes.kernel[d];
+  for (uint32_t d = 0; d < attributes.spatial_rank && taps <= kMaxSteps; ++d) taps *= attributes.kernel[d];
   return taps;
 }
 
-constexpr int64_t kMostExtent = int64_t{1} << 28;  // of an image and of padding: kernels count in 31 bits
+constexpr int64_t kMaxExtent = int64_t{1} << 28;  // of an image and of padding: kernels count in 31 bits
 
 class Pool : public Operator {
  public:
@@ -22,20 +23,21 @@ class Pool : public Operator {
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const auto& attributes = checked.attributes.as<bp_pool_attributes>();
     for (uint32_t i = 0; i < attributes.spatial_rank; ++i) {
-      if (attributes.pad_begin[i] >= kMostExtent || attributes.pad_end[i] >= kMostExtent) {
-        return kit::unsupported(checked.op->name, ": padding of ", kMostExtent,
+      if (attributes.pad_begin[i] >= kMaxExtent || attributes.pad_end[i] >= kMaxExtent) {
+        return kit::unsupported(checked.op->name, ": padding of ", kMaxExtent,
                                 " and more is not implemented by this plugin; it is decomposed");
       }
     }
-    if (taps_of(attributes) > kMostSteps / 4) {
-      return kit::unsupported(checked.op->name, ": windows of more than ", kMostSteps / 4,
+    if (taps_of(attributes) > kMaxSteps / 4) {
+      return kit::unsupported(checked.op->name, ": windows of more than ", kMaxSteps / 4,
                               " elements are not implemented by this plugin; they are decomposed");
     }
     return {};
   }
 
-  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
-    return {{shader_, {0, plan.op->id, plan.attributes.as<bp_pool_attributes>().count_padding, 0}}};
+  Kernels kernels(const kit::PlanForm& plan, bool) const override {
+    const uint32_t count_padding = plan.attributes.as<bp_pool_attributes>().count_padding;
+    return {{{shader_, {{kIdOp, plan.op->id}, {kIdVariant, count_padding}}}}};
   }
 
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
@@ -44,24 +46,24 @@ class Pool : public Operator {
     const bool indexed = call.outputs.size() > 1 && call.outputs[1].dtype != 0;
     const uint32_t spatial = attributes.spatial_rank, leading = 3 - spatial;  // of three, which are 1
     for (uint32_t i = 2; i < x.rank; ++i) {
-      if (x.shape[i] >= kMostExtent) {
+      if (x.shape[i] >= kMaxExtent) {
         return kit::unsupported(call.op->name, ": an image of ", x.shape[i], " along one dimension is beyond this ",
-                                "plugin's ", kMostExtent, "; divide it");
+                                "plugin's ", kMaxExtent, "; divide it");
       }
     }
-    Nest nest = Nest::of({&y});
-    NestOperand& index = nest.operand[nest.operands++];
+    LoopNest nest = LoopNest::of({&y});
+    LoopOperand& index = nest.operand[nest.operands++];
     if (indexed) {
       const View& view = call.out(1);
       index.view = &view;
       index.address = address_of(view);
       for (uint32_t i = 0; i < view.rank; ++i) index.strides[i] = view.strides[i] * element_bytes(view);
     }
-    NestOperand& plane = nest.operand[nest.operands++];
+    LoopOperand& plane = nest.operand[nest.operands++];
     plane.view = &x;
     plane.address = address_of(x);
     for (uint32_t i = 0; i < 2; ++i) plane.strides[i] = x.strides[i] * element_bytes(x);
-    NestOperand& counter = nest.operand[nest.operands++];
+    LoopOperand& counter = nest.operand[nest.operands++];
     int64_t places = 1;
     for (uint32_t i = y.rank; i-- > 2;) {
       counter.strides[i] = places;
@@ -85,7 +87,7 @@ class Pool : public Operator {
     return launch_elementwise(
         stream, program.pipelines[0], nest, call,
         [&](Params& params) { std::copy(std::begin(numbers), std::end(numbers), params.extra); }, kGroup,
-        most_elements(4 * taps_of(attributes)));
+        max_elements(4 * taps_of(attributes)));
   }
 
  private:

@@ -1,101 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of kernels over rows, and how they are dealt over threads and dispatches. Mirrors shaders/reduction.glsl.
+// Kernels that reduce along axes: the loops over an operand, and how the work is distributed over threads and dispatches.
+// Mirrors shaders/reduction.glsl. A *row* is the set of elements that one result is reduced from, or that are normalised
+// together.
 #pragma once
 
 #include "ops/kernels.hpp"
 
 namespace backplane::vulkan {
 
-inline constexpr uint32_t kRowRank = BACKPLANE_ROW_RANK;
-// Elements of a row that one dispatch goes through: kernels count in 32 bits.
-inline constexpr int64_t kMostLength = int64_t{1} << 30;
+inline constexpr uint32_t kReductionRank = BACKPLANE_REDUCTION_RANK;
+// Maximum number of a row's elements in one dispatch: kernels count in 32 bits.
+inline constexpr int64_t kMaxLength = int64_t{1} << 30;
 
-struct RowOperand {
+struct ReductionOperand {
   uint64_t address;  // of element 0 of row 0; 0: absent
-  int64_t strides[kRowRank];
+  int64_t strides[kReductionRank];
 };
 
+// The parameters of a kernel; shaders/reduction.glsl explains the fields.
 template <uint32_t Operands>
-struct RowBlock {
+struct ReductionParams {
   static constexpr uint32_t kOperands = Operands;
-  enum Phase : uint32_t { kWhole = 0, kParts = 1, kJoin = 2 };
+  enum Phase : uint32_t { kWhole = 0, kPartials = 1, kCombine = 2 };
 
   uint32_t rows, extent;
-  uint32_t parts, chunk;
-  uint32_t width, phase;
-  uint32_t joined;
-  uint32_t first_part, first_element;
-  uint32_t fours;
+  uint32_t splits, split_length;
+  uint32_t tile_size, phase;
+  uint32_t row_splits;
+  uint32_t first_split, first_element;
+  uint32_t use_vec4;
   uint32_t outer_rank, inner_rank;
-  uint32_t shape[kRowRank];
+  uint32_t shape[kReductionRank];
   float numbers[4];
   uint64_t partials;
-  RowOperand operands[Operands];
-  uint64_t values[Operands];  // immediates; addressed, never named
+  ReductionOperand operands[Operands];
+  uint64_t immediates[Operands];  // kernels reach them through the operands' addresses
 };
 
-// Dimensions, outer ones first: one row for each element of the outer ones, of the elements of the inner ones.
-struct RowNest {
+// The loops: outer dimensions first, one row per index; then the inner dimensions, the elements of a row.
+struct ReductionNest {
   struct Operand {
     const View* view = nullptr;
     uint64_t address = 0;
-    int64_t strides[kRowRank] = {};  // bytes
+    int64_t strides[kReductionRank] = {};  // bytes
   };
-  static constexpr uint32_t kMostOperands = 10;
+  static constexpr uint32_t kMaxOperands = 10;
 
   uint32_t outer_rank = 0, inner_rank = 0;
-  int64_t shape[kRowRank] = {};
+  int64_t shape[kReductionRank] = {};
   uint32_t operands = 0;
-  Operand operand[kMostOperands];
+  Operand operand[kMaxOperands];
 
-  // The dimensions of `x` but those of the mask `axes`, then these.
-  static RowNest by_axes(const View& x, uint32_t axes);
-  // A further dimension, behind those there are; `inner` ones come last. Operands have no stride there yet.
+  // The dimensions of `x` outside the mask `axes`, followed by those inside it.
+  static ReductionNest by_axes(const View& x, uint32_t axes);
+  // Appends a dimension; add all outer ones before the first inner one. Operands have stride 0 along it.
   void add_dimension(int64_t extent, bool inner);
 
-  // An operand with the dimensions of by_axes, in the order of x's. Those of extent 1 repeat. Null, or without dtype: absent.
+  // Adds an operand with the dimensions of by_axes, in the order of x's. Extents of 1 broadcast. Null or no dtype: absent.
   void add(const View* view);
-  // One that repeats along all dimensions, until strides are set.
-  Operand& add_repeated(const View* view);
+  // Adds an operand that broadcasts along every dimension until its strides are set.
+  Operand& add_broadcast(const View* view);
 
   int64_t rows() const { return count(0, outer_rank); }
   int64_t length() const { return count(outer_rank, outer_rank + inner_rank); }
-  // Joins dimensions that every operand walks as one, and leaves out those of extent 1.
+  // Merges dimensions that are contiguous in every operand, and drops those of extent 1.
   void merge();
 
-  // Calls `body(part, first)` for parts of at most `most` rows, or elements of rows.
+  // Calls `body(slice, first)` for slices of at most `max_count` rows, or of as many elements of all rows.
   template <class Body>
-  kit::Status for_rows(int64_t most, const Body& body) const {
-    return divide(0, outer_rank, most, 0, body);
+  kit::Status for_rows(int64_t max_count, const Body& body) const {
+    return divide(0, outer_rank, max_count, 0, body);
   }
   template <class Body>
-  kit::Status for_lengths(int64_t most, const Body& body) const {
-    return divide(outer_rank, outer_rank + inner_rank, most, 0, body);
+  kit::Status for_lengths(int64_t max_count, const Body& body) const {
+    return divide(outer_rank, outer_rank + inner_rank, max_count, 0, body);
   }
 
   // Writes counts, shape, operands and immediates.
   template <class Block>
-  void fill(Block& block, uint64_t address) const {
-    block.rows = static_cast<uint32_t>(rows());
-    block.extent = static_cast<uint32_t>(length());
-    block.outer_rank = outer_rank;
-    block.inner_rank = inner_rank;
-    for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) block.shape[d] = static_cast<uint32_t>(shape[d]);
-    // One inner stride is read also where there is no inner dimension.
+  void fill(Block& params, uint64_t address) const {
+    params.rows = static_cast<uint32_t>(rows());
+    params.extent = static_cast<uint32_t>(length());
+    params.outer_rank = outer_rank;
+    params.inner_rank = inner_rank;
+    for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) params.shape[d] = static_cast<uint32_t>(shape[d]);
+    // Kernels read one inner stride even if there is no inner dimension.
     for (uint32_t k = 0; k < Block::kOperands; ++k) {
       const Operand& from = operand[k];
-      RowOperand& to = block.operands[k];
+      ReductionOperand& to = params.operands[k];
       to.address = from.address;
-      std::copy_n(from.strides, kRowRank, to.strides);
+      std::copy_n(from.strides, kReductionRank, to.strides);
       if (from.view == nullptr || !from.view->is_immediate) continue;
-      block.values[k] = from.view->immediate;
-      to.address = address + offsetof(Block, values) + k * sizeof(uint64_t);
-      std::fill_n(to.strides, kRowRank, 0);
+      params.immediates[k] = from.view->immediate;
+      to.address = address + offsetof(Block, immediates) + k * sizeof(uint64_t);
+      std::fill_n(to.strides, kReductionRank, 0);
     }
   }
 
  private:
-  uint32_t axis_of_[BP_MAX_RANK] = {};  // of by_axes: which dimension of x each is
+  uint32_t axis_of_[BP_MAX_RANK] = {};  // by_axes: the axis of x that each dimension is
 
   int64_t count(uint32_t from, uint32_t to) const {
     int64_t out = 1;
@@ -103,170 +106,173 @@ struct RowNest {
     return out;
   }
   void drop(uint32_t axis);
-  bool walked_as_one(uint32_t axis) const;
+  bool can_merge(uint32_t axis) const;
 
   template <class Body>
-  kit::Status divide(uint32_t from, uint32_t to, int64_t most, int64_t first, const Body& body) const {
+  kit::Status divide(uint32_t from, uint32_t to, int64_t max_count, int64_t first, const Body& body) const {
     const int64_t total = count(from, to);
-    if (total <= most) return body(*this, first);
+    if (total <= max_count) return body(*this, first);
     uint32_t axis = from;
     while (shape[axis] == 1) ++axis;
-    const int64_t inner = total / shape[axis], step = std::max<int64_t>(most / inner, 1);
+    const int64_t inner = total / shape[axis], step = std::max<int64_t>(max_count / inner, 1);
     for (int64_t i = 0; i < shape[axis]; i += step) {
-      RowNest part = *this;
-      part.shape[axis] = std::min(step, shape[axis] - i);
+      ReductionNest slice = *this;
+      slice.shape[axis] = std::min(step, shape[axis] - i);
       for (uint32_t k = 0; k < operands; ++k)
-        if (operand[k].address != 0) part.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
-      if (kit::Status status = part.divide(from, to, most, first + i * inner, body); !status.ok()) return status;
+        if (operand[k].address != 0) slice.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
+      if (kit::Status status = slice.divide(from, to, max_count, first + i * inner, body); !status.ok()) return status;
     }
     return {};
   }
 };
 
-// A workgroup that holds rows, or parts of them, in registers (shaders/register_rows.glsl): its threads, the fours of each, and how many rows: more
-// than one lie side by side.
-struct HeldRow {
-  uint32_t width, quads, side = 1;
-  constexpr uint32_t lanes() const { return width / side; }
-  constexpr int64_t elements() const { return int64_t{4} * lanes() * quads; }
+// A workgroup that keeps rows, or parts of them, in registers (shaders/register_rows.glsl).
+struct RegisterRows {
+  uint32_t group_size, vec4s;  // threads, and groups of four elements that each of them keeps
+  uint32_t rows = 1;           // more than one: the rows are interleaved in memory
+  constexpr uint32_t threads_per_row() const { return group_size / rows; }
+  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // of a row
 };
 
-// How a device goes through rows.
-struct RowWays {
-  bool cpu = false;    // as suits a CPU: few barriers
-  bool fours = false;  // rows by four: as suits a CPU, whose vectors then need no barrier
-  bool shuffles = false;
-  uint32_t most_width = 0;  // of a workgroup
+// The properties of a device that decide how reductions run.
+struct ReductionCaps {
+  bool tuned_as_cpu = false;  // few barriers
+  bool use_vec4 = false;      // vec4 kernels with a subgroup a row: a CPU's vectors need no barrier
+  bool has_shuffle = false;
+  uint32_t max_group_size = 0;
 
-  static RowWays of(const PhysicalDevice& device);
-  // The shader of `family`, with or without subgroups that pass values about.
+  static ReductionCaps of(const PhysicalDevice& device);
+  // The shader of `family`, compiled with or without subgroup shuffles.
   std::string shader(const char* family, uint32_t dtype) const {
-    return shader_name(shuffles ? kit::text(family, "_subgroups").c_str() : family, dtype);
+    return shader_name(has_shuffle ? kit::text(family, "_subgroups").c_str() : family, dtype);
   }
-  // The workgroups that kernels are made for, smaller ones first, where a thread keeps `values` of each element; none as suits a CPU.
-  // `side`: also for rows that lie side by side.
-  std::vector<HeldRow> held(uint32_t values, bool side = false) const;
+  // The workgroups that register-resident kernels are compiled for, smaller ones first; none if tuned as a CPU. A thread
+  // keeps `values` numbers for each element. `interleaved`: also for rows that are interleaved in memory.
+  std::vector<RegisterRows> register_rows(uint32_t values, bool interleaved = false) const;
 };
 
-// How rows are dealt over threads.
-struct RowDivision {
-  uint32_t width = 1;       // threads of a team
-  uint32_t group = kGroup;  // threads of a workgroup
-  int64_t chunk = 0;        // elements of a part
-  int64_t joined = 1;       // parts of a row
-  int64_t most_rows = 1;    // of a dispatch
+// How rows are distributed over threads. Long rows are split, and a second dispatch combines the splits.
+struct WorkDistribution {
+  uint32_t tile_size = 1;        // threads that share a row or a split
+  uint32_t group_size = kGroup;  // threads of a workgroup
+  int64_t split_length = 0;      // elements of a split
+  int64_t row_splits = 1;        // splits of a row, over all dispatches
+  int64_t max_rows = 1;          // of a dispatch
 
-  // `cpu`: barriers cost far more than memory that is read apart.
-  static RowDivision of(const RowNest& nest, bool cpu);
-  static RowDivision by_four(const RowNest& nest, uint32_t team);
-  static RowDivision held(const RowNest& nest, const HeldRow& by);
-  int64_t parts_of(int64_t length) const {
-    return std::max<int64_t>((length + chunk - 1) / std::max<int64_t>(chunk, 1), 1);
+  // `cpu`: barriers cost far more than strided reads.
+  static WorkDistribution of(const ReductionNest& nest, bool cpu);
+  static WorkDistribution for_vec4(const ReductionNest& nest, uint32_t tile_size);
+  static WorkDistribution for_registers(const ReductionNest& nest, const RegisterRows& registers);
+  int64_t splits_of(int64_t length) const {
+    return std::max<int64_t>((length + split_length - 1) / std::max<int64_t>(split_length, 1), 1);
   }
 };
 
-// Bytes of the stream's scratch memory that hold partials, at its beginning; what lies behind is the kernels' own.
+// Bytes at the beginning of the stream's scratch memory that hold partial results; kernels may use the rest.
 inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
-kit::Status no_room_for_partials(const RowNest& nest);
+kit::Status row_too_long(const ReductionNest& nest);
 
-// What a dispatch is told beside the nest.
-struct RowWork {
+// The parameters that differ from dispatch to dispatch of one reduction.
+struct ReductionDispatch {
   uint32_t phase;
-  uint32_t width;
-  int64_t parts, chunk, first_part, first_element;
+  uint32_t tile_size;
+  int64_t splits, split_length, first_split, first_element;
 };
 
-enum class RowPasses {
-  kReduce,  // through the elements, and ends with what it found in all of them
-  kTwice,   // through the elements, then, knowing that, again
-  kOnce,    // elements are independent
+enum class ReductionPasses {
+  kReduce,        // one pass over the elements; the result is what was found
+  kReduceAndMap,  // a second pass over the elements needs the result of the first
+  kMap,           // elements are independent
 };
-struct RowKernel {
-  VkPipeline pipeline = VK_NULL_HANDLE;       // for rows of any dimensions
-  VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one
-  RowPasses passes = RowPasses::kReduce;
-  bool cpu = false;                           // the way to deal them
-  VkPipeline four_pipeline = VK_NULL_HANDLE;  // for rows that lie by four; null: there is none
-  uint32_t fours = 0;                         // the operands that then do: a bit each
-  uint32_t team = BACKPLANE_ROW_TEAM;         // the threads that it has for a row
-  std::span<const HeldRow> held{};            // workgroups that hold rows, and their pipelines
-  const VkPipeline* held_pipelines = nullptr;
-  bool held_lines = true;  // these take rows of one dimension only
+struct ReductionKernel {
+  VkPipeline pipeline = VK_NULL_HANDLE;       // for rows of any rank
+  VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one dimension
+  ReductionPasses passes = ReductionPasses::kReduce;
+  bool tuned_as_cpu = false;
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // for rows that are vec4-aligned; null: there is none
+  uint32_t vec4_operands = 0;                 // a bit for each operand that must be vec4-aligned
+  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads that the vec4 kernel has for a row
+  std::span<const RegisterRows> register_rows{};
+  const VkPipeline* register_pipelines = nullptr;  // one for each of register_rows; null: not compiled
+  bool registers_need_lines = true;                // they take rows of one dimension only
 };
 
-// Constants of a kernel by four.
-inline Constants by_four(uint32_t op, uint32_t variant, uint32_t mode, uint32_t team = BACKPLANE_ROW_TEAM) {
-  return {1, op, variant, mode, team};
+// The constants of a vec4 kernel.
+inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPLANE_VEC4_TILE) {
+  constants.set(kIdLayout, BACKPLANE_LAYOUT_DENSE);
+  constants.set(kIdVec4Tile, tile_size);
+  return constants;
 }
 
-// Adds the kernels of `shader` that hold rows.
-void add_held(std::vector<Kernel>& out, const std::string& shader, std::span<const HeldRow> held,
-              const Constants& constants);
+// Puts the register-resident kernels of `shader`, one for each of `register_rows`, into `out` from slot `first` on.
+void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
+                          std::span<const RegisterRows> register_rows, const Constants& constants);
 
-// Whether the `operands` (a bit each) of all rows are packed along them, and so aligned that four elements are moved at once.
-bool rows_lie_by_four(const RowNest& nest, uint32_t operands);
-// Whether they do, and are so long that a CPU goes through them by four.
-bool rows_by_four(const RowNest& nest, uint32_t operands);
-// The workgroup that holds rows of `nest`, or parts of them; null: none does, as rows are short or lie side by side.
-const HeldRow* held_row(const RowNest& nest, const RowKernel& kernel);
+// Whether `operands` (a bit each) are dense along every row, and aligned for moves of four elements.
+bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
+// Whether they are, and the rows' length suits the vec4 kernel of a CPU.
+bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
+// The workgroup that keeps rows of `nest`, or splits of them, in registers; null if they are too short or unsuitably laid out.
+const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
 
-// Which of a kernel's pipelines takes a nest that has rows, and how.
-struct RowDeal {
+// The pipeline of a kernel for a nest that has rows, and how it is launched.
+struct ReductionLaunch {
   VkPipeline pipeline;
-  RowDivision division;
-  bool fours;  // held rows move four elements at once
+  WorkDistribution distribution;
+  bool use_vec4;  // a register-resident kernel moves four elements at once
 
-  static RowDeal of(const RowNest& nest, const RowKernel& kernel);
+  static ReductionLaunch of(const ReductionNest& nest, const ReductionKernel& kernel);
 };
 
-// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `more(block)` writes the kernel's own numbers.
-template <uint32_t Operands, class More>
-kit::Status launch_rows(Stream& stream, const RowKernel& kernel, const RowNest& nest, Accesses accesses,
-                        const More& more) {
-  using Block = RowBlock<Operands>;
+// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `fill_extra(params)` writes the kernel's own
+// numbers.
+template <uint32_t Operands, class FillExtra>
+kit::Status launch_reduction(Stream& stream, const ReductionKernel& kernel, const ReductionNest& nest,
+                             Accesses accesses, const FillExtra& fill_extra) {
+  using Block = ReductionParams<Operands>;
   if (nest.rows() == 0) return {};
-  const RowDeal deal = RowDeal::of(nest, kernel);
-  const RowDivision& division = deal.division;
-  const auto enqueue = [&](const RowNest& rows, const RowWork& work) {
-    const auto threads = static_cast<uint64_t>(rows.rows() * work.parts) * work.width;
-    return stream.dispatch<Block>({deal.pipeline, {groups_for(threads, division.group), 1, 1}, accesses},
-                                  [&](Block& block, uint64_t address) {
-                                    rows.fill(block, address);
-                                    block.phase = work.phase;
-                                    block.width = work.width;
-                                    block.parts = static_cast<uint32_t>(work.parts);
-                                    block.chunk = static_cast<uint32_t>(work.chunk);
-                                    block.joined = static_cast<uint32_t>(division.joined);
-                                    block.first_part = static_cast<uint32_t>(work.first_part);
-                                    block.first_element = static_cast<uint32_t>(work.first_element);
-                                    block.fours = deal.fours ? 1 : 0;
-                                    block.partials = stream.scratch();
-                                    more(block);
+  const ReductionLaunch launch = ReductionLaunch::of(nest, kernel);
+  const WorkDistribution& distribution = launch.distribution;
+  const auto enqueue = [&](const ReductionNest& rows, const ReductionDispatch& dispatch) {
+    const auto threads = static_cast<uint64_t>(rows.rows() * dispatch.splits) * dispatch.tile_size;
+    return stream.dispatch<Block>({launch.pipeline, {groups_for(threads, distribution.group_size), 1, 1}, accesses},
+                                  [&](Block& params, uint64_t address) {
+                                    rows.fill(params, address);
+                                    params.phase = dispatch.phase;
+                                    params.tile_size = dispatch.tile_size;
+                                    params.splits = static_cast<uint32_t>(dispatch.splits);
+                                    params.split_length = static_cast<uint32_t>(dispatch.split_length);
+                                    params.row_splits = static_cast<uint32_t>(distribution.row_splits);
+                                    params.first_split = static_cast<uint32_t>(dispatch.first_split);
+                                    params.first_element = static_cast<uint32_t>(dispatch.first_element);
+                                    params.use_vec4 = launch.use_vec4 ? 1 : 0;
+                                    params.partials = stream.scratch();
+                                    fill_extra(params);
                                   });
   };
-  if (division.joined == 1) {
-    return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
-      return enqueue(rows, {Block::kWhole, division.width, 1, division.chunk, 0, 0});
+  if (distribution.row_splits == 1) {
+    return nest.for_rows(distribution.max_rows, [&](const ReductionNest& rows, int64_t) {
+      return enqueue(rows, {Block::kWhole, distribution.tile_size, 1, distribution.split_length, 0, 0});
     });
   }
-  const bool once = kernel.passes == RowPasses::kOnce;
-  const auto bytes = static_cast<uint64_t>(division.joined) * BACKPLANE_ROW_PARTIAL;
-  if (!once && bytes > kPartialBytes) return no_room_for_partials(nest);
-  if (!once) accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
-  return nest.for_rows(division.most_rows, [&](const RowNest& rows, int64_t) {
-    const auto each_part = [&](uint32_t phase) {
-      int64_t first_part = 0;
-      return rows.for_lengths(kMostLength, [&](const RowNest& slice, int64_t first) {
-        const int64_t parts = division.parts_of(slice.length()), before = first_part;
-        first_part += parts;
-        return enqueue(slice, {phase, division.width, parts, division.chunk, before, first});
+  const bool map = kernel.passes == ReductionPasses::kMap;
+  const auto bytes = static_cast<uint64_t>(distribution.row_splits) * BACKPLANE_PARTIAL_BYTES;
+  if (!map && bytes > kPartialBytes) return row_too_long(nest);
+  if (!map) accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
+  return nest.for_rows(distribution.max_rows, [&](const ReductionNest& rows, int64_t) {
+    const auto enqueue_splits = [&](uint32_t phase) {
+      int64_t next_split = 0;
+      return rows.for_lengths(kMaxLength, [&](const ReductionNest& slice, int64_t first) {
+        const int64_t splits = distribution.splits_of(slice.length()), first_split = next_split;
+        next_split += splits;
+        return enqueue(slice, {phase, distribution.tile_size, splits, distribution.split_length, first_split, first});
       });
     };
-    if (once) return each_part(Block::kWhole);
-    kit::Status status = each_part(Block::kParts);
+    if (map) return enqueue_splits(Block::kWhole);
+    kit::Status status = enqueue_splits(Block::kPartials);
     if (!status.ok()) return status;
-    return kernel.passes == RowPasses::kTwice ? each_part(Block::kJoin)
-                                              : enqueue(rows, {Block::kJoin, kGroup, 1, 0, 0, 0});
+    return kernel.passes == ReductionPasses::kReduceAndMap ? enqueue_splits(Block::kCombine)
+                                                           : enqueue(rows, {Block::kCombine, kGroup, 1, 0, 0, 0});
   });
 }
 

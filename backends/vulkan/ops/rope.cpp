@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "ops/kernels.hpp"
+#include "ops/operators.hpp"
 
 namespace backplane::vulkan {
 
@@ -30,10 +31,13 @@ struct Table {
 
 class Rope : public Operator {
  public:
-  Rope(std::string shader, std::string move) : shader_(std::move(shader)), move_(std::move(move)) {}
+  Rope(std::string shader, std::string copy) : shader_(std::move(shader)), copy_(std::move(copy)) {}
 
-  std::vector<Kernel> kernels(const kit::PlanForm&, bool) const override {
-    return {{shader_, {0, 0, 0, 0}}, {move_, {0, 0, 0, 0}}};
+  Kernels kernels(const kit::PlanForm&, bool) const override {
+    Kernels out;
+    out[kRotate] = {shader_, {}};
+    out[kCopy] = {copy_, {{kIdOp, BACKPLANE_COPY_COPY}}};
+    return out;
   }
 
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override {
@@ -43,7 +47,7 @@ class Rope : public Operator {
     const int64_t depth = x.shape[last], rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
     const int64_t half = rotated / 2;
     const std::shared_ptr<const Table> table = table_of(half, attributes.base);
-    Nest nest = Nest::of({&y, &x});
+    LoopNest nest = LoopNest::of({&y, &x});
     nest.operand[2] = {&position, address_of(position), {}};
     for (uint32_t i = 0; i < position.rank; ++i)
       nest.operand[2].strides[i] = position.strides[i] * element_bytes(position);
@@ -60,15 +64,15 @@ class Rope : public Operator {
     nest.shape[last] = std::min<int64_t>(half, kTable);
     const Accesses accesses = accesses_of(call);
     for (int64_t first = 0; first < half; first += kTable) {
-      Nest slice = nest;
+      LoopNest slice = nest;
       slice.shape[last] = std::min<int64_t>(half - first, kTable);
       for (uint32_t k = 0; k < 2; ++k)
         slice.operand[k].address += static_cast<uint64_t>(first * slice.operand[k].strides[last]);
       slice.merge();
-      kit::Status status = slice.for_parts([&](const Nest& part, int64_t) {
+      kit::Status status = slice.for_slices([&](const LoopNest& part, int64_t) {
         const auto groups = groups_for(static_cast<uint64_t>(part.count()));
         return stream.dispatch<RopeParams>(
-            {program.pipelines[0], {groups, 1, 1}, accesses}, [&](RopeParams& params, uint64_t address) {
+            {program.pipelines[kRotate], {groups, 1, 1}, accesses}, [&](RopeParams& params, uint64_t address) {
               part.fill(params.base, address);
               params.base.extra[0] = seconds[0];
               params.base.extra[1] = seconds[1];
@@ -83,15 +87,18 @@ class Rope : public Operator {
   }
 
  private:
+  enum Pipeline : uint32_t { kRotate, kCopy };
+
   // What is not rotated.
-  static kit::Status copy_rest(Stream& stream, const Program& program, const Call& call, Nest nest, int64_t rotated) {
+  static kit::Status copy_rest(Stream& stream, const Program& program, const Call& call, LoopNest nest,
+                               int64_t rotated) {
     const uint32_t last = nest.rank - 1;
     nest.operands = 2;
     nest.shape[last] -= rotated;
     for (uint32_t k = 0; k < 2; ++k)
       nest.operand[k].address += static_cast<uint64_t>(rotated * nest.operand[k].strides[last]);
     nest.merge();
-    return launch_elementwise(stream, program.pipelines[1], nest, call);
+    return launch_elementwise(stream, program.pipelines[kCopy], nest, call);
   }
 
   // The latest are kept: the layers of a model ask for few.
@@ -121,7 +128,7 @@ class Rope : public Operator {
     return table;
   }
 
-  const std::string shader_, move_;
+  const std::string shader_, copy_;
   mutable std::mutex mutex_;
   mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // the latest first
 };
@@ -130,7 +137,7 @@ class Rope : public Operator {
 
 void add_rope(Operators& operators) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    operators.add(BP_OP_ROPE, dtype, entry_of<Rope>(shader_name("rope", dtype), move_name(dtype)));
+    operators.add(BP_OP_ROPE, dtype, entry_of<Rope>(shader_name("rope", dtype), copy_shader(dtype)));
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax and their backward, along any axis.
+#include "ops/operators.hpp"
 #include "ops/reduction.hpp"
 
 namespace backplane::vulkan {
@@ -8,15 +9,19 @@ namespace {
 
 class Softmax : public Operator {
  public:
-  Softmax(uint32_t dtype, const RowWays& ways)
-      : ways_(ways), shader_(ways.shader("softmax", dtype)), held_shader_(ways.shader("softmax_registers", dtype)) {}
+  Softmax(uint32_t dtype, const ReductionCaps& caps)
+      : caps_(caps),
+        shader_(caps.shader("softmax", dtype)),
+        register_shader_(caps.shader("softmax_registers", dtype)) {}
 
-  std::vector<Kernel> kernels(const kit::PlanForm& plan, bool) const override {
+  Kernels kernels(const kit::PlanForm& plan, bool) const override {
     const bool backward = plan.op->id == BP_OP_SOFTMAX_BWD;
     const uint32_t logarithm = backward ? plan.attributes.as<bp_softmax_bwd_attributes>().log : 0;
-    std::vector<Kernel> out{{shader_, {1, plan.op->id, logarithm, 0}}};
-    if (ways_.fours) out.push_back({shader_, by_four(plan.op->id, logarithm, 0)});
-    add_held(out, held_shader_, held(backward), {1, plan.op->id, logarithm, 0});
+    const Constants constants{{kIdLayout, BACKPLANE_LAYOUT_DENSE}, {kIdOp, plan.op->id}, {kIdVariant, logarithm}};
+    Kernels out;
+    out[kLine] = {shader_, constants};
+    if (caps_.use_vec4) out[kVec4] = {shader_, vec4_constants(constants)};
+    put_register_kernels(out, kRegisters, register_shader_, register_rows(backward), constants);
     return out;
   }
 
@@ -25,35 +30,39 @@ class Softmax : public Operator {
     const uint32_t axis =
         backward ? call.attributes<bp_softmax_bwd_attributes>().axis : call.attributes<bp_axis_attributes>().axis;
     if (call.out().elements() == 0) return {};
-    RowNest nest = RowNest::by_axes(call.out(), 1u << axis);
+    ReductionNest nest = ReductionNest::by_axes(call.out(), 1u << axis);
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.add(backward ? &call.in(1) : nullptr);
     nest.merge();
-    const RowKernel kernel{.pipeline = program.pipelines[0],
-                           .line_pipeline = program.pipelines[0],
-                           .passes = RowPasses::kTwice,
-                           .cpu = ways_.cpu,
-                           .four_pipeline = ways_.fours ? program.pipelines[1] : VK_NULL_HANDLE,
-                           .fours = 0b111,
-                           .held = held(backward),
-                           .held_pipelines = &program.pipelines[1]};
-    return launch_rows<3>(stream, kernel, nest, accesses_of(call), [](RowBlock<3>&) {});
+    const ReductionKernel kernel{.pipeline = program.pipelines[kLine],
+                                 .line_pipeline = program.pipelines[kLine],
+                                 .passes = ReductionPasses::kReduceAndMap,
+                                 .tuned_as_cpu = caps_.tuned_as_cpu,
+                                 .vec4_pipeline = program.pipelines[kVec4],
+                                 .vec4_operands = 0b111,
+                                 .register_rows = register_rows(backward),
+                                 .register_pipelines = &program.pipelines[kRegisters]};
+    return launch_reduction<3>(stream, kernel, nest, accesses_of(call), [](ReductionParams<3>&) {});
   }
 
  private:
-  std::span<const HeldRow> held(bool backward) const { return backward ? held_pairs_ : held_; }
+  // After kRegisters a pipeline for each size of workgroup.
+  enum Pipeline : uint32_t { kLine, kVec4, kRegisters };
 
-  const RowWays ways_;
-  const std::string shader_, held_shader_;
-  const std::vector<HeldRow> held_ = ways_.held(1, true), held_pairs_ = ways_.held(2, true);
+  std::span<const RegisterRows> register_rows(bool backward) const { return backward ? backward_rows_ : forward_rows_; }
+
+  const ReductionCaps caps_;
+  const std::string shader_, register_shader_;
+  const std::vector<RegisterRows> forward_rows_ = caps_.register_rows(1, true),
+                                  backward_rows_ = caps_.register_rows(2, true);
 };
 
 }  // namespace
 
 void add_softmax(Operators& operators, const PhysicalDevice& device) {
   for_dtypes(kFloats, [&](uint32_t dtype) {
-    const OperatorEntry softmax = entry_of<Softmax>(dtype, RowWays::of(device));
+    const OperatorEntry softmax = entry_of<Softmax>(dtype, ReductionCaps::of(device));
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) operators.add(op, dtype, softmax);
   });
 }

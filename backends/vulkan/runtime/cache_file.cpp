@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kMagic[8] = {'B', 'P', 'V', 'K', 'P', 'I', 'P', 'E'};
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // a file beyond is no cache of ours
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;  // a file beyond is no cache of ours
 
 // In the byte order of the machine: caches do not travel.
 struct Header {
@@ -109,9 +109,9 @@ std::optional<std::string> cache_folder() {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  const std::string asked = variable(kCache);
-  if (asked == "off") return std::nullopt;
-  if (!asked.empty()) return asked;
+  const std::string requested = variable(kCacheSetting);
+  if (requested == "off") return std::nullopt;
+  if (!requested.empty()) return requested;
   if (const std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/')) return cache + "/backplane/vulkan";
   if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.cache/backplane/vulkan";
   return std::nullopt;
@@ -143,7 +143,7 @@ std::vector<std::byte> CacheFile::load(std::string& objection) const {
   }
   const auto bytes = static_cast<uint64_t>(about.st_size);
   Header header;
-  if (bytes < sizeof(header) || bytes > kMostBytes || !read_all(file.get(), &header, sizeof(header))) {
+  if (bytes < sizeof(header) || bytes > kMaxBytes || !read_all(file.get(), &header, sizeof(header))) {
     objection = kit::text("it has ", bytes, " bytes");
     return {};
   }
@@ -185,7 +185,7 @@ std::string CacheFile::store(std::span<const std::byte> data) const {
   return why;
 }
 
-CacheFile::Turn::Turn(const CacheFile& file)
+CacheFile::Lock::Lock(const CacheFile& file)
     : folder_(::open(file.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   using namespace std::chrono_literals;
   const auto end = std::chrono::steady_clock::now() + 1s;
@@ -195,7 +195,7 @@ CacheFile::Turn::Turn(const CacheFile& file)
   }
 }
 
-CacheFile::Turn::~Turn() {
+CacheFile::Lock::~Lock() {
   if (folder_ >= 0) ::close(folder_);
 }
 

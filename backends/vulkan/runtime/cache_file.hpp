@@ -19,7 +19,7 @@ struct CacheKey {
 };
 
 // Environment: `off`, or the folder of the cache.
-inline constexpr const char* kCache = "BACKPLANE_VULKAN_CACHE";
+inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
 // The folder that the environment asks for; without a word of it $XDG_CACHE_HOME/backplane/vulkan, else
 // $HOME/.cache/backplane/vulkan. None: there is to be no cache.
@@ -36,12 +36,12 @@ class CacheFile {
   std::string store(std::span<const std::byte> data) const;
 
   // Between two processes that read, merge and store. Waits for another's turn at most a second, then goes on without.
-  class Turn {
+  class Lock {
    public:
-    explicit Turn(const CacheFile& file);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit Lock(const CacheFile& file);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
 
    private:
     int folder_;

@@ -14,11 +14,11 @@ namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
 // Bytes of shared memory of a workgroup: two tiles, of integers their lines' sums, and a matrix of sums for each subgroup.
-uint64_t shared_bytes(const MatrixShape& shape, uint32_t lanes) {
+uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
   return 2 * BACKPLANE_MATRIX_LARGE_TILE * (kLine + line_sum) +
-         uint64_t{kGroup / lanes} * shape.m * shape.n * sizeof(float);
+         uint64_t{kGroup / subgroup_size} * shape.m * shape.n * sizeof(float);
 }
 
 // BP_*, or 0 where no kernel is written for it.
@@ -43,9 +43,9 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
   const auto list = api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
   if (list == nullptr || !has(extensions, kCooperativeMatrixExtension)) return {};
   auto bfloat16 = chained<Bfloat16Features>(Bfloat16Features::kType);
-  const bool asks_bfloat16 = has(extensions, kBfloat16Extension);
+  const bool lists_bfloat16 = has(extensions, kBfloat16Extension);
   auto matrix =
-      chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, asks_bfloat16 ? &bfloat16 : nullptr);
+      chained<CooperativeMatrixFeatures>(CooperativeMatrixFeatures::kType, lists_bfloat16 ? &bfloat16 : nullptr);
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &matrix);
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v12);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
@@ -56,12 +56,12 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
 
   CooperativeMatrices out;
-  out.lanes = subgroups.subgroupSize;
+  out.subgroup_size = subgroups.subgroupSize;
   out.bfloat16 = bfloat16.shaderBFloat16Type == VK_TRUE && bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
   const bool usable = matrix.cooperativeMatrix == VK_TRUE && v12.vulkanMemoryModel == VK_TRUE &&
                       (stages.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                       limits.maxComputeWorkGroupInvocations >= kGroup && limits.maxComputeWorkGroupSize[0] >= kGroup &&
-                      out.lanes != 0 && kGroup % out.lanes == 0;
+                      out.subgroup_size != 0 && kGroup % out.subgroup_size == 0;
   if (!usable) return {};
   uint32_t count = 0;
   if (list(handle, &count, nullptr) != VK_SUCCESS) return {};
@@ -74,7 +74,8 @@ CooperativeMatrices CooperativeMatrices::read(const InstanceApi& api, VkPhysical
     const MatrixShape shape{dtype_of(each), each.MSize, each.NSize, each.KSize};
     const bool typed = (shape.dtype == BP_F16 && v12.shaderFloat16 == VK_TRUE) ||
                        (shape.dtype == BP_I8 && v12.shaderInt8 == VK_TRUE) || (shape.dtype == BP_BF16 && out.bfloat16);
-    if (typed && shared_bytes(shape, out.lanes) <= limits.maxComputeSharedMemorySize) out.shapes.push_back(shape);
+    if (typed && shared_bytes(shape, out.subgroup_size) <= limits.maxComputeSharedMemorySize)
+      out.shapes.push_back(shape);
   }
   return out;
 }
@@ -89,14 +90,14 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
       continue;
     if (best && products(shape) <= products(best->shape)) continue;
     // A subgroup's share as square as can be: it reads least.
-    const uint32_t subgroups = kGroup / lanes;
+    const uint32_t subgroups = kGroup / subgroup_size;
     uint32_t least = UINT32_MAX;
     for (uint32_t m = 1; m <= subgroups; m *= 2) {
       if (subgroups % m != 0 || tile % (m * shape.m) != 0 || tile % (subgroups / m * shape.n) != 0) continue;
       const uint32_t half_edge = tile / m + tile / (subgroups / m);
       if (half_edge >= least) continue;
       least = half_edge;
-      best = {shape, lanes, m, tile};
+      best = {shape, subgroup_size, m, tile};
     }
   }
   return best;

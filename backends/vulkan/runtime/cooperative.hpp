@@ -19,16 +19,16 @@ struct MatrixShape {
 // How shaders/matmul_cooperative.comp makes tile x tile sums in a workgroup.
 struct MatrixTiling {
   MatrixShape shape;
-  uint32_t lanes;        // of a subgroup
-  uint32_t subgroups_m;  // along the rows
+  uint32_t subgroup_size;  // of a subgroup
+  uint32_t subgroups_m;    // along the rows
   uint32_t tile;
 };
 
 struct CooperativeMatrices {
   // That kernels can use; none where the extension, or a feature beside it, is lacking.
   std::vector<MatrixShape> shapes;
-  uint32_t lanes = 0;     // of a subgroup
-  bool bfloat16 = false;  // matrices may be bf16
+  uint32_t subgroup_size = 0;  // of a subgroup
+  bool bfloat16 = false;       // matrices may be bf16
 
   // Of a device that can be asked for full subgroups: their pipelines must.
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,

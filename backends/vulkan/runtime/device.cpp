@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 
+#include "ops/operators.hpp"
+
 namespace backplane::vulkan {
 
 namespace {
 
 // The kit holds every execution to what it saw when it made the plan.
-bool all_packed(const kit::PlanForm& plan) {
+bool all_dense(const kit::PlanForm& plan) {
   return std::ranges::all_of(plan.operands, [](const kit::Operand& each) {
     return each.dtype == 0 || each.dense || (each.flags & BP_DESC_IMMEDIATE) != 0;
   });
@@ -88,14 +90,14 @@ kit::Result<int64_t> Native::elapsed(const Mark& begin, const Mark& end) {
 }
 
 kit::Result<Program> Native::compile(const Kernel& op, const kit::CheckedDesc&, const kit::PlanForm& plan) {
-  Program program{.op = op, .packed = all_packed(plan)};
-  std::size_t count = 0;
-  for (const vulkan::Kernel& kernel : op->kernels(plan, program.packed)) {
-    VkPipeline& place = program.pipelines.at(count++);
+  Program program{.op = op, .dense = all_dense(plan)};
+  const Kernels kernels = op->kernels(plan, program.dense);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const vulkan::Kernel& kernel = kernels[i];
     if (kernel.shader.empty()) continue;
     auto pipeline = shared_->pipelines.get(kernel.shader, kernel.constants);
     if (pipeline.ok()) {
-      place = pipeline.value();
+      program.pipelines[i] = pipeline.value();
     } else if (!kernel.optional || logical_.lost()) {
       return pipeline.status();
     } else {

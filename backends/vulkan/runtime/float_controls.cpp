@@ -39,13 +39,13 @@ void add_extension(std::vector<uint32_t>& out) {
 std::vector<uint32_t> with_float_controls(std::span<const uint32_t> module, const FloatControls& controls) {
   std::vector<uint32_t> out(module.begin(), module.begin() + kHeaderWords);
   struct Mode {
-    bool asked;
+    bool requested;
     uint32_t capability, mode;
   };
   const Mode modes[] = {{controls.preserve_subnormals_f32, kDenormPreserve, kModeDenormPreserve},
                         {controls.preserve_nan_f32, kSignedZeroInfNanPreserve, kModeSignedZeroInfNanPreserve},
                         {controls.round_to_even_f32, kRoundingModeRTE, kModeRoundingModeRTE}};
-  if (std::ranges::none_of(modes, &Mode::asked)) return {module.begin(), module.end()};
+  if (std::ranges::none_of(modes, &Mode::requested)) return {module.begin(), module.end()};
   bool capabilities_done = false, modes_done = false;
   uint32_t entry = 0;
   for (std::size_t at = kHeaderWords; at < module.size();) {
@@ -53,14 +53,14 @@ std::vector<uint32_t> with_float_controls(std::span<const uint32_t> module, cons
     if (!capabilities_done && opcode != kOpCapability) {
       capabilities_done = true;
       for (const Mode& each : modes) {
-        if (each.asked) add_capability(out, each.capability);
+        if (each.requested) add_capability(out, each.capability);
       }
       if (module[kVersionWord] < kVersion14) add_extension(out);
     }
     if (entry != 0 && !modes_done && opcode != kOpEntryPoint) {
       modes_done = true;
       for (const Mode& each : modes) {
-        if (each.asked) out.insert(out.end(), {head(4, kOpExecutionMode), entry, each.mode, kWidth});
+        if (each.requested) out.insert(out.end(), {head(4, kOpExecutionMode), entry, each.mode, kWidth});
       }
     }
     if (opcode == kOpEntryPoint) entry = module[at + 2];

@@ -46,7 +46,7 @@ class Hazards {
  public:
   // Whether `accesses` must wait for what was noted: one of the two writes what the other touches.
   bool conflict(std::span<const Access> accesses) const {
-    if (noted_.size() >= kMost) return true;
+    if (noted_.size() >= kMax) return true;
     for (const Access& access : accesses) {
       for (const Access& earlier : noted_) {
         if ((access.write || earlier.write) && access.begin < earlier.end && earlier.begin < access.end) return true;
@@ -58,7 +58,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMost = 96;  // beyond, looking costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // beyond, looking costs more than a barrier
   std::vector<Access> noted_;
 };
 

@@ -10,13 +10,14 @@ namespace {
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
 bool validation_wanted() {
-  const char* given = std::getenv(kValidation);
+  const char* given = std::getenv(kValidationSetting);
   return given != nullptr && std::string_view(given) == "1";
 }
 
 // A word that means nothing is told, rather than taken for the default.
 kit::Status check_settings() {
-  constexpr const char* kTwoWords[][3] = {{kValidation, "0", "1"}, {kSubgroups, "on", "off"}, {kRows, "cpu", "gpu"}};
+  constexpr const char* kTwoWords[][3] = {
+      {kValidationSetting, "0", "1"}, {kSubgroupsSetting, "on", "off"}, {kReductionsSetting, "cpu", "gpu"}};
   for (const auto& [name, one, other] : kTwoWords) {
     const char* given = std::getenv(name);
     const std::string_view word = given == nullptr ? "" : given;
@@ -42,7 +43,7 @@ kit::Status require_layer(const Library& library) {
   for (const VkLayerProperties& layer : layers) {
     if (std::string_view(layer.layerName) == kValidationLayer) return {};
   }
-  return {BP_UNAVAILABLE, kit::text("vulkan: ", kValidation, " asks for ", kValidationLayer,
+  return {BP_UNAVAILABLE, kit::text("vulkan: ", kValidationSetting, " asks for ", kValidationLayer,
                                     ", which is not installed; install it or unset the variable")};
 }
 

@@ -12,7 +12,7 @@ namespace backplane::vulkan {
 
 // Environment: with 1 the validation layer (also of synchronisation and best practices) checks every call, and its first message fails the
 // waits and plans that follow.
-inline constexpr const char* kValidation = "BACKPLANE_VULKAN_VALIDATION";
+inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
 // What the validation layer said.
 class Messages {

@@ -6,7 +6,7 @@ namespace backplane::vulkan {
 namespace {
 constexpr uint32_t kPushBytes = 8;  // the address of a kernel's parameters
 // From here a copy may take longer than the submission and the semaphore that a queue of its own costs it: 40 us at 25 GB/s.
-constexpr uint64_t kOwnCopyBytes = uint64_t{1} << 20;
+constexpr uint64_t kCopyQueueThreshold = uint64_t{1} << 20;
 
 constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
@@ -29,14 +29,15 @@ kit::Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::shared_pt
 }
 
 kit::Status LogicalDevice::choose_copy_queue() {
-  const char* given = std::getenv(kCopyQueue);
+  const char* given = std::getenv(kCopyQueueSetting);
   const std::string_view setting = given == nullptr ? "" : given;
   if (!setting.empty() && setting != "off" && setting != "all")
-    return kit::unsupported(kCopyQueue, " is ", setting, "; it may be off or all, or unset");
+    return kit::unsupported(kCopyQueueSetting, " is ", setting, "; it may be off or all, or unset");
   families_[0] = physical().queue_family;
   if (setting == "off") return {};
   if (physical().copy_count != 0) families_[family_count_++] = physical().copy_family;
-  if (physical().copy_count != 0 || setting == "all") own_copy_bytes_ = setting == "all" ? 0 : kOwnCopyBytes;
+  if (physical().copy_count != 0 || setting == "all")
+    copy_queue_threshold_ = setting == "all" ? 0 : kCopyQueueThreshold;
   return {};
 }
 
@@ -53,7 +54,7 @@ kit::Status LogicalDevice::start() {
   v12.bufferDeviceAddress = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
   v12.timelineSemaphore = VK_TRUE;
-  v12.subgroupBroadcastDynamicId = physical().lanes != 0 ? VK_TRUE : VK_FALSE;
+  v12.subgroupBroadcastDynamicId = physical().subgroup_size != 0 ? VK_TRUE : VK_FALSE;
   CooperativeRequest matrices(physical().matrices, v12);
   auto subgroups = chained<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, v12.pNext);
@@ -64,7 +65,7 @@ kit::Status LogicalDevice::start() {
   auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, v12.pNext);
   dots.shaderIntegerDotProduct = VK_TRUE;
-  if (physical().dots) v12.pNext = &dots;
+  if (physical().has_dot) v12.pNext = &dots;
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   v11.storageBuffer16BitAccess = VK_TRUE;
@@ -75,7 +76,7 @@ kit::Status LogicalDevice::start() {
   info.queueCreateInfoCount = family_count_;
   info.pQueueCreateInfos = queues;
   std::vector<const char*> extensions = matrices.extensions;
-  if (physical().dots) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  if (physical().has_dot) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   if (physical().import_alignment != 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   if (controls_subgroups) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (physical().portability) extensions.push_back(kPortabilitySubset);

@@ -10,7 +10,7 @@ namespace backplane::vulkan {
 
 // Environment: "off": copies stay with kernels; "all": the smallest ones, too, are batches of their own, on the kernels' queue where there is no
 // other.
-inline constexpr const char* kCopyQueue = "BACKPLANE_VULKAN_COPY_QUEUE";
+inline constexpr const char* kCopyQueueSetting = "BACKPLANE_VULKAN_COPY_QUEUE";
 
 // A queue, and what its family's commands wait for and touch.
 struct Queue {
@@ -50,10 +50,10 @@ class LogicalDevice {
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
   // Queues for a stream, dealt in turn: for kernels with the copies between them, and for copies alone.
-  Queue next_queue() { return next(queues_, turn_); }
-  Queue next_copy_queue() { return next(copy_queues_, copy_turn_); }
+  Queue next_queue() { return next(queues_, next_); }
+  Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
   // A copy between host and device of so many bytes goes to the queue for copies; UINT64_MAX: none does.
-  uint64_t own_copy_bytes() const { return own_copy_bytes_; }
+  uint64_t copy_queue_threshold() const { return copy_queue_threshold_; }
   kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
   // Waits for all work of all queues; of a lost device too, which ends it in finite time.
   void wait_idle();
@@ -86,11 +86,11 @@ class LogicalDevice {
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
   uint32_t buffer_types_ = 0;
   std::vector<Queue> queues_, copy_queues_;
-  uint64_t own_copy_bytes_ = UINT64_MAX;
+  uint64_t copy_queue_threshold_ = UINT64_MAX;
   uint32_t families_[2] = {};
   uint32_t family_count_ = 1;
   std::array<std::mutex, 2 * kMaxQueues> queue_mutexes_;
-  std::atomic<uint32_t> turn_{0}, copy_turn_{0};
+  std::atomic<uint32_t> next_{0}, next_copy_{0};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_[VK_MAX_MEMORY_HEAPS] = {};
   std::atomic<uint32_t> allocations_{0};

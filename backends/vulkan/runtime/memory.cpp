@@ -94,9 +94,9 @@ kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
   auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
   allocation.allocationSize = imported ? buffer.allocated : requirements.size;
   allocation.memoryTypeIndex = type;
-  const uint32_t most = device_.physical().properties.limits.maxMemoryAllocationCount;
-  if (device_.allocations().fetch_add(1, std::memory_order_relaxed) >= most) {
-    status = kit::out_of_memory("vulkan: ", most, " allocations of memory are in use, and ",
+  const uint32_t max_allocations = device_.physical().properties.limits.maxMemoryAllocationCount;
+  if (device_.allocations().fetch_add(1, std::memory_order_relaxed) >= max_allocations) {
+    status = kit::out_of_memory("vulkan: ", max_allocations, " allocations of memory are in use, and ",
                                 device_.physical().properties.deviceName,
                                 " has no more; free buffers, or trim the allocator, and try again");
   } else {

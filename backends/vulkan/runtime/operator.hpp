@@ -20,18 +20,21 @@ inline uint64_t address_of(const View& view) { return address_of(view.place); }
 
 class Operator;
 
-// What a plan has compiled.
-struct Program {
-  std::shared_ptr<const Operator> op;
-  bool packed = false;  // every operand is packed, in one order, or an immediate: kernels need no strides
-  std::array<VkPipeline, 8> pipelines{};
-};
-
-// A pipeline by name; without one the program has none in its place.
+// A pipeline that a plan needs. Without a name the plan does without.
 struct Kernel {
   std::string shader;
   Constants constants{};
-  bool optional = false;  // where the driver does not compile it the program has none, and does without
+  bool optional = false;  // if the driver does not compile it, the plan does without
+};
+// The kernels of a plan, and their pipelines, at indices that the operator names by an enum of its own.
+inline constexpr std::size_t kMaxPipelines = 10;
+using Kernels = std::array<Kernel, kMaxPipelines>;
+
+// A plan, compiled.
+struct Program {
+  std::shared_ptr<const Operator> op;
+  bool dense = false;  // every operand is dense, in one order, or an immediate: kernels need no strides
+  std::array<VkPipeline, kMaxPipelines> pipelines{};  // null: the operator did without
 };
 
 class Operator {
@@ -43,8 +46,8 @@ class Operator {
 
   // Declines a descriptor (UNSUPPORTED), or says what its plan needs; on entry a plan that serves any size and has no workspace.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // At most as many as a program holds; only of what is known when the plan is made.
-  virtual std::vector<Kernel> kernels(const kit::PlanForm& plan, bool packed) const = 0;
+  // Depends only on what is known when the plan is made.
+  virtual Kernels kernels(const kit::PlanForm& plan, bool dense) const = 0;
   virtual kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const = 0;
 };
 
@@ -60,8 +63,5 @@ OperatorEntry entry_of(Arguments&&... arguments) {
   entry.device_scalars = true;
   return entry;
 }
-
-// Adds every operator that `device` can run; or says which setting it cannot follow.
-kit::Status add_operators(Operators& operators, const PhysicalDevice& device);
 
 }  // namespace backplane::vulkan

@@ -60,40 +60,41 @@ bool imports_buffers(const InstanceApi& api, VkPhysicalDevice handle) {
 
 bool can_shuffle(const VkPhysicalDeviceSubgroupProperties& subgroups) {
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  const char* given = std::getenv(kSubgroups);
+  const char* given = std::getenv(kSubgroupsSetting);
   return (given == nullptr || std::string_view(given) != "off") &&
          (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
          (subgroups.supportedOperations & kNeeded) == kNeeded && BACKPLANE_GROUP % subgroups.subgroupSize == 0;
 }
 
-bool deals_rows_as_cpu(const PhysicalDevice& device) {
-  const char* given = std::getenv(kRows);
+bool is_tuned_as_cpu(const PhysicalDevice& device) {
+  const char* given = std::getenv(kReductionsSetting);
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
 // The lanes that kernels which pass values by lanes ask for, where they may ask at all; 0: they take the `usual`. Of 64 and more 32 or,
 // where that is too few, 64. Drivers that could have 8 and say 32 have registers for 16.
-uint32_t lanes_to_ask(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
+uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
   auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes);
   api.vkGetPhysicalDeviceProperties2(handle, &properties);
   if ((sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0) return 0;
-  for (const uint32_t lanes : {16u, 32u, 64u}) {
-    const bool wanted = lanes == 16 ? usual == 32 : usual > lanes;
-    const bool room = lanes * sizes.maxComputeWorkgroupSubgroups >= BACKPLANE_LANE_GROUP;
-    if (wanted && room && sizes.minSubgroupSize <= lanes && lanes <= sizes.maxSubgroupSize) return lanes;
+  for (const uint32_t subgroup_size : {16u, 32u, 64u}) {
+    const bool wanted = subgroup_size == 16 ? usual == 32 : usual > subgroup_size;
+    const bool room = subgroup_size * sizes.maxComputeWorkgroupSubgroups >= BACKPLANE_SUBGROUP_WORKGROUP;
+    if (wanted && room && sizes.minSubgroupSize <= subgroup_size && subgroup_size <= sizes.maxSubgroupSize)
+      return subgroup_size;
   }
   return 0;
 }
 
-void find_fast_dots(const InstanceApi& api, PhysicalDevice& out) {
+void find_fast_dot(const InstanceApi& api, PhysicalDevice& out) {
   auto fast = chained<VkPhysicalDeviceShaderIntegerDotProductProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
   auto properties = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &fast);
   api.vkGetPhysicalDeviceProperties2(out.handle, &properties);
-  out.fast_dots_i8 = fast.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
-  out.fast_dots_u8 = fast.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
+  out.fast_dot_i8 = fast.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  out.fast_dot_u8 = fast.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
 }
 
 }  // namespace
@@ -124,9 +125,9 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.max_allocation = limits.maxMemoryAllocationSize;
   const bool compute = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   if (compute && (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0)
-    out.lanes = subgroups.subgroupSize;
-  out.shuffles = can_shuffle(subgroups);
-  out.rows_as_cpu = deals_rows_as_cpu(out);
+    out.subgroup_size = subgroups.subgroupSize;
+  out.has_shuffle = can_shuffle(subgroups);
+  out.tuned_as_cpu = is_tuned_as_cpu(out);
   // Where modes must be the same for all widths, none is asked for: kernels of halves may have arithmetic of theirs.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
@@ -147,8 +148,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     api.vkGetPhysicalDeviceFeatures2(handle, &more);
     out.full_subgroups = control.computeFullSubgroups == VK_TRUE;
     out.varying_subgroups = control.subgroupSizeControl == VK_TRUE;
-    if (out.varying_subgroups) out.asked_lanes = lanes_to_ask(api, handle, out.lanes);
-    if (out.asked_lanes != 0) out.lanes = out.asked_lanes;
+    if (out.varying_subgroups) out.required_subgroup_size = subgroup_size_to_require(api, handle, out.subgroup_size);
+    if (out.required_subgroup_size != 0) out.subgroup_size = out.required_subgroup_size;
   }
   out.portability = lists(extensions.value(), kPortabilitySubset);
   if (lists(extensions.value(), VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
@@ -170,17 +171,18 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.matrices = CooperativeMatrices::read(api, handle, out.properties.limits, extensions.value());
   auto dots = chained<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
-  const bool asks_dots = lists(extensions.value(), VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  const bool lists_dot = lists(extensions.value(), VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   auto v12 = chained<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                                       asks_dots ? &dots : nullptr);
+                                                       lists_dot ? &dots : nullptr);
   auto v11 = chained<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
   v11.pNext = &v12;
   auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
   api.vkGetPhysicalDeviceFeatures2(handle, &features);
   out.missing = missing_features(features.features, v11, v12);
-  out.dots = dots.shaderIntegerDotProduct == VK_TRUE;
-  if (out.dots) find_fast_dots(api, out);
-  if (v12.subgroupBroadcastDynamicId == VK_FALSE) out.lanes = 0;  // products pass values of a lane that they count
+  out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
+  if (out.has_dot) find_fast_dot(api, out);
+  if (v12.subgroupBroadcastDynamicId == VK_FALSE)
+    out.subgroup_size = 0;  // products pass values of a lane that they count
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);

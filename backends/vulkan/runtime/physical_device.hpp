@@ -21,9 +21,9 @@ inline constexpr VkMemoryPropertyFlags kUnusableMemory =
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
 // Environment: with `off` rows are joined in shared memory though subgroups could pass values about.
-inline constexpr const char* kSubgroups = "BACKPLANE_VULKAN_SUBGROUPS";
+inline constexpr const char* kSubgroupsSetting = "BACKPLANE_VULKAN_SUBGROUPS";
 // Environment: `cpu` or `gpu`, the way of the one or the other through rows, whatever the device is.
-inline constexpr const char* kRows = "BACKPLANE_VULKAN_ROWS";
+inline constexpr const char* kReductionsSetting = "BACKPLANE_VULKAN_ROWS";
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -31,27 +31,27 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory{};
   uint8_t uuid[16] = {};
   uint8_t driver_uuid[16] = {};
-  std::string driver;             // name and version
-  std::string missing;            // why it cannot be used; empty: it can
-  uint32_t queue_family = 0;      // with compute
-  uint32_t queue_count = 0;       // of the family
-  uint32_t copy_family = 0;       // that copies and does nothing else
-  uint32_t copy_count = 0;        // its queues; 0: there is no such family
-  uint64_t max_allocation = 0;    // bytes of one allocation and one buffer
-  bool portability = false;       // not all of Vulkan: what is there must be asked for by name
-  uint64_t import_alignment = 0;  // of host memory that can be imported; 0: none can
-  uint32_t timestamp_bits = 0;    // of the queue family's clock; 0: it has none
-  FloatControls float_controls;   // that can be asked for
-  uint32_t lanes = 0;             // of a subgroup, where compute shaders have ballots and broadcasts; else 0
-  uint32_t asked_lanes = 0;       // that pipelines which pass values so ask for; 0: they take the device's own
+  std::string driver;                   // name and version
+  std::string missing;                  // why it cannot be used; empty: it can
+  uint32_t queue_family = 0;            // with compute
+  uint32_t queue_count = 0;             // of the family
+  uint32_t copy_family = 0;             // that copies and does nothing else
+  uint32_t copy_count = 0;              // its queues; 0: there is no such family
+  uint64_t max_allocation = 0;          // bytes of one allocation and one buffer
+  bool portability = false;             // not all of Vulkan: what is there must be asked for by name
+  uint64_t import_alignment = 0;        // of host memory that can be imported; 0: none can
+  uint32_t timestamp_bits = 0;          // of the queue family's clock; 0: it has none
+  FloatControls float_controls;         // that can be asked for
+  uint32_t subgroup_size = 0;           // of a subgroup, where compute shaders have ballots and broadcasts; else 0
+  uint32_t required_subgroup_size = 0;  // that pipelines which pass values so ask for; 0: they take the device's own
   CooperativeMatrices matrices;
-  bool dots = false;               // VK_KHR_shader_integer_dot_product is there
-  bool fast_dots_i8 = false;       // and of four packed signed bytes, faster than what it stands for
-  bool fast_dots_u8 = false;       // the same of unsigned with signed ones
+  bool has_dot = false;            // VK_KHR_shader_integer_dot_product is there
+  bool fast_dot_i8 = false;        // and of four packed signed bytes, faster than what it stands for
+  bool fast_dot_u8 = false;        // the same of unsigned with signed ones
   bool full_subgroups = false;     // can be asked for: else a driver may leave lanes of subgroups empty
   bool varying_subgroups = false;  // can be asked for: else a shader may be told of more lanes than it has
-  bool shuffles = false;           // subgroups divide a workgroup evenly, and pass values about
-  bool rows_as_cpu =
+  bool has_shuffle = false;        // subgroups divide a workgroup evenly, and pass values about
+  bool tuned_as_cpu =
       false;  // rows are dealt as suits a CPU, whose barriers cost far more than memory that is read apart
 
   // Reads all of it; `handle` is usable if `missing` is empty.
@@ -62,7 +62,7 @@ struct PhysicalDevice {
 
   bool is_cpu() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   // Of a dispatch, and of a batch: half a second of 512 GFLOP/s, of 64 where a GPU is no card of its own, of 8 of a CPU.
-  uint64_t most_operations() const {
+  uint64_t max_operations() const {
     return uint64_t{1} << (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 38 : is_cpu() ? 32 : 35);
   }
   // Shares its memory with the host: one heap, or a driver that says so.

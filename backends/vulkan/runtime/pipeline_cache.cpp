@@ -90,7 +90,7 @@ kit::Result<std::vector<std::byte>> PipelineCache::data_of(VkPipelineCache cache
 
 std::string PipelineCache::store() {
   std::string objection;
-  const CacheFile::Turn turn(*file_);
+  const CacheFile::Lock turn(*file_);
   VkPipelineCache all = handle_;
   if (std::vector<std::byte> stored = file_->load(objection); !stored.empty() && stored != known_) {
     auto both = merged(std::move(stored));
@@ -106,7 +106,8 @@ std::string PipelineCache::store() {
     known_ = std::move(data.value());
     return why;
   }
-  return kit::text(file_->path(), ": ", why, "; make its folder writable, or set ", kCache, " to another, or to off");
+  return kit::text(file_->path(), ": ", why, "; make its folder writable, or set ", kCacheSetting,
+                   " to another, or to off");
 }
 
 void PipelineCache::save(const Log& log) {

@@ -21,12 +21,12 @@ bool declares(std::span<const uint32_t> module, uint32_t capability) {
 
 }  // namespace
 
-bool passes_by_lanes(std::span<const uint32_t> module) { return declares(module, kGroupNonUniformBallot); }
-bool takes_any_lanes(std::span<const uint32_t> module) {
-  return declares(module, kGroupNonUniformShuffle) && !passes_by_lanes(module);
+bool uses_ballots(std::span<const uint32_t> module) { return declares(module, kGroupNonUniformBallot); }
+bool uses_any_subgroup_size(std::span<const uint32_t> module) {
+  return declares(module, kGroupNonUniformShuffle) && !uses_ballots(module);
 }
-bool wants_full_subgroups(std::span<const uint32_t> module) {
-  return passes_by_lanes(module) || declares(module, kCooperativeMatrixKHR);
+bool needs_full_subgroups(std::span<const uint32_t> module) {
+  return uses_ballots(module) || declares(module, kCooperativeMatrixKHR);
 }
 
 const Shader* find_shader(std::string_view name) {
@@ -69,19 +69,20 @@ kit::Result<VkPipeline> Pipelines::compile(const Shader& shader, const Constants
       device_.check(api.vkCreateShaderModule(device_.handle(), &code, nullptr, &module), "vkCreateShaderModule");
   if (!status.ok()) return status;
 
-  std::array<VkSpecializationMapEntry, std::tuple_size_v<Constants>> entries;
+  std::array<VkSpecializationMapEntry, BACKPLANE_ID_COUNT> entries;
   for (uint32_t i = 0; i < entries.size(); ++i) entries[i] = {i, i * uint32_t{sizeof(uint32_t)}, sizeof(uint32_t)};
-  const VkSpecializationInfo specialization{entries.size(), entries.data(), sizeof(constants), constants.data()};
+  const VkSpecializationInfo specialization{entries.size(), entries.data(), sizeof(constants.by_id()),
+                                            constants.by_id().data()};
   auto info = chained<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  if (physical.full_subgroups && wants_full_subgroups(words))
+  if (physical.full_subgroups && needs_full_subgroups(words))
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
-  if (physical.varying_subgroups && takes_any_lanes(words))
+  if (physical.varying_subgroups && uses_any_subgroup_size(words))
     info.stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT_EXT;
-  auto lanes = chained<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+  auto subgroup_size = chained<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
-  lanes.requiredSubgroupSize = physical.asked_lanes;
-  if (physical.asked_lanes != 0 && passes_by_lanes(words)) info.stage.pNext = &lanes;
+  subgroup_size.requiredSubgroupSize = physical.required_subgroup_size;
+  if (physical.required_subgroup_size != 0 && uses_ballots(words)) info.stage.pNext = &subgroup_size;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "runtime/pipeline_cache.hpp"
+#include "shaders/specialization.h"
 
 namespace backplane::vulkan {
 
@@ -21,14 +22,57 @@ extern const std::size_t kShaderCount;
 // Null: there is none of that name.
 const Shader* find_shader(std::string_view name);
 // Of a module with cooperative matrices, or whose lanes hand each other what the others read: its subgroups must be full.
-bool wants_full_subgroups(std::span<const uint32_t> module);
+bool needs_full_subgroups(std::span<const uint32_t> module);
 // Of the latter alone: how many lanes a subgroup has is asked for.
-bool passes_by_lanes(std::span<const uint32_t> module);
+bool uses_ballots(std::span<const uint32_t> module);
 // Of a module that passes values about and counts lanes itself: it is to be told how many it has, not the device's usual number.
-bool takes_any_lanes(std::span<const uint32_t> module);
+bool uses_any_subgroup_size(std::span<const uint32_t> module);
 
-// Values of constant_id 0, 1, 2, ...; what each means is the shader's own.
-using Constants = std::array<uint32_t, 10>;
+// Specialisation constants by name; shaders/specialization.h explains them.
+enum ConstantId : uint32_t {
+  kIdLayout = BACKPLANE_ID_LAYOUT,
+  kIdOp = BACKPLANE_ID_OP,
+  kIdVariant = BACKPLANE_ID_VARIANT,
+  kIdMode = BACKPLANE_ID_MODE,
+  kIdBSource = BACKPLANE_ID_B_SOURCE,
+  kIdEpilogue = BACKPLANE_ID_EPILOGUE,
+  kIdOutDtype = BACKPLANE_ID_OUT_DTYPE,
+  kIdAlgorithm = BACKPLANE_ID_ALGORITHM,
+  kIdSubgroupSize = BACKPLANE_ID_SUBGROUP_SIZE,
+  kIdIgnoreIndex = BACKPLANE_ID_IGNORE_INDEX,
+  kIdVec4Tile = BACKPLANE_ID_VEC4_TILE,
+  kIdGroupSize = BACKPLANE_ID_GROUP_SIZE,
+  kIdVec4s = BACKPLANE_ID_VEC4S,
+  kIdGroupRows = BACKPLANE_ID_GROUP_ROWS,
+  kIdGemmRows = BACKPLANE_ID_GEMM_ROWS,
+  kIdMatrixM = BACKPLANE_ID_MATRIX_M,
+  kIdMatrixN = BACKPLANE_ID_MATRIX_N,
+  kIdMatrixK = BACKPLANE_ID_MATRIX_K,
+  kIdMatrixSubgroupSize = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE,
+  kIdSubgroupsM = BACKPLANE_ID_SUBGROUPS_M,
+  kIdGroupTile = BACKPLANE_ID_GROUP_TILE,
+};
+
+constexpr uint32_t layout_of(bool dense) { return dense ? BACKPLANE_LAYOUT_DENSE : BACKPLANE_LAYOUT_STRIDED; }
+
+// The values of a pipeline's specialisation constants; 0 unless set.
+class Constants {
+ public:
+  struct Value {
+    ConstantId id;
+    uint32_t value;
+  };
+  Constants() = default;
+  Constants(std::initializer_list<Value> values) {
+    for (const Value& each : values) set(each.id, each.value);
+  }
+  void set(ConstantId id, uint32_t value) { by_id_[id] = value; }
+  const std::array<uint32_t, BACKPLANE_ID_COUNT>& by_id() const { return by_id_; }
+  auto operator<=>(const Constants&) const = default;
+
+ private:
+  std::array<uint32_t, BACKPLANE_ID_COUNT> by_id_{};
+};
 
 class Pipelines {
  public:

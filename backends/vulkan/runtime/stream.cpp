@@ -46,10 +46,10 @@ Stream::~Stream() {
   if (scratch_ != nullptr) memory_.destroy(scratch_);
 }
 
-kit::Status Stream::make(Commands& commands, Lane lane) {
+kit::Status Stream::make(Commands& commands, QueueKind queue) {
   auto pool = chained<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = queues_[lane].family;
+  pool.queueFamilyIndex = queues_[queue].family;
   kit::Status status = device_.check(
       device_.api().vkCreateCommandPool(device_.handle(), &pool, nullptr, &commands.pool), "vkCreateCommandPool");
   if (!status.ok()) return status;
@@ -66,17 +66,17 @@ kit::Status Stream::make(Commands& commands, Lane lane) {
   return status;
 }
 
-kit::Status Stream::begin(Batch& batch, Lane lane) {
-  Commands& commands = batch.of[lane];
+kit::Status Stream::begin(Batch& batch, QueueKind queue) {
+  Commands& commands = batch.of[queue];
   kit::Status status;
-  if (commands.pool == VK_NULL_HANDLE) status = make(commands, lane);
+  if (commands.pool == VK_NULL_HANDLE) status = make(commands, queue);
   if (status.ok())
     status = device_.check(device_.api().vkResetCommandPool(device_.handle(), commands.pool, 0), "vkResetCommandPool");
   if (!status.ok()) return status;
-  batch.lane = lane;
+  batch.queue = queue;
   batch.commands = commands.buffer;
   batch.params_used = 0;
-  batch.work = 0;
+  batch.commands_recorded = 0;
   batch.bytes = batch.operations = 0;
   batch.bound = VK_NULL_HANDLE;
   batch.waits.clear();
@@ -86,12 +86,12 @@ kit::Status Stream::begin(Batch& batch, Lane lane) {
   return device_.check(device_.api().vkBeginCommandBuffer(batch.commands, &info), "vkBeginCommandBuffer");
 }
 
-kit::Status Stream::open_batch(Lane lane) {
-  if (open_ != nullptr && open_->lane == lane) return {};
+kit::Status Stream::open_batch(QueueKind queue) {
+  if (open_ != nullptr && open_->queue == queue) return {};
   if (kit::Status status = flush(); !status.ok()) return status;
   auto batch = idle_batch();
   if (!batch.ok()) return batch.status();
-  if (kit::Status status = begin(*batch.value(), lane); !status.ok()) return status;
+  if (kit::Status status = begin(*batch.value(), queue); !status.ok()) return status;
   open_ = batch.value();
   open_->waits.swap(waits_);
   hazards_.clear();
@@ -114,7 +114,7 @@ kit::Result<Stream::Batch*> Stream::idle_batch() {
 
 // Behind all that the batch does so far.
 void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access) {
-  const Queue& queue = queues_[batch.lane];
+  const Queue& queue = queues_[batch.queue];
   auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
   memory.srcAccessMask = queue.writes;
   memory.dstAccessMask = access;
@@ -124,7 +124,7 @@ void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags 
 // A barrier, if the work to come touches what the batch's earlier work does.
 void Stream::order(std::span<const Access> accesses) {
   if (hazards_.conflict(accesses)) {
-    const Queue& queue = queues_[open_->lane];
+    const Queue& queue = queues_[open_->queue];
     barrier(*open_, queue.stages, queue.reads | queue.writes);
     hazards_.clear();
   }
@@ -132,12 +132,12 @@ void Stream::order(std::span<const Access> accesses) {
   for (const Access& access : accesses) open_->bytes += access.end - access.begin;
 }
 
-kit::Status Stream::after_work() {
+kit::Status Stream::after_command() {
   ++enqueued_;
-  const uint32_t work = ++open_->work;
-  const bool full = work >= kMostWork || open_->params_used + kMostParams > kParamsBytes ||
-                    open_->bytes >= kMostBytes || open_->operations >= device_.physical().most_operations();
-  if (full || (work % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
+  const uint32_t recorded = ++open_->commands_recorded;
+  const bool full = recorded >= kMaxCommands || open_->params_used + kMaxParams > kParamsBytes ||
+                    open_->bytes >= kMaxBytes || open_->operations >= device_.physical().max_operations();
+  if (full || (recorded % kIdleCheck == 0 && timeline_->reached(submitted_))) return flush();
   return {};
 }
 
@@ -165,7 +165,7 @@ kit::Status Stream::submit(Batch& batch) {
     values_.push_back(point.value);
   }
   // A timestamp is written at the end of all stages: waiting at those of work would let it pass.
-  stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.lane].stages
+  stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
                                                           : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
   VkSemaphore signal = timeline_->semaphore();
@@ -182,7 +182,7 @@ kit::Status Stream::submit(Batch& batch) {
   info.pCommandBuffers = &batch.commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &signal;
-  status = device_.submit(queues_[batch.lane], info);
+  status = device_.submit(queues_[batch.queue], info);
   if (status.ok()) {
     submitted_ = batch.value;
   } else {
@@ -227,14 +227,14 @@ kit::Status Stream::wait_for(const Point& point) {
 
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
-  Lane lane = open_ == nullptr ? kKernels : open_->lane;  // a small one stays where the stream is
-  if (bytes >= device_.own_copy_bytes()) lane = src.on_host() != dst.on_host() ? kCopies : kKernels;
-  if (kit::Status status = open_batch(lane); !status.ok()) return status;
+  QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small one stays where the stream is
+  if (bytes >= device_.copy_queue_threshold()) queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
+  if (kit::Status status = open_batch(queue); !status.ok()) return status;
   order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},
                  {dst.address + dst_offset, dst.address + dst_offset + bytes, true}});
   const VkBufferCopy region{src.offset + src_offset, dst.offset + dst_offset, bytes};
   device_.api().vkCmdCopyBuffer(open_->commands, src.handle, dst.handle, 1, &region);
-  return after_work();
+  return after_command();
 }
 
 kit::Status Stream::enqueue(const Dispatch& dispatch, uint32_t params_bytes) {
@@ -251,7 +251,7 @@ kit::Status Stream::enqueue(const Dispatch& dispatch, uint32_t params_bytes) {
   api.vkCmdPushConstants(batch.commands, device_.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address),
                          &address);
   api.vkCmdDispatch(batch.commands, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
-  return after_work();
+  return after_command();
 }
 
 }  // namespace backplane::vulkan

@@ -54,19 +54,18 @@ class Stream {
   };
   template <class Block = Params, class Fill>
   kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
-    static_assert(std::is_trivially_copyable_v<Block> && sizeof(Block) <= kMostParams &&
-                  alignof(Block) <= kParamsAlign);
+    static_assert(std::is_trivially_copyable_v<Block> && sizeof(Block) <= kMaxParams && alignof(Block) <= kParamsAlign);
     if (kit::Status status = open_batch(); !status.ok()) return status;
     const uint64_t at = open_->params_at + open_->params_used;
     fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
     return enqueue(dispatch, sizeof(Block));
   }
-  static constexpr uint32_t kMostParams = 2048;  // bytes of a block
+  static constexpr uint32_t kMaxParams = 2048;  // bytes of a block
   static constexpr uint32_t kParamsAlign = 64;
 
   // A batch that touches so much is submitted, for drivers take one of some seconds for hung: half a second of a device of
   // 16 GB/s. So is one of PhysicalDevice::most_operations.
-  static constexpr uint64_t kMostBytes = uint64_t{8} << 30;
+  static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
 
   // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who
   // dispatches names the bytes among the accesses, as an operand's: that is what orders executions that use them.
@@ -74,7 +73,7 @@ class Stream {
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
  private:
-  enum Lane : uint32_t { kKernels, kCopies, kLanes };  // which of the stream's queues
+  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // which of the stream's queues
 
   struct Commands {
     VkCommandPool pool = VK_NULL_HANDLE;
@@ -82,13 +81,13 @@ class Stream {
   };
   // A command buffer with what its commands refer to.
   struct Batch {
-    Commands of[kLanes];  // made when first needed
-    Lane lane = kKernels;
+    Commands of[kQueueKinds];  // made when first needed
+    QueueKind queue = kCompute;
     VkCommandBuffer commands = VK_NULL_HANDLE;  // the lane's
     VkPipeline bound = VK_NULL_HANDLE;
     uint64_t params_at = 0;  // in the stream's parameters, kParamsBytes of them
     uint32_t params_used = 0;
-    uint32_t work = 0;                           // commands recorded
+    uint32_t commands_recorded = 0;              // commands recorded
     uint64_t bytes = 0, operations = 0;          // that they touch, and do
     uint64_t value = 0;                          // of the timeline, when it has ended
     std::vector<Point> waits;                    // before it starts
@@ -96,8 +95,8 @@ class Stream {
   };
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 80 * 1024;
-  static constexpr uint32_t kMostWork = 112;  // commands of a batch
-  static constexpr uint32_t kIdleCheck = 16;  // after so many commands an idle device is given the batch
+  static constexpr uint32_t kMaxCommands = 112;  // commands of a batch
+  static constexpr uint32_t kIdleCheck = 16;     // after so many commands an idle device is given the batch
 
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),
@@ -108,20 +107,20 @@ class Stream {
 
   kit::Status start();
   // Begins a batch if none of the lane is recorded; then `open_` is one.
-  kit::Status open_batch(Lane lane = kKernels);
+  kit::Status open_batch(QueueKind queue = kCompute);
   kit::Result<Batch*> idle_batch();
-  kit::Status make(Commands& commands, Lane lane);
-  kit::Status begin(Batch& batch, Lane lane);
+  kit::Status make(Commands& commands, QueueKind queue);
+  kit::Status begin(Batch& batch, QueueKind queue);
   void order(std::span<const Access> accesses);
   kit::Status enqueue(const Dispatch& dispatch, uint32_t params_bytes);
-  kit::Status after_work();
+  kit::Status after_command();
   kit::Status flush();
   kit::Status submit(Batch& batch);
   void barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access);
 
   LogicalDevice& device_;
   Memory& memory_;
-  const Queue queues_[kLanes];
+  const Queue queues_[kQueueKinds];
   std::shared_ptr<Timeline> timeline_;
   Buffer* params_ = nullptr;  // of all batches
   Buffer* scratch_ = nullptr;

@@ -20,14 +20,14 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // L, S, D, E
-  uint groups, repeats;              // heads of keys, and of queries for each
+  uint groups, group_heads;              // heads of keys, and of queries for each
   uint rows, tile_rows, tiles;       // of a group, of a tile, and tiles of a group
   uint first_item, items;            // tiles of this dispatch
-  uint parts, chunk;                 // of the keys, and keys of each
+  uint splits, split_keys;                 // of the keys, and keys of each
   float scale;
   uint causal, mask_kind;
-  uint64_t room;  // of items' parts; of subgroups, where there is one part
-  Operand q, k, v, mask, y, sums;
+  uint64_t scratch;  // of items' parts; of subgroups, where there is one part
+  Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
 layout(push_constant, scalar) uniform Push { Block block; };
@@ -35,11 +35,11 @@ Attention attention;  // read once, by main
 
 uint padded_width() { return (attention.width + 3u) & ~3u; }
 // Place `which` of the room, and what it holds.
-uint64_t room_at(uint which) {
-  return attention.room + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
+uint64_t scratch_at(uint which) {
+  return attention.scratch + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
 }
-uint64_t statistics_at(uint64_t room, uint r) { return room + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul; }
-uint64_t weighed_at(uint64_t room, uint r, uint column) { return room + uint64_t(r * padded_width() + column) * 4ul; }
+uint64_t statistics_at(uint64_t scratch, uint r) { return scratch + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul; }
+uint64_t weighed_at(uint64_t scratch, uint r, uint column) { return scratch + uint64_t(r * padded_width() + column) * 4ul; }
 
 struct Tile {
   uint batch, group, first_row;
@@ -59,7 +59,7 @@ struct Row {
 Row row_of(Tile tile, uint r) {
   const uint row = min(tile.first_row + r, attention.rows - 1u);
   Row out_row;
-  out_row.head = tile.group * attention.repeats + row / attention.queries;
+  out_row.head = tile.group * attention.group_heads + row / attention.queries;
   out_row.query = row % attention.queries;
   return out_row;
 }
@@ -68,8 +68,8 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
                                     operand.strides[2] * int64_t(place));
 }
 
-void put_sum(uint batch, Row row, float greatest, float sum) {
-  if (attention.sums.address == 0ul) return;
+void store_logsumexp(uint batch, Row row, float greatest, float sum) {
+  if (attention.logsumexp.address == 0ul) return;
   const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row that saw nothing has no sum
-  store32(address_of(attention.sums, batch, row.head, row.query), floatBitsToUint(logarithm));
+  store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

@@ -180,34 +180,34 @@ void put(uint64_t to, BITS x) {
   else store8(to, small);
 }
 
-void put_four(uint64_t to, BITS4 x) {
+void put_vec4(uint64_t to, BITS4 x) {
   uvec4 small;
   u64vec4 wide;
   convert(x.x, small.x, wide.x);
   convert(x.y, small.y, wide.y);
   convert(x.z, small.z, wide.z);
   convert(x.w, small.w, wide.w);
-  if (OUT_BYTES == 8) store_four64(to, wide);
-  else if (OUT_BYTES == 4) store_four32(to, small);
-  else if (OUT_BYTES == 2) store_four16(to, small);
-  else store_four8(to, small);
+  if (OUT_BYTES == 8) store_vec4_64(to, wide);
+  else if (OUT_BYTES == 4) store_vec4_32(to, small);
+  else if (OUT_BYTES == 2) store_vec4_16(to, small);
+  else store_vec4_8(to, small);
 }
 
-void by_four() {
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
-  while (any_left(fours)) {
-    put_four(to.at, load_four(from.at));
-    go_on(fours);
-    go_on(to, fours);
-    go_on(from, fours);
+void run_vec4() {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), from = cursor_of(1u, loop);
+  while (has_next(loop)) {
+    put_vec4(to.at, load_vec4(from.at));
+    advance(loop);
+    advance(to, loop);
+    advance(from, loop);
   }
-  FOR_THE_REST(i) put(address_of(0u, i), load_bits(address_of(1u, i)));
+  FOR_EACH_REMAINING(i) put(address_of(0u, i), load_bits(address_of(1u, i)));
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {

@@ -21,71 +21,71 @@
 #define BITS4 u64vec4
 #define load_bits load64
 #define store_bits store64
-#define load_four load_four64
-#define store_four store_four64
+#define load_vec4 load_vec4_64
+#define store_vec4 store_vec4_64
 #else
 #define BITS4 uvec4
 #if BYTES == 4
 #define load_bits load32
 #define store_bits store32
-#define load_four load_four32
-#define store_four store_four32
+#define load_vec4 load_vec4_32
+#define store_vec4 store_vec4_32
 #elif BYTES == 2
 #define load_bits load16
 #define store_bits store16
-#define load_four load_four16
-#define store_four store_four16
+#define load_vec4 load_vec4_16
+#define store_vec4 store_vec4_16
 #else
 #define load_bits load8
 #define store_bits store8
-#define load_four load_four8
-#define store_four store_four8
+#define load_vec4 load_vec4_8
+#define store_vec4 store_vec4_8
 #endif
 #endif
 #include "vec4_loop.glsl"
 
 // Copy, fill and select, four at once.
-void by_four() {
+void run_vec4() {
   const uint64_t scalar = params.scalar_at[0];
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), condition = walk_of(1u, fours);
-  Walk a = walk_of(OP == 2 ? 2u : 1u, fours), b = walk_of(3u, fours);
-  while (any_left(fours)) {
-    BITS4 x = OP == 1 ? BITS4(load_bits(scalar)) : load_four(a.at);
-    if (OP == 2) {
-      const uvec4 which = load_four8(condition.at);
-      const BITS4 y = load_four(b.at);
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), condition = cursor_of(1u, loop);
+  Cursor a = cursor_of(OP == BACKPLANE_COPY_SELECT ? 2u : 1u, loop), b = cursor_of(3u, loop);
+  while (has_next(loop)) {
+    BITS4 x = OP == BACKPLANE_COPY_FILL ? BITS4(load_bits(scalar)) : load_vec4(a.at);
+    if (OP == BACKPLANE_COPY_SELECT) {
+      const uvec4 which = load_vec4_8(condition.at);
+      const BITS4 y = load_vec4(b.at);
       x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
     }
-    store_four(to.at, x);
-    go_on(fours);
-    go_on(to, fours);
-    go_on(condition, fours);
-    go_on(a, fours);
-    go_on(b, fours);
+    store_vec4(to.at, x);
+    advance(loop);
+    advance(to, loop);
+    advance(condition, loop);
+    advance(a, loop);
+    advance(b, loop);
   }
-  FOR_THE_REST(i) {
+  FOR_EACH_REMAINING(i) {
     uint64_t from = scalar;
-    if (OP == 0) from = address_of(1u, i);
-    if (OP == 2) from = load8(address_of(1u, i)) != 0u ? address_of(2u, i) : address_of(3u, i);
+    if (OP == BACKPLANE_COPY_COPY) from = address_of(1u, i);
+    if (OP == BACKPLANE_COPY_SELECT) from = load8(address_of(1u, i)) != 0u ? address_of(2u, i) : address_of(3u, i);
     MOVE(address_of(0u, i), from);
   }
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {
     uint64_t at[4];
-    if (OP == 0) {
+    if (OP == BACKPLANE_COPY_COPY) {
       LOCATE(2, at, index);
       MOVE(at[0], at[1]);
-    } else if (OP == 1) {
+    } else if (OP == BACKPLANE_COPY_FILL) {
       LOCATE(1, at, index);
       MOVE(at[0], params.scalar_at[0]);
-    } else if (OP == 2) {  // out, condition, a, b
+    } else if (OP == BACKPLANE_COPY_SELECT) {  // out, condition, a, b
       LOCATE(4, at, index);
       MOVE(at[0], load8(at[1]) != 0u ? at[2] : at[3]);
     } else {  // out, index, x; extra: extent and stride of x along the axis

@@ -22,7 +22,7 @@
 #define LOAD load64
 #define STORE store64
 #endif
-#define TILE uint(BACKPLANE_TRANSPOSED_TILE)
+#define TILE uint(BACKPLANE_TRANSPOSE_TILE)
 
 shared WORD tile[TILE][TILE + 1];  // one more, so that columns too lie in different banks
 

@@ -43,32 +43,32 @@ int order_f32(uint bits) {
 #define BITS4 uvec4
 #define load_bits load8
 #define store_bits store8
-#define load_four load_four8
-#define store_four store_four8
+#define load_vec4 load_vec4_8
+#define store_vec4 store_vec4_8
 #elif T == T_F16 || T == T_BF16
 #define BYTES 2
 #define BITS uint
 #define BITS4 uvec4
 #define load_bits load16
 #define store_bits store16
-#define load_four load_four16
-#define store_four store_four16
+#define load_vec4 load_vec4_16
+#define store_vec4 store_vec4_16
 #elif T == T_I64 || T == T_F64
 #define BYTES 8
 #define BITS uint64_t
 #define BITS4 u64vec4
 #define load_bits load64
 #define store_bits store64
-#define load_four load_four64
-#define store_four store_four64
+#define load_vec4 load_vec4_64
+#define store_vec4 store_vec4_64
 #else
 #define BYTES 4
 #define BITS uint
 #define BITS4 uvec4
 #define load_bits load32
 #define store_bits store32
-#define load_four load_four32
-#define store_four store_four32
+#define load_vec4 load_vec4_32
+#define store_vec4 store_vec4_32
 #endif
 
 #if IS_FLOAT

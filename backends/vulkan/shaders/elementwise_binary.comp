@@ -87,24 +87,24 @@ BITS apply(BITS x, BITS y) {
 }
 #endif
 
-void by_four() {
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), a = walk_of(1u, fours), b = walk_of(2u, fours);
-  while (any_left(fours)) {
-    const BITS4 x = MODE == 1 ? BITS4(load_bits(a.at)) : load_four(a.at);
-    const BITS4 y = MODE == 2 ? BITS4(load_bits(b.at)) : load_four(b.at);
-    store_four(to.at, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
-    go_on(fours);
-    go_on(to, fours);
-    go_on(a, fours);
-    go_on(b, fours);
+void run_vec4() {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), a = cursor_of(1u, loop), b = cursor_of(2u, loop);
+  while (has_next(loop)) {
+    const BITS4 x = MODE == 1 ? BITS4(load_bits(a.at)) : load_vec4(a.at);
+    const BITS4 y = MODE == 2 ? BITS4(load_bits(b.at)) : load_vec4(b.at);
+    store_vec4(to.at, BITS4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)));
+    advance(loop);
+    advance(to, loop);
+    advance(a, loop);
+    advance(b, loop);
   }
-  FOR_THE_REST(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i)), load_bits(address_of(2u, i))));
+  FOR_EACH_REMAINING(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i)), load_bits(address_of(2u, i))));
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {

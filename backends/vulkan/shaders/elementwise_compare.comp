@@ -21,24 +21,24 @@ bool holds(BITS x, BITS y) {
   return a >= b;
 }
 
-void by_four() {
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), a = walk_of(1u, fours), b = walk_of(2u, fours);
-  while (any_left(fours)) {
-    const BITS4 x = MODE == 1 ? BITS4(load_bits(a.at)) : load_four(a.at);
-    const BITS4 y = MODE == 2 ? BITS4(load_bits(b.at)) : load_four(b.at);
-    store_four8(to.at, uvec4(holds(x.x, y.x), holds(x.y, y.y), holds(x.z, y.z), holds(x.w, y.w)));
-    go_on(fours);
-    go_on(to, fours);
-    go_on(a, fours);
-    go_on(b, fours);
+void run_vec4() {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), a = cursor_of(1u, loop), b = cursor_of(2u, loop);
+  while (has_next(loop)) {
+    const BITS4 x = MODE == 1 ? BITS4(load_bits(a.at)) : load_vec4(a.at);
+    const BITS4 y = MODE == 2 ? BITS4(load_bits(b.at)) : load_vec4(b.at);
+    store_vec4_8(to.at, uvec4(holds(x.x, y.x), holds(x.y, y.y), holds(x.z, y.z), holds(x.w, y.w)));
+    advance(loop);
+    advance(to, loop);
+    advance(a, loop);
+    advance(b, loop);
   }
-  FOR_THE_REST(i) store8(address_of(0u, i), uint(holds(load_bits(address_of(1u, i)), load_bits(address_of(2u, i)))));
+  FOR_EACH_REMAINING(i) store8(address_of(0u, i), uint(holds(load_bits(address_of(1u, i)), load_bits(address_of(2u, i)))));
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {

@@ -49,22 +49,22 @@ BITS apply(BITS x) {
 }
 #endif
 
-void by_four() {
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
-  while (any_left(fours)) {
-    const BITS4 x = load_four(from.at);
-    store_four(to.at, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
-    go_on(fours);
-    go_on(to, fours);
-    go_on(from, fours);
+void run_vec4() {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), from = cursor_of(1u, loop);
+  while (has_next(loop)) {
+    const BITS4 x = load_vec4(from.at);
+    store_vec4(to.at, BITS4(apply(x.x), apply(x.y), apply(x.z), apply(x.w)));
+    advance(loop);
+    advance(to, loop);
+    advance(from, loop);
   }
-  FOR_THE_REST(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i))));
+  FOR_EACH_REMAINING(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i))));
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {

@@ -4,7 +4,7 @@
 // A product is sums[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch. A matrix product has one
 // segment. Of a convolution (WINDOW 1) and its gradients columns are places in an image, or elements of the weight, and segments
 // move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
-// (FLAG_ALONG) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
+// (FLAG_K_ALONG_IMAGE) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
 // of the kernel, each s/g-th of them: those places are a matrix of their own, a phase. With QUANTIZED b are weights of WEIGHT_BITS
 // bits. Of float rows a segment is a block of k that share a scale and a zero point; the last one may be shorter. Integer rows have
 // one segment: their sums are exact, and scaled at their end.
@@ -15,36 +15,36 @@
 // OP is the activation, of integer rows which zero points there are; VARIANT the output's dtype, MODE the way.
 #ifdef QUANTIZED
 #define WINDOW 0
-#define WEIGHT_BITS PACKED
+#define WEIGHT_BITS LAYOUT
 #if IS_FLOAT
-#define FLOAT_ROWS
+#define FLOAT_ACTIVATIONS
 #else
-#define INTEGER_ROWS
+#define INTEGER_ACTIVATIONS
 #define ZERO_OF_A ((OP & 1u) != 0u)
 #define ZERO_OF_B ((OP & 2u) != 0u)
 #endif
 #else
-#define WINDOW PACKED
+#define WINDOW LAYOUT
 #endif
 
 struct Matrices {
   uint64_t address;
   int64_t strides[8];
 };
-struct Product {
+struct Gemm {
   uint rows, columns, depth, segments;
   uint matrices, matrix_rank;
   uint matrix_shape[8];
-  uint depth_part, segment_part;  // of a part
-  uint depth_parts;               // that a segment has
-  uint first_part, parts;         // of this dispatch
+  uint split_depth, split_segments;  // of a part
+  uint depth_splits;               // that a segment has
+  uint first_split, splits;         // of this dispatch
   uint flags;
   int depth_step;     // of k along the image
   uint first_matrix, first_column;  // of this dispatch
   uint all_rows;                    // of a matrix, whatever the dispatch has of them
-  Matrices to, a, b, bias;
+  Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
-  uint64_t partial;  // sums of parts: part of the dispatch, matrix, row, column
+  uint64_t partials;  // sums of parts: part of the dispatch, matrix, row, column
   uint64_t immediates[7];
   // Convolutions only; the last dimension runs fastest.
   uvec4 column_shape, segment_shape;
@@ -52,7 +52,7 @@ struct Product {
   i64vec4 out_columns, image, a_segments;
   int64_t b_segment;  // of the first dimension
   // WINDOW 2: stride s, their gcd g with the dilation, s / g, and the inverse of dilation / g modulo that; elements of the kernel; places.
-  ivec4 stride, gcd, period, inverse, kernel, places;
+  ivec4 stride, gcd, period, inverse, kernel, out_extent;
   // Quantized weights only. From block to block, and of 4 bits from byte to byte of a column; all k; what weights become floats by.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
@@ -62,21 +62,21 @@ struct Product {
   int64_t a_scale_row, a_zero_row;
 };
 #define FLAG_PARTIAL 1u   // sums go to `partial` as they are
-#define FLAG_CONTINUE 2u  // what is there is added to
+#define FLAG_ACCUMULATE 2u  // what is there is added to
 #define FLAG_BIAS 4u
-#define FLAG_ALONG 8u
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Product product; };
+#define FLAG_K_ALONG_IMAGE 8u
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
 // Read once, by main: a load in a loop is not moved out of it, and Mesa's CPU driver loads lane by lane.
-Product product;
-void read_product() { product = block.product; }
+Gemm gemm;
+void read_params() { gemm = block.gemm; }
 
 #if IS_FLOAT
-#define SUM float
+#define ACCUMULATOR float
 #define FROM_BITS uintBitsToFloat
 #define TO_BITS floatBitsToUint
 #else
-#define SUM int
+#define ACCUMULATOR int
 #define FROM_BITS int
 #define TO_BITS uint
 #endif
@@ -84,9 +84,9 @@ void read_product() { product = block.product; }
 // Of the dispatch's matrix `index`.
 uint64_t matrix_at(Matrices of, uint index) {
   uint64_t at = of.address;
-  index += product.first_matrix;
-  for (uint d = product.matrix_rank; d-- > 0;) {
-    const uint extent = product.matrix_shape[d];
+  index += gemm.first_matrix;
+  for (uint d = gemm.matrix_rank; d-- > 0;) {
+    const uint extent = gemm.matrix_shape[d];
     at += uint64_t(of.strides[d] * int64_t(index % extent));
     index /= extent;
   }
@@ -113,15 +113,15 @@ struct Phase {
 Phase phase;  // of the matrix in hand
 void begin_matrix(uint matrix) {
   if (WINDOW != 2) return;
-  const uvec4 shape = uvec4(1, product.matrix_shape[1], product.matrix_shape[2], product.matrix_shape[3]);
-  phase.at = ivec3(split(product.first_matrix + matrix, shape).yzw);
+  const uvec4 shape = uvec4(1, gemm.matrix_shape[1], gemm.matrix_shape[2], gemm.matrix_shape[3]);
+  phase.at = ivec3(split(gemm.first_matrix + matrix, shape).yzw);
   [[unroll]] for (uint i = 0; i < 3; ++i) {
     const uint d = i + 1;
-    const int x = phase.at[i] + product.offset[d], period = product.period[d];
-    const int y = (x / product.gcd[d] % period + period) % period;
-    const bool meets = x % product.gcd[d] == 0;
-    phase.tap[i] = meets ? int(uint64_t(y) * uint64_t(product.inverse[d]) % uint64_t(period)) : product.kernel[d];
-    phase.shift[i] = (x + product.segment_step[d] * product.gcd[d] * phase.tap[i]) / product.stride[d];
+    const int x = phase.at[i] + gemm.offset[d], period = gemm.period[d];
+    const int y = (x / gemm.gcd[d] % period + period) % period;
+    const bool meets = x % gemm.gcd[d] == 0;
+    phase.tap[i] = meets ? int(uint64_t(y) * uint64_t(gemm.inverse[d]) % uint64_t(period)) : gemm.kernel[d];
+    phase.shift[i] = (x + gemm.segment_step[d] * gemm.gcd[d] * phase.tap[i]) / gemm.stride[d];
   }
 }
 
@@ -130,43 +130,43 @@ struct Segment {
   uint64_t a, b;   // what is added to the addresses of rows and columns
   ivec3 position;  // and to the places of columns, in dimensions 1 to 3
   bool none;       // there is nothing to be added up
-#ifdef FLOAT_ROWS
+#ifdef FLOAT_ACTIVATIONS
   uint block;
   int depth;
 #endif
 };
 Segment segment_at(uvec4 index) {
-#ifdef FLOAT_ROWS
-  const uint first = index.w * product.depth;
-  return Segment(uint64_t(product.a_block * int64_t(index.w)), uint64_t(product.b_block * int64_t(index.w)), ivec3(0), false,
-                 index.w, int(min(product.depth, product.all_depth - first)));
+#ifdef FLOAT_ACTIVATIONS
+  const uint first = index.w * gemm.depth;
+  return Segment(uint64_t(gemm.a_block * int64_t(index.w)), uint64_t(gemm.b_block * int64_t(index.w)), ivec3(0), false,
+                 index.w, int(min(gemm.depth, gemm.all_depth - first)));
 #else
   Segment segment = Segment(0ul, 0ul, ivec3(0), false);
   if (WINDOW == 0) return segment;
   ivec4 element = ivec4(index);
   if (WINDOW == 2) {
-    element.yzw = phase.tap + product.period.yzw * element.yzw;
-    segment.none = any(greaterThanEqual(element.yzw, product.kernel.yzw));
+    element.yzw = phase.tap + gemm.period.yzw * element.yzw;
+    segment.none = any(greaterThanEqual(element.yzw, gemm.kernel.yzw));
   }
-  segment.position = product.segment_step.yzw * ivec3(index.yzw);
-  segment.b = uint64_t(product.b_segment * int64_t(index.x));
+  segment.position = gemm.segment_step.yzw * ivec3(index.yzw);
+  segment.b = uint64_t(gemm.b_segment * int64_t(index.x));
   [[unroll]] for (uint d = 0; d < 4; ++d) {
-    segment.a += uint64_t(product.a_segments[d] * int64_t(element[d]));
-    if (d > 0) segment.b += uint64_t(product.image[d] * int64_t(segment.position[d - 1]));
+    segment.a += uint64_t(gemm.a_segments[d] * int64_t(element[d]));
+    if (d > 0) segment.b += uint64_t(gemm.image[d] * int64_t(segment.position[d - 1]));
   }
   return segment;
 #endif
 }
-#ifdef FLOAT_ROWS
+#ifdef FLOAT_ACTIVATIONS
 uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
 #else
-uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, product.segment_shape); }
+uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, gemm.segment_shape); }
 #endif
 // Without a division, which a CPU's vectors have not.
 uvec4 next_segment(uvec4 index) {
   [[unroll]] for (uint d = 3; d > 0; --d) {
     index[d] += 1u;
-    if (index[d] != product.segment_shape[d]) return index;
+    if (index[d] != gemm.segment_shape[d]) return index;
     index[d] = 0u;
   }
   index[0] += 1u;
@@ -175,50 +175,50 @@ uvec4 next_segment(uvec4 index) {
 
 // ---- columns ---------------------------------------------------------------------------------------------------------
 // Which a column of the dispatch is among all: of a window its place in `column_shape`. Past the end it is the last one.
-uvec4 index_of(uint n) {
-  n = min(n, product.columns - 1u) + product.first_column;
-  return WINDOW == 0 ? uvec4(n) : split(n, product.column_shape);
+uvec4 column_index(uint n) {
+  n = min(n, gemm.columns - 1u) + gemm.first_column;
+  return WINDOW == 0 ? uvec4(n) : split(n, gemm.column_shape);
 }
 
-const int64_t kNowhere = int64_t(0x8000000000000000ul);
-// Of a column in `to`; of one that a phase has not, kNowhere.
+const int64_t kNoColumn = int64_t(0x8000000000000000ul);
+// Of a column in `to`; of one that a phase has not, kNoColumn.
 int64_t out_column_at(uvec4 index) {
-  if (WINDOW == 0) return product.out_column * int64_t(index.x);
-  if (WINDOW == 2 && any(greaterThanEqual(phase.at + product.stride.yzw * ivec3(index.yzw), product.places.yzw))) return kNowhere;
+  if (WINDOW == 0) return gemm.out_column * int64_t(index.x);
+  if (WINDOW == 2 && any(greaterThanEqual(phase.at + gemm.stride.yzw * ivec3(index.yzw), gemm.out_extent.yzw))) return kNoColumn;
   int64_t offset = 0l;
-  [[unroll]] for (uint d = 0; d < 4; ++d) offset += product.out_columns[d] * int64_t(index[d]);
+  [[unroll]] for (uint d = 0; d < 4; ++d) offset += gemm.out_columns[d] * int64_t(index[d]);
   return offset;
 }
 
 // Column n of b, whatever the segment.
-struct Place {
+struct ColumnBase {
   uint64_t at;      // of k = 0; not to be read where it is outside of the image
   ivec3 position;   // in the image's dimensions 1 to 3
   int first, end;   // k for which there is something
-#ifdef FLOAT_ROWS
+#ifdef FLOAT_ACTIVATIONS
   uint column;
 #endif
 };
-Place place_at(uint64_t b, uvec4 index) {
-#ifdef FLOAT_ROWS
-  return Place(b + uint64_t(product.b_column * int64_t(index.x)), ivec3(0), 0, 0x7FFFFFFF, index.x);
+ColumnBase column_base_at(uint64_t b, uvec4 index) {
+#ifdef FLOAT_ACTIVATIONS
+  return ColumnBase(b + uint64_t(gemm.b_column * int64_t(index.x)), ivec3(0), 0, 0x7FFFFFFF, index.x);
 #else
-  Place place = Place(b, ivec3(0), 0, 0x7FFFFFFF);
+  ColumnBase base = ColumnBase(b, ivec3(0), 0, 0x7FFFFFFF);
   if (WINDOW == 0) {
-    place.at += uint64_t(product.b_column * int64_t(index.x));
-    return place;
+    base.at += uint64_t(gemm.b_column * int64_t(index.x));
+    return base;
   }
-  ivec4 position = product.column_step * ivec4(index);
-  if (WINDOW == 2) position.yzw += phase.shift; else position += product.offset;
-  [[unroll]] for (uint d = 0; d < 4; ++d) place.at += uint64_t(product.image[d] * int64_t(position[d]));
-  if ((product.flags & FLAG_ALONG) != 0u) {
-    const int by = product.depth_step, x = position.w, extent = product.extent[3];
-    place.first = x < 0 ? (by - 1 - x) / by : 0;
-    place.end = x >= extent ? 0 : (extent - x + by - 1) / by;
+  ivec4 position = gemm.column_step * ivec4(index);
+  if (WINDOW == 2) position.yzw += phase.shift; else position += gemm.offset;
+  [[unroll]] for (uint d = 0; d < 4; ++d) base.at += uint64_t(gemm.image[d] * int64_t(position[d]));
+  if ((gemm.flags & FLAG_K_ALONG_IMAGE) != 0u) {
+    const int by = gemm.depth_step, x = position.w, extent = gemm.extent[3];
+    base.first = x < 0 ? (by - 1 - x) / by : 0;
+    base.end = x >= extent ? 0 : (extent - x + by - 1) / by;
     position.w = 0;
   }
-  place.position = position.yzw;
-  return place;
+  base.position = position.yzw;
+  return base;
 #endif
 }
 
@@ -226,7 +226,7 @@ Place place_at(uint64_t b, uvec4 index) {
 struct Column {
   uint64_t at;     // of k = 0
   int first, end;  // k for which there is something
-#ifdef FLOAT_ROWS
+#ifdef FLOAT_ACTIVATIONS
   float scale, zero;
   uint first_of_block;  // k
 #endif
@@ -234,16 +234,16 @@ struct Column {
 #ifdef QUANTIZED
 // A weight's or a zero point's value: i8, or of 4 bits u8.
 int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
-uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(product.b_byte * int64_t(k >> 1)); }
+uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(gemm.b_byte * int64_t(k >> 1)); }
 uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
 #endif
-#ifdef FLOAT_ROWS
-Column column_at(Place place, Segment segment) {
-  const int64_t n = int64_t(place.column), s = int64_t(segment.block);
-  const float scale = value_of(load_bits(product.scale + uint64_t(product.scale_column * n + product.scale_block * s)));
+#ifdef FLOAT_ACTIVATIONS
+Column column_at(ColumnBase base, Segment segment) {
+  const int64_t n = int64_t(base.column), s = int64_t(segment.block);
+  const float scale = value_of(load_bits(gemm.scale + uint64_t(gemm.scale_column * n + gemm.scale_block * s)));
   float zero = 0.0;
-  if (product.zero != 0ul) zero = float(whole(load8(product.zero + uint64_t(product.zero_column * n + product.zero_block * s))));
-  return Column(place.at + segment.b, 0, 0x7FFFFFFF, scale, zero, segment.block * product.depth);
+  if (gemm.zero != 0ul) zero = float(whole(load8(gemm.zero + uint64_t(gemm.zero_column * n + gemm.zero_block * s))));
+  return Column(base.at + segment.b, 0, 0x7FFFFFFF, scale, zero, segment.block * gemm.depth);
 }
 
 float weight_at(Column column, int k) {
@@ -253,34 +253,34 @@ float weight_at(Column column, int k) {
   return (float(value_of_4_bits(byte_, of_row)) - column.zero) * column.scale;
 }
 #else
-Column column_at(Place place, Segment segment) {
-  Column column = Column(place.at + segment.b, place.first, place.end);
+Column column_at(ColumnBase base, Segment segment) {
+  Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    const uvec3 position = uvec3(place.position + segment.position);  // negative ones are great
-    if (any(greaterThanEqual(position, uvec3(product.extent.yzw)))) column.end = 0;
+    const uvec3 position = uvec3(base.position + segment.position);  // negative ones are great
+    if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }
   return column;
 }
 #endif
 
-#ifdef INTEGER_ROWS
+#ifdef INTEGER_ACTIVATIONS
 float number_at(uint64_t at) {  // of the output's dtype
   if (VARIANT == T_F32) return uintBitsToFloat(load32(at));
   const uint bits = load16(at);
   return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
 }
 // Row m of the dispatch's matrix `matrix`, among those of all.
-int64_t row_of_all(uint matrix, uint m) { return int64_t(product.first_matrix + matrix) * int64_t(product.all_rows) + int64_t(m); }
+int64_t row_of_all(uint matrix, uint m) { return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m); }
 int zero_of_row(uint matrix, uint m) {
-  return ZERO_OF_A ? int(value_of(load_bits(product.a_zero + uint64_t(product.a_zero_row * row_of_all(matrix, m))))) : 0;
+  return ZERO_OF_A ? int(value_of(load_bits(gemm.a_zero + uint64_t(gemm.a_zero_row * row_of_all(matrix, m))))) : 0;
 }
-int zero_of_column(uint n) { return ZERO_OF_B ? whole(load8(product.zero + uint64_t(product.zero_column * int64_t(product.first_column + n)))) : 0; }
+int zero_of_column(uint n) { return ZERO_OF_B ? whole(load8(gemm.zero + uint64_t(gemm.zero_column * int64_t(gemm.first_column + n)))) : 0; }
 
-void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
-  precise float y = number_at(product.a_scale + uint64_t(product.a_scale_row * row_of_all(matrix, m))) *
-                    number_at(product.scale + uint64_t(product.scale_column * int64_t(product.first_column + n)));
+void put(uint64_t to, ACCUMULATOR sum, uint64_t bias, uint matrix, uint m, uint n) {
+  precise float y = number_at(gemm.a_scale + uint64_t(gemm.a_scale_row * row_of_all(matrix, m))) *
+                    number_at(gemm.scale + uint64_t(gemm.scale_column * int64_t(gemm.first_column + n)));
   y *= float(sum);
-  if ((product.flags & FLAG_BIAS) != 0u) y += number_at(bias);
+  if ((gemm.flags & FLAG_BIAS) != 0u) y += number_at(bias);
   const uint bits = floatBitsToUint(y);
   if (VARIANT == T_F32) store32(to, bits); else store16(to, VARIANT == T_F16 ? f16_of_f32(bits) : bf16_of_f32(bits));
 }
@@ -300,9 +300,9 @@ float activated(float x) {
   return x;
 }
 
-void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
+void put(uint64_t to, ACCUMULATOR sum, uint64_t bias, uint matrix, uint m, uint n) {
 #if IS_FLOAT
-  if ((product.flags & FLAG_BIAS) != 0u) sum += value_of(load_bits(bias));
+  if ((gemm.flags & FLAG_BIAS) != 0u) sum += value_of(load_bits(bias));
   sum = activated(sum);
   if (VARIANT == T_F32) store32(to, floatBitsToUint(sum)); else store_bits(to, bits_of(sum));
 #else
@@ -312,7 +312,7 @@ void put(uint64_t to, SUM sum, uint64_t bias, uint matrix, uint m, uint n) {
 #endif
 
 uint64_t bias_at(uint64_t bias, uint m, uint n) {
-  return bias + uint64_t(int64_t(m) * product.bias_row + int64_t(product.first_column + n) * product.bias_column);
+  return bias + uint64_t(int64_t(m) * gemm.bias_row + int64_t(gemm.first_column + n) * gemm.bias_column);
 }
 
 // Where a matrix's sums lie, and what goes there.
@@ -320,33 +320,33 @@ struct Target {
   uint64_t at, bias;
   uint matrix;
 };
-Target target_at(uint matrix, uint part) {
+Target target_at(uint matrix, uint split) {
   Target target;
   target.matrix = matrix;
-  if ((product.flags & FLAG_PARTIAL) != 0u) {
-    const uint64_t matrix_elements = uint64_t(product.rows) * product.columns;
-    target.at = product.partial + (uint64_t(part) * product.matrices + matrix) * matrix_elements * 4ul;
+  if ((gemm.flags & FLAG_PARTIAL) != 0u) {
+    const uint64_t matrix_elements = uint64_t(gemm.rows) * gemm.columns;
+    target.at = gemm.partials + (uint64_t(split) * gemm.matrices + matrix) * matrix_elements * 4ul;
     target.bias = 0ul;
   } else {
-    target.at = matrix_at(product.to, matrix);
-    target.bias = matrix_at(product.bias, matrix);
+    target.at = matrix_at(gemm.c, matrix);
+    target.bias = matrix_at(gemm.bias, matrix);
   }
   return target;
 }
 uint64_t partial_at(Target target, uint m, uint n) {
-  return target.at + (uint64_t(m) * product.columns + n) * 4ul;
+  return target.at + (uint64_t(m) * gemm.columns + n) * 4ul;
 }
-SUM begin_sum(Target target, uint m, uint n) {
-  if ((product.flags & FLAG_CONTINUE) == 0u || m >= product.rows || n >= product.columns) return SUM(0);
+ACCUMULATOR load_accumulator(Target target, uint m, uint n) {
+  if ((gemm.flags & FLAG_ACCUMULATE) == 0u || m >= gemm.rows || n >= gemm.columns) return ACCUMULATOR(0);
   return FROM_BITS(load32(partial_at(target, m, n)));
 }
 // `column` is out_column_at its place.
-void end_sum(Target target, uint m, uint n, int64_t column, SUM sum) {
-  if (m >= product.rows || n >= product.columns) return;
-  if ((product.flags & FLAG_PARTIAL) != 0u) {
+void store_result(Target target, uint m, uint n, int64_t column, ACCUMULATOR sum) {
+  if (m >= gemm.rows || n >= gemm.columns) return;
+  if ((gemm.flags & FLAG_PARTIAL) != 0u) {
     store32(partial_at(target, m, n), TO_BITS(sum));
     return;
   }
-  if (WINDOW == 2 && column == kNowhere) return;
-  put(target.at + uint64_t(int64_t(m) * product.out_row + column), sum, bias_at(target.bias, m, n), target.matrix, m, n);
+  if (WINDOW == 2 && column == kNoColumn) return;
+  put(target.at + uint64_t(int64_t(m) * gemm.out_row + column), sum, bias_at(target.bias, m, n), target.matrix, m, n);
 }

@@ -6,3 +6,4 @@
 #include "ops.def"
 #undef BP_OP_ROW
 #include "sizes.h"
+#include "specialization.h"

@@ -12,17 +12,17 @@
 #include "math.glsl"
 #include "order_keys.glsl"
 
-TEAM_REDUCTION(team_sum, float, sums, added)
-TEAM_REDUCTION(team_max, int, greatest_keys, max)
+TILE_REDUCTION(tile_sum, float, sums, added)
+TILE_REDUCTION(tile_max, int, greatest_keys, max)
 
 #include "loss_cross_entropy.glsl"
 
 Row row_of(bool smoothed) {
-  if (params.phase == PHASE_JOIN) return joined_row(smoothed);
-  Row found = Row(kLeast, 0.0, 0.0, 0.0);
+  if (params.phase == PHASE_COMBINE) return combined_row(smoothed);
+  Row found = Row(kMinKey, 0.0, 0.0, 0.0);
   FOR_EACH_ELEMENT(c) found.key = max(found.key, order_f32(f32_bits(load_bits(at(1u, c)))));
-  found.key = team_max(found.key);
-  const float greatest = of_key(found.key);
+  found.key = tile_max(found.key);
+  const float greatest = value_of_key(found.key);
   FOR_EACH_ELEMENT(c) {
     const float distance = logit(c) - greatest;
     found.sum += exp_f32(distance);
@@ -30,54 +30,54 @@ Row row_of(bool smoothed) {
     if (weight != 0.0) found.weighted += weight * distance;
     found.weights += weight;
   }
-  found.sum = team_sum(found.sum);
+  found.sum = tile_sum(found.sum);
   if (smoothed) {
-    found.weighted = team_sum(found.weighted);
-    found.weights = team_sum(found.weights);
+    found.weighted = tile_sum(found.weighted);
+    found.weights = tile_sum(found.weights);
   }
   return found;
 }
 
 // Without weights and smoothing; the maximum and the sum in one go, as of softmax.
 vec4 logits_of(uint i) {
-  const BITS4 bits = load_four(four_at(1u, i, BYTES));
+  const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
 }
-Row row_by_four() {
-  Row found = Row(kLeast, 0.0, 0.0, 0.0);
-  FOR_EACH_FOUR(i) {
+Row row_vec4() {
+  Row found = Row(kMinKey, 0.0, 0.0, 0.0);
+  FOR_EACH_VEC4(i) {
     const vec4 x = logits_of(i);
     int next = found.key;
-    [[unroll]] for (uint u = 0u; u < FOUR; ++u) next = max(next, order_f32(floatBitsToUint(x[u])));
-    const float greatest = of_key(next);
+    [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) next = max(next, order_f32(floatBitsToUint(x[u])));
+    const float greatest = value_of_key(next);
     found.sum = rescaled(found.sum, found.key, greatest);
-    [[unroll]] for (uint u = 0u; u < FOUR; ++u) found.sum += exp_f32(x[u] - greatest);
+    [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) found.sum += exp_f32(x[u] - greatest);
     found.key = next;
   }
-  const int all = team_max(found.key);
-  found.sum = team_sum(rescaled(found.sum, found.key, of_key(all)));
+  const int all = tile_max(found.key);
+  found.sum = tile_sum(rescaled(found.sum, found.key, value_of_key(all)));
   found.key = all;
   return found;
 }
 
 void each_row() {
-  const float even = WIDTH != 0u ? 0.0 : params.numbers[0];
+  const float even = VEC4_TILE != 0u ? 0.0 : params.numbers[0];
   Row found;
-  if (WIDTH != 0u) found = row_by_four(); else found = row_of(even != 0.0);
-  if (WIDTH == 0u && params.phase == PHASE_PARTS) {
-    if (live && lane == 0u) put_partials(found);
+  if (VEC4_TILE != 0u) found = row_vec4(); else found = row_of(even != 0.0);
+  if (VEC4_TILE == 0u && params.phase == PHASE_PARTIALS) {
+    if (has_row && tile_thread == 0u) store_partials(found);
     return;
   }
-  if (!live) return;
+  if (!has_row) return;
   const Slope slope = slope_of(found, even);
   if (!present(0u)) return;
-  if (WIDTH != 0u) {
-    FOR_EACH_FOUR(c) {
+  if (VEC4_TILE != 0u) {
+    FOR_EACH_VEC4(c) {
       const vec4 x = logits_of(c);
       BITS4 bits;
-      [[unroll]] for (uint u = 0u; u < FOUR; ++u)
+      [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u)
         bits[u] = bits_of(gradient_of(slope, c + u, exp_f32(x[u] - slope.greatest)));
-      store_four(four_at(0u, c, BYTES), bits);
+      store_vec4(vec4_at(0u, c, BYTES), bits);
     }
     return;
   }
@@ -87,16 +87,16 @@ void each_row() {
 // The elements of the one row are the targets, or losses.
 void total() {
   float sum = 0.0;
-  if (params.phase == PHASE_JOIN) {
-    if (live) FOR_EACH_PARTIAL(p) sum += partial_number(p, 0u);
+  if (params.phase == PHASE_COMBINE) {
+    if (has_row) FOR_EACH_PARTIAL(p) sum += partial_value(p, 0u);
   } else {
-    FOR_EACH_ELEMENT(i) sum += MODE == 1 ? target_weight(int(load32(at(2u, i))), class_count()) : number_at(at(1u, i));
+    FOR_EACH_ELEMENT(i) sum += MODE == BACKPLANE_CROSS_ENTROPY_WEIGHTS ? target_weight(int(load32(at(2u, i))), class_count()) : number_at(at(1u, i));
   }
-  sum = team_sum(sum);
-  if (!live || lane != 0u) return;
-  if (params.phase == PHASE_PARTS) {
-    put_partial(0u, sum);
-  } else if (MODE == 1) {
+  sum = tile_sum(sum);
+  if (!has_row || tile_thread != 0u) return;
+  if (params.phase == PHASE_PARTIALS) {
+    store_partial(0u, sum);
+  } else if (MODE == BACKPLANE_CROSS_ENTROPY_WEIGHTS) {
     store32(bases[0], floatBitsToUint(sum));
   } else {
     if (params.numbers[0] == 0.0) sum += number_at(bases[4]);
@@ -107,6 +107,6 @@ void total() {
 
 void main() {
   FOR_EACH_ROW {
-    if (MODE == 0) each_row(); else total();
+    if (MODE == BACKPLANE_CROSS_ENTROPY_ROWS) each_row(); else total();
   }
 }

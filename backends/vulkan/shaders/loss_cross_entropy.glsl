@@ -4,7 +4,7 @@ float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {
   if (!present(3u)) return 1.0;
-  return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_ROW_RANK - 1] * int64_t(c))));
+  return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
 // Of a target: 0 if it is ignored; one outside of the classes has the weight 0, if there are weights.
@@ -20,32 +20,32 @@ struct Row {
   float sum, weighted, weights;
 };
 
-void put_partials(Row found) {
+void store_partials(Row found) {
   store32(own_partial(), uint(found.key));
-  put_partial(1u, found.sum);
-  put_partial(2u, found.weighted);
-  put_partial(3u, found.weights);
+  store_partial(1u, found.sum);
+  store_partial(2u, found.weighted);
+  store_partial(3u, found.weights);
 }
 
 int partial_key(uint p) { return int(load32(partial_at(p))); }
 
 // Of the row, from those of its parts.
-Row joined_row(bool smoothed) {
-  Row found = Row(kLeast, 0.0, 0.0, 0.0);
-  if (live) FOR_EACH_PARTIAL(p) found.key = max(found.key, partial_key(p));
-  found.key = team_max(found.key);
-  const float greatest = of_key(found.key);
-  if (live) FOR_EACH_PARTIAL(p) {
+Row combined_row(bool smoothed) {
+  Row found = Row(kMinKey, 0.0, 0.0, 0.0);
+  if (has_row) FOR_EACH_PARTIAL(p) found.key = max(found.key, partial_key(p));
+  found.key = tile_max(found.key);
+  const float greatest = value_of_key(found.key);
+  if (has_row) FOR_EACH_PARTIAL(p) {
     const int key = partial_key(p);
-    const float distance = of_key(key) - greatest, weights = partial_number(p, 3u);
-    if (key != kLeast) found.sum += partial_number(p, 1u) * exp_f32(distance);
-    if (weights != 0.0) found.weighted += (key == kLeast ? 0.0 : partial_number(p, 2u)) + weights * distance;
+    const float distance = value_of_key(key) - greatest, weights = partial_value(p, 3u);
+    if (key != kMinKey) found.sum += partial_value(p, 1u) * exp_f32(distance);
+    if (weights != 0.0) found.weighted += (key == kMinKey ? 0.0 : partial_value(p, 2u)) + weights * distance;
     found.weights += weights;
   }
-  found.sum = team_sum(found.sum);
+  found.sum = tile_sum(found.sum);
   if (smoothed) {
-    found.weighted = team_sum(found.weighted);
-    found.weights = team_sum(found.weights);
+    found.weighted = tile_sum(found.weighted);
+    found.weights = tile_sum(found.weights);
   }
   return found;
 }
@@ -62,18 +62,18 @@ Slope slope_of(Row found, float even) {
   const float kept = params.numbers[1];
   const uint classes = class_count();
   const int target = int(load32(bases[2]));
-  const bool none = found.key == kLeast || found.key >= kInfinite, inside = target >= 0 && uint(target) < classes;
+  const bool none = found.key == kMinKey || found.key >= kInfinityKey, inside = target >= 0 && uint(target) < classes;
   const float weight = target_weight(target, classes), logarithm = none ? kNaN : log_f32(found.sum);
   Slope slope;
   slope.target = inside ? target : -1;
   slope.ignored = target == int(VARIANT);
-  slope.greatest = of_key(found.key);
+  slope.greatest = value_of_key(found.key);
   slope.scale = none ? kNaN : 1.0 / found.sum;
   slope.whole = weight * kept + found.weights * even;
   slope.target_share = weight * kept;
   slope.even = even;
   slope.divisor = present(5u) ? number_at(bases[5]) : 1.0;
-  if (lane == 0u && part == 0u && params.first_part == 0u) {
+  if (tile_thread == 0u && split == 0u && params.first_split == 0u) {
     precise float loss = 0.0;
     if (inside && weight != 0.0) loss = (logarithm - (logit(uint(target)) - slope.greatest)) * weight;
     if (even != 0.0) {

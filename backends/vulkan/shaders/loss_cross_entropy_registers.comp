@@ -7,65 +7,65 @@
 #include "math.glsl"
 #include "order_keys.glsl"
 
-GROUP_REDUCTION(team_sum, float, sums, added)
-GROUP_REDUCTION(team_max, int, greatest_keys, max)
+GROUP_REDUCTION(tile_sum, float, sums, added)
+GROUP_REDUCTION(tile_max, int, greatest_keys, max)
 #include "loss_cross_entropy.glsl"
 
 // Leaves e^(x - maximum) in place of x, also where the maximum is of all parts.
-Row row_of(inout vec4 held[QUADS], bool smoothed) {
-  Row found = Row(kLeast, 0.0, 0.0, 0.0);
-  const bool joins = params.phase == PHASE_JOIN;
-  if (joins) {
-    found = joined_row(smoothed);
+Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
+  Row found = Row(kMinKey, 0.0, 0.0, 0.0);
+  const bool combines = params.phase == PHASE_COMBINE;
+  if (combines) {
+    found = combined_row(smoothed);
   } else {
-    FOR_EACH_QUAD(q) FOR_EACH_OF_FOUR(u) found.key = max(found.key, order_f32(floatBitsToUint(held[q][u])));
-    found.key = team_max(found.key);
+    FOR_EACH_OWN_VEC4(q) FOR_EACH_COMPONENT(u) found.key = max(found.key, order_f32(floatBitsToUint(registers[q][u])));
+    found.key = tile_max(found.key);
   }
-  const float greatest = of_key(found.key);
-  FOR_EACH_QUAD(q) {
-    const vec4 distance = held[q] - greatest;
-    FOR_EACH_OF_FOUR(u) held[q][u] = exp_f32(distance[u]);  // of none behind the end: e^-inf
-    if (joins) continue;
-    found.sum += (held[q].x + held[q].y) + (held[q].z + held[q].w);
+  const float greatest = value_of_key(found.key);
+  FOR_EACH_OWN_VEC4(q) {
+    const vec4 distance = registers[q] - greatest;
+    FOR_EACH_COMPONENT(u) registers[q][u] = exp_f32(distance[u]);  // of none behind the end: e^-inf
+    if (combines) continue;
+    found.sum += (registers[q].x + registers[q].y) + (registers[q].z + registers[q].w);
     if (!smoothed) continue;
-    const bvec4 inside = quad_inside(q);
-    FOR_EACH_OF_FOUR(u) if (inside[u]) {
-      const float weight = weight_of(params.first_element + quad_first(q) + u * quad_step());
+    const bvec4 inside = vec4_inside(q);
+    FOR_EACH_COMPONENT(u) if (inside[u]) {
+      const float weight = weight_of(params.first_element + vec4_first(q) + u * vec4_step());
       if (weight != 0.0) found.weighted += weight * distance[u];
       found.weights += weight;
     }
   }
-  if (joins) return found;
-  found.sum = team_sum(found.sum);
+  if (combines) return found;
+  found.sum = tile_sum(found.sum);
   if (smoothed) {
-    found.weighted = team_sum(found.weighted);
-    found.weights = team_sum(found.weights);
+    found.weighted = tile_sum(found.weighted);
+    found.weights = tile_sum(found.weights);
   }
   return found;
 }
 
 void main() {
   FOR_EACH_ROW {
-    vec4 held[QUADS];
+    vec4 registers[VEC4S];
     // Where parts are joined and no gradient is wanted, nothing is read again.
-    const bool reads = params.phase != PHASE_JOIN || present(0u);
-    FOR_EACH_QUAD(q) held[q] = reads ? quad_of(1u, q, -kInfinity) : vec4(0.0);
+    const bool reads = params.phase != PHASE_COMBINE || present(0u);
+    FOR_EACH_OWN_VEC4(q) registers[q] = reads ? load_own_vec4(1u, q, -kInfinity) : vec4(0.0);
     const float even = params.numbers[0];
-    const Row found = row_of(held, even != 0.0);
-    if (params.phase == PHASE_PARTS) {
-      if (lane == 0u) put_partials(found);
+    const Row found = row_of(registers, even != 0.0);
+    if (params.phase == PHASE_PARTIALS) {
+      if (tile_thread == 0u) store_partials(found);
       continue;
     }
     const Slope slope = slope_of(found, even);
     if (!present(0u)) continue;
-    FOR_EACH_QUAD(q) {
+    FOR_EACH_OWN_VEC4(q) {
       vec4 gradient;
-      const bvec4 inside = quad_inside(q);
-      FOR_EACH_OF_FOUR(u) {
-        const uint c = quad_first(q) + u * quad_step();
-        gradient[u] = inside[u] ? gradient_of(slope, c, held[q][u]) : 0.0;
+      const bvec4 inside = vec4_inside(q);
+      FOR_EACH_COMPONENT(u) {
+        const uint c = vec4_first(q) + u * vec4_step();
+        gradient[u] = inside[u] ? gradient_of(slope, c, registers[q][u]) : 0.0;
       }
-      put_quad(0u, q, gradient);
+      store_own_vec4(0u, q, gradient);
     }
   }
 }

@@ -8,10 +8,10 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "host_constants.glsl"
-#ifdef WIDTH_OF_GROUP  // the workgroup's size is a constant of the pipeline
-layout(constant_id = 4) const uint WIDTH = BACKPLANE_GROUP;
-layout(local_size_x_id = 4) in;
-#define GROUP WIDTH
+#ifdef GROUP_SIZE_CONSTANT  // the workgroup's size is a constant of the pipeline
+layout(constant_id = BACKPLANE_ID_GROUP_SIZE) const uint GROUP_SIZE = BACKPLANE_GROUP;
+layout(local_size_x_id = BACKPLANE_ID_GROUP_SIZE) in;
+#define GROUP GROUP_SIZE
 #else
 #ifndef GROUP
 #define GROUP BACKPLANE_GROUP
@@ -20,11 +20,11 @@ layout(local_size_x = GROUP) in;
 #endif
 
 // 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see vec4_loop.glsl.
-layout(constant_id = 0) const uint PACKED = 0;
+layout(constant_id = BACKPLANE_ID_LAYOUT) const uint LAYOUT = 0;
 // What is computed; the shader's own.
-layout(constant_id = 1) const uint OP = 0;
-layout(constant_id = 2) const uint VARIANT = 0;
-layout(constant_id = 3) const uint MODE = 0;
+layout(constant_id = BACKPLANE_ID_OP) const uint OP = 0;
+layout(constant_id = BACKPLANE_ID_VARIANT) const uint VARIANT = 0;
+layout(constant_id = BACKPLANE_ID_MODE) const uint MODE = 0;
 
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Memory8 { uint8_t value; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Memory16 { uint16_t value; };

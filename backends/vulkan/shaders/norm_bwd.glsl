@@ -2,7 +2,7 @@
 // What norm_bwd.comp and norm_bwd_registers.comp share, behind team_sum.
 const uint kRms = 1u;  // BP_NORM_RMS
 const bool kCentred = OP != kRms;
-const bool kOwn = (VARIANT & 1u) != 0u;
+const bool kOwnStatistics = (VARIANT & 1u) != 0u;
 #include "moments.glsl"
 
 struct Statistics {
@@ -16,7 +16,7 @@ Statistics statistics_at(uint i) { return Statistics(kCentred ? statistic(4u, i)
 // Kept for those that read them next.
 Statistics statistics_of(Moments moments) {
   const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
-  if (live && lane == 0u) {
+  if (has_row && tile_thread == 0u) {
     if (kCentred) store32(bases[4], floatBitsToUint(moments.mean));
     store32(bases[5], floatBitsToUint(rstd));
   }
@@ -24,7 +24,7 @@ Statistics statistics_of(Moments moments) {
 }
 
 struct Slope {
-  float rstd, mean_g, mean_along;
+  float rstd, mean_g, mean_gs;
 };
 
 // Of the sums of g and of g s over the row.

@@ -6,25 +6,25 @@
 #include "register_rows.glsl"
 #include "math.glsl"
 
-GROUP_REDUCTION(team_sum, float, sums, added)
+GROUP_REDUCTION(tile_sum, float, sums, added)
 #include "norm.glsl"
 
 void main() {
   FOR_EACH_ROW {
-    vec4 held[QUADS];
-    FOR_EACH_QUAD(q) held[q] = quad_of(1u, q, 0.0);
+    vec4 registers[VEC4S];
+    FOR_EACH_OWN_VEC4(q) registers[q] = load_own_vec4(1u, q, 0.0);
     Moments moments;
-    if (params.phase == PHASE_JOIN) moments = joined_moments(); else moments = moments_of(held);
-    if (params.phase == PHASE_PARTS) {
-      if (lane == 0u) put_partials(moments);
+    if (params.phase == PHASE_COMBINE) moments = combined_moments(); else moments = moments_of(registers);
+    if (params.phase == PHASE_PARTIALS) {
+      if (tile_thread == 0u) store_partials(moments);
       continue;
     }
     const Scale scale = scale_of(moments);
-    FOR_EACH_QUAD(q) {
-      precise vec4 y = (held[q] - scale.mean) * scale.rstd;
-      if (present(2u)) y *= quad_of(2u, q, 1.0);
-      if (present(3u)) y += quad_of(3u, q, 0.0);
-      put_quad(0u, q, y);
+    FOR_EACH_OWN_VEC4(q) {
+      precise vec4 y = (registers[q] - scale.mean) * scale.rstd;
+      if (present(2u)) y *= load_own_vec4(2u, q, 1.0);
+      if (present(3u)) y += load_own_vec4(3u, q, 0.0);
+      store_own_vec4(0u, q, y);
     }
   }
 }

@@ -21,7 +21,7 @@ layout(push_constant, scalar) uniform Push { Params params; };
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \
-    if (PACKED == 1) {                                                                        \
+    if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {                                                                        \
       [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                          \
         at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(index));                  \
     } else {                                                                                  \

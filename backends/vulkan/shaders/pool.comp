@@ -17,9 +17,9 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 #define STRIDES 5u
 
 // The taps of a window that lie in the image: first to last - 1.
-void clip(uint d, int place, out int origin, out int first, out int last) {
+void clip(uint d, int position, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
-  origin = place * number(STRIDE, d) - number(BEGIN, d);
+  origin = position * number(STRIDE, d) - number(BEGIN, d);
   first = origin < 0 ? (-origin - 1) / dilation + 1 : 0;
   last = origin >= image ? 0 : min(number(KERNEL, d), (image - 1 - origin) / dilation + 1);
 }
@@ -28,10 +28,10 @@ void main() {
   FOR_EACH(index) {
     uint64_t at[4];
     LOCATE(4, at, index);
-    const uint rows = uint(params.extra[18]), columns = uint(params.extra[19]), place = uint(at[3]);
-    const int places[3] = int[3](int(place / columns / rows), int(place / columns % rows), int(place % columns));
+    const uint rows = uint(params.extra[18]), columns = uint(params.extra[19]), position = uint(at[3]);
+    const int positions[3] = int[3](int(position / columns / rows), int(position / columns % rows), int(position % columns));
     int origin[3], first[3], last[3];
-    [[unroll]] for (uint d = 0u; d < 3u; ++d) clip(d, places[d], origin[d], first[d], last[d]);
+    [[unroll]] for (uint d = 0u; d < 3u; ++d) clip(d, positions[d], origin[d], first[d], last[d]);
 
     int best = int(0x80000000u), found = 0x7FFFFFFF;  // by ordering keys, in which NaN is the greatest
     BITS bits = bits_of(-kInfinity);

@@ -76,7 +76,7 @@ void take(inout Sum sum, BITS x, uint index) {
   }
 }
 
-void join(inout Sum sum, Sum other) {
+void combine(inout Sum sum, Sum other) {
   if (OP == BP_OP_REDUCE_SUM) {
     precise float low = sum.low + other.low;
     sum.low = low;
@@ -117,7 +117,7 @@ void put(uint64_t to, Sum sum) {
   }
 }
 
-void put_partial(uint64_t to, Sum sum) {
+void store_partial(uint64_t to, Sum sum) {
 #if IS_FLOAT
   if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
     store32(to, floatBitsToUint(sum.high));
@@ -154,11 +154,11 @@ Sum partial(uint64_t from) {
 }
 
 // This thread's share of the part.
-Sum reduced_part() {
+Sum reduce_split() {
   Sum sum = identity();
-  const uint step = width;
-  uint i = begin + lane;
-  if (PACKED == 1) {
+  const uint step = tile_size;
+  uint i = begin + tile_thread;
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {
     const int64_t stride = steps[1];
     for (; i + 3u * step < end; i += 4u * step) {
       [[unroll]] for (uint u = 0u; u < 4u; ++u) {
@@ -176,33 +176,33 @@ shared Sum sums[GROUP];
 void main() {
   FOR_EACH_ROW {
     Sum sum;
-    if (WIDTH == 1u) {
+    if (VEC4_TILE == 1u) {
       sum = identity();
-      FOR_EACH_FOUR(i) {
-        const BITS4 four = load_four(four_at(1u, i, BYTES));
-        [[unroll]] for (uint u = 0u; u < FOUR; ++u) take(sum, four[u], i + u);
+      FOR_EACH_VEC4(i) {
+        const BITS4 four = load_vec4(vec4_at(1u, i, BYTES));
+        [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) take(sum, four[u], i + u);
       }
-      if (live) put(bases[0], sum);
+      if (has_row) put(bases[0], sum);
       continue;
     }
-    if (params.phase == PHASE_JOIN) {
+    if (params.phase == PHASE_COMBINE) {
       sum = identity();
-      if (live) FOR_EACH_PARTIAL(p) join(sum, partial(partial_at(p)));
+      if (has_row) FOR_EACH_PARTIAL(p) combine(sum, partial(partial_at(p)));
     } else {
-      sum = reduced_part();
+      sum = reduce_split();
     }
-    if (width > 1u) {
+    if (tile_size > 1u) {
       const uint thread = gl_LocalInvocationID.x;
       sums[thread] = sum;
       barrier();
-      for (uint near = width / 2u; near > 0u; near /= 2u) {
-        if (lane < near) join(sums[thread], sums[thread + near]);
+      for (uint offset = tile_size / 2u; offset > 0u; offset /= 2u) {
+        if (tile_thread < offset) combine(sums[thread], sums[thread + offset]);
         barrier();
       }
       sum = sums[thread];
       barrier();
     }
-    if (!live || lane != 0u) continue;
-    if (params.phase == PHASE_PARTS) put_partial(own_partial(), sum); else put(bases[0], sum);
+    if (!has_row || tile_thread != 0u) continue;
+    if (params.phase == PHASE_PARTIALS) store_partial(own_partial(), sum); else put(bases[0], sum);
   }
 }

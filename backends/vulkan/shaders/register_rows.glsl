@@ -1,83 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a workgroup holds in registers, each thread QUADS times four elements, so that memory is read once and written once.
+// ReductionParams that a workgroup holds in registers, each thread VEC4S times four elements, so that memory is read once and written once.
 // Longer rows are cut in parts that are held so: one dispatch for what is known of each part, a second one that reads them again. Its
-// team is all of its WIDTH threads; or it has SIDE rows that lie side by side, and neighbouring threads have neighbouring rows. Rows, parts and operands are those of reduction.glsl; who includes this defines OPERANDS.
-#define HELD_ROWS
-#define WIDTH_OF_GROUP
+// team is all of its GROUP_SIZE threads; or it has GROUP_ROWS rows that lie side by side, and neighbouring threads have neighbouring rows. ReductionParams, parts and operands are those of reduction.glsl; who includes this defines OPERANDS.
+#define REGISTER_ROWS
+#define GROUP_SIZE_CONSTANT
 #include "reduction.glsl"
 #include "dtype.glsl"
-layout(constant_id = 5) const uint QUADS = 4;
+layout(constant_id = BACKPLANE_ID_VEC4S) const uint VEC4S = 4;
 
-#define FOR_EACH_QUAD(q) [[unroll]] for (uint q = 0u; q < QUADS; ++q)
-#define FOR_EACH_OF_FOUR(u) [[unroll]] for (uint u = 0u; u < FOUR; ++u)
+#define FOR_EACH_OWN_VEC4(q) [[unroll]] for (uint q = 0u; q < VEC4S; ++q)
+#define FOR_EACH_COMPONENT(u) [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u)
 
-#define LANES (WIDTH / SIDE)  // threads of a row
+#define THREADS_PER_ROW (GROUP_SIZE / GROUP_ROWS)  // threads of a row
 
 // Where four elements lie behind each other, they are a thread's, and neighbours have the next four; else neighbours have the next
-// element, and a thread's four lie LANES apart.
-uint quad_first(uint q) { return begin + (params.fours != 0u ? (q * LANES + lane) * FOUR : q * LANES * FOUR + lane); }
-uint quad_step() { return params.fours != 0u ? 1u : LANES; }
-bvec4 quad_inside(uint q) { return lessThan(uvec4(quad_first(q)) + quad_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
+// element, and a thread's four lie THREADS_PER_ROW apart.
+uint vec4_first(uint q) { return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread); }
+uint vec4_step() { return params.use_vec4 != 0u ? 1u : THREADS_PER_ROW; }
+bvec4 vec4_inside(uint q) { return lessThan(uvec4(vec4_first(q)) + vec4_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
 
 // Elements of quad `q`, and `otherwise` in place of those behind the end.
-vec4 quad_of(uint operand, uint q, float otherwise) {
-  const uint first = quad_first(q);
+vec4 load_own_vec4(uint operand, uint q, float otherwise) {
+  const uint first = vec4_first(q);
   vec4 out4 = vec4(otherwise);
-  if (params.fours != 0u) {
+  if (params.use_vec4 != 0u) {
     if (first < end) {
-      const BITS4 bits = load_four(four_at(operand, first, BYTES));
+      const BITS4 bits = load_vec4(vec4_at(operand, first, BYTES));
       out4 = vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
     }
   } else {
-    FOR_EACH_OF_FOUR(u) {
-      const uint i = first + u * LANES;
+    FOR_EACH_COMPONENT(u) {
+      const uint i = first + u * THREADS_PER_ROW;
       if (i < end) out4[u] = value_of(load_bits(at(operand, i)));
     }
   }
   return out4;
 }
-void put_quad(uint operand, uint q, vec4 y) {
-  const uint first = quad_first(q);
-  if (params.fours != 0u) {
-    if (first < end) store_four(four_at(operand, first, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
+void store_own_vec4(uint operand, uint q, vec4 y) {
+  const uint first = vec4_first(q);
+  if (params.use_vec4 != 0u) {
+    if (first < end) store_vec4(vec4_at(operand, first, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
   } else {
-    FOR_EACH_OF_FOUR(u) {
-      const uint i = first + u * LANES;
+    FOR_EACH_COMPONENT(u) {
+      const uint i = first + u * THREADS_PER_ROW;
       if (i < end) store_bits(at(operand, i), bits_of(y[u]));
     }
   }
 }
 
-// NAME(x): JOIN over the threads of a row, for each of them: in subgroups, then over these, whose numbers are powers of two; where rows
+// NAME(x): COMBINE over the threads of a row, for each of them: in subgroups, then over these, whose numbers are powers of two; where rows
 // lie side by side, in shared memory.
 #ifdef SUBGROUPS
-#define GROUP_SHUFFLES(SHARED, JOIN)                                                                              \
-  if (SIDE == 1u && shuffles()) {                                                                                            \
+#define GROUP_SHUFFLES(SHARED, COMBINE)                                                                              \
+  if (GROUP_ROWS == 1u && shuffles()) {                                                                                            \
     const uint size = gl_SubgroupSize, count = gl_NumSubgroups, own = gl_SubgroupInvocationID;                    \
-    for (uint far = size / 2u; far > 0u; far /= 2u) x = JOIN(x, subgroupShuffleXor(x, far));                      \
+    for (uint offset = size / 2u; offset > 0u; offset /= 2u) x = COMBINE(x, subgroupShuffleXor(x, offset));                      \
     if (own == 0u) SHARED[gl_SubgroupID] = x;                                                                     \
     barrier();                                                                                                    \
     x = SHARED[own % count];                                                                                      \
-    for (uint i = own + size; i < count; i += size) x = JOIN(x, SHARED[i]);                                       \
-    for (uint far = min(size, count) / 2u; far > 0u; far /= 2u) x = JOIN(x, subgroupShuffleXor(x, far));          \
+    for (uint i = own + size; i < count; i += size) x = COMBINE(x, SHARED[i]);                                       \
+    for (uint offset = min(size, count) / 2u; offset > 0u; offset /= 2u) x = COMBINE(x, subgroupShuffleXor(x, offset));          \
     barrier();                                                                                                    \
     return x;                                                                                                     \
   }
 #else
-#define GROUP_SHUFFLES(SHARED, JOIN)
+#define GROUP_SHUFFLES(SHARED, COMBINE)
 #endif
-#define GROUP_REDUCTION(NAME, TYPE, SHARED, JOIN)                                                   \
-  shared TYPE SHARED[WIDTH];                                                                        \
+#define GROUP_REDUCTION(NAME, TYPE, SHARED, COMBINE)                                                   \
+  shared TYPE SHARED[GROUP_SIZE];                                                                        \
   TYPE NAME(TYPE x) {                                                                               \
-    GROUP_SHUFFLES(SHARED, JOIN)                                                                    \
+    GROUP_SHUFFLES(SHARED, COMBINE)                                                                    \
     const uint thread = thread_index();                                                             \
     SHARED[thread] = x;                                                                             \
     barrier();                                                                                      \
-    for (uint near = LANES / 2u; near > 0u; near /= 2u) {                                           \
-      if (lane < near) SHARED[thread] = JOIN(SHARED[thread], SHARED[thread + near * SIDE]);         \
+    for (uint offset = THREADS_PER_ROW / 2u; offset > 0u; offset /= 2u) {                                           \
+      if (tile_thread < offset) SHARED[thread] = COMBINE(SHARED[thread], SHARED[thread + offset * GROUP_ROWS]);         \
       barrier();                                                                                    \
     }                                                                                               \
-    x = SHARED[thread % SIDE];                                                                      \
+    x = SHARED[thread % GROUP_ROWS];                                                                      \
     barrier();                                                                                      \
     return x;                                                                                       \
   }

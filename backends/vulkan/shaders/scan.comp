@@ -27,7 +27,7 @@ void take(inout Sum sum, VALUE x) {
 #endif
 }
 
-void join(inout Sum sum, Sum other) {
+void combine(inout Sum sum, Sum other) {
   take(sum, other.high);
 #if IS_FLOAT
   precise float low = sum.low + other.low;
@@ -45,7 +45,7 @@ BITS bits_of_sum(Sum sum) {
 }
 
 // Elements first to last - 1 behind `sum`; `store` 0 only sums.
-Sum walk(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
+Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
   for (uint i = first; i < last; ++i) {
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
     const Sum before = sum;
@@ -78,32 +78,32 @@ void carry(uint index, Sum sum) {
 #endif
 }
 
-shared Sum parts[MODE == 1 ? GROUP : 1];
+shared Sum stretch_sums[MODE == BACKPLANE_SCAN_GROUP ? GROUP : 1];
 
 void main() {
   const uint extent = uint(params.extra[0]);
   const Sum zero = Sum(VALUE(0), 0.0);
-  if (MODE == 0) {
+  if (MODE == BACKPLANE_SCAN_THREAD) {
     FOR_EACH(index) {
       uint64_t at[2];
       LOCATE(2, at, index);
-      walk(at[0], at[1], 0u, extent, zero, true);
+      cursor(at[0], at[1], 0u, extent, zero, true);
     }
     return;
   }
-  const uint lane = gl_LocalInvocationID.x, stretch = (extent + GROUP - 1u) / GROUP;
-  const uint first = min(lane * stretch, extent), last = min(first + stretch, extent);
+  const uint thread = gl_LocalInvocationID.x, stretch = (extent + GROUP - 1u) / GROUP;
+  const uint first = min(thread * stretch, extent), last = min(first + stretch, extent);
   for (uint index = gl_WorkGroupID.x; index < params.count; index += gl_NumWorkGroups.x) {
     uint64_t at[2];
     LOCATE(2, at, index);
-    parts[lane] = walk(at[0], at[1], first, last, zero, false);
+    stretch_sums[thread] = cursor(at[0], at[1], first, last, zero, false);
     barrier();
     // Each thread its own: what lies before is the same for all that read it, whatever the order of threads.
     Sum before = carried(index);
-    for (uint i = 0u; i < lane; ++i) join(before, parts[i]);
+    for (uint i = 0u; i < thread; ++i) combine(before, stretch_sums[i]);
     barrier();
-    const Sum all = walk(at[0], at[1], first, last, before, true);
-    if (params.extra[3] != 0l && lane == GROUP - 1u) carry(index, all);
+    const Sum all = cursor(at[0], at[1], first, last, before, true);
+    if (params.extra[3] != 0l && thread == GROUP - 1u) carry(index, all);
     barrier();
   }
 }

@@ -19,7 +19,7 @@ void main() {
     uint64_t at[4];
     LOCATE(4, at, index);
     const uint own = uint(at[3]);
-    if (MODE == 2) {
+    if (MODE == BACKPLANE_SORT_STEP) {
       const uint distance = uint(params.extra[4]);
       const uint within = own & (distance - 1u), block = (own - within) * 2u;  // a power of two
       const uint low = block + within;
@@ -42,7 +42,7 @@ void main() {
     }
     const BITS x = load_bits(at[2] + uint64_t(params.extra[1] * int64_t(own)));
     uint rank = own;
-    if (MODE == 0) {
+    if (MODE == BACKPLANE_SORT_COUNT) {
       const ORDER key = key_of(x);
       rank = 0u;
       for (uint i = 0u; i < extent; ++i) {

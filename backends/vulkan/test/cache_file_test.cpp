@@ -13,9 +13,10 @@
 #include <filesystem>
 #include <fstream>
 
+namespace backplane::vulkan::test {
+
 namespace {
 
-using namespace backplane::vulkan;
 namespace fs = std::filesystem;
 
 CacheKey key_of(uint8_t device, uint8_t driver, uint64_t build) {
@@ -174,7 +175,7 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
     }
     bool good = true;
     for (int round = 0; round < 50; ++round) {
-      const CacheFile::Turn turn(file);
+      const CacheFile::Lock turn(file);
       std::string said;
       good = good && !file.load(said).empty() && file.store(bytes_of(50000, child)).empty();
     }
@@ -195,7 +196,8 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
 
 TEST(CacheFolder, TheEnvironmentDecides) {
   const auto with = [](const char* own, const char* xdg, const char* home) {
-    const std::pair<const char*, const char*> variables[] = {{kCache, own}, {"XDG_CACHE_HOME", xdg}, {"HOME", home}};
+    const std::pair<const char*, const char*> variables[] = {
+        {kCacheSetting, own}, {"XDG_CACHE_HOME", xdg}, {"HOME", home}};
     for (const auto& [name, value] : variables) {
       value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
     }
@@ -211,3 +213,5 @@ TEST(CacheFolder, TheEnvironmentDecides) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -10,17 +10,17 @@
 #include "runtime/pipelines.hpp"
 #include "shaders/sizes.h"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr uint32_t kSmall = BACKPLANE_MATRIX_TILE, kLarge = BACKPLANE_MATRIX_LARGE_TILE,
                    kGroup = BACKPLANE_MATRIX_GROUP;
 
-CooperativeMatrices device(uint32_t lanes, std::vector<MatrixShape> shapes) {
+CooperativeMatrices device(uint32_t subgroup_size, std::vector<MatrixShape> shapes) {
   CooperativeMatrices out;
   out.shapes = std::move(shapes);
-  out.lanes = lanes;
+  out.subgroup_size = subgroup_size;
   return out;
 }
 
@@ -37,8 +37,8 @@ TEST(Cooperative, SubgroupsShareATileEvenly) {
     for (const MatrixShape& shape : each.shapes) {
       for (const uint32_t tile : {kSmall, kLarge}) {
         const auto found = each.tiling(shape.dtype, tile);
-        ASSERT_TRUE(found) << each.lanes << " lanes";
-        const uint32_t subgroups = kGroup / found->lanes, n = subgroups / found->subgroups_m;
+        ASSERT_TRUE(found) << each.subgroup_size << " lanes";
+        const uint32_t subgroups = kGroup / found->subgroup_size, n = subgroups / found->subgroups_m;
         EXPECT_EQ(subgroups % found->subgroups_m, 0u);
         EXPECT_EQ(tile % (found->subgroups_m * found->shape.m), 0u);
         EXPECT_EQ(tile % (n * found->shape.n), 0u);
@@ -95,7 +95,7 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
   for (const char* name : {"matmul_cooperative_f16", "matmul_cooperative_bf16", "matmul_cooperative_i8"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;
-    EXPECT_TRUE(wants_full_subgroups({shader->words, shader->word_count})) << name;
+    EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
     EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and sums
     EXPECT_GT(found[4457], 0) << name;  // loads, a store, multiplications
@@ -105,7 +105,9 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
   }
   const Shader* plain = find_shader("matmul_f16");
   ASSERT_NE(plain, nullptr);
-  EXPECT_FALSE(wants_full_subgroups({plain->words, plain->word_count}));
+  EXPECT_FALSE(needs_full_subgroups({plain->words, plain->word_count}));
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

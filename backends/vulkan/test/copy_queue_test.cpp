@@ -6,10 +6,9 @@
 
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
+namespace {
 
 constexpr uint32_t kKernelFamily = 0, kCopyFamily = 1;
 constexpr uint64_t kLarge = uint64_t{1} << 20, kSmall = 4096;  // bytes of copies that go there, and that do not
@@ -238,3 +237,5 @@ TEST_F(CopyQueue, EventsStandBehindCopies) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

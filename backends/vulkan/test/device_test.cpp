@@ -24,10 +24,9 @@ void* operator new(std::size_t bytes) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
+namespace {
 
 double thread_seconds() {
   timespec now{};
@@ -79,7 +78,7 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
 TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
-  ASSERT_TRUE(rig.plan->program->packed);
+  ASSERT_TRUE(rig.plan->program->dense);
   for (const int64_t rows : {2, 16, 256}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     bp_op_desc desc = rig.desc;
@@ -237,7 +236,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   const auto enqueue = [&] {
     bp_operand operands[4] = {};
     for (int i = 0; i < 4; ++i) operands[i] = whole(rig.buffers[std::max(i - 1, 0)]);
-    return backplane::vulkan::enqueue(*rig.device, *rig.stream, *plan, desc, operands);
+    return test::enqueue(*rig.device, *rig.stream, *plan, desc, operands);
   };
   rig.data(0)[0] = 0.5f;
   for (int i = 0; i < 4; ++i) rig.data(1)[i] = static_cast<float>(i + 1);
@@ -268,3 +267,5 @@ TEST_F(OnDevice, ScratchIsOfOneStream) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -7,15 +7,15 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runtime/pipelines.hpp"
 #include "rig.hpp"
+#include "runtime/pipelines.hpp"
 #include "watched_driver.hpp"
+
+namespace backplane::vulkan::test {
 
 namespace {
 
-using namespace backplane::vulkan;
 namespace fs = std::filesystem;
-namespace kit = backplane::kit;
 
 // Calls that the first question for devices makes; all others come with an open device.
 const std::set<std::string> kOfInstance = {
@@ -35,7 +35,7 @@ class Faults : public testing::Test {
     instance = found.value();
     std::string pattern = testing::TempDir() + "backplane_faults_XXXXXX";
     folder = ::mkdtemp(pattern.data());
-    ::setenv(kCache, (folder / "used").c_str(), 1);
+    ::setenv(kCacheSetting, (folder / "used").c_str(), 1);
   }
   void TearDown() override {
     watched::disarm();
@@ -304,3 +304,5 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -7,9 +7,9 @@
 
 #include "runtime/pipelines.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpExtension = 10;
 
@@ -77,3 +77,5 @@ TEST(FloatControls, TheExtensionIsNamedWhereTheVersionLacksIt) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

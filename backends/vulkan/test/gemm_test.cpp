@@ -6,9 +6,9 @@
 #include "ops/gemm_split_k.hpp"
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 struct View {
   std::vector<int64_t> shape, strides;
@@ -23,7 +23,7 @@ bp_tensor_desc desc_of(const View& view) {
   return out;
 }
 
-class ProductOnDevice : public OnRig {
+class GemmOnDevice : public OnRig {
  protected:
   void TearDown() override {
     for (Device::Buffer* buffer : buffers_) {
@@ -68,7 +68,7 @@ class ProductOnDevice : public OnRig {
 };
 
 // All k have one value, so that a few buffers are a product of 4.5e9 operations: more than a dispatch on a CPU does.
-TEST_F(ProductOnDevice, RowsAndColumnsAreDivided) {
+TEST_F(GemmOnDevice, RowsAndColumnsAreDivided) {
   constexpr int64_t kRows = 130, kColumns = 2100, kDepth = 8192;
   int64_t elements[] = {kRows, kColumns, kRows * kColumns};
   const auto out =
@@ -84,17 +84,17 @@ TEST_F(ProductOnDevice, RowsAndColumnsAreDivided) {
   }
 }
 
-TEST_F(ProductOnDevice, BatchesAreDivided) {
-  constexpr int64_t kMatrices = 300, kSide = 64, kDepth = 2048;
-  int64_t elements[] = {kMatrices + kSide, kMatrices + kSide, kMatrices * kSide * kSide};
-  const auto out = multiply({{kMatrices, kSide, kDepth}, {1, 1, 0}}, {{kMatrices, kDepth, kSide}, {1, 0, 1}},
-                            {{kMatrices, kSide, kSide}, {kSide * kSide, kSide, 1}}, elements);
+TEST_F(GemmOnDevice, BatchesAreDivided) {
+  constexpr int64_t kMatrices = 300, kSize = 64, kDepth = 2048;
+  int64_t elements[] = {kMatrices + kSize, kMatrices + kSize, kMatrices * kSize * kSize};
+  const auto out = multiply({{kMatrices, kSize, kDepth}, {1, 1, 0}}, {{kMatrices, kDepth, kSize}, {1, 0, 1}},
+                            {{kMatrices, kSize, kSize}, {kSize * kSize, kSize, 1}}, elements);
   int64_t wrong = 0;
   for (int64_t i = 0; i < kMatrices; ++i) {
-    for (int64_t m = 0; m < kSide; ++m) {
-      for (int64_t n = 0; n < kSide; ++n)
+    for (int64_t m = 0; m < kSize; ++m) {
+      for (int64_t n = 0; n < kSize; ++n)
         wrong +=
-            out[static_cast<std::size_t>((i * kSide + m) * kSide + n)] == float{kDepth} * value(i + m) * value(i + n)
+            out[static_cast<std::size_t>((i * kSize + m) * kSize + n)] == float{kDepth} * value(i + m) * value(i + n)
                 ? 0
                 : 1;
     }
@@ -105,7 +105,7 @@ TEST_F(ProductOnDevice, BatchesAreDivided) {
   }
 }
 
-TEST_F(ProductOnDevice, WhatCannotBeCountedHasNoPlan) {
+TEST_F(GemmOnDevice, WhatCannotBeCountedHasNoPlan) {
   const auto plan = [&](int64_t matrices, int64_t rows, int64_t depth, int64_t columns) {
     bp_tensor_desc views[] = {desc_of({{matrices, rows, depth}, {0, 0, 0}}),
                               desc_of({{matrices, depth, columns}, {0, 0, 0}}),
@@ -114,49 +114,51 @@ TEST_F(ProductOnDevice, WhatCannotBeCountedHasNoPlan) {
     bp_plan_info info{};
     return rig.device->create_plan(&desc, nullptr, info);
   };
-  EXPECT_TRUE(plan(1, 1, kMostCount - 1, 1).ok());
+  EXPECT_TRUE(plan(1, 1, kMaxCount - 1, 1).ok());
   for (const auto& status :
-       {plan(kMostCount, 1, 1, 1), plan(1, kMostCount, 1, 1), plan(1, 1, kMostCount, 1), plan(1, 1, 1, kMostCount)}) {
+       {plan(kMaxCount, 1, 1, 1), plan(1, kMaxCount, 1, 1), plan(1, 1, kMaxCount, 1), plan(1, 1, 1, kMaxCount)}) {
     EXPECT_EQ(status.code(), BP_UNSUPPORTED);
     EXPECT_THAT(status.message(), testing::HasSubstr("divide the operands"));
   }
 }
 
 // Every sum of a product is in one part of it.
-void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t depth, int64_t parts,
+void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t depth, int64_t splits,
                   double operations) {
-  ProductParams params{};
+  GemmParams params{};
   params.matrices = matrices, params.rows = rows, params.columns = columns, params.depth = depth, params.segments = 1;
-  const Extent extent = extent_in_time(params, parts, operations);
-  int64_t sums = 0, most = 0;
+  const DispatchExtent extent = dispatch_extent(params, splits, operations);
+  int64_t outputs = 0, largest = 0;
   for (int64_t i = 0; i < matrices; i += extent.matrices) {
     for (int64_t m = 0; m < rows; m += extent.rows) {
       for (int64_t n = 0; n < columns; n += extent.columns) {
-        const ProductParams part = part_of(params, extent, i, m, n);
-        sums += part.sums();
-        most = std::max(most, part.sums());
+        const GemmParams slice = slice_of(params, extent, i, m, n);
+        outputs += slice.outputs();
+        largest = std::max(largest, slice.outputs());
       }
     }
   }
-  EXPECT_EQ(sums, params.sums());
+  EXPECT_EQ(outputs, params.outputs());
   // A tile is not divided, however deep it is.
-  EXPECT_LE(static_cast<double>(most) * operations_of_sum(params) / static_cast<double>(parts),
-            std::max(operations, 128 * 512 * operations_of_sum(params) / static_cast<double>(parts)));
-  if (parts > 1) {
-    EXPECT_LE(most, kRoomForSums);
+  EXPECT_LE(static_cast<double>(largest) * operations_per_output(params) / static_cast<double>(splits),
+            std::max(operations, 128 * 512 * operations_per_output(params) / static_cast<double>(splits)));
+  if (splits > 1) {
+    EXPECT_LE(largest, kMaxPartialSums);
   }
 }
 
-TEST(ProductDivision, NothingIsLeftOutOrTooMuch) {
+TEST(GemmSplitK, NothingIsLeftOutOrTooMuch) {
   for (const double operations : {double{1u << 20}, 0x1p32, 0x1p38}) {
-    for (const int64_t parts : {int64_t{1}, int64_t{3}, int64_t{4096}}) {
-      expect_whole(1, 130, 2100, 8192, parts, operations);
-      expect_whole(70001, 1, 1, 3, parts, operations);
-      expect_whole(3, 5000, 300, 70000, parts, operations);
-      expect_whole(1, 8, 1u << 23, 1u << 18, parts, operations);
-      expect_whole(1, 1u << 20, 1, 1u << 20, parts, operations);
+    for (const int64_t splits : {int64_t{1}, int64_t{3}, int64_t{4096}}) {
+      expect_whole(1, 130, 2100, 8192, splits, operations);
+      expect_whole(70001, 1, 1, 3, splits, operations);
+      expect_whole(3, 5000, 300, 70000, splits, operations);
+      expect_whole(1, 8, 1u << 23, 1u << 18, splits, operations);
+      expect_whole(1, 1u << 20, 1, 1u << 20, splits, operations);
     }
   }
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -4,9 +4,9 @@
 
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr int64_t kRoom = 4096;  // elements of a buffer
 constexpr float kUntouched = -1;
@@ -118,3 +118,5 @@ TEST_F(Layouts, PackedOperandsOfAnyLength) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

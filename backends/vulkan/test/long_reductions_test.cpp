@@ -7,9 +7,10 @@
 
 #include "rig.hpp"
 
+namespace backplane::vulkan::test {
+
 namespace {
 
-using namespace backplane::vulkan;
 using Numbers = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
@@ -60,14 +61,14 @@ Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   return out;
 }
 
-class LongRows : public OnDevice {
+class LongReductions : public OnDevice {
  protected:
   void SetUp() override {
     OnDevice::SetUp();
     if (IsSkipped()) return;
-    const char* way = std::getenv(kRows);
-    ASSERT_TRUE(way != nullptr) << kRows << " is not set";
-    ASSERT_EQ(instance->devices()[0].rows_as_cpu, std::string_view(way) == "cpu");
+    const char* tuning = std::getenv(kReductionsSetting);
+    ASSERT_TRUE(tuning != nullptr) << kReductionsSetting << " is not set";
+    ASSERT_EQ(instance->devices()[0].tuned_as_cpu, std::string_view(tuning) == "cpu");
     device_.reset(need(open_device(instance, 0, [](int32_t, const std::string&) {})));
     stream_ = need(device_->create_stream({}));
   }
@@ -164,7 +165,7 @@ struct Peak {
   }
 };
 
-TEST_F(LongRows, Softmax) {
+TEST_F(LongReductions, Softmax) {
   for_widths({BP_F32, BP_BF16}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 7)};
     for (double& value : x.values) value = rounded(dtype, value * 8);
@@ -193,7 +194,7 @@ TEST_F(LongRows, Softmax) {
 }
 
 // Of -inf alone, or with inf or NaN, a row is no number; the others are theirs.
-TEST_F(LongRows, SoftmaxOfWhatIsNoNumber) {
+TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
     Tensor x{BP_F32, {4, width}, Numbers(static_cast<std::size_t>(4 * width), 1.0)};
@@ -207,7 +208,7 @@ TEST_F(LongRows, SoftmaxOfWhatIsNoNumber) {
   }
 }
 
-TEST_F(LongRows, SoftmaxBackward) {
+TEST_F(LongReductions, SoftmaxBackward) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 3)};
     Tensor y{dtype, {kRows, width}, drawn(dtype, kRows * width, 5)};
@@ -231,7 +232,7 @@ TEST_F(LongRows, SoftmaxBackward) {
 }
 
 // Along an axis that is not the last: rows that lie side by side, of which the last workgroup has some.
-TEST_F(LongRows, SoftmaxSideBySide) {
+TEST_F(LongReductions, SoftmaxSideBySide) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
     for (const int64_t length : {9, 256, 257, 1025, 3000}) {
@@ -273,7 +274,7 @@ struct Statistics {
   }
 };
 
-TEST_F(LongRows, LayerAndRmsNorm) {
+TEST_F(LongReductions, LayerAndRmsNorm) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 11)};
     for (double& value : x.values) value = rounded(dtype, value + 3);
@@ -302,7 +303,7 @@ TEST_F(LongRows, LayerAndRmsNorm) {
 }
 
 // With and without weights, smoothing and a gradient; one target is ignored, one is the last class.
-TEST_F(LongRows, CrossEntropy) {
+TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
     for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
@@ -345,7 +346,7 @@ TEST_F(LongRows, CrossEntropy) {
 }
 
 // With statistics of the forward, and without.
-TEST_F(LongRows, NormBackward) {
+TEST_F(LongReductions, NormBackward) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 29)};
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 31)};
@@ -392,7 +393,7 @@ TEST_F(LongRows, NormBackward) {
 }
 
 // Channels whose rows have two dimensions that cannot be joined: batch and plane.
-TEST_F(LongRows, BatchNormAndItsBackward) {
+TEST_F(LongReductions, BatchNormAndItsBackward) {
   constexpr int64_t kImages = 2, kChannels = 3;
   for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
     const Tensor x{BP_F32, {kImages, kChannels, plane}, drawn(BP_F32, kImages * kChannels * plane, 41)};
@@ -440,8 +441,8 @@ TEST_F(LongRows, BatchNormAndItsBackward) {
 }
 
 // Of many equal elements those that come first, as many as are selected at most, and of as many.
-TEST_F(LongRows, TopK) {
-  constexpr int64_t kCount = BACKPLANE_TOPK;
+TEST_F(LongReductions, TopK) {
+  constexpr int64_t kCount = BACKPLANE_TOPK_MAX;
   for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {
     for (const double levels : {3.0, 1e9}) {
       Tensor x{BP_F32, {2, width}, drawn(BP_F32, 2 * width, 47)};
@@ -472,3 +473,5 @@ TEST_F(LongRows, TopK) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

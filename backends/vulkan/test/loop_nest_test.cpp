@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 Buffer at_zero;
 
@@ -20,18 +20,18 @@ View view_of(std::initializer_list<int64_t> shape, std::initializer_list<int64_t
   return view;
 }
 
-TEST(Nest, PackedOperandsBecomeOneDimension) {
+TEST(LoopNest, PackedOperandsBecomeOneDimension) {
   const View out = view_of({2, 3, 4}, {12, 4, 1}), in = view_of({2, 3, 4}, {12, 4, 1});
-  Nest nest = Nest::of({&out, &in});
+  LoopNest nest = LoopNest::of({&out, &in});
   nest.merge();
   EXPECT_EQ(nest.rank, 1u);
   EXPECT_EQ(nest.shape[0], 24);
   EXPECT_EQ(nest.operand[1].strides[0], 4);
 }
 
-TEST(Nest, ADimensionStaysWhereOneOperandSteps) {
+TEST(LoopNest, ADimensionStaysWhereOneOperandSteps) {
   const View out = view_of({2, 3, 4}, {12, 4, 1}), in = view_of({2, 3, 4}, {0, 4, 1});
-  Nest nest = Nest::of({&out, &in});
+  LoopNest nest = LoopNest::of({&out, &in});
   nest.merge();
   EXPECT_EQ(nest.rank, 2u);
   EXPECT_THAT(std::vector<int64_t>(nest.shape, nest.shape + 2), testing::ElementsAre(2, 12));
@@ -39,39 +39,39 @@ TEST(Nest, ADimensionStaysWhereOneOperandSteps) {
   EXPECT_EQ(nest.operand[1].strides[0], 0);
 }
 
-TEST(Nest, LinesOfBothSidesComeLastWhereTheyDiffer) {
+TEST(LoopNest, LinesOfBothSidesComeLastWhereTheyDiffer) {
   const View out = view_of({5, 20, 30, 7}, {20 * 30 * 7, 30 * 7, 7, 1}),
              in = view_of({5, 20, 30, 7}, {1, 5, 100, 3000});
-  Nest nest = Nest::of({&out, &in});
-  EXPECT_FALSE(nest.turn(8)) << "lines of 7 and 5 are too short";
-  ASSERT_TRUE(nest.turn(5));
+  LoopNest nest = LoopNest::of({&out, &in});
+  EXPECT_FALSE(nest.transpose(8)) << "lines of 7 and 5 are too short";
+  ASSERT_TRUE(nest.transpose(5));
   EXPECT_THAT(std::vector<int64_t>(nest.shape, nest.shape + 4), testing::ElementsAre(20, 30, 5, 7));
   EXPECT_THAT(std::vector<int64_t>(nest.operand[0].strides, nest.operand[0].strides + 4),
               testing::ElementsAre(840, 28, 16800, 4));
   EXPECT_THAT(std::vector<int64_t>(nest.operand[1].strides, nest.operand[1].strides + 4),
               testing::ElementsAre(20, 400, 4, 12000));
-  Nest same = Nest::of({&out, &out});
-  EXPECT_FALSE(same.turn(1));
+  LoopNest same = LoopNest::of({&out, &out});
+  EXPECT_FALSE(same.transpose(1));
 }
 
-TEST(Nest, PartsCoverEveryElementInOrder) {
+TEST(LoopNest, PartsCoverEveryElementInOrder) {
   constexpr int64_t kRows = 5, kColumns = int64_t{1} << 29;
   const View out = view_of({kRows, kColumns}, {kColumns, 1});
-  Nest nest = Nest::of({&out});
+  LoopNest nest = LoopNest::of({&out});
   nest.merge();
   int64_t next = 0;
-  const auto status = nest.for_parts([&](const Nest& part, int64_t first) {
+  const auto status = nest.for_slices([&](const LoopNest& part, int64_t first) {
     EXPECT_EQ(first, next);
     EXPECT_EQ(part.operand[0].address, 0x1000u + static_cast<uint64_t>(first) * 4);
     EXPECT_LE(part.count(), int64_t{1} << 30);
     next += part.count();
-    return backplane::kit::Status{};
+    return kit::Status{};
   });
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(next, kRows * kColumns);
 }
 
-TEST(Nest, ImmediatesAreAddressedInTheParameters) {
+TEST(LoopNest, ImmediatesAreAddressedInTheParameters) {
   const View out = view_of({8}, {1});
   View in = view_of({8}, {0});
   in.dtype = BP_F16;
@@ -79,7 +79,7 @@ TEST(Nest, ImmediatesAreAddressedInTheParameters) {
   in.is_immediate = true;
   in.place = {};
   Params params{};
-  Nest::of({&out, &in}).fill(params, 0x9000);
+  LoopNest::of({&out, &in}).fill(params, 0x9000);
   EXPECT_EQ(params.operands[0].address, 0x1000u);
   EXPECT_EQ(params.operands[1].address, 0x9000u + offsetof(Params, operand_values) + 4 * sizeof(uint64_t));
   EXPECT_EQ(params.operands[1].strides[0], 0);
@@ -88,7 +88,7 @@ TEST(Nest, ImmediatesAreAddressedInTheParameters) {
   EXPECT_EQ(four, 0x4200420042004200u);
 }
 
-TEST(Nest, AccessesReachFromTheFirstByteToBehindTheLast) {
+TEST(LoopNest, AccessesReachFromTheFirstByteToBehindTheLast) {
   Accesses accesses;
   add_access(accesses, view_of({4, 3}, {-10, 2}), true);
   ASSERT_EQ(accesses.size(), 1u);
@@ -100,3 +100,5 @@ TEST(Nest, AccessesReachFromTheFirstByteToBehindTheLast) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

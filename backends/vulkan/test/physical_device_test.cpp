@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr VkQueueFlags kCopies = VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT;
 constexpr VkQueueFlags kComputes = VK_QUEUE_COMPUTE_BIT | kCopies;
@@ -80,3 +80,5 @@ TEST(MemoryType, OnlyThoseThatBuffersMayHave) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

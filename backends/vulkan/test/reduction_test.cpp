@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "rig.hpp"
 #include "ops/reduction.hpp"
+#include "rig.hpp"
+
+namespace backplane::vulkan::test {
 
 namespace {
-
-using namespace backplane::vulkan;
 
 Buffer at_zero;
 
@@ -24,84 +24,89 @@ View rows_of(uint32_t dtype, int64_t rows, int64_t length, int64_t row, int64_t 
   return view;
 }
 
-bool by_four(const View& x, uint32_t operands = 0b1) {
-  RowNest nest = RowNest::by_axes(x, 2);
+bool uses_vec4(const View& x, uint32_t operands = 0b1) {
+  ReductionNest nest = ReductionNest::by_axes(x, 2);
   nest.add(&x);
   nest.add(nullptr);
   nest.merge();
-  return rows_by_four(nest, operands);
+  return use_vec4_rows(nest, operands);
 }
 
-TEST(RowsByFour, ArePackedAlignedAndNeitherShortNorLong) {
-  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 64, 1, 0x1000)));
-  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 68, 1, 0x1010)));
-  EXPECT_TRUE(by_four(rows_of(BP_F16, 3, 64, 68, 1, 0x1008)));
-  EXPECT_TRUE(by_four(rows_of(BP_F32, 1, 64, 7, 1, 0x1000))) << "a row has no next one";
-  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 65536, 65536, 1, 0x1000)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 28, 28, 1, 0x1000)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 65540, 65540, 1, 0x1000)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 66, 68, 1, 0x1000)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 66, 1, 0x1000)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 64, 1, 0x1008)));
-  EXPECT_FALSE(by_four(rows_of(BP_F32, 3, 64, 1, 3, 0x1000)));
-  EXPECT_TRUE(by_four(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
+TEST(Vec4Rows, ArePackedAlignedAndNeitherShortNorLong) {
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 64, 1, 0x1000)));
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 68, 1, 0x1010)));
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F16, 3, 64, 68, 1, 0x1008)));
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 1, 64, 7, 1, 0x1000))) << "a row has no next one";
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 65536, 65536, 1, 0x1000)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 28, 28, 1, 0x1000)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 65540, 65540, 1, 0x1000)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 66, 68, 1, 0x1000)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 64, 66, 1, 0x1000)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 64, 64, 1, 0x1008)));
+  EXPECT_FALSE(uses_vec4(rows_of(BP_F32, 3, 64, 1, 3, 0x1000)));
+  EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
 }
 
 // Of a device that takes `most` threads a workgroup: which holds rows of `x`, as threads and fours of each; 0 x 0: none.
-std::pair<uint32_t, uint32_t> held(const View& x, uint32_t most = 1024, uint32_t values = 1, bool side = false,
-                                   std::size_t not_compiled = SIZE_MAX) {
-  RowNest nest = RowNest::by_axes(x, 2);
+std::pair<uint32_t, uint32_t> register_size(const View& x, uint32_t max_group_size = 1024, uint32_t values = 1,
+                                            bool interleaved = false, std::size_t not_compiled = SIZE_MAX) {
+  ReductionNest nest = ReductionNest::by_axes(x, 2);
   nest.add(&x);
   nest.add(&x);
   nest.merge();
-  const auto sizes = RowWays{.most_width = most}.held(values, side);
+  const auto sizes = ReductionCaps{.max_group_size = max_group_size}.register_rows(values, interleaved);
   std::vector<VkPipeline> pipelines(sizes.size(), reinterpret_cast<VkPipeline>(1));
   if (not_compiled < sizes.size()) pipelines[not_compiled] = VK_NULL_HANDLE;
-  RowKernel kernel{.passes = RowPasses::kTwice, .held = sizes, .held_pipelines = pipelines.data()};
-  const HeldRow* found = held_row(nest, kernel);
-  return found == nullptr ? std::pair(0u, 0u) : std::pair(found->width, found->quads);
+  ReductionKernel kernel{
+      .passes = ReductionPasses::kReduceAndMap, .register_rows = sizes, .register_pipelines = pipelines.data()};
+  const RegisterRows* found = find_register_rows(nest, kernel);
+  return found == nullptr ? std::pair(0u, 0u) : std::pair(found->group_size, found->vec4s);
 }
-View packed(int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, length, 1, 0x1000); }
+View dense(int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, length, 1, 0x1000); }
 
-TEST(HeldRows, GoToTheSmallestWorkgroupThatHoldsThem) {
+TEST(RegisterRowsTest, GoToTheSmallestWorkgroupThatHoldsThem) {
   using Size = std::pair<uint32_t, uint32_t>;
-  EXPECT_EQ(held(packed(3, 1024)), Size(0, 0)) << "teams of few threads hold several";
-  EXPECT_EQ(held(packed(3, 1025)), Size(256, 4));
-  EXPECT_EQ(held(packed(3, 4096)), Size(256, 4));
-  EXPECT_EQ(held(packed(3, 4097)), Size(1024, 4));
-  EXPECT_EQ(held(packed(3, 16385)), Size(1024, 8));
-  EXPECT_EQ(held(packed(3, 32768)), Size(1024, 8));
-  EXPECT_EQ(held(packed(512, 16384), 128), Size(128, 8)) << "in parts";
-  EXPECT_EQ(held(packed(512, 32768), 1024, 1, false, 2), Size(1024, 4)) << "in parts, where the driver has no larger";
-  EXPECT_EQ(held(packed(3, 2000), 1024, 1, false, 0), Size(1024, 4));
-  EXPECT_EQ(held(packed(512, 16385), 1024, 2), Size(1024, 4)) << "in parts, of which a thread keeps two numbers each";
-  EXPECT_EQ(held(rows_of(BP_F32, 4096, 2000, 1, 4096, 0x1000)), Size(0, 0)) << "rows lie side by side";
-  const auto side_by_side = [](int64_t rows, int64_t length) { return rows_of(BP_F32, rows, length, 1, rows, 0x1000); };
-  EXPECT_EQ(held(side_by_side(4096, 256), 1024, 1, true), Size(256, 8));
-  EXPECT_EQ(held(side_by_side(4096, 257), 1024, 1, true), Size(1024, 8));
-  EXPECT_EQ(held(side_by_side(4096, 3000), 1024, 2, true), Size(1024, 4)) << "in parts";
-  EXPECT_EQ(held(side_by_side(4096, 8), 1024, 1, true), Size(0, 0)) << "a thread holds one";
-  EXPECT_EQ(held(side_by_side(31, 256), 1024, 1, true), Size(0, 0)) << "too few for a workgroup";
-  EXPECT_TRUE((RowWays{.cpu = true, .most_width = 1024}.held(1).empty()));
+  EXPECT_EQ(register_size(dense(3, 1024)), Size(0, 0)) << "teams of few threads hold several";
+  EXPECT_EQ(register_size(dense(3, 1025)), Size(256, 4));
+  EXPECT_EQ(register_size(dense(3, 4096)), Size(256, 4));
+  EXPECT_EQ(register_size(dense(3, 4097)), Size(1024, 4));
+  EXPECT_EQ(register_size(dense(3, 16385)), Size(1024, 8));
+  EXPECT_EQ(register_size(dense(3, 32768)), Size(1024, 8));
+  EXPECT_EQ(register_size(dense(512, 16384), 128), Size(128, 8)) << "in parts";
+  EXPECT_EQ(register_size(dense(512, 32768), 1024, 1, false, 2), Size(1024, 4))
+      << "in parts, where the driver has no larger";
+  EXPECT_EQ(register_size(dense(3, 2000), 1024, 1, false, 0), Size(1024, 4));
+  EXPECT_EQ(register_size(dense(512, 16385), 1024, 2), Size(1024, 4))
+      << "in parts, of which a thread keeps two numbers each";
+  EXPECT_EQ(register_size(rows_of(BP_F32, 4096, 2000, 1, 4096, 0x1000)), Size(0, 0)) << "rows lie side by side";
+  const auto interleaved_rows = [](int64_t rows, int64_t length) {
+    return rows_of(BP_F32, rows, length, 1, rows, 0x1000);
+  };
+  EXPECT_EQ(register_size(interleaved_rows(4096, 256), 1024, 1, true), Size(256, 8));
+  EXPECT_EQ(register_size(interleaved_rows(4096, 257), 1024, 1, true), Size(1024, 8));
+  EXPECT_EQ(register_size(interleaved_rows(4096, 3000), 1024, 2, true), Size(1024, 4)) << "in parts";
+  EXPECT_EQ(register_size(interleaved_rows(4096, 8), 1024, 1, true), Size(0, 0)) << "a thread holds one";
+  EXPECT_EQ(register_size(interleaved_rows(31, 256), 1024, 1, true), Size(0, 0)) << "too few for a workgroup";
+  EXPECT_TRUE((ReductionCaps{.tuned_as_cpu = true, .max_group_size = 1024}.register_rows(1).empty()));
 }
 
 // Few long rows are cut so that a large device is busy, many into as few parts as hold them.
-TEST(HeldRows, LongOnesAreCutInParts) {
+TEST(RegisterRowsTest, LongOnesAreCutInParts) {
   using Size = std::pair<uint32_t, uint32_t>;
-  EXPECT_EQ(held(packed(1, 50257)), Size(256, 4));
-  EXPECT_EQ(held(packed(512, 50257)), Size(1024, 8));
-  const View x = packed(512, 50257);
-  RowNest nest = RowNest::by_axes(x, 2);
+  EXPECT_EQ(register_size(dense(1, 50257)), Size(256, 4));
+  EXPECT_EQ(register_size(dense(512, 50257)), Size(1024, 8));
+  const View x = dense(512, 50257);
+  ReductionNest nest = ReductionNest::by_axes(x, 2);
   nest.add(&x);
   nest.add(&x);
-  const RowDivision division = RowDivision::held(nest, {1024, 8});
-  EXPECT_EQ(division.joined, 2);
-  EXPECT_EQ(division.chunk, 25600);
-  EXPECT_EQ(division.width, 1024u);
-  EXPECT_EQ(division.group, 1024u);
+  const WorkDistribution distribution = WorkDistribution::for_registers(nest, {1024, 8});
+  EXPECT_EQ(distribution.row_splits, 2);
+  EXPECT_EQ(distribution.split_length, 25600);
+  EXPECT_EQ(distribution.tile_size, 1024u);
+  EXPECT_EQ(distribution.group_size, 1024u);
 }
 
-class RowsOnDevice : public OnRig {
+class ReductionsOnDevice : public OnRig {
  protected:
   // Of the rows' elements, in place of the sums of the rig.
   std::vector<float> softmax(const std::vector<std::vector<float>>& rows) {
@@ -130,7 +135,7 @@ class RowsOnDevice : public OnRig {
 };
 
 // The maximum is met last, first, after nothing but -inf, or never.
-TEST_F(RowsOnDevice, TheSumFollowsTheMaximum) {
+TEST_F(ReductionsOnDevice, TheSumFollowsTheMaximum) {
   constexpr std::size_t kLength = 64;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<std::vector<float>> rows(4, std::vector<float>(kLength));
@@ -163,3 +168,5 @@ TEST_F(RowsOnDevice, TheSumFollowsTheMaximum) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

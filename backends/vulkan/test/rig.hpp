@@ -6,7 +6,7 @@
 
 #include "runtime/device.hpp"
 
-namespace backplane::vulkan {
+namespace backplane::vulkan::test {
 
 // Skips where the loader finds no device.
 class OnDevice : public testing::Test {
@@ -120,7 +120,7 @@ struct Rig {
   kit::Status enqueue(const bp_op_desc& described) const { return enqueue(described, *stream); }
   kit::Status enqueue(const bp_op_desc& described, Device::Stream& on) const {
     const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
-    return vulkan::enqueue(*device, on, *plan, described, operands);
+    return test::enqueue(*device, on, *plan, described, operands);
   }
   kit::Status wait() const { return stream->wait(BP_WAIT_FOREVER); }
 };
@@ -135,4 +135,4 @@ class OnRig : public OnDevice {
   Rig rig;
 };
 
-}  // namespace backplane::vulkan
+}  // namespace backplane::vulkan::test

@@ -4,10 +4,9 @@
 
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
+namespace {
 
 constexpr int kThreads = 4, kRounds = 24;
 
@@ -104,3 +103,5 @@ TEST_F(OnDevice, OnePlanServesManyStreams) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

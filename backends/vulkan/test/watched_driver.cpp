@@ -5,7 +5,7 @@
 #include <typeindex>
 #include <utility>
 
-namespace backplane::vulkan::watched {
+namespace backplane::vulkan::test::watched {
 
 std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
@@ -252,4 +252,4 @@ std::map<std::string, int> living() {
 
 std::string forgotten() { return std::exchange(complaints, {}); }
 
-}  // namespace backplane::vulkan::watched
+}  // namespace backplane::vulkan::test::watched

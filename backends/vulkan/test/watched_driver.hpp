@@ -10,7 +10,7 @@
 
 #include "runtime/instance.hpp"
 
-namespace backplane::vulkan::watched {
+namespace backplane::vulkan::test::watched {
 
 // An instance of the system's loader whose calls, and those of its devices, are seen.
 kit::Result<std::shared_ptr<const Instance>> instance();
@@ -37,4 +37,4 @@ extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
 // Applied to the address of a buffer; empty: nothing is changed.
 extern std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
-}  // namespace backplane::vulkan::watched
+}  // namespace backplane::vulkan::test::watched
