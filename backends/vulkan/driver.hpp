@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's driver: every physical device that the loader finds and that has what kernels need.
+// The vulkan plugin's driver: offers every physical device that the loader finds and kernels can
+// run on.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -20,7 +21,7 @@ class Driver {
   kit::Result<Device*> open(uint32_t index, std::string_view options);
 
  private:
-  // Tells the host once of devices that are there and cannot be used.
+  // Logs once which devices exist but cannot be used.
   kit::Result<std::shared_ptr<const Instance>> instance();
 
   kit::Host host_;

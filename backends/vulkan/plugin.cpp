@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's door.
+// The vulkan plugin's entry point.
 #include "driver.hpp"
 
 namespace backplane::vulkan {

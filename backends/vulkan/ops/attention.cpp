@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention without a tensor of scores: one kernel passes once over keys and values (shaders/attention.comp). If rows are few or
-// keys many, it takes the keys in splits, which a second kernel combines.
+// attention without a tensor of scores: one kernel passes once over keys and values
+// (shaders/attention.comp). If rows are few or keys many, it takes the keys in splits, which a
+// second kernel combines.
 #include <cmath>
 
 #include "ops/gemm_algorithm.hpp"
@@ -51,7 +52,8 @@ struct WorkSplit {
   int64_t item_bytes = 1;                       // scratch memory of one split of an item
   bool one_block = false;                       // all keys fit one block: nothing is stored in between
 
-  // Scratch memory taken at once: by all splits of an item or, without splits, by the subgroups of a workgroup.
+  // Scratch memory taken at once: by all splits of an item or, without splits, by the subgroups of
+  // a workgroup.
   int64_t scratch_bytes(int64_t subgroup_size) const {
     if (splits == 1) return one_block ? 0 : item_bytes * (kWorkgroup / subgroup_size);
     return item_bytes * splits;
@@ -70,7 +72,8 @@ WorkSplit split_work(Shape q, Shape k, Shape v, bool cpu, int64_t subgroup_size)
   out.items = out.tiles * k[1] * k[0];
   const int64_t keys = k[2], width = ceil_div(std::min(v[3], kMaxWidth), 4) * 4;
   out.item_bytes = out.tile_rows * (4 + width) * static_cast<int64_t>(sizeof(float));
-  // Iterations of a block of keys: eight elements of a query, or four columns a thread, at once; and shuffles.
+  // Iterations of a block of keys: eight elements of a query, or four columns a thread, at once;
+  // and shuffles.
   const int64_t steps = 64 + q[3] / kMinSubgroup + 20 * ceil_div(width, 4 * subgroup_size);
   const int64_t max_blocks = std::max<int64_t>(2 * kMaxSteps / steps, 1);
   const int64_t wanted = (cpu ? kOccupancyOfCpu : kOccupancyOfGpu) / std::max<int64_t>(out.items, 1);
@@ -164,7 +167,8 @@ class Attention : public Operator {
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
     if (!work.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // The scratch memory must hold all splits of a dispatch's items or, without splits, all its subgroups.
+    // The scratch memory must hold all splits of a dispatch's items or, without splits, all its
+    // subgroups.
     const int64_t per_group = kWorkgroup / subgroup_size_;
     const int64_t max_groups = std::min<int64_t>(kMaxGroups, work.splits == 1 ? kScratch / scratch : kMaxGroups);
     const int64_t max_items = work.splits == 1 ? max_groups * per_group * work.items_per_subgroup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions forward and backward, as products whose columns or depth are windows of an image, which is never unfolded in
-// memory. shaders/gemm.glsl says how b is found.
+// Convolutions, forward and backward, as implicit GEMMs: columns or K are windows of an image,
+// which is never unfolded in memory. shaders/gemm.glsl explains how b is indexed.
 #include <numeric>
 
 #include "ops/gemm.hpp"
@@ -10,10 +10,11 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; those that are not there have extent 1
+constexpr uint32_t kSpatial = 3;  // dimensions 1 to 3 of the shader's four; missing ones have extent 1
 constexpr BSource kWindow{.window = 1}, kTransposedWindow{.window = 2};
 
-// Spatial dimension `d` of the shader as one of `view`, whose first are batch and channel; 0: it is not there.
+// Maps spatial dimension `d` of the shader to an axis of `view`, after batch and channel; 0:
+// missing.
 uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
   return d + spatial_rank >= kSpatial + 1 ? d + spatial_rank - kSpatial + 1 : 0;
 }
@@ -21,7 +22,7 @@ uint32_t axis_of(uint32_t d, uint32_t spatial_rank) {
 uint32_t extent_of(const View& view, uint32_t axis) { return axis == 0 ? 1 : static_cast<uint32_t>(view.shape[axis]); }
 int64_t stride_of(const Strides& strides, uint32_t axis) { return axis == 0 ? 0 : strides[axis]; }
 
-// A step along one of the windows' dimensions; where there is no second place to step to, it may be any number, and is 1.
+// The step along a dimension of the window. It is 1 if there is only one position.
 int32_t step_of(const int64_t (&steps)[kSpatial], uint32_t axis, uint32_t positions) {
   return axis == 0 || positions <= 1 ? 1 : static_cast<int32_t>(steps[axis - 2]);
 }
@@ -29,7 +30,7 @@ int32_t padding_of(const bp_conv_attributes& attributes, uint32_t axis) {
   return axis == 0 ? 0 : static_cast<int32_t>(attributes.pad_begin[axis - 2]);
 }
 
-// Matrices are the groups: rows and the terms of a sum are channels of one.
+// Matrices are the groups; rows and terms are channels of a group.
 void describe_groups(uint32_t groups, int64_t to, int64_t a, int64_t b, GemmParams& params) {
   params.matrices = params.matrix_shape[0] = groups;
   params.matrix_rank = 1;
@@ -41,7 +42,7 @@ class Convolution : public Gemm {
  public:
   using Gemm::Gemm;
 
-  // Kernels find a place of the image in 32 bits. Of greater padding core's decomposition says what it thinks.
+  // Kernels compute image positions in 32 bits. Larger padding is left to core's decomposition.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     constexpr int64_t kMaxPadding = int64_t{1} << 28;
     const auto& attributes = checked.attributes.as<bp_conv_attributes>();
@@ -56,7 +57,8 @@ class Convolution : public Gemm {
   uint32_t epilogue(const kit::PlanForm& plan) const override {
     return plan.attributes.as<bp_conv_attributes>().activation;
   }
-  // BSource are all places of `y`, k runs over channels, segments are the elements of the kernel.
+  // Columns are the positions of `y`, K is the input channels, and segments are the elements of the
+  // kernel.
   static void describe_positions(const Call& call, GemmParams& params) {
     const auto& attributes = call.attributes<bp_conv_attributes>();
     const View &x = call.in(0), &w = call.in(1), &y = call.out();
@@ -103,7 +105,8 @@ class Conv : public Convolution {
                     params.b_depth * params.depth, params);
     if (params.segment_shape[kSpatial] > params.depth) put_k_along_image(params);
   }
-  // Of few channels and wide kernels k runs along the image, segments over channels and the rest of the kernel.
+  // For few channels and wide kernels, K runs along the image, and segments over channels and the
+  // other dimensions of the kernel.
   static void put_k_along_image(GemmParams& params) {
     constexpr uint32_t d = kSpatial;
     params.flags |= GemmParams::kKAlongImage;
@@ -116,7 +119,7 @@ class Conv : public Convolution {
   }
 };
 
-// x with a * x = 1 modulo m, which have no common factor. Euclid's algorithm.
+// The inverse of a modulo m, which are coprime (Euclid's algorithm).
 int32_t inverse_modulo(int64_t a, int64_t m) {
   int64_t x = 0, next = 1, rest = m, divisor = a % m;
   while (divisor != 0) {
@@ -127,8 +130,9 @@ int32_t inverse_modulo(int64_t a, int64_t m) {
   return static_cast<int32_t>((x % m + m) % m);
 }
 
-// conv_transpose, which is conv's gradient by its input: a place of y is met by the elements of x whose window covers it. Places
-// that are a stride apart meet the same elements of the kernel: they are the columns of a matrix of their own.
+// conv_transpose, which is also conv's gradient with respect to its input. An output position sums
+// the elements of x whose window covers it. Positions one stride apart use the same kernel
+// elements, and form a matrix of their own: a phase.
 class ConvTranspose : public Convolution {
  public:
   using Convolution::Convolution;
@@ -171,7 +175,7 @@ class ConvTranspose : public Convolution {
   }
 };
 
-// BSource are elements of the weight, segments the rows of places of dy, k runs along one.
+// Columns are elements of the weight, segments are rows of dy's positions, and K runs along a row.
 class ConvWeight : public Convolution {
  public:
   using Convolution::Convolution;

@@ -7,8 +7,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// If input and output are contiguous along different dimensions, a copy transposes tiles in shared memory. CPUs do not, because
-// their barriers cost more than strided reads.
+// If input and output are contiguous along different dimensions, a copy transposes tiles in shared
+// memory. CPUs do not, because their barriers cost more than strided reads.
 class Copy : public Elementwise {
  public:
   Copy(uint32_t dtype, const PhysicalDevice& device)

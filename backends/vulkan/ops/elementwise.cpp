@@ -7,7 +7,8 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Which input of two broadcasts along rows that are otherwise vec4-aligned. 0: none; negative: there are no such rows.
+// Which input of two broadcasts along rows that are otherwise vec4-aligned. 0: none; negative:
+// there are no such rows.
 int broadcast_input(const LoopNest& nest) {
   if (nest.rank - 1 > 1 || nest.shape[nest.rank - 1] % 4 != 0) return -1;
   int broadcast = 0;

@@ -16,8 +16,8 @@ class Elementwise : public Operator {
   kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
 
  protected:
-  // Pipelines of a plan. The vec4 ones are for dense operands or for rows, as the plan's operands are; of rows, one input of
-  // two may broadcast.
+  // Pipelines of a plan. The vec4 ones are for dense operands or for rows, as the plan's operands
+  // are; of rows, one input of two may broadcast.
   enum Pipeline : uint32_t { kStrided, kVec4, kVec4BroadcastA, kVec4BroadcastB, kPipelines };
 
   // out, then the inputs, over the output's shape; merged.

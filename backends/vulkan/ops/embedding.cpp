@@ -6,7 +6,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Rows of a table: a gather whose index repeats along them.
+// Rows of a table: a gather whose index broadcasts along them.
 class Embedding : public Operator {
  public:
   explicit Embedding(std::string shader) : shader_(std::move(shader)) {}

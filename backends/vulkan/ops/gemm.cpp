@@ -14,8 +14,8 @@ constexpr int64_t kMinSubgroupTileN = BACKPLANE_THREAD_TILE_N * BACKPLANE_MIN_SU
 constexpr int64_t kMaxSubgroupsPerGroup = BACKPLANE_SUBGROUP_WORKGROUP / BACKPLANE_MIN_SUBGROUP;
 constexpr int64_t kOccupancyOfGpu = 256, kOccupancyOfCpu = 8;  // workgroups
 
-// A dispatch of `groups` workgroups: in two dimensions if one is too short, and of fewer than asked if both are. Kernels stride
-// over the rest.
+// A dispatch of `groups` workgroups: in two dimensions if one is too short, and of fewer than asked
+// if both are. Kernels stride over the rest.
 Stream::Dispatch grid(VkPipeline pipeline, int64_t groups, std::span<const Access> accesses, double operations) {
   const int64_t lines = std::min<int64_t>(ceil_div(groups, kMaxGroups), kMaxGroups);
   const int64_t line = std::min<int64_t>(ceil_div(groups, lines), kMaxGroups);
@@ -159,7 +159,8 @@ Gemm::Tiling Gemm::tiling_of(const Program& program, const GemmParams& params) c
   if (algorithm_ == GemmAlgorithm::kSubgroup)
     return {b_is_vec4_columns(params) ? kSubgroupVec4 : kTiled, BACKPLANE_THREAD_TILE_M, kMinSubgroupTileN};
   if (params.rows <= BACKPLANE_THREAD_TILE_M && has_k_major_kernel() && b_is_k_major(params)) {
-    // Rounds M up to a power of two. M = 1 uses the two-row kernel unless the plan is for a single row.
+    // Rounds M up to a power of two. M = 1 uses the two-row kernel unless the plan is for a single
+    // row.
     const bool single_row = program.pipelines[kKMajor] != VK_NULL_HANDLE;
     const uint32_t index = single_row ? 0 : static_cast<uint32_t>(std::max<int>(std::bit_width(params.rows - 1), 1));
     return {kKMajor + index, kKMajorRows[index], BACKPLANE_K_MAJOR_TILE_N};

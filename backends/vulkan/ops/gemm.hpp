@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator that is one GEMM: what matmul, linear, convolutions and quantized_matmul share. shaders/gemm.glsl defines the
-// multiplication.
+// An operator that is one GEMM: what matmul, linear, convolutions and quantized_matmul share.
+// shaders/gemm.glsl defines the multiplication.
 #pragma once
 
 #include "ops/gemm_algorithm.hpp"
@@ -42,8 +42,8 @@ class Gemm : public Operator {
     uint32_t pipeline;
     int64_t rows, columns;
   };
-  // Enqueues a slice of the GEMM that one dispatch may take. With split-K the scratch buffer holds its partial sums, and a
-  // second kernel adds them up.
+  // Enqueues a slice of the GEMM that one dispatch may take. With split-K the scratch buffer holds
+  // its partial sums, and a second kernel adds them up.
   kit::Status enqueue_slice(Stream& stream, const Program& program, const Call& call, GemmParams params,
                             int64_t splits) const;
   std::string shader(const char* variant) const;

@@ -16,11 +16,12 @@ enum class GemmAlgorithm : uint32_t {
   kDot = 5,                                  // as kShared, with four 8-bit integers multiplied at once
 };
 
-// Whether kernels can rely on subgroups that are full and have ballots, in workgroups of BACKPLANE_SUBGROUP_WORKGROUP threads.
+// Whether kernels can rely on subgroups that are full and have ballots, in workgroups of
+// BACKPLANE_SUBGROUP_WORKGROUP threads.
 bool supports_subgroup_kernels(const PhysicalDevice& device);
 
-// The algorithm that BACKPLANE_VULKAN_MATMUL names, or the fastest if it is unset. UNSUPPORTED if the setting names none, or one
-// that the device lacks.
+// The algorithm that BACKPLANE_VULKAN_MATMUL names, or the fastest if it is unset. UNSUPPORTED if
+// the setting names none, or one that the device lacks.
 kit::Result<GemmAlgorithm> choose_algorithm(const PhysicalDevice& device);
 
 // `algorithm`, or the next best if it has no kernel for `dtype`.

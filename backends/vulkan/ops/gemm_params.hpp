@@ -52,10 +52,11 @@ struct Strides {
   int64_t bytes[BP_MAX_RANK] = {};
 };
 
-// Writes the rows, columns and batch of `out`. The batch is all dimensions before the last two, or before the last if the rank
-// is 1.
+// Writes the rows, columns and batch of `out`. The batch is all dimensions before the last two, or
+// before the last if the rank is 1.
 void describe_batch(const View& out, const Strides& to, const Strides& a, GemmParams& params);
-// Folds the innermost dimensions of the batch into M if b is broadcast over them and the rows of a and out have one stride.
+// Folds the innermost dimensions of the batch into M if b is broadcast over them and the rows of a
+// and out have one stride.
 void fold_batch_into_rows(GemmParams& params);
 
 }  // namespace backplane::vulkan

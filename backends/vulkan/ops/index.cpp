@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter: elements chosen by an index operand.
+// gather and scatter: elements selected by an index operand.
 #include "ops/kernels.hpp"
 #include "ops/operators.hpp"
 
@@ -22,7 +22,7 @@ class Gather : public Operator {
     const int64_t along = nest.operand[2].strides[axis];
     nest.operand[2].strides[axis] = 0;
     nest.merge();
-    // Without elements, or of one value only, x has no stride to be found by.
+    // An empty or immediate x has no stride.
     const int64_t extent = x.elements() == 0 ? 0 : x.shape[axis];
     return launch_elementwise(stream, program.pipelines[0], nest, call, [&](Params& params) {
       params.extra[0] = extent;
@@ -37,7 +37,7 @@ class Gather : public Operator {
 class Scatter : public Operator {
  public:
   explicit Scatter(std::string shader) : shader_(std::move(shader)) {}
-  // Sums of duplicates would be rounded to 16 bits at each step, which the bound of a sum forbids.
+  // Each addition would round to 16 bits, which exceeds the error bound of a sum.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const uint32_t dtype = checked.dtypes.first;
     const bool adds = checked.attributes.as<bp_scatter_attributes>().mode == BP_SCATTER_ADD;

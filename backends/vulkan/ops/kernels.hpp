@@ -10,8 +10,9 @@ namespace backplane::vulkan {
 inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
 inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
 
-// Maximum number of iterations of a kernel's loops where the work can be divided. A device may end a kernel that runs for
-// seconds, and Mesa's CPU driver ends an invocation after 65,535 iterations of all its loops.
+// Maximum number of iterations of a kernel's loops where the work can be divided. A device may end
+// a kernel that runs for seconds, and Mesa's CPU driver ends an invocation after 65,535 iterations
+// of all its loops.
 inline constexpr int64_t kMaxSteps = 16384;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -31,8 +32,8 @@ inline std::string copy_shader(uint32_t dtype, const char* name = "copy") {
   return kit::text(name, "_", kit::dtype_bytes(dtype));
 }
 
-// Enqueues a thread for each element of `nest`, or a workgroup for each `per_group` elements, in dispatches of at most
-// `max_count` elements. `fill_extra` writes the kernel's own parameters.
+// Enqueues a thread for each element of `nest`, or a workgroup for each `per_group` elements, in
+// dispatches of at most `max_count` elements. `fill_extra` writes the kernel's own parameters.
 inline constexpr auto kNoExtra = [](Params&) {};
 template <class FillExtra = decltype(kNoExtra)>
 kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNest& nest, const Call& call,
@@ -52,8 +53,9 @@ kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNe
       max_count);
 }
 
-// Elements of a workgroup whose threads take four at once (shaders/vec4_loop.glsl). A CPU gets more, to amortise what a thread
-// does once. The limit is its cache, because its threads pass over the same elements one after the other.
+// Elements of a workgroup whose threads take four at once (shaders/vec4_loop.glsl). A CPU gets
+// more, to amortise what a thread does once. The limit is its cache, because its threads pass over
+// the same elements one after the other.
 inline uint32_t vec4_elements_per_group(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
 
 // Maximum number of elements of a dispatch whose kernel takes `steps` iterations for each.

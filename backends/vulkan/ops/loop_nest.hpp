@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a kernel: dimensions with a stride for each operand, merged where all operands allow it.
+// The loops of a kernel: dimensions with a stride for each operand, merged where all operands allow
+// it.
 #pragma once
 
 #include <initializer_list>
@@ -9,8 +10,9 @@
 
 namespace backplane::vulkan {
 
-inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads of a workgroup, in every shader
-// Groups of a dispatch; kernels stride over what lies beyond. Below Vulkan's least limit of 65,535.
+inline constexpr uint32_t kGroup = BACKPLANE_GROUP;  // threads of a workgroup, unless a shader has its own
+// Maximum number of workgroups of a dispatch; kernels stride over the rest. Vulkan guarantees
+// 65,535.
 inline constexpr uint32_t kMaxGroups = 32768;
 
 constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
@@ -19,7 +21,7 @@ constexpr uint32_t groups_for(uint64_t items, uint32_t per_group = kGroup) {
 }
 
 struct LoopOperand {
-  const View* view = nullptr;  // null: a counter, whose "address" is what its strides add up to
+  const View* view = nullptr;  // null: a counter, whose "address" is the sum of its strides
   uint64_t address = 0;
   int64_t strides[BP_MAX_RANK] = {};  // bytes
 };
@@ -30,23 +32,26 @@ struct LoopNest {
   uint32_t operands = 0;
   LoopOperand operand[Params::kOperands];
 
-  // Over the shape of the first view.
+  // Loops over the shape of the first view.
   static LoopNest of(std::initializer_list<const View*> views);
-  // An operand that counts along `axis`: 0, 1, 2, ... and is the same along the others.
+  // Adds an operand that counts 0, 1, 2, ... along `axis` and is constant along the others.
   void add_counter(uint32_t axis);
 
   int64_t count() const;
-  // Takes dimension `axis` out; what it was is the kernel's own affair.
+  // Removes dimension `axis`; the kernel handles it itself.
   void drop(uint32_t axis);
-  // Whether four elements of operand `k` lie at once wherever a row of them begins, of one or two dimensions; an immediate does.
+  // Whether kernels can load four elements of operand `k` at once, at every multiple of four in a
+  // row. The rank is 1 or 2. True for immediates.
   bool is_vec4(uint32_t k) const;
-  // Whether the lines of operand 0 lie along one dimension and those of operand 1 along another, both of at least `extent`: these
-  // are then the last and the last but one, and the order of elements is another.
+  // If operand 0 is contiguous along one dimension and operand 1 along another, both of at least
+  // `extent`, makes these the last two and returns true. This changes the order of elements.
   bool transpose(int64_t extent);
-  // Joins dimensions that every operand walks as one, and leaves out those of extent 1. The order of elements stays.
+  // Merges dimensions that are contiguous in every operand, and drops those of extent 1. Keeps the
+  // order of elements.
   void merge();
   static constexpr int64_t kMaxCount = int64_t{1} << 30;  // kernels count in 32 bits, with room for their stride
-  // Calls `body(part, first)` for parts of at most `most` elements; `first` is the logical index of the part's element 0.
+  // Calls `body(slice, first)` for slices of at most `max_count` elements; `first` is the logical
+  // index of a slice's element 0.
   template <class Body>
   kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
     return count() == 0 ? kit::Status{} : divide(body, 0, std::min(max_count, kMaxCount));
@@ -56,7 +61,8 @@ struct LoopNest {
   void fill(Params& params, uint64_t params_address) const;
 
  private:
-  // Parts along the first dimension that counts: its slices lie one behind the other in logical order.
+  // Slices the first dimension whose extent is not 1, so that slices are consecutive in logical
+  // order.
   template <class Body>
   kit::Status divide(const Body& body, int64_t first, int64_t max_count) const {
     const int64_t total = count();
@@ -78,13 +84,13 @@ struct LoopNest {
 
 int64_t element_bytes(const View& view);
 
-// Every byte that a view reaches; nothing for immediates and views without elements.
+// Adds every byte that a view can reach; nothing for immediates and empty views.
 void add_access(Accesses& out, const View& view, bool write);
 
-// Writes the addresses of the scalars of a call: of device memory, or of their values in the parameters.
+// Writes the addresses of a call's scalars: in device memory, or of their values in the parameters.
 void fill_scalars(Params& params, uint64_t params_address, const Call& call);
 
-// What a call reads and writes: all inputs, outputs, and scalars on the device.
+// The accesses of a call: inputs, outputs, and scalars on the device.
 Accesses accesses_of(const Call& call);
 
 }  // namespace backplane::vulkan

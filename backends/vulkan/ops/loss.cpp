@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy with its gradient. A reduced loss is summed from those of the rows, which scratch memory keeps as f32.
+// cross_entropy with its gradient. Scratch memory keeps the rows' losses as f32 for a reduction
+// over them.
 #include <utility>
 
 #include "ops/operators.hpp"
@@ -12,7 +13,7 @@ namespace {
 constexpr uint32_t kOperands = 6;
 using LossParams = ReductionParams<kOperands>;
 
-// Behind the partials: two numbers, then losses.
+// After the partials come two numbers, then the losses.
 constexpr uint64_t kLosses = 64;
 constexpr auto kMaxLosses = static_cast<int64_t>((Stream::kScratchBytes - kPartialBytes - kLosses) / sizeof(float));
 
@@ -59,7 +60,7 @@ class CrossEntropy : public Operator {
     const uint64_t losses = sum + kLosses;
     Accesses accesses = accesses_of(call);
     accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
-    // Exact as two numbers; targets have 31 bits.
+    // Exact as two floats; targets have 31 bits.
     const int64_t counted = std::min<int64_t>(classes, int64_t{1} << 31), high = counted / 65536, low = counted % 65536;
     const auto count_classes = [high, low](LossParams& params) {
       params.numbers[2] = static_cast<float>(high);
@@ -141,7 +142,8 @@ class CrossEntropy : public Operator {
   }
 
  private:
-  // Of rows, of the sums over them, and of rows by vec4; after kRegisters one for each size of workgroup.
+  // For rows, the sums over rows, and rows by vec4. After kRegisters: one for each of
+  // register_rows_.
   enum Pipeline : uint32_t { kRows, kWeights, kTotal, kVec4, kRegisters };
 
   const ReductionCaps caps_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, batched, of any strides; and linear, which ends them with a bias and an activation.
+// matmul, batched and of any strides, and linear, which adds a bias and an activation.
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
 

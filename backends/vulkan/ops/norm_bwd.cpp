@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of all norms.
+// norm_bwd: the gradients of all norms.
 #include "ops/norm_nest.hpp"
 #include "ops/operators.hpp"
 
@@ -15,7 +15,7 @@ Geometry geometry_of(const bp_norm_bwd_attributes& attributes, const View& x) {
                                             : Geometry::by_axes(x, attributes.axes);
 }
 
-// Mean or rstd of each row, packed f32.
+// A view of the mean or rstd of each row, dense f32.
 View statistic_of(const Geometry& geometry, const kit::Place<Buffer*>& place) {
   View out;
   out.dtype = BP_F32;
@@ -43,7 +43,8 @@ class NormBackward : public Operator {
         shader_(caps.shader("norm_bwd", dtype)),
         register_shader_(caps.shader("norm_bwd_registers", dtype)) {}
 
-  // Statistics that are not given are kept for all rows, so that dgamma and dbeta, which need them all, find them.
+  // Missing statistics are computed into the workspace for all rows, because dgamma and dbeta need
+  // them all.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     const auto& attributes = checked.attributes.as<bp_norm_bwd_attributes>();
@@ -131,7 +132,7 @@ class NormBackward : public Operator {
                                  .register_pipelines = &program.pipelines[kRegisters],
                                  .registers_need_lines = lines(attributes.norm)};
     kit::Status status;
-    // Who sees rows whole makes their statistics on the way.
+    // A kernel that reads whole rows computes their statistics itself.
     if (own && rows.rows() != 0 && ReductionLaunch::of(rows, kernel).distribution.row_splits != 1) {
       status = launch_reduction<kNormBwdOperands>(stream,
                                                   {.pipeline = program.pipelines[kStatistics],
@@ -156,7 +157,7 @@ class NormBackward : public Operator {
   }
 
  private:
-  // For rows of any rank and of one dimension; after kRegisters one for each size of workgroup.
+  // For rows of any rank and of one dimension. After kRegisters: one for each of register_rows_.
   enum Pipeline : uint32_t {
     kGradient,
     kGradientLine,

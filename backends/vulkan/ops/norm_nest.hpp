@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of norms: what is normalised together, and where parameters and statistics have it.
+// The rows of norms: the elements that are normalised together, and where parameters and statistics
+// belong to them.
 #pragma once
 
 #include "ops/reduction.hpp"
 
 namespace backplane::vulkan {
 
-// A dimension of x as it is normalised, with where the other operands have it: -1 where they repeat. A group and its channels
-// are two of one: strides of the first are those of the operand times `factor`.
+// A dimension of x, and the dimension of each other operand that corresponds to it; -1: the operand
+// broadcasts. Group norm splits the channel dimension into groups and channels within a group; the
+// group's stride is the operand's times `factor`.
 struct Dimension {
   int64_t extent;
   int axis;       // of x
@@ -56,7 +58,7 @@ struct Geometry {
 
 using Role = int Dimension::*;
 
-// Rows are what the operands of `outer` have one element for.
+// There is one row for each element of operands with role `outer`.
 class NormNest {
  public:
   NormNest(const Geometry& geometry, Role outer) {
@@ -75,7 +77,7 @@ class NormNest {
     for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
       const int axis = order_[d].*role;
       if (axis < 0) continue;
-      // Statistics of groups have a dimension of groups, the others one of channels.
+      // Statistics have a dimension of groups; other operands have one of channels.
       const int64_t factor = role == &Dimension::statistic ? 1 : order_[d].factor;
       operand.strides[d] = view->strides[axis] * factor * element_bytes(*view);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw: parameter and moments are read once and written once.
+// adamw: reads and writes parameter and moments once.
 #include <bit>
 
 #include "ops/kernels.hpp"

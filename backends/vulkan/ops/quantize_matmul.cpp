@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_matmul with weights of 4 or 8 bits. Of float rows weights become floats where a product reads them; integer rows are
-// multiplied in integers, exactly, and scaled at the end.
+// quantized_matmul with weights of 4 or 8 bits. With float activations, weights are dequantized as
+// the GEMM reads them. Integer activations are multiplied exactly, in integers, and scaled at the
+// end.
 #include "ops/gemm.hpp"
 #include "ops/operators.hpp"
 
@@ -25,7 +26,7 @@ class QuantizedMatmul : public Gemm {
   }
   static bool given(const Call& call, uint32_t i) { return call.inputs.size() > i && call.inputs[i].dtype != 0; }
 
-  // All but how k is divided in segments.
+  // Describes everything except the segments of K.
   static void describe_operands(const Call& call, GemmParams& params) {
     const View &a = call.in(kActivations), &weights = call.in(kWeights);
     const Strides w(weights);
@@ -46,7 +47,7 @@ class QuantizedMatmul : public Gemm {
   }
 
  private:
-  // One value for all, one a column, or one a block of a column.
+  // One value in all, one per column, or one per block of a column.
   static void per_column(const View& view, uint32_t columns, int64_t& column, int64_t& block) {
     const Strides strides(view);
     const bool single = view.elements() == 1 && !(view.rank > 0 && view.shape[0] == columns);
@@ -82,7 +83,7 @@ class IntegerActivations : public QuantizedMatmul {
   IntegerActivations(uint32_t dtype, GemmAlgorithm algorithm, const PhysicalDevice& device)
       : QuantizedMatmul(dtype, algorithm, device, {.quantized = true}) {}
 
-  // The sums of a block's integers would be floats, and the product none of integers.
+  // Sums over blocks would be floats.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     if (checked.attributes.as<bp_quantized_matmul_attributes>().block != 0)
       return kit::unsupported(checked.op->name, " of integer rows with blocks is not here; let core decompose it");
@@ -90,7 +91,7 @@ class IntegerActivations : public QuantizedMatmul {
   }
 
  private:
-  uint32_t epilogue(const kit::PlanForm& plan) const override {  // shaders/gemm.glsl's ZERO_OF_A and ZERO_OF_B
+  uint32_t epilogue(const kit::PlanForm& plan) const override {  // ZERO_OF_A and ZERO_OF_B of shaders/gemm.glsl
     const auto planned = [&](uint32_t i) { return i < plan.input_count && plan.operands[i].dtype != 0; };
     return (planned(kActivationZero) ? 1u : 0u) | (planned(kZero) ? 2u : 0u);
   }

@@ -31,7 +31,7 @@ class Reduce : public Operator {
     nest.add(&call.out());
     nest.add(&call.in(0));
     nest.merge();
-    // A thread alone with a row, where rows are many.
+    // With many rows, each thread reduces one.
     const VkPipeline vec4 = nest.rows() >= kGroup ? program.pipelines[kVec4] : VK_NULL_HANDLE;
     const ReductionKernel kernel{.pipeline = program.pipelines[kStrided],
                                  .line_pipeline = program.pipelines[kLine],
@@ -44,7 +44,7 @@ class Reduce : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };  // rows of any rank, of one dimension, by vec4
+  enum Pipeline : uint32_t { kStrided, kLine, kVec4 };  // for rows of any rank, of one dimension, by vec4
   const std::string shader_;
   const uint32_t op_;
   const bool tuned_as_cpu_;

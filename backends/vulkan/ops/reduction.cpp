@@ -101,7 +101,8 @@ int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_
   return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
 }
 
-// Bounds the rows of a dispatch by the loop iterations that kernels may take, and by the room for partial results.
+// Bounds the rows of a dispatch by the loop iterations that kernels may take, and by the room for
+// partial results.
 void limit_rows(WorkDistribution& out, int64_t steps, int64_t rows_per_group) {
   const int64_t items = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * rows_per_group;
   out.max_rows = std::clamp<int64_t>(items / out.row_splits, 1, kMaxLength);
@@ -138,8 +139,9 @@ std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool int
 }
 
 WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
-  // Elements of a split for each thread. The maximum keeps three loops over them, in up to nine dimensions, below the 65,535
-  // iterations at which Mesa's CPU driver ends an invocation. Below the minimum a second dispatch costs more than idle threads.
+  // Elements of a split for each thread. The maximum keeps three loops over them, in up to nine
+  // dimensions, below the 65,535 iterations at which Mesa's CPU driver ends an invocation. Below
+  // the minimum a second dispatch costs more than idle threads.
   constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
   constexpr int64_t kManyRows = 64;  // that give a CPU enough work
   const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;

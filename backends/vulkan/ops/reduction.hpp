@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that reduce along axes: the loops over an operand, and how the work is distributed over threads and dispatches.
-// Mirrors shaders/reduction.glsl. A *row* is the set of elements that one result is reduced from, or that are normalised
-// together.
+// Kernels that reduce along axes: the loops over an operand, and how the work is distributed over
+// threads and dispatches. Mirrors shaders/reduction.glsl. A *row* is the set of elements that one
+// result is reduced from, or that are normalised together.
 #pragma once
 
 #include "ops/kernels.hpp"
@@ -37,7 +37,8 @@ struct ReductionParams {
   uint64_t immediates[Operands];  // kernels reach them through the operands' addresses
 };
 
-// The loops: outer dimensions first, one row per index; then the inner dimensions, the elements of a row.
+// The loops: outer dimensions first, one row per index; then the inner dimensions, the elements of
+// a row.
 struct ReductionNest {
   struct Operand {
     const View* view = nullptr;
@@ -53,10 +54,12 @@ struct ReductionNest {
 
   // The dimensions of `x` outside the mask `axes`, followed by those inside it.
   static ReductionNest by_axes(const View& x, uint32_t axes);
-  // Appends a dimension; add all outer ones before the first inner one. Operands have stride 0 along it.
+  // Appends a dimension; add all outer ones before the first inner one. Operands have stride 0
+  // along it.
   void add_dimension(int64_t extent, bool inner);
 
-  // Adds an operand with the dimensions of by_axes, in the order of x's. Extents of 1 broadcast. Null or no dtype: absent.
+  // Adds an operand with the dimensions of by_axes, in the order of x's. Extents of 1 broadcast.
+  // Null or no dtype: absent.
   void add(const View* view);
   // Adds an operand that broadcasts along every dimension until its strides are set.
   Operand& add_broadcast(const View* view);
@@ -66,7 +69,8 @@ struct ReductionNest {
   // Merges dimensions that are contiguous in every operand, and drops those of extent 1.
   void merge();
 
-  // Calls `body(slice, first)` for slices of at most `max_count` rows, or of as many elements of all rows.
+  // Calls `body(slice, first)` for slices of at most `max_count` rows, or of as many elements of
+  // all rows.
   template <class Body>
   kit::Status for_rows(int64_t max_count, const Body& body) const {
     return divide(0, outer_rank, max_count, 0, body);
@@ -146,12 +150,14 @@ struct ReductionCaps {
   std::string shader(const char* family, uint32_t dtype) const {
     return shader_name(has_shuffle ? kit::text(family, "_subgroups").c_str() : family, dtype);
   }
-  // The workgroups that register-resident kernels are compiled for, smaller ones first; none if tuned as a CPU. A thread
-  // keeps `values` numbers for each element. `interleaved`: also for rows that are interleaved in memory.
+  // The workgroups that register-resident kernels are compiled for, smaller ones first; none if
+  // tuned as a CPU. A thread keeps `values` numbers for each element. `interleaved`: also for rows
+  // that are interleaved in memory.
   std::vector<RegisterRows> register_rows(uint32_t values, bool interleaved = false) const;
 };
 
-// How rows are distributed over threads. Long rows are split, and a second dispatch combines the splits.
+// How rows are distributed over threads. Long rows are split, and a second dispatch combines the
+// splits.
 struct WorkDistribution {
   uint32_t tile_size = 1;        // threads that share a row or a split
   uint32_t group_size = kGroup;  // threads of a workgroup
@@ -168,7 +174,8 @@ struct WorkDistribution {
   }
 };
 
-// Bytes at the beginning of the stream's scratch memory that hold partial results; kernels may use the rest.
+// Bytes at the beginning of the stream's scratch memory that hold partial results; kernels may use
+// the rest.
 inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
 kit::Status row_too_long(const ReductionNest& nest);
 
@@ -204,15 +211,18 @@ inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPL
   return constants;
 }
 
-// Puts the register-resident kernels of `shader`, one for each of `register_rows`, into `out` from slot `first` on.
+// Puts the register-resident kernels of `shader`, one for each of `register_rows`, into `out` from
+// slot `first` on.
 void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
                           std::span<const RegisterRows> register_rows, const Constants& constants);
 
-// Whether `operands` (a bit each) are dense along every row, and aligned for moves of four elements.
+// Whether `operands` (a bit each) are dense along every row, and aligned for moves of four
+// elements.
 bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
 // Whether they are, and the rows' length suits the vec4 kernel of a CPU.
 bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
-// The workgroup that keeps rows of `nest`, or splits of them, in registers; null if they are too short or unsuitably laid out.
+// The workgroup that keeps rows of `nest`, or splits of them, in registers; null if they are too
+// short or unsuitably laid out.
 const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
 
 // The pipeline of a kernel for a nest that has rows, and how it is launched.
@@ -224,8 +234,8 @@ struct ReductionLaunch {
   static ReductionLaunch of(const ReductionNest& nest, const ReductionKernel& kernel);
 };
 
-// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `fill_extra(params)` writes the kernel's own
-// numbers.
+// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `fill_extra(params)`
+// writes the kernel's own numbers.
 template <uint32_t Operands, class FillExtra>
 kit::Status launch_reduction(Stream& stream, const ReductionKernel& kernel, const ReductionNest& nest,
                              Accesses accesses, const FillExtra& fill_extra) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope, of halves or neighbouring pairs. Frequencies are worked out on the host, and lie behind the parameters.
+// rope, of halves or of neighbouring pairs. The host computes frequencies, and appends them to the
+// parameters.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,8 +18,8 @@ constexpr uint32_t kTable = BACKPLANE_ROPE_TABLE;
 
 struct RopeParams {
   Params base;
-  uint32_t steps[kTable];  // of a frequency over 2 pi, in 2^-32 turns
-  float rests[kTable];     // what they lack, of one such step: below 1
+  uint32_t steps[kTable];  // frequency / 2 pi, in units of 2^-32 turns
+  float rests[kTable];     // the remainder, in the same units: below 1
 };
 static_assert(offsetof(RopeParams, steps) == BACKPLANE_PARAMS_BYTES);
 
@@ -89,7 +90,7 @@ class Rope : public Operator {
  private:
   enum Pipeline : uint32_t { kRotate, kCopy };
 
-  // What is not rotated.
+  // Copies the elements that are not rotated.
   static kit::Status copy_rest(Stream& stream, const Program& program, const Call& call, LoopNest nest,
                                int64_t rotated) {
     const uint32_t last = nest.rank - 1;
@@ -101,13 +102,12 @@ class Rope : public Operator {
     return launch_elementwise(stream, program.pipelines[kCopy], nest, call);
   }
 
-  // The latest are kept: the layers of a model ask for few.
+  // Caches the latest tables: the layers of a model use few.
   std::shared_ptr<const Table> table_of(int64_t half, float base) const {
     std::lock_guard lock(mutex_);
     const auto known = std::ranges::find_if(
         tables_, [&](const auto& table) { return table != nullptr && table->half == half && table->base == base; });
-    const auto place =
-        known != tables_.end() ? known : tables_.end() - 1;  // in place of the one that was not asked for longest
+    const auto place = known != tables_.end() ? known : tables_.end() - 1;  // replaces the least recently used
     if (known == tables_.end()) *place = make_table(half, base);
     std::rotate(tables_.begin(), place, place + 1);
     return tables_.front();
@@ -130,7 +130,7 @@ class Rope : public Operator {
 
   const std::string shader_, copy_;
   mutable std::mutex mutex_;
-  mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // the latest first
+  mutable std::array<std::shared_ptr<const Table>, 8> tables_;  // most recently used first
 };
 
 }  // namespace

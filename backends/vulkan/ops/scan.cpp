@@ -7,9 +7,9 @@ namespace backplane::vulkan {
 
 namespace {
 
-constexpr int64_t kSharedFrom = 256;            // elements of a slice from which a workgroup shares it
+constexpr int64_t kSharedFrom = 256;            // elements of a slice from which on a workgroup shares it
 constexpr int64_t kMaxScanned = kGroup * 8192;  // elements of a slice in one dispatch, which passes over them twice
-constexpr int64_t kCarryBytes = 16;             // of a slice's running sum, which dispatches hand on
+constexpr int64_t kCarryBytes = 16;             // of a slice's running sum, passed from dispatch to dispatch
 
 class Cumsum : public Operator {
  public:

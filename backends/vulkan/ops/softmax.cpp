@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and their backward, along any axis.
+// softmax, log_softmax and softmax_bwd, along any axis.
 #include "ops/operators.hpp"
 #include "ops/reduction.hpp"
 
@@ -47,7 +47,7 @@ class Softmax : public Operator {
   }
 
  private:
-  // After kRegisters a pipeline for each size of workgroup.
+  // After kRegisters: one for each of register_rows().
   enum Pipeline : uint32_t { kLine, kVec4, kRegisters };
 
   std::span<const RegisterRows> register_rows(bool backward) const { return backward ? backward_rows_ : forward_rows_; }

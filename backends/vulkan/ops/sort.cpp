@@ -6,13 +6,14 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Up to so many elements by counting, in one step; a network of about log2(n)^2 / 2 steps beyond.
+// Slices of at most this many elements are sorted by counting, in one step; longer ones by a
+// network of about log2(n)^2 / 2 steps.
 constexpr int64_t kMaxCounted = 512;
 
 class Sort : public Operator {
  public:
   explicit Sort(std::string shader) : shader_(std::move(shader)) {}
-  // A sort that gives no indices keeps them in its workspace, whose size is that of the operands.
+  // Without an output for indices, the workspace keeps them; its size depends on the operands.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     const bp_op_desc& desc = checked.desc;
     needs.any_size = desc.output_count > 1 && desc.outputs[1].dtype != 0;
@@ -74,7 +75,8 @@ class Sort : public Operator {
     kit::Status status = run(kBegin, nest, 0, false);
     for (int64_t block = 2; status.ok() && block < 2 * extent; block *= 2) {
       LoopNest pairs = nest;
-      pairs.shape[axis] = (extent + block - 1) / block * (block / 2);  // those of whole blocks; the rest is skipped
+      pairs.shape[axis] =
+          (extent + block - 1) / block * (block / 2);  // pairs of whole blocks; kernels skip those beyond the end
       status = run(kStep, pairs, block / 2, true);
       for (int64_t distance = block / 4; status.ok() && distance > 0; distance /= 2)
         status = run(kStep, pairs, distance, false);
@@ -85,7 +87,7 @@ class Sort : public Operator {
  private:
   enum Pipeline : uint32_t { kCount, kBegin, kStep };
 
-  // The indices where nobody asked for them: what keeps equal values in order.
+  // The indices in the workspace, which keep equal values in order.
   static View dense_indices(const Call& call) {
     View out = call.out(0);
     out.dtype = BP_I32;

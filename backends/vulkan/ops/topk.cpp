@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// topk of few elements: selected, not sorted out of all.
+// topk for small k: selects elements instead of sorting all.
 #include <bit>
 
 #include "ops/kernels.hpp"
@@ -9,9 +9,10 @@ namespace backplane::vulkan {
 
 namespace {
 
-// Times that a lane is gone through, where all digits of keys of 64 bits and of places are looked at, and gathered.
+// Maximum passes over a slice: one for each digit of 64-bit keys and of positions, and one to
+// gather.
 constexpr int64_t kMaxPasses = 13;
-constexpr int64_t kMaxNarrow = 2048;  // a larger workgroup would be idle at more barriers than it saves rounds
+constexpr int64_t kMaxNarrow = 2048;  // above this, a wide workgroup saves more rounds than its barriers cost
 constexpr int64_t kMaxExtent = int64_t{kGroup} * 4096;
 static_assert(kMaxPasses * kMaxExtent / kGroup < 65535, "Mesa's CPU driver ends an invocation there");
 
@@ -40,7 +41,7 @@ class TopK : public Operator {
     const uint32_t axis = call.attributes<bp_topk_attributes>().axis;
     const bool indexed = call.outputs.size() > 1 && call.out(1).dtype != 0;
     const View &values = call.out(0), &x = call.in(0);
-    // Where no indices are wanted, values stand in for them, and nothing is written there.
+    // Without an output for indices, values stand in for it, and the kernel does not write them.
     LoopNest nest = LoopNest::of({&values, indexed ? &call.out(1) : &values, &x});
     if (nest.count() == 0) return {};
     int64_t along[3];
@@ -66,7 +67,7 @@ class TopK : public Operator {
   }
 
  private:
-  enum Pipeline : uint32_t { kNarrow, kWide };  // workgroups
+  enum Pipeline : uint32_t { kNarrow, kWide };  // sizes of workgroups
   const std::string shader_;
   const uint32_t group_size_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of Vulkan that are used, looked up when the plugin runs: nothing is linked.
+// The Vulkan functions that the plugin calls. They are looked up at run time; nothing is linked.
 #pragma once
 
 #include <backplane/kit/error.hpp>
@@ -9,10 +9,10 @@
 
 namespace backplane::vulkan {
 
-// The loader of the system, which finds the drivers.
+// The system's Vulkan loader, which finds the drivers.
 class Library {
  public:
-  // UNAVAILABLE where there is none, or one older than Vulkan 1.2.
+  // UNAVAILABLE if there is no loader, or one older than Vulkan 1.2.
   static kit::Result<std::shared_ptr<Library>> open();
   ~Library();
   Library(const Library&) = delete;
@@ -41,12 +41,12 @@ struct InstanceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  // Null where no device's driver has the extension.
+  // Null if no device's driver has the extension.
   GetCooperativeMatrixProperties vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   kit::Status load(const Library& library, VkInstance instance);
 };
 
-// The functions of a device, past the loader's own dispatch.
+// The functions of a device, which bypass the loader's dispatch.
 struct DeviceApi {
 #define BP_VK_GLOBAL(name)
 #define BP_VK_INSTANCE(name)
@@ -55,12 +55,11 @@ struct DeviceApi {
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
-  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT =
-      nullptr;  // null where it is not enabled
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;  // null if it is not enabled
   kit::Status load(const InstanceApi& instance, VkDevice device);
 };
 
-// A struct of Vulkan's, all zero but for its type and what it is chained to.
+// A Vulkan struct: zero, except for its type and the next struct of its chain.
 template <class T>
 T chained(VkStructureType type, void* next = nullptr) {
   T out{};
@@ -69,7 +68,7 @@ T chained(VkStructureType type, void* next = nullptr) {
   return out;
 }
 
-// What a result means to the caller; `what` is the call that gave it. The number stays as the vendor's code.
+// Converts a result of the call `what`. The VkResult is kept as the vendor's code.
 kit::Status status_of(VkResult result, const char* what);
 
 }  // namespace backplane::vulkan

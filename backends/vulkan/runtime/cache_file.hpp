@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is a cache: checked when it is read, replaced as a whole when it is written, by any number of processes.
+// A cache in a file. Reads check it, and writes replace it as a whole, from any number of
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace backplane::vulkan {
 
-// What a cache belongs to; part of the file's name and of its header.
+// Identifies what a cache is valid for. It is part of the file's name and of its header.
 struct CacheKey {
   uint8_t device[16] = {};
   uint8_t driver[16] = {};
@@ -21,8 +22,8 @@ struct CacheKey {
 // Environment: `off`, or the folder of the cache.
 inline constexpr const char* kCacheSetting = "BACKPLANE_VULKAN_CACHE";
 
-// The folder that the environment asks for; without a word of it $XDG_CACHE_HOME/backplane/vulkan, else
-// $HOME/.cache/backplane/vulkan. None: there is to be no cache.
+// The folder that the environment requests; by default $XDG_CACHE_HOME/backplane/vulkan, else
+// $HOME/.cache/backplane/vulkan. None if the cache is off.
 std::optional<std::string> cache_folder();
 
 class CacheFile {
@@ -30,12 +31,15 @@ class CacheFile {
   CacheFile(std::string folder, const CacheKey& key);
   const std::string& path() const { return path_; }
 
-  // The data, empty if there is no file. `objection` says why one that is there is not used; else it stays empty.
+  // The data; empty if there is no usable file. `objection` explains why an existing file is not
+  // used.
   std::vector<std::byte> load(std::string& objection) const;
-  // Writes beside and renames, so that readers see the old file or the new one. Why it could not; empty: done.
+  // Writes a temporary file and renames it, so that readers see the old file or the new one.
+  // Returns why it failed; empty on success.
   std::string store(std::span<const std::byte> data) const;
 
-  // Between two processes that read, merge and store. Waits for another's turn at most a second, then goes on without.
+  // Excludes other processes while this one reads, merges and stores. After a second of waiting it
+  // goes on without the lock.
   class Lock {
    public:
     explicit Lock(const CacheFile& file);

@@ -13,7 +13,8 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kGroup = BACKPLANE_MATRIX_GROUP;
-// Bytes of shared memory of a workgroup: two tiles, of integers their lines' sums, and a matrix of sums for each subgroup.
+// Shared memory of a workgroup: two tiles, the sums of their lines for integers, and a matrix of
+// accumulators for each subgroup.
 uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
   constexpr uint64_t kLine = BACKPLANE_MATRIX_DEPTH_BYTES + 16;
   const uint64_t line_sum = shape.dtype == BP_I8 ? sizeof(int32_t) : 0;
@@ -21,7 +22,7 @@ uint64_t shared_bytes(const MatrixShape& shape, uint32_t subgroup_size) {
          uint64_t{kGroup / subgroup_size} * shape.m * shape.n * sizeof(float);
 }
 
-// BP_*, or 0 where no kernel is written for it.
+// BP_*, or 0 if no kernel supports the combination.
 uint32_t dtype_of(const CooperativeMatrixProperties& each) {
   const bool of_f32 = each.CType == MatrixComponent::kF32 && each.ResultType == MatrixComponent::kF32;
   const bool of_i32 = each.CType == MatrixComponent::kI32 && each.ResultType == MatrixComponent::kI32;
@@ -85,11 +86,11 @@ std::optional<MatrixTiling> CooperativeMatrices::tiling(uint32_t dtype, uint32_t
   std::optional<MatrixTiling> best;
   const auto products = [](const MatrixShape& shape) { return uint64_t{shape.m} * shape.n * shape.k; };
   for (const MatrixShape& shape : shapes) {
-    // Whole words of shared memory, and whole matrices of a tile.
+    // Tiles must consist of whole words of shared memory, and of whole matrices.
     if (shape.dtype != dtype || shape.m % 4 != 0 || shape.n % 4 != 0 || shape.k % 4 != 0 || depth % shape.k != 0)
       continue;
     if (best && products(shape) <= products(best->shape)) continue;
-    // A subgroup's share as square as can be: it reads least.
+    // The squarest share of a subgroup reads least.
     const uint32_t subgroups = kGroup / subgroup_size;
     uint32_t least = UINT32_MAX;
     for (uint32_t m = 1; m <= subgroups; m *= 2) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cooperative matrices (VK_KHR_cooperative_matrix): what a device multiplies by them, and how a kernel divides its work for it.
+// Cooperative matrices (VK_KHR_cooperative_matrix): the shapes that a device multiplies, and how a
+// kernel tiles its work for them.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,14 @@
 
 namespace backplane::vulkan {
 
-// A multiplication that a subgroup does at once: m x n sums of k products each; sums are f32, or i32 of i8.
+// The multiplication that a subgroup does at once: m x n sums of k products. Sums are f32, or i32
+// for i8.
 struct MatrixShape {
   uint32_t dtype;  // of both factors: BP_F16, BP_BF16 or BP_I8
   uint32_t m, n, k;
 };
 
-// How shaders/matmul_cooperative.comp makes tile x tile sums in a workgroup.
+// How a workgroup of shaders/matmul_cooperative.comp computes tile x tile outputs.
 struct MatrixTiling {
   MatrixShape shape;
   uint32_t subgroup_size;  // of a subgroup
@@ -25,23 +27,25 @@ struct MatrixTiling {
 };
 
 struct CooperativeMatrices {
-  // That kernels can use; none where the extension, or a feature beside it, is lacking.
+  // The shapes that kernels can use; empty without the extension or the features that kernels need.
   std::vector<MatrixShape> shapes;
   uint32_t subgroup_size = 0;  // of a subgroup
   bool bfloat16 = false;       // matrices may be bf16
 
-  // Of a device that can be asked for full subgroups: their pipelines must.
+  // Call only for a device that supports full subgroups: the pipelines require them.
   static CooperativeMatrices read(const InstanceApi& api, VkPhysicalDevice handle, const VkPhysicalDeviceLimits& limits,
                                   std::span<const VkExtensionProperties> extensions);
 
-  // By the largest shape for `dtype` that divides such tiles evenly among subgroups; none: there is no such shape.
+  // Uses the largest shape for `dtype` that divides such tiles evenly among subgroups; none if
+  // there is no such shape.
   std::optional<MatrixTiling> tiling(uint32_t dtype, uint32_t tile) const;
 };
 
-// What is asked for where a device is created: nothing, if `matrices` has no shapes.
+// The extensions and features to enable when a device is created; none if `matrices` has no shapes.
 class CooperativeRequest {
  public:
-  // Chains its features to `v12`, and sets those of `v12` that kernels need. Lives until the device is made.
+  // Chains its features to `v12`, and enables those of `v12` that kernels need. It must outlive the
+  // device's creation.
   CooperativeRequest(const CooperativeMatrices& matrices, VkPhysicalDeviceVulkan12Features& v12);
   CooperativeRequest(const CooperativeRequest&) = delete;
   CooperativeRequest& operator=(const CooperativeRequest&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open device, as the kit's queue devices want it (queue_device.hpp).
+// An open device, in the form that the kit's queue devices require (queue_device.hpp).
 #pragma once
 
 #include "runtime/operator.hpp"
@@ -19,12 +19,12 @@ class Native {
 
   static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
   static constexpr bool kWaitsForPassed = true;
-  static constexpr bool kProgramsStay = true;  // pipelines are the process's
+  static constexpr bool kProgramsStay = true;  // pipelines live as long as the process
 
-  // Physical device `index` of `instance`. `log` is called until the device is closed.
+  // Opens physical device `index` of `instance`. `log` is called until the device is closed.
   static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,
                                                    Log log);
-  ~Native();  // keeps the pipelines that were compiled
+  ~Native();  // saves compiled pipelines
   Native(const Native&) = delete;
   Native& operator=(const Native&) = delete;
 
@@ -39,7 +39,7 @@ class Native {
     if (desc.type != BP_IMPORT_HOST) {
       return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
     }
-    kind = BP_MEMORY_SHARED;  // all kernels take it
+    kind = BP_MEMORY_SHARED;  // every kernel accepts it
     return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);
   }
   void free(Buffer* buffer) { memory_.destroy(buffer); }
@@ -67,8 +67,9 @@ class Native {
   kit::Status launch(Stream& stream, const Program& program, const Call& call) const;
 
  private:
-  // What all opens of a physical device share. A process makes it once and keeps it, unless it is lost: a second open finds
-  // the pipelines compiled, and drivers leave memory behind with each device that they end (Mesa 22.3: with each pipeline).
+  // What all opens of a physical device share. It is made once in a process and kept until the
+  // device is lost: a second open finds the pipelines compiled, and drivers leak memory with each
+  // device or, in Mesa 22.3, each pipeline that they destroy.
   struct Shared {
     std::unique_ptr<LogicalDevice> logical;
     Operators operators{};

@@ -9,7 +9,7 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kHeaderWords = 5;
-constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // from 1.4 on the modes need no extension
+constexpr uint32_t kVersionWord = 1, kVersion14 = 0x00010400;  // the modes need no extension from 1.4 on
 constexpr uint32_t kOpExtension = 10, kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
 constexpr uint32_t kDenormPreserve = 4464, kSignedZeroInfNanPreserve = 4466, kRoundingModeRTE = 4467;  // capabilities
 constexpr uint32_t kModeDenormPreserve = 4459, kModeSignedZeroInfNanPreserve = 4461,
@@ -23,7 +23,7 @@ void add_capability(std::vector<uint32_t>& out, uint32_t capability) {
 }
 
 void add_extension(std::vector<uint32_t>& out) {
-  constexpr char kName[28] = "SPV_KHR_float_controls";  // with NULs up to whole words
+  constexpr char kName[28] = "SPV_KHR_float_controls";  // padded with NULs to whole words
   constexpr uint32_t kWords = sizeof("SPV_KHR_float_controls") / 4 + 1;
   static_assert(kWords * 4 <= sizeof(kName));
   out.push_back(head(kWords + 1, kOpExtension));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a barrier is due: the memory that the work recorded since the last one reads and writes.
+// Decides where a barrier is needed: tracks the memory that work recorded since the last barrier
+// reads and writes.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,15 @@
 
 namespace backplane::vulkan {
 
-// Bytes that work reads or writes, by device address; the end is not included.
+// A range of bytes that work reads or writes, by device address; the end is exclusive.
 struct Access {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool write = false;
 };
 
-// The accesses of one command. What is beyond its room widens the last one, which orders more than is needed, never less.
+// The accesses of one command. Once the array is full, further ones widen the last: that orders
+// more than is needed, never less.
 class Accesses {
  public:
   Accesses() = default;
@@ -44,7 +46,8 @@ class Accesses {
 
 class Hazards {
  public:
-  // Whether `accesses` must wait for what was noted: one of the two writes what the other touches.
+  // Whether `accesses` must wait for the noted ones: their ranges overlap, and one of the two
+  // writes.
   bool conflict(std::span<const Access> accesses) const {
     if (noted_.size() >= kMax) return true;
     for (const Access& access : accesses) {
@@ -58,7 +61,7 @@ class Hazards {
   void clear() { noted_.clear(); }
 
  private:
-  static constexpr std::size_t kMax = 96;  // beyond, looking costs more than a barrier
+  static constexpr std::size_t kMax = 96;  // above this, the search costs more than a barrier
   std::vector<Access> noted_;
 };
 

@@ -14,7 +14,7 @@ bool validation_wanted() {
   return given != nullptr && std::string_view(given) == "1";
 }
 
-// A word that means nothing is told, rather than taken for the default.
+// Reports an unknown word, rather than taking it for the default.
 kit::Status check_settings() {
   constexpr const char* kTwoWords[][3] = {
       {kValidationSetting, "0", "1"}, {kSubgroupsSetting, "on", "off"}, {kReductionsSetting, "cpu", "gpu"}};
@@ -28,7 +28,7 @@ kit::Status check_settings() {
   return {};
 }
 
-// Whatever it is that keeps the plugin from a driver, it is not there.
+// The caller only needs to know that there is no usable driver.
 kit::Status unavailable(VkResult result, const char* what) {
   const kit::Status status = status_of(result, what);
   return {BP_UNAVAILABLE, status.message(), status.vendor_code()};
@@ -47,7 +47,8 @@ kit::Status require_layer(const Library& library) {
                                     ", which is not installed; install it or unset the variable")};
 }
 
-// Whether the loader keeps drivers from who does not ask for those that lack parts of Vulkan; what is lacked, devices tell.
+// True if VK_KHR_portability_enumeration is needed to see non-conformant drivers. Devices report
+// what they lack.
 kit::Result<bool> hides_portable_drivers(const Library& library) {
   uint32_t count = 0;
   VkResult result = library.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
@@ -60,15 +61,17 @@ kit::Result<bool> hides_portable_drivers(const Library& library) {
   });
 }
 
-// Advice that does not hold here; all else counts. Newer layers leave out the ids' first word.
+// Advice that does not apply here; all other messages count. Newer layers omit the first word of an
+// id.
 bool is_allowed(const char* id) {
   constexpr std::string_view kAllowed[] = {
-      // The extension is what brings the messages, and is asked for with the layer only.
+      // The extension delivers the messages, and is enabled only with the layer.
       "BestPractices-vkCreateInstance-specialuse-extension-debugging",
-      // Core asks for large buffers and divides them. Small ones are made by who calls the plugin's table directly.
+      // Core allocates large buffers and divides them. Small ones come from direct callers of the
+      // plugin's table.
       "BestPractices-vkAllocateMemory-small-allocation",
       "BestPractices-vkBindMemory-small-dedicated-allocation",
-      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the same, as newer layers name it
+      "BestPractices-vkBindBufferMemory-small-dedicated-allocation",  // the name in newer layers
       "BestPractices-vkAllocateMemory-too-many-objects",
   };
   return id != nullptr && std::ranges::any_of(kAllowed, [&](std::string_view allowed) {
@@ -99,7 +102,7 @@ kit::Status Messages::status() const {
 }
 
 kit::Result<std::shared_ptr<const Instance>> Instance::shared() {
-  // Never destroyed: no work at exit.
+  // Never destroyed: nothing runs at exit.
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::shared_ptr<const Instance>;
   std::lock_guard lock(*mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instance of Vulkan, its physical devices, and what the validation layer says.
+// The Vulkan instance, its physical devices, and the messages of the validation layer.
 #pragma once
 
 #include <atomic>
@@ -10,15 +10,15 @@
 
 namespace backplane::vulkan {
 
-// Environment: with 1 the validation layer (also of synchronisation and best practices) checks every call, and its first message fails the
-// waits and plans that follow.
+// Environment: 1 enables the validation layer, with synchronisation validation and best practices.
+// Its first message fails the waits and plans that follow.
 inline constexpr const char* kValidationSetting = "BACKPLANE_VULKAN_VALIDATION";
 
-// What the validation layer said.
+// The messages of the validation layer.
 class Messages {
  public:
   void add(const char* message);
-  // INTERNAL with the first message, if there was one.
+  // INTERNAL with the first message, if there is one.
   kit::Status status() const;
 
  private:
@@ -29,19 +29,20 @@ class Messages {
 
 class Instance {
  public:
-  // The process's one, started at the first call. It is never ended: loaders and drivers (1.3.239 and Mesa 22.3, at least)
-  // leave memory behind each time that they are, so the plugin stays mapped and keeps it. It holds nothing of a host's.
-  // UNAVAILABLE where no driver has a device that can be used, with the reasons; the next call tries again.
+  // The process's shared instance, made by the first call and never destroyed: loaders and drivers
+  // (at least 1.3.239 and Mesa 22.3) leak memory with each instance, so the plugin stays mapped and
+  // keeps it. It holds no reference to a host. UNAVAILABLE, with the reasons, if no driver has a
+  // usable device; the next call tries again.
   static kit::Result<std::shared_ptr<const Instance>> shared();
-  // One of its own, of the loader `library`.
+  // A separate instance, made with `library`.
   static kit::Result<std::shared_ptr<const Instance>> create(std::shared_ptr<Library> library);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
   const InstanceApi& api() const { return api_; }
-  const std::vector<PhysicalDevice>& devices() const { return devices_; }  // those that can be used
-  const std::string& refused() const { return refused_; }                  // the others, and why; for people
+  const std::vector<PhysicalDevice>& devices() const { return devices_; }  // the usable ones
+  const std::string& refused() const { return refused_; }                  // the others with the reasons, as text
   const Messages& messages() const { return messages_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of Vulkan: its functions, its queues, what of its memory is in use, and whether it is lost.
+// A VkDevice: its functions and queues, its memory accounting, and whether it is lost.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 
 namespace backplane::vulkan {
 
-// Environment: "off": copies stay with kernels; "all": the smallest ones, too, are batches of their own, on the kernels' queue where there is no
-// other.
+// Environment: with "off", copies share the kernels' queue. With "all", even the smallest copy is a
+// batch of its own, on the kernels' queue if there is no other.
 inline constexpr const char* kCopyQueueSetting = "BACKPLANE_VULKAN_COPY_QUEUE";
 
-// A queue, and what its family's commands wait for and touch.
+// A queue, with the stages and accesses of its family's commands.
 struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
-  std::mutex* mutex = nullptr;  // Vulkan wants one submission at a time
+  std::mutex* mutex = nullptr;  // Vulkan requires that submissions do not overlap
   uint32_t family = 0;
   VkPipelineStageFlags stages = 0;
   VkAccessFlags reads = 0, writes = 0;
@@ -33,37 +33,39 @@ class LogicalDevice {
   VkDevice handle() const { return handle_; }
   VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }  // of every kernel: one address is pushed
 
-  // Turns a result into a status, and remembers a loss.
+  // Converts a result to a status, and records a device loss.
   kit::Status check(VkResult result, const char* what);
-  // DEVICE_LOST, or what the validation layer found; else OK.
+  // DEVICE_LOST, or the validation layer's first message; else OK.
   kit::Status health() const;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   // The memory type for buffers of a kind of BP_MEMORY_*, or -1.
   int memory_type(uint32_t kind) const { return physical().memory_type(kind, buffer_types_); }
-  // What buffers are made with, but for their size.
+  // The create info of every buffer of `bytes`.
   VkBufferCreateInfo buffer_info(uint64_t bytes) const;
 
-  // Bytes of a memory heap that buffers take.
+  // Bytes of a memory heap that buffers occupy.
   std::atomic<uint64_t>& used(uint32_t heap) { return used_[heap]; }
-  // Allocations of memory that there are, of which a device has at most maxMemoryAllocationCount.
+  // Live allocations; a device allows maxMemoryAllocationCount.
   std::atomic<uint32_t>& allocations() { return allocations_; }
 
-  // Queues for a stream, dealt in turn: for kernels with the copies between them, and for copies alone.
+  // The next queue for a stream, round robin: one for kernels and the copies between them, and one
+  // for large copies.
   Queue next_queue() { return next(queues_, next_); }
   Queue next_copy_queue() { return next(copy_queues_, next_copy_); }
-  // A copy between host and device of so many bytes goes to the queue for copies; UINT64_MAX: none does.
+  // Copies between host and device of at least this many bytes use the copy queue; UINT64_MAX: none
+  // does.
   uint64_t copy_queue_threshold() const { return copy_queue_threshold_; }
   kit::Status submit(const Queue& queue, const VkSubmitInfo& info);
-  // Waits for all work of all queues; of a lost device too, which ends it in finite time.
+  // Waits for all work of all queues. Work of a lost device ends in finite time too.
   void wait_idle();
 
-  // A timeline semaphore that no work is pending on; from a list of those given back, or new. They are destroyed with the
-  // device only: Mesa 22.3 still touches one shortly after a wait for it has returned.
+  // A timeline semaphore without pending work, reused or new. Semaphores are destroyed only with
+  // the device, because Mesa 22.3 still accesses one shortly after a wait for it has returned.
   kit::Result<VkSemaphore> take_semaphore();
   void give_semaphore(VkSemaphore semaphore);
 
-  // A pool of one timestamp; from a list of those given back, or new.
+  // A query pool with one timestamp, reused or new.
   kit::Result<VkQueryPool> take_query();
   void give_query(VkQueryPool pool);
 

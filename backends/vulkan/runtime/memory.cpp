@@ -23,7 +23,7 @@ kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
 }
 
 kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
-  // Where the driver's memory begins elsewhere, more is taken and the first byte found inside.
+  // If the driver's address is not aligned enough, allocates more and moves the first byte.
   auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
   if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
     destroy(made.value());
@@ -125,7 +125,8 @@ kit::Status Memory::map(Buffer& buffer) const {
 }
 
 kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
-  // Whole pages are imported, those around what was asked for; a driver that wants more than pages must be given it.
+  // Imports the whole pages around the range. A driver whose granularity exceeds a page must be
+  // given multiples of it.
   const uint64_t alignment = device_.physical().import_alignment;
   const auto first = reinterpret_cast<uint64_t>(address);
   const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
@@ -146,7 +147,7 @@ kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
   buffer->heap = kNoHeap;
   if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
     destroy(buffer.release());
-    // Some drivers find out only now.
+    // Some drivers only notice here.
     return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
   }
   buffer->offset = first - begin;
@@ -171,7 +172,7 @@ kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
 }
 
 void Memory::destroy(Buffer* buffer) {
-  if (device_.lost()) device_.wait_idle();  // who is told of a loss need not wait for what it still does
+  if (device_.lost()) device_.wait_idle();  // a caller may free memory while a lost device still uses it
   const DeviceApi& api = device_.api();
   api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
   api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: each a VkBuffer over memory of its own, with a device address. Core caches and divides them.
+// Buffers: each is a VkBuffer with its own memory and a device address. Core caches and divides
+// them.
 #pragma once
 
 #include "runtime/logical_device.hpp"
@@ -11,19 +12,19 @@ inline constexpr uint32_t kNoHeap = VK_MAX_MEMORY_HEAPS;
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  uint64_t offset = 0;   // in the VkBuffer, of byte 0
-  uint64_t address = 0;  // for kernels, of byte 0; a multiple of the alignment that was asked for
+  uint64_t offset = 0;   // of byte 0 in the VkBuffer
+  uint64_t address = 0;  // of byte 0, for kernels; a multiple of the requested alignment
   std::byte* mapped = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint32_t heap = 0;       // kNoHeap: the memory is not the device's
-  uint64_t allocated = 0;  // counted against the heap
+  uint32_t heap = 0;       // kNoHeap: the memory is imported
+  uint64_t allocated = 0;  // bytes charged to the heap
 
   bool on_host() const { return kind == BP_MEMORY_HOST || heap == kNoHeap; }
 };
 
 class Memory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // of every buffer; drivers mostly give it unasked
+  static constexpr uint64_t kAlignment = 256;  // of every buffer; most drivers provide it anyway
   static constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 
   explicit Memory(LogicalDevice& device) : device_(device) {}
@@ -32,14 +33,14 @@ class Memory {
   kit::Status info(uint32_t kind, bp_memory_info& out) const;
   // `alignment` is a power of two up to kMaxAlignment.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc);
-  // A buffer of kind SHARED over memory of the host's, which stays the host's.
+  // A SHARED buffer over host memory, which the host still owns.
   kit::Result<Buffer*> import(void* address, uint64_t bytes);
   void destroy(Buffer* buffer);
 
  private:
-  // A buffer with `room` bytes more than asked, for its first byte to be found in, as yet at their beginning.
+  // A buffer with `room` extra bytes for alignment; the caller moves its first byte.
   kit::Result<Buffer*> create(const bp_buffer_desc& desc, uint64_t room);
-  // The VkBuffer with its memory and address: new, or over the pages at `imported`.
+  // Creates the VkBuffer with its memory and address: new memory, or the pages at `imported`.
   kit::Status allocate(Buffer& buffer, uint32_t type, void* imported);
   kit::Status map(Buffer& buffer) const;
   kit::Status import_type(const void* pages, uint32_t& type) const;

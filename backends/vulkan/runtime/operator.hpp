@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an operator becomes kernels: which pipelines its plan needs, and what is enqueued for one execution.
+// The interface of an operator: the kernels that its plan needs, and the commands of one execution.
 #pragma once
 
 #include <backplane/kit/queue_device.hpp>
@@ -12,7 +12,7 @@ namespace backplane::vulkan {
 using View = kit::QueueView<Buffer*>;
 using Call = kit::QueueCall<Buffer*>;
 
-// For kernels; 0 where nothing is there to be read.
+// The address for kernels; 0 if there is nothing to read.
 inline uint64_t address_of(const kit::Place<Buffer*>& place) {
   return place.memory == nullptr ? 0 : place.memory->address + place.offset;
 }
@@ -26,7 +26,8 @@ struct Kernel {
   Constants constants{};
   bool optional = false;  // if the driver does not compile it, the plan does without
 };
-// The kernels of a plan, and their pipelines, at indices that the operator names by an enum of its own.
+// The kernels of a plan, and their pipelines, at indices that the operator names by an enum of its
+// own.
 inline constexpr std::size_t kMaxPipelines = 10;
 using Kernels = std::array<Kernel, kMaxPipelines>;
 
@@ -44,7 +45,8 @@ class Operator {
   Operator& operator=(const Operator&) = delete;
   virtual ~Operator() = default;
 
-  // Declines a descriptor (UNSUPPORTED), or says what its plan needs; on entry a plan that serves any size and has no workspace.
+  // Rejects a descriptor (UNSUPPORTED), or says what its plan needs. On entry the plan serves any
+  // size and has no workspace.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
   // Depends only on what is known when the plan is made.
   virtual Kernels kernels(const kit::PlanForm& plan, bool dense) const = 0;
@@ -54,7 +56,7 @@ class Operator {
 using OperatorEntry = kit::QueueOperator<std::shared_ptr<const Operator>>;
 using Operators = kit::Operators<OperatorEntry>;
 
-// Of any strides, with scalars of the host or of the device.
+// An entry for operands of any strides, and scalars of the host or of the device.
 template <class Op, class... Arguments>
 OperatorEntry entry_of(Arguments&&... arguments) {
   OperatorEntry entry;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is told: one block in memory that the device reads, found by its address. Mirrors shaders/params.glsl.
+// The parameters of a kernel: a block that the device reads by its address. Mirrors
+// shaders/params.glsl.
 #pragma once
 
 #include <backplane/tensor.h>
@@ -11,20 +12,21 @@
 namespace backplane::vulkan {
 
 struct ParamsOperand {
-  uint64_t address;              // of the element that index 0 means
-  int64_t strides[BP_MAX_RANK];  // bytes, of the dimensions of `shape`
+  uint64_t address;              // of the element at index 0
+  int64_t strides[BP_MAX_RANK];  // bytes, along the dimensions of `shape`
 };
 
 struct Params {
   static constexpr uint32_t kOperands = 4, kScalars = 3, kExtras = 20;
 
-  uint32_t count;               // elements (or lanes, groups: the kernel's own) of this dispatch
+  uint32_t count;               // elements, or other items of the kernel, in this dispatch
   uint32_t rank;                // of shape
-  uint32_t shape[BP_MAX_RANK];  // what `count` is decomposed by, row-major
+  uint32_t shape[BP_MAX_RANK];  // the dimensions of `count`, row-major
   ParamsOperand operands[kOperands];
-  uint64_t scalar_at[kScalars];  // addresses: `values` below, or memory of the caller
-  int64_t extra[kExtras];        // the kernel's own
-  // Immediates; addressed, never named. Of an operand its value four times: what takes four elements at once finds them.
+  uint64_t scalar_at[kScalars];  // addresses: in `scalar_values`, or in the caller's memory
+  int64_t extra[kExtras];        // specific to the kernel
+  // Immediates, which kernels reach by address. An operand's value is stored four times, for
+  // kernels that load four elements at once.
   alignas(16) std::byte operand_values[kOperands][4 * sizeof(uint64_t)];
   uint64_t scalar_values[kScalars];
 };

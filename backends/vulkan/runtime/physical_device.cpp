@@ -10,7 +10,7 @@ namespace backplane::vulkan {
 
 namespace {
 
-// What no kernel can do without; each is on every desktop driver of the last years.
+// The features that every kernel needs; all recent desktop drivers have them.
 std::string missing_features(const VkPhysicalDeviceFeatures& base, const VkPhysicalDeviceVulkan11Features& v11,
                              const VkPhysicalDeviceVulkan12Features& v12) {
   const std::pair<VkBool32, const char*> needed[] = {
@@ -42,13 +42,13 @@ bool lists(const Extensions& all, std::string_view name) {
   return std::ranges::any_of(all, [&](const VkExtensionProperties& each) { return name == each.extensionName; });
 }
 
-// Cut where it is longer than the field; the rest of the field is zero.
+// Truncates text that is longer than the field, and leaves the rest of the field zero.
 template <std::size_t N>
 void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), kit::utf8_prefix(text, N - 1));
 }
 
-// Whether buffers of kernels and copies may lie on imported memory.
+// Whether buffers may use imported memory.
 bool imports_buffers(const InstanceApi& api, VkPhysicalDevice handle) {
   auto buffers = chained<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
   buffers.usage = kBufferUsage;
@@ -71,8 +71,9 @@ bool is_tuned_as_cpu(const PhysicalDevice& device) {
   return given == nullptr || *given == '\0' ? device.is_cpu() : std::string_view(given) == "cpu";
 }
 
-// The lanes that kernels which pass values by lanes ask for, where they may ask at all; 0: they take the `usual`. Of 64 and more 32 or,
-// where that is too few, 64. Drivers that could have 8 and say 32 have registers for 16.
+// The subgroup size that kernels with ballots require; 0: they take the `usual` one. Prefers 32 to
+// larger sizes, and 64 to still larger ones. Drivers that report 32 but support 8 have registers
+// for 16.
 uint32_t subgroup_size_to_require(const InstanceApi& api, VkPhysicalDevice handle, uint32_t usual) {
   auto sizes = chained<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
@@ -128,7 +129,8 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
     out.subgroup_size = subgroups.subgroupSize;
   out.has_shuffle = can_shuffle(subgroups);
   out.tuned_as_cpu = is_tuned_as_cpu(out);
-  // Where modes must be the same for all widths, none is asked for: kernels of halves may have arithmetic of theirs.
+  // If modes must be equal for all widths, none is requested: f16 arithmetic may have modes of its
+  // own.
   constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   out.float_controls = {
       .round_to_even_f32 = floats.shaderRoundingModeRTEFloat32 == VK_TRUE && floats.roundingModeIndependence != kNone,
@@ -182,7 +184,7 @@ PhysicalDevice PhysicalDevice::read(const InstanceApi& api, VkPhysicalDevice han
   out.has_dot = dots.shaderIntegerDotProduct == VK_TRUE;
   if (out.has_dot) find_fast_dot(api, out);
   if (v12.subgroupBroadcastDynamicId == VK_FALSE)
-    out.subgroup_size = 0;  // products pass values of a lane that they count
+    out.subgroup_size = 0;  // GEMM kernels broadcast from a computed index
 
   uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
@@ -199,20 +201,21 @@ void PhysicalDevice::choose_queues(std::span<const VkQueueFamilyProperties> fami
   int best = -1;
   for (uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFamilyProperties& family = families[i];
-    // Families of video and the like copy too, beside what they are for.
+    // Families for video and the like support copies too.
     if ((family.queueFlags & ~kBeside) == VK_QUEUE_TRANSFER_BIT && copy_count == 0) {
       copy_family = i;
       copy_count = family.queueCount;
     }
     if ((family.queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
-    // Queues without graphics are not the desktop's, and may run for longer; that they have a clock counts for more.
+    // A queue without graphics does not block the desktop, and may run for longer. A clock counts
+    // for more.
     const int rank =
         (family.timestampValidBits != 0 ? 2 : 0) + ((family.queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 1 : 0);
     if (rank <= best) continue;
     best = rank;
     queue_family = i;
     queue_count = family.queueCount;
-    // Mesa's CPU driver (22.3) claims 64 bits, and answers 0 for timestamps between compute work.
+    // Mesa's CPU driver (22.3) reports 64 bits, but returns 0 for timestamps between compute work.
     timestamp_bits = is_cpu() ? 0 : family.timestampValidBits;
   }
 }
@@ -224,7 +227,7 @@ int PhysicalDevice::memory_type(uint32_t kind, uint32_t allowed) const {
   if (kind == BP_MEMORY_HOST) needed = kMapped, wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   if (kind == BP_MEMORY_SHARED) {
     needed = kMapped | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-    // What kernels write the host reads in place; over a bus no such memory is cached.
+    // The host reads kernels' results in place. Over a bus such memory is never cached.
     if (unified()) wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   }
   int found = -1;
@@ -265,7 +268,8 @@ void PhysicalDevice::describe(bp_device_info& info) const {
   for (const uint32_t kind : {BP_MEMORY_DEVICE, BP_MEMORY_HOST, BP_MEMORY_SHARED}) {
     if (memory_type(kind) < 0) continue;
     info.memory_kinds |= 1u << kind;
-    // The address that DLPack passes on is the host's; DEVICE memory has none that another framework could use.
+    // DLPack receives the host's address. DEVICE memory has no address that another framework could
+    // use.
     if (kind != BP_MEMORY_DEVICE) info.dlpack_type[kind] = 1;  // kDLCPU
   }
 }

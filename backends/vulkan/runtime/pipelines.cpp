@@ -8,11 +8,11 @@ namespace backplane::vulkan {
 namespace {
 
 constexpr uint32_t kCooperativeMatrixKHR = 6022, kGroupNonUniformBallot = 64,
-                   kGroupNonUniformShuffle = 65;  // SPIR-V's capabilities
+                   kGroupNonUniformShuffle = 65;  // SPIR-V capabilities
 
 bool declares(std::span<const uint32_t> module, uint32_t capability) {
   constexpr std::size_t kHeaderWords = 5;
-  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // they come first
+  constexpr uint32_t kOpCapability = 2 << 16 | 17;  // capabilities come first
   for (std::size_t at = kHeaderWords; at + 1 < module.size() && module[at] == kOpCapability; at += 2) {
     if (module[at + 1] == capability) return true;
   }

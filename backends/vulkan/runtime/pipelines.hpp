@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels of a device: made when a plan first needs one, by shader and specialisation constants, never by size.
+// The compiled kernels of a device. Each is compiled when a plan first needs it, by shader and
+// specialisation constants, never by size.
 #pragma once
 
 #include <array>
@@ -10,22 +11,23 @@
 
 namespace backplane::vulkan {
 
-// A kernel's SPIR-V, embedded at build time.
+// A kernel's SPIR-V, embedded by the build.
 struct Shader {
-  const char* name;  // of the source, and of the dtype if it is compiled for each: "softmax_f32"
+  const char* name;  // a row of shaders/meson.build's table, with the type: "softmax_f32"
   const uint32_t* words;
   uint32_t word_count;
 };
 extern const Shader kShaders[];
 extern const std::size_t kShaderCount;
 
-// Null: there is none of that name.
+// Null if there is no shader of that name.
 const Shader* find_shader(std::string_view name);
-// Of a module with cooperative matrices, or whose lanes hand each other what the others read: its subgroups must be full.
+// Whether a module relies on full subgroups: it uses cooperative matrices or ballots.
 bool needs_full_subgroups(std::span<const uint32_t> module);
-// Of the latter alone: how many lanes a subgroup has is asked for.
+// Whether a module uses ballots; its pipelines require a subgroup size.
 bool uses_ballots(std::span<const uint32_t> module);
-// Of a module that passes values about and counts lanes itself: it is to be told how many it has, not the device's usual number.
+// Whether a module shuffles and works with any subgroup size. It must see its actual size, not the
+// device's usual one.
 bool uses_any_subgroup_size(std::span<const uint32_t> module);
 
 // Specialisation constants by name; shaders/specialization.h explains them.
@@ -81,15 +83,15 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // Those that the driver's cache knows are not compiled again, also from one process to the next.
+  // Pipelines in the driver's cache are not compiled again, even by another process.
   PipelineCache& cache() { return cache_; }
 
-  // Compiles at the first call for the shader and constants. Any thread.
+  // Compiles on the first call for a shader and its constants. Any thread.
   kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
 
  private:
   struct Entry {
-    std::mutex mutex;  // held while it is compiled, so that others go on
+    std::mutex mutex;  // held while it compiles, so that other pipelines are not blocked
     VkPipeline pipeline = VK_NULL_HANDLE;
   };
   kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);

@@ -16,10 +16,10 @@ kit::Result<std::unique_ptr<Stream>> Stream::create(LogicalDevice& device, Memor
   return stream;
 }
 
-// All memory of a stream that does not depend on what it waits for: what is enqueued later takes only command pools, as batches
-// come into use.
+// Allocates all memory of a stream except for its waits, so that enqueueing allocates only command
+// pools, as batches come into use.
 kit::Status Stream::start() {
-  constexpr std::size_t kWaits = 16;  // streams that a batch waits for; beyond, vectors grow
+  constexpr std::size_t kWaits = 16;  // streams that a batch waits for; for more, vectors grow
   for (Batch& batch : batches_) {
     batch.waits.reserve(kWaits);
     batch.stamps.reserve(kWaits);
@@ -98,7 +98,7 @@ kit::Status Stream::open_batch(QueueKind queue) {
   return {};
 }
 
-// One that has ended is taken again; a stream that is waited on often never makes a second.
+// Reuses a batch that has ended; a stream that is waited on often never needs a second.
 kit::Result<Stream::Batch*> Stream::idle_batch() {
   for (uint32_t i = 0; i < made_; ++i) {
     if (timeline_->reached(batches_[i].value)) return &batches_[i];
@@ -107,12 +107,12 @@ kit::Result<Stream::Batch*> Stream::idle_batch() {
     batches_[made_].params_at = uint64_t{made_} * kParamsBytes;
     return &batches_[made_++];
   }
-  Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);  // room in the stream's own queue
+  Batch* oldest = std::ranges::min_element(batches_, {}, &Batch::value);  // all batches are in use
   if (kit::Status status = timeline_->wait(oldest->value, BP_WAIT_FOREVER); !status.ok()) return status;
   return oldest;
 }
 
-// Behind all that the batch does so far.
+// A barrier after everything that the batch has recorded.
 void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access) {
   const Queue& queue = queues_[batch.queue];
   auto memory = chained<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
@@ -121,7 +121,7 @@ void Stream::barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags 
   device_.api().vkCmdPipelineBarrier(batch.commands, queue.stages, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-// A barrier, if the work to come touches what the batch's earlier work does.
+// Records a barrier if the next command conflicts with earlier work of the batch.
 void Stream::order(std::span<const Access> accesses) {
   if (hazards_.conflict(accesses)) {
     const Queue& queue = queues_[open_->queue];
@@ -142,21 +142,22 @@ kit::Status Stream::after_command() {
 }
 
 kit::Status Stream::flush() {
-  if (open_ == nullptr) return {};  // a wait alone is submitted with what follows it
+  if (open_ == nullptr) return {};  // a wait alone is submitted with the next command
   Batch& batch = *open_;
   open_ = nullptr;
   kit::Status status = submit(batch);
   if (status.ok()) return status;
-  timeline_->drain(submitted_);  // no failure is told while work runs
+  timeline_->drain(submitted_);  // do not report a failure while work is running
   return work_is_lost(status);
 }
 
 kit::Status Stream::submit(Batch& batch) {
-  // The host reads what was written once the semaphore says so.
+  // Makes results visible to the host once the semaphore is signalled.
   barrier(batch, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   kit::Status status = device_.check(device_.api().vkEndCommandBuffer(batch.commands), "vkEndCommandBuffer");
   if (!status.ok()) return status;
-  // Streams may share a queue, whose order says nothing of memory: a batch waits for the one before it, too.
+  // Streams may share a queue, and queue order does not order memory: a batch also waits for its
+  // predecessor.
   if (submitted_ != timeline_->start()) batch.waits.push_back({timeline_, submitted_});
   semaphores_.clear();
   values_.clear();
@@ -164,7 +165,8 @@ kit::Status Stream::submit(Batch& batch) {
     semaphores_.push_back(point.timeline->semaphore());
     values_.push_back(point.value);
   }
-  // A timestamp is written at the end of all stages: waiting at those of work would let it pass.
+  // Timestamps are written at the end of all stages; a wait at the work's stages alone would let
+  // them pass.
   stages_.assign(semaphores_.size(), batch.stamps.empty() ? queues_[batch.queue].stages
                                                           : VkPipelineStageFlags{VK_PIPELINE_STAGE_ALL_COMMANDS_BIT});
   batch.value = submitted_ + 1;
@@ -186,13 +188,13 @@ kit::Status Stream::submit(Batch& batch) {
   if (status.ok()) {
     submitted_ = batch.value;
   } else {
-    batch.value = submitted_;  // nothing will signal it
+    batch.value = submitted_;  // nothing will signal the new value
   }
   return status;
 }
 
 kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
-  // What is waited for is part of the stream, though nothing follows it.
+  // Pending waits belong to the stream even if no command follows.
   if (stamp != nullptr || !waits_.empty()) {
     if (kit::Status status = open_batch(); !status.ok()) return status;
     if (stamp != nullptr) {
@@ -206,7 +208,7 @@ kit::Result<Point> Stream::mark(const std::shared_ptr<Stamp>& stamp) {
 }
 
 kit::Status Stream::wait_for(const Point& point) {
-  // A point that is passed is waited for like any other: only that makes what another queue wrote visible in this one.
+  // Waits even for a point that has passed: only a wait makes another queue's writes visible here.
   std::vector<Point>* waits = &waits_;
   if (open_ != nullptr) {
     if (point.timeline->reached(point.value)) {
@@ -227,7 +229,7 @@ kit::Status Stream::wait_for(const Point& point) {
 
 kit::Status Stream::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
                          uint64_t bytes) {
-  QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small one stays where the stream is
+  QueueKind queue = open_ == nullptr ? kCompute : open_->queue;  // a small copy stays on the current queue
   if (bytes >= device_.copy_queue_threshold()) queue = src.on_host() != dst.on_host() ? kCopy : kCompute;
   if (kit::Status status = open_batch(queue); !status.ok()) return status;
   order(Accesses{{src.address + src_offset, src.address + src_offset + bytes, false},

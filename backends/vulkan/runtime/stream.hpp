@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream of the kit enqueues to: commands are recorded into batches, and a batch is submitted when it is marked, full, or when
-// the device has nothing else of this stream.
+// The queue of a kit stream. Commands are recorded into batches; a batch is submitted when it is
+// marked or full, or when the device has finished the stream's earlier work.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace backplane::vulkan {
 
-// A timestamp of the device; its query goes back to the device's list when event and batch have left it.
+// A device timestamp. Its query returns to the device's list when neither an event nor a batch uses
+// it.
 class Stamp {
  public:
   Stamp(LogicalDevice& device, VkQueryPool pool) : device_(device), pool_(pool) {}
@@ -26,31 +27,32 @@ class Stamp {
   VkQueryPool pool_;
 };
 
-// The failure of a call that takes accepted work along: it ends the kit's stream.
+// The status of a call that loses accepted work; it ends the kit's stream.
 kit::Status work_is_lost(const kit::Status& cause);
 
 class Stream {
  public:
   static kit::Result<std::unique_ptr<Stream>> create(LogicalDevice& device, Memory& memory);
-  ~Stream();  // waits for what was submitted
+  ~Stream();  // waits for submitted work
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Submits; the point behind all work so far. With a `stamp`, its time is taken there.
+  // Submits, and returns the point after all work so far. With a `stamp`, records the time there.
   kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
-  // Later work starts after `point`.
+  // Makes later work wait for `point`.
   kit::Status wait_for(const Point& point);
-  // Commands enqueued so far.
+  // The number of commands enqueued so far.
   uint64_t enqueued() const { return enqueued_; }
   kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
 
-  // One kernel. `fill(Block&, uint64_t address)` writes what the shader reads at `address`, which it is pushed: Params, or a
-  // plain struct of the kernel's own. The memory holds what it held before, and is written only: it may be uncached.
+  // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameters that the shader reads
+  // at `address`: Params, or the kernel's own plain struct. The memory is uninitialised and may be
+  // uncached, so only write it.
   struct Dispatch {
     VkPipeline pipeline = VK_NULL_HANDLE;
     uint32_t groups[3] = {1, 1, 1};
     std::span<const Access> accesses;
-    uint64_t operations = 0;  // where they, not the bytes touched, say how long it takes
+    uint64_t operations = 0;  // if they, not the bytes accessed, determine the time
   };
   template <class Block = Params, class Fill>
   kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
@@ -63,12 +65,13 @@ class Stream {
   static constexpr uint32_t kMaxParams = 2048;  // bytes of a block
   static constexpr uint32_t kParamsAlign = 64;
 
-  // A batch that touches so much is submitted, for drivers take one of some seconds for hung: half a second of a device of
-  // 16 GB/s. So is one of PhysicalDevice::most_operations.
+  // Submits a batch that accesses this many bytes (0.5 s at 16 GB/s), before a driver takes it for
+  // hung. PhysicalDevice::max_operations limits compute likewise.
   static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
 
-  // Device memory of the stream's own for what kernels of an execution hand on, kScratchBytes at a multiple of 256. Who
-  // dispatches names the bytes among the accesses, as an operand's: that is what orders executions that use them.
+  // The stream's own device memory for intermediate results: kScratchBytes, aligned to 256. A
+  // dispatch lists the bytes that it uses among its accesses, which orders executions that share
+  // them.
   uint64_t scratch() const { return scratch_->address; }
   static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 
@@ -81,22 +84,22 @@ class Stream {
   };
   // A command buffer with what its commands refer to.
   struct Batch {
-    Commands of[kQueueKinds];  // made when first needed
+    Commands of[kQueueKinds];  // made on first use
     QueueKind queue = kCompute;
-    VkCommandBuffer commands = VK_NULL_HANDLE;  // the lane's
+    VkCommandBuffer commands = VK_NULL_HANDLE;  // the queue's
     VkPipeline bound = VK_NULL_HANDLE;
-    uint64_t params_at = 0;  // in the stream's parameters, kParamsBytes of them
+    uint64_t params_at = 0;  // offset into the stream's parameters, of kParamsBytes
     uint32_t params_used = 0;
-    uint32_t commands_recorded = 0;              // commands recorded
-    uint64_t bytes = 0, operations = 0;          // that they touch, and do
-    uint64_t value = 0;                          // of the timeline, when it has ended
+    uint32_t commands_recorded = 0;
+    uint64_t bytes = 0, operations = 0;          // that its commands access, and do
+    uint64_t value = 0;                          // of the timeline once it has ended
     std::vector<Point> waits;                    // before it starts
     std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes
   };
   static constexpr uint32_t kBatches = 8;
   static constexpr uint32_t kParamsBytes = 80 * 1024;
-  static constexpr uint32_t kMaxCommands = 112;  // commands of a batch
-  static constexpr uint32_t kIdleCheck = 16;     // after so many commands an idle device is given the batch
+  static constexpr uint32_t kMaxCommands = 112;  // of a batch
+  static constexpr uint32_t kIdleCheck = 16;     // commands between checks whether the device is idle
 
   Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
       : device_(device),
@@ -106,7 +109,7 @@ class Stream {
         submitted_(timeline_->start()) {}
 
   kit::Status start();
-  // Begins a batch if none of the lane is recorded; then `open_` is one.
+  // Begins a batch unless one for this queue is open; sets `open_`.
   kit::Status open_batch(QueueKind queue = kCompute);
   kit::Result<Batch*> idle_batch();
   kit::Status make(Commands& commands, QueueKind queue);
@@ -125,13 +128,13 @@ class Stream {
   Buffer* params_ = nullptr;  // of all batches
   Buffer* scratch_ = nullptr;
   std::array<Batch, kBatches> batches_;
-  uint32_t made_ = 0;  // batches that were used
+  uint32_t made_ = 0;  // batches that have been used
   Batch* open_ = nullptr;
   uint64_t submitted_;
   uint64_t enqueued_ = 0;
   std::vector<Point> waits_;  // of the next batch
   Hazards hazards_;
-  // Kept, so that no call allocates: what a submission lists.
+  // Members, so that no call allocates: the lists of a submission.
   std::vector<VkSemaphore> semaphores_;
   std::vector<uint64_t> values_;
   std::vector<VkPipelineStageFlags> stages_;

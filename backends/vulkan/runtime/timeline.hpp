@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a stream has come: one timeline semaphore, which streams and the host wait on.
+// The progress of a stream: a timeline semaphore that streams and the host wait on.
 #pragma once
 
 #include "runtime/logical_device.hpp"
@@ -14,13 +14,14 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore semaphore() const { return semaphore_; }
-  // The value before any work; not 0 if another stream had the semaphore.
+  // The value before any work. It is not 0 if the semaphore is reused.
   uint64_t start() const { return start_; }
-  // The host waits until the semaphore has `value`, which was submitted; TIMEOUT, or the device's failure.
+  // Waits on the host until the semaphore reaches the submitted `value`; TIMEOUT, or the device's
+  // failure.
   kit::Status wait(uint64_t value, uint64_t timeout_ns);
-  // Until nothing that was submitted up to `value` runs, whatever is wrong with stream or device.
+  // Waits until no work up to `value` is running, whatever state the stream and the device are in.
   void drain(uint64_t value);
-  // Whether `value` is reached, without waiting.
+  // Whether `value` has been reached; does not wait.
   bool reached(uint64_t value);
 
  private:
@@ -30,10 +31,10 @@ class Timeline {
   LogicalDevice& device_;
   const VkSemaphore semaphore_;
   uint64_t start_ = 0;
-  std::atomic<uint64_t> seen_{0};  // the highest value that the semaphore was known to have
+  std::atomic<uint64_t> seen_{0};  // the highest value seen
 };
 
-// A place in a stream. Without a timeline: passed.
+// A point in a stream. Without a timeline it has passed.
 struct Point {
   std::shared_ptr<Timeline> timeline;
   uint64_t value = 0;

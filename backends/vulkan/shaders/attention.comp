@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with a softmax that is corrected when a later
-// block of keys has a greater score (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup has ROWS queries; its lanes have
-// KEYS keys of a block each, then four columns of the values each, which they weigh for all rows. Scores stay in registers.
-// LAYOUT 1: last dimensions are packed, and all is aligned for four elements at once. OP: lanes of a subgroup.
+// attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with an online
+// softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup has ROWS queries. Each of
+// its threads has KEYS keys of a block, then four columns of the values, which it weights for all
+// rows. Scores stay in registers. LAYOUT dense: last dimensions are dense, and aligned for loads of
+// four elements. OP: the size of a subgroup.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -14,7 +15,7 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-#define CHUNK BACKPLANE_MIN_SUBGROUP  // elements of a query that lanes read at once, and keys that are weighed without a loop
+#define CHUNK BACKPLANE_MIN_SUBGROUP  // elements of a query that threads read at once, and keys that an unrolled loop weights
 
 #define SUBGROUP_SIZE OP
 #define SUBGROUP_THREAD gl_SubgroupInvocationID
@@ -32,10 +33,10 @@ vec4 vec4_at(uint64_t at, int64_t step) {
 float scores[ROWS][KEYS];  // of the block's keys; then e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // keys
+int seen[ROWS];  // visible keys
 
-// The next row comes to the first place. Loops of seldom work go through the rows so: an index that is no constant would put
-// them into memory, and code that is written out for each row takes seconds to compile.
+// Rotates the next row to index 0. Loops with little work use it: a dynamic index would move the
+// array to memory, and unrolling the loop would take seconds to compile.
 #define ROTATE(TYPE, each)                                                     \
   do {                                                                       \
     const TYPE first_ = each[0];                                             \
@@ -54,7 +55,8 @@ void begin_rows(Tile tile) {
   }
 }
 
-// Products of the tile's queries and the block's keys, `first` to `end` - 1; beyond lies the last one again.
+// Multiplies the tile's queries by the block's keys, `first` to `end` - 1; beyond the end the last
+// key is repeated.
 void multiply(Tile tile, uint first, uint end) {
   uint64_t queries[ROWS], keys[KEYS];
   const int64_t q_step = attention.q.strides[3], k_step = attention.k.strides[3];
@@ -98,7 +100,7 @@ void multiply(Tile tile, uint first, uint end) {
   }
 }
 
-// What the mask leaves of the scores.
+// Applies the mask to the scores.
 void mask(Tile tile, uint first, uint end) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const uint64_t row = address_of(attention.mask, tile.batch, rows[0].head, rows[0].query);
@@ -118,7 +120,7 @@ void mask(Tile tile, uint first, uint end) {
   }
 }
 
-// What remains of the products behind scale, mask and what a row may not see.
+// Applies scale, mask and visibility to the products.
 void scale_and_mask(Tile tile, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] *= attention.scale;
@@ -130,7 +132,7 @@ void scale_and_mask(Tile tile, uint first, uint end) {
   }
 }
 
-// Brings greatest, sums and scores up to this block.
+// Updates greatest, sums and scores with this block.
 void update_softmax() {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     float here = scores[0][0];
@@ -143,7 +145,8 @@ void update_softmax() {
       greatest[0] = here;
       sums[0] *= correction[0];
     }
-    // Of a row that has seen nothing, 0 is taken off; NaN comes through the scores, whatever max makes of it.
+    // A row without visible keys subtracts 0. NaN propagates through the scores, whatever max does
+    // with it.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -171,7 +174,7 @@ vec4 values_at(uint64_t at, int64_t offsets[4]) {
   return four;
 }
 
-// Ends the rows' columns `column` to `column` + 3.
+// Stores columns `column` to `column` + 3 of the rows.
 void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const vec4 four = sums[0] == 0.0 ? vec4(0.0) : weighed[0] / sums[0];
@@ -191,11 +194,12 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   }
 }
 
-// Adds the block's values to `room`, or ends the rows: columns by fours, which the lanes have in turn.
+// Adds the block's values to `scratch`, or stores the rows. Threads take turns at groups of four
+// columns.
 void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
   for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
-    int64_t offsets[4];  // columns that are none read the last ones
+    int64_t offsets[4];  // columns beyond the end read the last ones
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
       offsets[i] = attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
     vec4 weighed[ROWS];
@@ -211,7 +215,7 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
       } else {
         [[dont_unroll]] for (uint j = 0u; j < count; ++j) ADD_WEIGHED(j);
       }
-      // The next keys come to the first place; after all, each is where it was.
+      // Rotates the next keys to index 0; after the loop all are back in place.
       [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
         const float done = scores[r][0];
         [[unroll]] for (uint u = 1u; u < KEYS; ++u) scores[r][u - 1u] = scores[r][u];
@@ -238,7 +242,7 @@ void attend(Tile tile, uint split, uint64_t scratch) {
   const bool whole = attention.splits == 1u;
   uint first = begin;
   bool more;
-  do {  // once also without a key: what nothing was seen for is written
+  do {  // runs once without keys too, to write rows that see none
     [[unroll]] for (uint r = 0u; r < ROWS; ++r)
       [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] = 0.0;
     more = first + KEYS * SUBGROUP_SIZE < end;

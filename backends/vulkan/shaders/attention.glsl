@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention is told, and where its rows lie. Mirrors ops/attention.cpp.
+// The parameters of attention, and the layout of its rows. Mirrors ops/attention.cpp.
 //
-// Rows are the queries of all heads that share a head of keys and values; a tile is a few of them, and an item of work a tile, or
-// a part of its keys. Of a part are kept, for each row of the tile, the greatest score and the sum of e^(score - greatest), and
-// then the values weighed by these, each row at a multiple of four.
+// Rows are the queries of all heads that share a head of keys and values. A tile is a few rows; an
+// item of work is a tile, or a split of its keys. For each row of a tile, a split leaves the
+// maximum score, the sum of e^(score - maximum), and the values weighted by these terms, padded to
+// a multiple of four.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
 #include "vec4.glsl"
 
 struct Operand {
-  uint64_t address;    // 0: it is absent
+  uint64_t address;    // 0: absent
   int64_t strides[4];  // bytes
 };
 #define CAUSAL_LOWER_RIGHT 1u  // BP_CAUSAL_*
@@ -20,13 +21,13 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // L, S, D, E
-  uint groups, group_heads;              // heads of keys, and of queries for each
-  uint rows, tile_rows, tiles;       // of a group, of a tile, and tiles of a group
+  uint groups, group_heads;          // heads of keys, and heads of queries that share each
+  uint rows, tile_rows, tiles;       // of a group, of a tile; tiles of a group
   uint first_item, items;            // tiles of this dispatch
-  uint splits, split_keys;                 // of the keys, and keys of each
+  uint splits, split_keys;           // of the keys, and keys of each split
   float scale;
   uint causal, mask_kind;
-  uint64_t scratch;  // of items' parts; of subgroups, where there is one part
+  uint64_t scratch;  // partial results: of the splits of items or, without splits, of subgroups
   Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
@@ -34,7 +35,7 @@ layout(push_constant, scalar) uniform Push { Block block; };
 Attention attention;  // read once, by main
 
 uint padded_width() { return (attention.width + 3u) & ~3u; }
-// Place `which` of the room, and what it holds.
+// The scratch memory of entry `which`, and the fields in it.
 uint64_t scratch_at(uint which) {
   return attention.scratch + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
 }
@@ -70,6 +71,6 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
 
 void store_logsumexp(uint batch, Row row, float greatest, float sum) {
   if (attention.logsumexp.address == 0ul) return;
-  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row that saw nothing has no sum
+  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row without visible keys has no sum
   store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

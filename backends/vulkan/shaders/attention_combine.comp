@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what attention found of the parts of the keys. A thread has an element of y; that of the first column also the row's sum.
+// Combines the results of attention's splits. A thread has an element of y; that of the first
+// column also stores the row's sum.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "attention.glsl"
@@ -19,7 +20,7 @@ void main() {
     for (uint split = 0u; split < splits; ++split) {
       const uint64_t scratch = scratch_at(item * splits + split), at = statistics_at(scratch, r);
       const float scale = exp_f32(uintBitsToFloat(load32(at)) - base), own = uintBitsToFloat(load32(at + 4ul));
-      if (own == 0.0) continue;  // it saw nothing
+      if (own == 0.0) continue;  // it saw no key
       sum += own * scale;
       if (attention.width != 0u) weighed += uintBitsToFloat(load32(weighed_at(scratch, r, column))) * scale;
     }

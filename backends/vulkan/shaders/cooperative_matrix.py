@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SPV_KHR_cooperative_matrix out of SPV_NV_cooperative_matrix: cooperative_matrix.py IN.spv OUT.spv [bf16]
+"""Translates SPV_NV_cooperative_matrix to SPV_KHR_cooperative_matrix: cooperative_matrix.py IN.spv OUT.spv [bf16]
 
-Not every glslc knows the KHR extension; all know the NV one. They differ in numbers, in how a layout is named, in that a KHR matrix type says
-what it is used for, and in that integers are signed where the multiplication says so. Matrices are told apart by the specialisation constants
-that size them: M has SpecId 4, N 5, K 6. `bf16`: elements of 16 bits are bf16 (SPV_KHR_bfloat16), which GLSL has no name for."""
+Not every glslc knows the KHR extension; all know the NV one. They differ in numbers and in how a layout is given. A KHR
+matrix type also has a use, and the KHR multiplication says which integers are signed. The specialisation constants that
+size a matrix identify its use; specialization.h has their ids. `bf16`: 16-bit elements are bf16 (SPV_KHR_bfloat16),
+which GLSL has no name for."""
 import array
+import os
+import re
 import sys
 
-M, N, K = 4, 5, 6
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "specialization.h"), encoding="utf-8") as header:
+    IDS = dict(re.findall(r"#define BACKPLANE_ID_MATRIX_([MNK]) (\d+)", header.read()))
+M, N, K = (int(IDS[name]) for name in "MNK")
 USES = {(M, K): 0, (K, N): 1, (M, N): 2}  # MatrixAKHR, MatrixBKHR, MatrixAccumulatorKHR
 SIGNED = 0xF                              # of a, b, c and the result
 CAPABILITY, EXTENSION, DECORATE, SPEC_ID = 17, 10, 71, 1
@@ -71,7 +76,7 @@ def translate(words, bf16):
         elif opcode == NV["multiply"]:
             opcode, operands = KHR["multiply"], operands + [SIGNED] * (operands[0] in signed)
         elif opcode in range(5357, 5363):
-            sys.exit(f"the cooperative matrix instruction {opcode} is none that this step knows")
+            sys.exit(f"the cooperative matrix instruction {opcode} is unknown to this script")
         emit(opcode, operands)
         if opcode == TYPE_INT:
             integers.add(operands[0])

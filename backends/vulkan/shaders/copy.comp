@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only moves elements of BYTES bytes: OP 0 copy, 1 fill with scalar 0, 2 select, 3 gather (VARIANT 8: 64-bit indices).
+// Moves elements of BYTES bytes. OP: BACKPLANE_COPY_*. VARIANT 8: 64-bit indices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -44,7 +44,7 @@
 #endif
 #include "vec4_loop.glsl"
 
-// Copy, fill and select, four at once.
+// Copy, fill and select, four elements at once.
 void run_vec4() {
   const uint64_t scalar = params.scalar_at[0];
   Vec4Loop loop = begin_vec4_loop();

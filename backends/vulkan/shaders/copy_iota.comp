@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = start + i * step, i counted along the axis by operand 1; scalars 0 and 1.
+// out = start + i * step, where operand 1 counts i along the axis; scalars 0 and 1.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -9,7 +9,7 @@
 #if IS_FLOAT
 BITS element(uint64_t i) {
   const float start = value_of(load_bits(params.scalar_at[0])), step = value_of(load_bits(params.scalar_at[1]));
-  // i in two parts that f32 holds.
+  // i in two parts that f32 represents exactly.
   const float lower = float(uint(i & 0xFFFFFFul)), upper = float(uint(i >> 24)) * 16777216.0;
   float p, p_low, s, s_low, q, q_low;
   exact_product(lower, step, p, p_low);

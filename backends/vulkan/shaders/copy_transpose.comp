@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of BYTES bytes an element where neighbours of the output lie apart in the input, and those of the input in the output: tiles
-// pass through shared memory, so that both sides are walked along what lies together. Of the last two dimensions the last is the
-// output's line, the one before it the input's.
+// Copies elements of BYTES bytes if input and output are contiguous along different dimensions:
+// tiles pass through shared memory, so that both reads and writes are coalesced. The last dimension
+// is the output's contiguous one, the one before it the input's.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -24,7 +24,7 @@
 #endif
 #define TILE uint(BACKPLANE_TRANSPOSE_TILE)
 
-shared WORD tile[TILE][TILE + 1];  // one more, so that columns too lie in different banks
+shared WORD tile[TILE][TILE + 1];  // padding, so that a column's elements are in different banks
 
 void main() {
   const uint last = params.rank - 1u;

@@ -62,7 +62,7 @@ BITS apply(BITS x, BITS y) {
   }
   if (OP == BP_OP_DIV || OP == BP_OP_REM) {
     VALUE divisor = b;
-    // No device divides by zero, nor the least integer by -1: both act as a division by 1.
+    // No device divides by zero, nor the smallest integer by -1: both divide by 1 instead.
     if (b == VALUE(0)) divisor = VALUE(1);
 #if T == T_I32
     if (a == int(0x80000000u) && b == -1) divisor = 1;
@@ -72,7 +72,7 @@ BITS apply(BITS x, BITS y) {
     if (a == -128 && b == -1) divisor = 1;
 #endif
 #if T == T_I8 || T == T_I32
-    // On magnitudes: what % gives for negative operands is undefined.
+    // Uses magnitudes, because % is undefined for negative operands.
     const uint n = uint(abs(a)), d = uint(abs(divisor)), q = n / d;
     const bool negative = (a < 0) != (divisor < 0);
     const int quotient = negative ? -int(q) : int(q);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a predicate b, as bool; OP is the predicate. On ordering integers: comparisons flush nothing.
+// out = a predicate b, as bool; OP is the predicate. Compares ordering integers, which flushes
+// nothing.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

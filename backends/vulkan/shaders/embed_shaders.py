@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SPIR-V as C++ arrays: embed_shaders.py OUT.cpp HEADER NAMESPACE NAME.spv...
+"""Writes SPIR-V as C++ arrays: embed_shaders.py OUT.cpp HEADER NAMESPACE NAME.spv...
 
 HEADER declares Shader, kShaders and kShaderCount in NAMESPACE."""
 import array
@@ -16,7 +16,7 @@ with open(out, "w", encoding="utf-8") as file:
         with open(module, "rb") as binary:
             words = array.array("I", binary.read())
         if not words or words[0] != 0x07230203:
-            sys.exit(f"{module} is no SPIR-V of this machine's byte order")
+            sys.exit(f"{module} is not SPIR-V in this machine's byte order")
         file.write(f"constexpr uint32_t k_{name}[] = {{{','.join(map(hex, words))}}};\n")
         entries.append(f'    {{"{name}", k_{name}, {len(words)}}},\n')
     file.write("}  // namespace\n\nconst Shader kShaders[] = {\n" + "".join(entries) + "};\n")

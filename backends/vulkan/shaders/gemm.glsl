@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product is told, where its columns lie, and what becomes of its sums. Mirrors gemm.hpp.
+// The parameters of a GEMM, the addressing of its columns, and the epilogue of its sums. Mirrors
+// ops/gemm_params.hpp.
 //
-// A product is sums[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch. A matrix product has one
-// segment. Of a convolution (WINDOW 1) and its gradients columns are places in an image, or elements of the weight, and segments
-// move them: over elements of the kernel, where k runs over channels; or over channels and rows, where k runs along the image
-// (FLAG_K_ALONG_IMAGE) and b ends at the edges. Transposed (WINDOW 2), every s-th place of a dimension of stride s meets the same elements
-// of the kernel, each s/g-th of them: those places are a matrix of their own, a phase. With QUANTIZED b are weights of WEIGHT_BITS
-// bits. Of float rows a segment is a block of k that share a scale and a zero point; the last one may be shorter. Integer rows have
-// one segment: their sums are exact, and scaled at their end.
+// A GEMM is c[m,n] = sum over segments s and k of a[m,s,k] * b[s,k,n], for each matrix of a batch.
+// A matrix product has one segment.
+//
+// Convolutions (WINDOW 1) and their gradients: columns are positions in an image, or elements of
+// the weight, and segments move them. Segments run over elements of the kernel while k runs over
+// channels; or over channels and rows while k runs along the image (FLAG_K_ALONG_IMAGE), where b
+// ends at the edges.
+//
+// Transposed convolutions (WINDOW 2): along a dimension of stride s, every s-th position uses the
+// same elements of the kernel, each s/g-th of them. These positions are a matrix of their own, a
+// phase.
+//
+// QUANTIZED: b holds weights of WEIGHT_BITS bits. With float activations, a segment is a block of k
+// that shares a scale and a zero point; the last block may be shorter. Integer activations have one
+// segment: their sums are exact, and scaled at the end.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "activation.glsl"
 
-// OP is the activation, of integer rows which zero points there are; VARIANT the output's dtype, MODE the way.
+// OP is the activation or, for integer activations, which zero points exist. VARIANT is the
+// output's dtype, MODE the algorithm.
 #ifdef QUANTIZED
 #define WINDOW 0
 #define WEIGHT_BITS LAYOUT
@@ -35,39 +45,42 @@ struct Gemm {
   uint rows, columns, depth, segments;
   uint matrices, matrix_rank;
   uint matrix_shape[8];
-  uint split_depth, split_segments;  // of a part
-  uint depth_splits;               // that a segment has
-  uint first_split, splits;         // of this dispatch
+  uint split_depth, split_segments;  // of a split
+  uint depth_splits;                 // of a segment
+  uint first_split, splits;          // of this dispatch
   uint flags;
-  int depth_step;     // of k along the image
+  int depth_step;                   // of k along the image
   uint first_matrix, first_column;  // of this dispatch
-  uint all_rows;                    // of a matrix, whatever the dispatch has of them
+  uint all_rows;                    // of a whole matrix
   Matrices c, a, b, bias;
   int64_t out_row, out_column, a_row, a_depth, b_depth, b_column, bias_row, bias_column;
-  uint64_t partials;  // sums of parts: part of the dispatch, matrix, row, column
+  uint64_t partials;  // partial sums: [split of the dispatch][matrix][row][column]
   uint64_t immediates[7];
   // Convolutions only; the last dimension runs fastest.
   uvec4 column_shape, segment_shape;
   ivec4 column_step, segment_step, offset, extent;
   i64vec4 out_columns, image, a_segments;
   int64_t b_segment;  // of the first dimension
-  // WINDOW 2: stride s, their gcd g with the dilation, s / g, and the inverse of dilation / g modulo that; elements of the kernel; places.
+  // WINDOW 2: stride s; gcd g of s and the dilation; s / g; the inverse of dilation / g modulo s /
+  // g; elements of the kernel; extents of the output.
   ivec4 stride, gcd, period, inverse, kernel, out_extent;
-  // Quantized weights only. From block to block, and of 4 bits from byte to byte of a column; all k; what weights become floats by.
+  // Quantized weights only: strides from block to block and, for 4 bits, from byte to byte of a
+  // column; all of k; scales and zero points.
   int64_t a_block, b_block, b_byte;
   uint all_depth, padding;
   uint64_t scale, zero;  // zero may be null
   int64_t scale_column, scale_block, zero_column, zero_block;
-  uint64_t a_scale, a_zero;  // integer rows only, of rows of all matrices
+  uint64_t a_scale, a_zero;  // integer activations only; indexed by the rows of all matrices
   int64_t a_scale_row, a_zero_row;
 };
-#define FLAG_PARTIAL 1u   // sums go to `partial` as they are
-#define FLAG_ACCUMULATE 2u  // what is there is added to
+#define FLAG_PARTIAL 1u     // stores raw sums to `partials`
+#define FLAG_ACCUMULATE 2u  // adds to the stored sums
 #define FLAG_BIAS 4u
 #define FLAG_K_ALONG_IMAGE 8u
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Gemm gemm; };
 layout(push_constant, scalar) uniform Push { Block block; };
-// Read once, by main: a load in a loop is not moved out of it, and Mesa's CPU driver loads lane by lane.
+// Read once, by main: compilers do not move loads out of loops, and Mesa's CPU driver loads thread
+// by thread.
 Gemm gemm;
 void read_params() { gemm = block.gemm; }
 
@@ -81,7 +94,7 @@ void read_params() { gemm = block.gemm; }
 #define TO_BITS uint
 #endif
 
-// Of the dispatch's matrix `index`.
+// The address of the dispatch's matrix `index`.
 uint64_t matrix_at(Matrices of, uint index) {
   uint64_t at = of.address;
   index += gemm.first_matrix;
@@ -106,11 +119,11 @@ uvec4 split(uint index, uvec4 shape) {
 
 // ---- phases ----------------------------------------------------------------------------------------------------------
 struct Phase {
-  ivec3 at;     // the first of its places
-  ivec3 tap;    // the first element of the kernel that they meet; none if there is no such
-  ivec3 shift;  // from a place, counted among those of the phase, to where that element meets the image
+  ivec3 at;     // its first position
+  ivec3 tap;    // the first element of the kernel that its positions use; beyond the kernel if there is none
+  ivec3 shift;  // from a position's index in the phase to where that element meets the image
 };
-Phase phase;  // of the matrix in hand
+Phase phase;  // of the current matrix
 void begin_matrix(uint matrix) {
   if (WINDOW != 2) return;
   const uvec4 shape = uvec4(1, gemm.matrix_shape[1], gemm.matrix_shape[2], gemm.matrix_shape[3]);
@@ -127,9 +140,9 @@ void begin_matrix(uint matrix) {
 
 // ---- segments --------------------------------------------------------------------------------------------------------
 struct Segment {
-  uint64_t a, b;   // what is added to the addresses of rows and columns
-  ivec3 position;  // and to the places of columns, in dimensions 1 to 3
-  bool none;       // there is nothing to be added up
+  uint64_t a, b;   // added to the addresses of rows and columns
+  ivec3 position;  // added to the positions of columns, in dimensions 1 to 3
+  bool none;       // there is nothing to add up
 #ifdef FLOAT_ACTIVATIONS
   uint block;
   int depth;
@@ -162,7 +175,7 @@ uvec4 first_segment(uint s) { return uvec4(0, 0, 0, s); }
 #else
 uvec4 first_segment(uint s) { return WINDOW == 0 ? uvec4(0) : split(s, gemm.segment_shape); }
 #endif
-// Without a division, which a CPU's vectors have not.
+// Without a division, which CPU vectors lack.
 uvec4 next_segment(uvec4 index) {
   [[unroll]] for (uint d = 3; d > 0; --d) {
     index[d] += 1u;
@@ -173,15 +186,16 @@ uvec4 next_segment(uvec4 index) {
   return index;
 }
 
-// ---- columns ---------------------------------------------------------------------------------------------------------
-// Which a column of the dispatch is among all: of a window its place in `column_shape`. Past the end it is the last one.
+// ---- columns
+// The index of a column of the dispatch among all columns; for windows, in `column_shape`. Beyond
+// the end it is the last.
 uvec4 column_index(uint n) {
   n = min(n, gemm.columns - 1u) + gemm.first_column;
   return WINDOW == 0 ? uvec4(n) : split(n, gemm.column_shape);
 }
 
 const int64_t kNoColumn = int64_t(0x8000000000000000ul);
-// Of a column in `to`; of one that a phase has not, kNoColumn.
+// The offset of a column in c, or kNoColumn if the phase does not have it.
 int64_t out_column_at(uvec4 index) {
   if (WINDOW == 0) return gemm.out_column * int64_t(index.x);
   if (WINDOW == 2 && any(greaterThanEqual(phase.at + gemm.stride.yzw * ivec3(index.yzw), gemm.out_extent.yzw))) return kNoColumn;
@@ -190,11 +204,11 @@ int64_t out_column_at(uvec4 index) {
   return offset;
 }
 
-// Column n of b, whatever the segment.
+// A column of b, independent of the segment.
 struct ColumnBase {
-  uint64_t at;      // of k = 0; not to be read where it is outside of the image
-  ivec3 position;   // in the image's dimensions 1 to 3
-  int first, end;   // k for which there is something
+  uint64_t at;     // of k = 0; must not be read outside of the image
+  ivec3 position;  // in the image's dimensions 1 to 3
+  int first, end;  // k for which there is something
 #ifdef FLOAT_ACTIVATIONS
   uint column;
 #endif
@@ -222,7 +236,7 @@ ColumnBase column_base_at(uint64_t b, uvec4 index) {
 #endif
 }
 
-// Column n of b in a segment.
+// A column of b in a segment.
 struct Column {
   uint64_t at;     // of k = 0
   int first, end;  // k for which there is something
@@ -232,7 +246,7 @@ struct Column {
 #endif
 };
 #ifdef QUANTIZED
-// A weight's or a zero point's value: i8, or of 4 bits u8.
+// The value of a weight or zero point: i8, or u8 for 4 bits.
 int whole(uint byte_) { return WEIGHT_BITS == 8 ? int(byte_ << 24) >> 24 : int(byte_); }
 uint64_t byte_of_4_bits(uint64_t column, uint k) { return column + uint64_t(gemm.b_byte * int64_t(k >> 1)); }
 uint value_of_4_bits(uint byte_, uint k) { return byte_ >> ((k & 1u) * 4u) & 15u; }
@@ -256,7 +270,7 @@ float weight_at(Column column, int k) {
 Column column_at(ColumnBase base, Segment segment) {
   Column column = Column(base.at + segment.b, base.first, base.end);
   if (WINDOW != 0) {
-    const uvec3 position = uvec3(base.position + segment.position);  // negative ones are great
+    const uvec3 position = uvec3(base.position + segment.position);  // negative positions become large
     if (any(greaterThanEqual(position, uvec3(gemm.extent.yzw)))) column.end = 0;
   }
   return column;
@@ -264,12 +278,12 @@ Column column_at(ColumnBase base, Segment segment) {
 #endif
 
 #ifdef INTEGER_ACTIVATIONS
-float number_at(uint64_t at) {  // of the output's dtype
+float number_at(uint64_t at) {  // in the output's dtype
   if (VARIANT == T_F32) return uintBitsToFloat(load32(at));
   const uint bits = load16(at);
   return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
 }
-// Row m of the dispatch's matrix `matrix`, among those of all.
+// The index of row m of the dispatch's matrix `matrix` among the rows of all matrices.
 int64_t row_of_all(uint matrix, uint m) { return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m); }
 int zero_of_row(uint matrix, uint m) {
   return ZERO_OF_A ? int(value_of(load_bits(gemm.a_zero + uint64_t(gemm.a_zero_row * row_of_all(matrix, m))))) : 0;
@@ -315,7 +329,7 @@ uint64_t bias_at(uint64_t bias, uint m, uint n) {
   return bias + uint64_t(int64_t(m) * gemm.bias_row + int64_t(gemm.first_column + n) * gemm.bias_column);
 }
 
-// Where a matrix's sums lie, and what goes there.
+// The destination of a matrix's sums.
 struct Target {
   uint64_t at, bias;
   uint matrix;
@@ -340,7 +354,7 @@ ACCUMULATOR load_accumulator(Target target, uint m, uint n) {
   if ((gemm.flags & FLAG_ACCUMULATE) == 0u || m >= gemm.rows || n >= gemm.columns) return ACCUMULATOR(0);
   return FROM_BITS(load32(partial_at(target, m, n)));
 }
-// `column` is out_column_at its place.
+// `column` is the out_column_at of column n.
 void store_result(Target target, uint m, uint n, int64_t column, ACCUMULATOR sum) {
   if (m >= gemm.rows || n >= gemm.columns) return;
   if ((gemm.flags & FLAG_PARTIAL) != 0u) {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy. MODE 0: the loss of each row and its gradient; 1: the sum of the targets' weights; 2: the sum of losses, which
-// goes on from dispatch to dispatch. OP 1: losses are kept as f32, to be summed. Operands, each mode having some: dlogits, or the sum; logits, or
-// losses; target; weight, whose stride from class to class is its last; loss; what the result is divided by. Numbers: label
-// smoothing, of each class; what is left to the target; the number of classes, by 65,536 and its rest; of mode 2: 1 in the first dispatch, 1 in the last. Kept of a part: the maximum's key, the
-// sum of e^(x - maximum), of weight (x - maximum), and of weights, both for smoothing alone. VARIANT: ignore_index.
+// cross_entropy. MODE: BACKPLANE_CROSS_ENTROPY_*; the sum of losses continues from dispatch to
+// dispatch. OP 1: losses are stored as f32, to be summed. VARIANT: ignore_index.
+//
+// Operands, of which each mode has some: dlogits, or the sum; logits, or losses; target; weight,
+// whose last stride is from class to class; loss; the divisor of the result.
+//
+// Numbers: label smoothing of each class; the rest, for the target; the number of classes / 65,536,
+// and its remainder. When summing losses, 0 and 1 say whether a dispatch is the first and the last.
+//
+// A split leaves the key of its maximum m, and sums of e^(x - m), of weight (x - m) and of weights;
+// the last two only for label smoothing.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -38,7 +44,7 @@ Row row_of(bool smoothed) {
   return found;
 }
 
-// Without weights and smoothing; the maximum and the sum in one go, as of softmax.
+// For rows without weights and smoothing: maximum and sum in one pass, as in softmax.
 vec4 logits_of(uint i) {
   const BITS4 bits = load_vec4(vec4_at(1u, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
@@ -84,7 +90,7 @@ void each_row() {
   FOR_EACH_ELEMENT(c) store_bits(at(0u, c), bits_of(gradient_of(slope, c, exp_f32(logit(c) - slope.greatest))));
 }
 
-// The elements of the one row are the targets, or losses.
+// The elements of the single row are targets, or losses.
 void total() {
   float sum = 0.0;
   if (params.phase == PHASE_COMBINE) {

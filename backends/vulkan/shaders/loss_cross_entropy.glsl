@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loss_cross_entropy.comp and loss_cross_entropy_registers.comp share, behind team_sum and team_max.
+// What loss_cross_entropy.comp and loss_cross_entropy_registers.comp share. Include it after
+// defining tile_sum and tile_max.
 float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {
@@ -7,14 +8,15 @@ float weight_of(uint c) {
   return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
-// Of a target: 0 if it is ignored; one outside of the classes has the weight 0, if there are weights.
+// The weight of a target: 0 if it is ignored, and, if there are weights, if it is no class.
 float target_weight(int target, uint classes) {
   if (target == int(VARIANT)) return 0.0;
   if (target >= 0 && uint(target) < classes) return weight_of(uint(target));
   return present(3u) ? 0.0 : 1.0;
 }
 
-// The maximum's key, the sum of e^(x - maximum), of weight (x - maximum), and of weights; both for smoothing alone.
+// The key of the maximum m, and sums of e^(x - m), of weight (x - m) and of weights; the last two
+// only for label smoothing.
 struct Row {
   int key;
   float sum, weighted, weights;
@@ -29,7 +31,7 @@ void store_partials(Row found) {
 
 int partial_key(uint p) { return int(load32(partial_at(p))); }
 
-// Of the row, from those of its parts.
+// The values of a row, combined from its splits.
 Row combined_row(bool smoothed) {
   Row found = Row(kMinKey, 0.0, 0.0, 0.0);
   if (has_row) FOR_EACH_PARTIAL(p) found.key = max(found.key, partial_key(p));
@@ -50,14 +52,14 @@ Row combined_row(bool smoothed) {
   return found;
 }
 
-// What the gradient of a row's elements takes.
+// The terms of a row's gradient.
 struct Slope {
-  int target;  // -1: outside of the classes
+  int target;  // -1: not a class
   bool ignored;
   float greatest, scale, whole, target_share, even, divisor;
 };
 
-// Keeps the row's loss. `even`: label smoothing, of each class.
+// Stores the row's loss. `even`: label smoothing of each class.
 Slope slope_of(Row found, float even) {
   const float kept = params.numbers[1];
   const uint classes = class_count();
@@ -87,7 +89,7 @@ Slope slope_of(Row found, float even) {
   return slope;
 }
 
-// Of element `c` of this dispatch's rows, e being e^(x - maximum).
+// The gradient of element `c` of this dispatch's rows; e is e^(x - maximum).
 float gradient_of(Slope slope, uint c, float e) {
   precise float gradient = e * slope.scale * slope.whole;
   if (params.first_element + c == uint(slope.target)) gradient -= slope.target_share;

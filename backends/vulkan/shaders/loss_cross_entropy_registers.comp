@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loss_cross_entropy.comp, MODE 0, of rows that are held: the same operands, numbers and constants, and the same of a part.
+// loss_cross_entropy.comp for rows in registers: the same operands, numbers, constants and
+// partials.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 6
@@ -11,7 +12,7 @@ GROUP_REDUCTION(tile_sum, float, sums, added)
 GROUP_REDUCTION(tile_max, int, greatest_keys, max)
 #include "loss_cross_entropy.glsl"
 
-// Leaves e^(x - maximum) in place of x, also where the maximum is of all parts.
+// Replaces x by e^(x - maximum), with the maximum of all splits when these are combined.
 Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
   Row found = Row(kMinKey, 0.0, 0.0, 0.0);
   const bool combines = params.phase == PHASE_COMBINE;
@@ -24,7 +25,7 @@ Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
   const float greatest = value_of_key(found.key);
   FOR_EACH_OWN_VEC4(q) {
     const vec4 distance = registers[q] - greatest;
-    FOR_EACH_COMPONENT(u) registers[q][u] = exp_f32(distance[u]);  // of none behind the end: e^-inf
+    FOR_EACH_COMPONENT(u) registers[q][u] = exp_f32(distance[u]);  // 0 beyond the end, as e^-inf
     if (combines) continue;
     found.sum += (registers[q].x + registers[q].y) + (registers[q].z + registers[q].w);
     if (!smoothed) continue;
@@ -47,7 +48,7 @@ Row row_of(inout vec4 registers[VEC4S], bool smoothed) {
 void main() {
   FOR_EACH_ROW {
     vec4 registers[VEC4S];
-    // Where parts are joined and no gradient is wanted, nothing is read again.
+    // Nothing is read again to combine splits without a gradient.
     const bool reads = params.phase != PHASE_COMBINE || present(0u);
     FOR_EACH_OWN_VEC4(q) registers[q] = reads ? load_own_vec4(1u, q, -kInfinity) : vec4(0.0);
     const float even = params.numbers[0];

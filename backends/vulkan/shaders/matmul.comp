@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products and convolutions; gemm.glsl says what they are made of. T is a's dtype; b has it too, or i8 beside integers.
-// A thread makes TM x TN sums. ALGORITHM 0, direct: it reads all for itself. 1, shared: a workgroup's tiles go through shared memory.
-// 2, subgroup: the lanes of a subgroup have TM rows in common; each reads another k of them and hands it to the others. With MODE 1
-// a lane's TN columns, which are a multiple, lie side by side in b without gaps, aligned to all of them, and are read at once.
-// 3, few: direct, for up to TM rows. With QUANTIZED, b are weights of 4 or 8 bits.
-// With DOT, of 8-bit integers: shared, where four k are a word and are multiplied at once.
+// GEMM for matrix products and convolutions; gemm.glsl defines it. T is a's dtype; b has the same,
+// or i8 if a is an integer. A thread computes TM x TN outputs. ALGORITHM:
+// direct: a thread reads all that it multiplies.
+// shared: a workgroup's tiles pass through shared memory.
+// subgroup: the threads of a subgroup have TM rows in common; each reads another k of them and
+// broadcasts it. With BACKPLANE_MODE_VEC4_COLUMNS, a thread's TN columns are contiguous in b and
+// aligned, and their number divides the columns; they are read at once.
+// skinny: direct, for at most TM rows.
+//
+// QUANTIZED: b holds weights of 4 or 8 bits. DOT: 8-bit integers, shared, with four k in a word
+// that are multiplied at once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUP
@@ -22,8 +27,8 @@
 
 #define TM BACKPLANE_THREAD_TILE_M
 #define TN BACKPLANE_THREAD_TILE_N
-#define DEPTH 16  // of a tile in shared memory
-#define CHUNK BACKPLANE_MIN_SUBGROUP  // k that the lanes of a subgroup read at once
+#define DEPTH 16                      // of a tile in shared memory
+#define CHUNK BACKPLANE_MIN_SUBGROUP  // k that the threads of a subgroup read at once
 #define ROWS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? TM : BACKPLANE_GROUP_TILE_M)
 #define COLUMNS (ALGORITHM == BACKPLANE_ALGORITHM_SKINNY ? BACKPLANE_SKINNY_TILE_N : BACKPLANE_GROUP_TILE_N)
 #define THREADS_N (COLUMNS / TN)
@@ -36,11 +41,11 @@
 #endif
 #define a_value(at) ACCUMULATOR(value_of(load_bits(at)))
 
-// What a tile holds for WORD k of a row or column.
+// The element of a tile for WORD k of a row or column.
 #ifdef DOT
 #define WORD 4
 #define TILED uint
-// OpSDotKHR; of u8 by i8 OpSUDotKHR, which has the signed factor first.
+// OpSDotKHR; for u8 by i8 OpSUDotKHR, which takes the signed factor first.
 #define DOT_REQUIRES extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018]
 #if T == T_U8
 spirv_instruction(DOT_REQUIRES, id = 4452) int dot4(uint b, uint a, spirv_literal int format);
@@ -55,16 +60,16 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define product_of(a, b) ((a) * (b))
 #define ONES ACCUMULATOR(1)
 #endif
-// Two more to a line: of DEPTH lines, and of what lies beside in the next column, no two are in one of 32 banks.
+// Two words of padding to a line avoid bank conflicts among 32 banks, along lines and columns.
 shared TILED a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
 shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? COLUMNS + 2 : 1];
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
-ACCUMULATOR row_sums[TM], column_sums[TN];  // alone, where the other has zero points
+ACCUMULATOR row_sums[TM], column_sums[TN];  // for the other side's zero points
 #endif
 
-// b at k of a column, which lies at column.at; where there is none, `safe` is read.
+// b at k of a column, at column.at. Reads `safe` if there is none.
 ACCUMULATOR b_of(Column column, uint64_t safe, int k) {
 #ifdef FLOAT_ACTIVATIONS
   return weight_at(column, k);
@@ -100,7 +105,7 @@ void subtract_zero_points(uint matrix, uint row, uint column, uint column_step, 
 #endif
 
 #ifdef DOT
-// Four bytes, the first `count` of which are there.
+// Four bytes, of which the first `count` exist.
 uint word_at(uint64_t at, int64_t step, int count) {
   if (step == 1l && (uint(at) & 3u) == 0u && count >= WORD) return load32(at);
   uint word = 0u;
@@ -129,7 +134,7 @@ uint word_of_4_bits(uint64_t column, uint k, int count) {
 #endif
 
 #if WORD == 1
-// One k, read by the thread itself; rows and columns lie at it, and then at the next.
+// One step of k that the thread reads itself; moves rows and columns to the next k.
 void step(inout uint64_t rows[TM], inout Column columns[TN], uint64_t safe, int k) {
   ACCUMULATOR a[TM], b[TN];
   [[unroll]] for (uint i = 0; i < TM; ++i) {
@@ -161,7 +166,7 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
   }
 }
 
-// Up to CHUNK of them, whose a the lanes read in turn: rows lie at the lane's own, and then at that of the next.
+// Up to CHUNK steps, whose a the threads read in turn; moves rows to the thread's next k.
 #define SUBGROUP_STEPS(count)                                                                       \
   do {                                                                                              \
     ACCUMULATOR own[TM];                                                                                    \
@@ -181,7 +186,7 @@ void read_columns(inout Column columns[TN], uint64_t safe, int k, out ACCUMULATO
 
 void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k_begin, int k_end) {
   const uint lane = gl_LocalInvocationIndex, row = lane / THREADS_N * TM, column = lane % THREADS_N;
-  // Neighbours read what lies side by side. Of a window, a thread's elements are one column's.
+  // Neighbours read contiguous elements. With a window, all elements of a thread are in one column.
   const bool a_by_depth = abs(gemm.a_depth) <= abs(gemm.a_row);
 #ifdef FLOAT_ACTIVATIONS
   const bool same_column = true;
@@ -189,7 +194,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   const bool same_column = WINDOW != 0;
 #endif
   const bool b_by_depth = !same_column && abs(gemm.b_depth) <= abs(gemm.b_column);
-  // A thread's elements are evenly apart, in lines or in k: places are multiplied here, and added to from then on.
+  // A thread's elements are evenly spaced, over lines or over k: addresses are computed once, then
+  // incremented.
   const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
   const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
   const uint64_t a_step = uint64_t(a_by_depth ? gemm.a_row * (GROUP / DEPTH) : gemm.a_depth * (WORD * GROUP / ROWS));
@@ -199,7 +205,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
   b_at += uint64_t(gemm.b_depth * int64_t(k_begin + int(b_k * WORD)));
   for (int k0 = k_begin; k0 < k_end; k0 += DEPTH * WORD) {
-    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond, 0 * inf would make NaN of nothing
+    const int depth = min(DEPTH, (k_end - k0 + WORD - 1) / WORD);  // beyond it, 0 * inf would give NaN
     [[unroll]] for (uint u = 0; u < ROWS * DEPTH / GROUP; ++u) {
       const uint r = a_line + (a_by_depth ? u * (GROUP / DEPTH) : 0u), k = a_k + (a_by_depth ? 0u : u * (GROUP / ROWS));
       if (int(k) < depth && m0 + r < gemm.rows)
@@ -227,7 +233,7 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
 
 void main() {
   read_params();
-  // Rows and columns past the end read the last ones again, and are not written.
+  // Rows and columns beyond the end read the last ones, and are not written.
   const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
 #ifdef SUBGROUP
@@ -236,7 +242,8 @@ void main() {
   const uint own_row = 0, own_column = gl_SubgroupInvocationID * (VEC4_COLUMNS ? TN : 1u);
   const int own_depth = int(gl_SubgroupInvocationID % CHUNK);
 #else
-  // Through shared memory a thread's columns are THREADS_N apart, so that neighbours read other banks and write side by side.
+  // With shared memory a thread's columns are THREADS_N apart, so that neighbours read different
+  // banks and write contiguously.
   const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? THREADS_N : 1u;
   const uint first = group, stride = groups;
   const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM, own_column = gl_LocalInvocationIndex % THREADS_N * (ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? 1u : TN);
@@ -255,7 +262,7 @@ void main() {
     const uint s_end = min(s_begin + gemm.split_segments, gemm.segments);
     const uint64_t a = matrix_at(gemm.a, matrix), b = matrix_at(gemm.b, matrix);
     const Target target = target_at(matrix, slot);
-    const uint64_t safe = b;  // may be read
+    const uint64_t safe = b;  // a readable address
     begin_matrix(matrix);
     const uint row = m0 + own_row, column = n0 + own_column;
     uvec4 indices[TN];
@@ -311,7 +318,7 @@ void main() {
 #endif
     int64_t out_columns[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + j * column_step) : indices[j]);
-    // Row by row, each moved to the place of the first: an index that is no constant would put the sums into memory.
+    // Rotates each row to index 0: a dynamic index would move the accumulators to memory.
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
         store_result(target, row + i, column + j * column_step, out_columns[j], accumulators[0][j]);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cooperative matrices: a subgroup multiplies SM x SK elements of a by SK x SN of b at once. gemm.glsl says what is
-// multiplied. T is a's and b's dtype; sums are f32, or i32 of integers. A workgroup makes TILE x TILE sums from tiles in shared
-// memory, whose lines run as the operand does, so that 16 bytes go through a thread at once where strides and alignment allow it.
+// GEMM with cooperative matrices: a subgroup multiplies SM x SK elements of a by SK x SN of b at
+// once. gemm.glsl defines the GEMM. T is the dtype of a and b; accumulators are f32, or i32 for
+// integers. A workgroup computes TILE x TILE outputs from tiles in shared memory. Their lines have
+// the operand's order, so that a thread copies 16 bytes at once if strides and alignment allow.
 //
-// Written in GL_NV_cooperative_matrix, which every glslc knows; cooperative_matrix.py makes VK_KHR_cooperative_matrix of it.
+// Written for GL_NV_cooperative_matrix, which every glslc knows; cooperative_matrix.py translates
+// it to VK_KHR_cooperative_matrix.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -15,12 +17,12 @@
 #define GROUP BACKPLANE_MATRIX_GROUP
 #include "gemm.glsl"
 
-// cooperative_matrix.py tells a, b and sums by these three numbers.
+// cooperative_matrix.py recognises a, b and accumulators by these three constants.
 layout(constant_id = BACKPLANE_ID_MATRIX_M) const uint SM = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_N) const uint SN = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_K) const uint SK = 16;
 layout(constant_id = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE) const uint SUBGROUP_SIZE = 32;
-layout(constant_id = BACKPLANE_ID_SUBGROUPS_M) const uint SUBGROUPS_M = 2;  // subgroups of a workgroup, along the rows
+layout(constant_id = BACKPLANE_ID_SUBGROUPS_M) const uint SUBGROUPS_M = 2;  // along M
 layout(constant_id = BACKPLANE_ID_GROUP_TILE) const uint TILE = 64;         // rows and columns of a workgroup
 const uint SUBGROUPS = GROUP / SUBGROUP_SIZE;
 const uint SUBGROUP_M = TILE / SUBGROUPS_M, SUBGROUP_N = TILE * SUBGROUPS_M / SUBGROUPS;  // of a subgroup
@@ -36,18 +38,19 @@ const uint MATRICES_M = SUBGROUP_M / SM, MATRICES_N = SUBGROUP_N / SN;
 #define MATRIX_SUM icoopmatNV<32, gl_ScopeSubgroup, SM, SN>
 #endif
 
-#define WORD (4 / BYTES)            // elements of a word
-#define VECTOR (4 * WORD)             // elements of 16 bytes
+#define WORD (4 / BYTES)   // elements of a word
+#define VECTOR (4 * WORD)  // elements of 16 bytes
 #define DEPTH (BACKPLANE_MATRIX_DEPTH_BYTES / BYTES)
-// Words from line to line, where k runs along it, and where rows or columns do; 16 bytes more than they hold, for other banks.
+// Words from line to line, if k runs along lines, and if rows or columns do. 16 bytes of padding
+// avoid bank conflicts.
 #define K_MAJOR_STRIDE (BACKPLANE_MATRIX_DEPTH_BYTES / 4 + 4)
 #define K_MINOR_STRIDE (TILE / WORD + 4)
-const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // of 64 and more the greater of the two
+const uint TILE_WORDS = TILE * K_MAJOR_STRIDE;  // the larger of the two from TILE 64 on
 shared uint a_tile[TILE_WORDS];
 shared uint b_tile[TILE_WORDS];
 shared ACCUMULATOR staging[SUBGROUPS * SM * SN];
 #ifdef INTEGER_ACTIVATIONS
-shared int line_sums[2 * TILE];  // of a's rows, then of b's columns: what zero points multiply
+shared int line_sums[2 * TILE];  // of a's rows, then of b's columns: the factors of zero points
 
 int sum_of_bytes(uint word) {
   int sum = 0;
@@ -68,7 +71,7 @@ int sum_of_bytes(uint word) {
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Memory128 { uvec4 value; };
 
-// WORD elements, the first `count` of which are there.
+// WORD elements, of which the first `count` exist.
 uint word_at(uint64_t at, int64_t step, int count) {
   uint word = 0u;
   [[unroll]] for (int e = 0; e < WORD; ++e) {
@@ -77,7 +80,8 @@ uint word_at(uint64_t at, int64_t step, int count) {
   return word;
 }
 
-// Fills `lines` of `run` elements from `from`; beyond `line_count` and `run_count` with zeros.
+// Copies `lines` lines of `run` elements from `from`, with zeros beyond `line_count` and
+// `run_count`.
 #define FILL(tile, line_words, lines, run, from, line_step, run_step, line_count, run_count)                       \
   do {                                                                                                            \
     const bool wide_ = (run_step) == BYTES && (((from) | uint64_t(line_step)) & 15ul) == 0ul;                     \
@@ -96,7 +100,7 @@ uint word_at(uint64_t at, int64_t step, int count) {
     }                                                                                                             \
   } while (false)
 
-// Columns of a window or of 4 bits: a thread fills along k, of one column.
+// Columns of a window or of 4 bits: a thread copies one column along k.
 void fill_columns(Column own, int k0, int k_end) {
   const uint line = gl_LocalInvocationIndex % TILE;
   for (uint w = gl_LocalInvocationIndex / TILE; w < DEPTH / WORD; w += GROUP / TILE) {
@@ -138,7 +142,8 @@ void multiply_tiles(uint row, uint column, bool a_k_major, bool b_k_major) {
 
 #ifdef INTEGER_ACTIVATIONS
 #define BY_COLUMN (WEIGHT_BITS == 4)
-// What zero points change the sum of the tile's row and column by, of `count` products (matmul.comp).
+// What zero points add to the sum of a row and column of the tile, over `count` terms (see
+// matmul.comp).
 int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int count) {
   if ((!ZERO_OF_A && !ZERO_OF_B) || m0 + row >= gemm.rows || n0 + column >= gemm.columns) return 0;
   const int za = zero_of_row(target.matrix, m0 + row), zb = zero_of_column(n0 + column);
@@ -149,7 +154,7 @@ int zero_point_term(Target target, uint m0, uint n0, uint row, uint column, int 
 #define zero_point_term(target, m0, n0, row, column, count) ACCUMULATOR(0)
 #endif
 
-// Of the tile at m0 and n0, the subgroup's sums from `row` and `column` on.
+// Stores the subgroup's accumulators, from `row` and `column` on, of the tile at m0 and n0.
 void store_results(Target target, uint m0, uint n0, uint row, uint column, int count) {
   const uint stage = gl_SubgroupID * (SM * SN);
   [[unroll]] for (uint at = 0; at < MATRICES_M * MATRICES_N; ++at) {
@@ -222,7 +227,7 @@ void main() {
 #endif
     store_results(target_at(matrix, slot), m0, n0, row, column, s_begin < s_end ? k_end - k_begin : 0);
 #ifdef INTEGER_ACTIVATIONS
-    barrier();  // the next tile's sums wait for these to be read
+    barrier();  // the next tile overwrites line_sums
 #endif
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of up to ROWS rows, whose columns of b run along k, as the weights of linear do; gemm.glsl says what is multiplied. A
-// team of threads has COLUMNS columns and goes along k side by side, CHUNK elements a thread at once where operands are packed and
-// aligned; what is read of b meets all rows. A team's sums are joined in shared memory, always in one order.
+// GEMM of at most ROWS rows with K-major b, as the weights of linear are; gemm.glsl defines it. A
+// group of COLUMN_THREADS threads has COLUMNS columns. It reads along k, coalesced, CHUNK elements
+// a thread at once if operands are dense and aligned; each element of b is multiplied by all rows.
+// The group's sums are combined in shared memory, always in the same order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"
@@ -31,7 +32,7 @@ ACCUMULATOR accumulators[OUTPUTS];
 #define B_ALIGN uint(min(CHUNK * B_BYTES, 16))
 #endif
 
-// ---- CHUNK elements of a row or column from k on ---------------------------------------------------------------------
+// ---- CHUNK elements of a row or column from k on
 void read_values(uint64_t at, out ACCUMULATOR values[CHUNK]) {
 #if BYTES == 1
   const uvec2 words = Memory2x32(at).value;
@@ -59,7 +60,7 @@ void read_values(uint64_t at, out ACCUMULATOR values[CHUNK]) {
 
 #if defined(FLOAT_ACTIVATIONS)
 #define DEQUANTIZED(value) ((float(value) - column.zero) * column.scale)
-// What the weights of column n at k become floats by.
+// The scale and zero point of column n at k.
 Column column_of(uint n, uint k) {
   Segment segment;
   segment.b = 0ul;
@@ -90,7 +91,7 @@ void read_column(uint64_t at, uint n, int zero, uint k, out ACCUMULATOR values[C
 #endif
 }
 
-// One of a column.
+// One element of a column.
 ACCUMULATOR read_one(uint64_t at, uint n, int zero, uint k) {
 #if defined(QUANTIZED)
 #ifdef FLOAT_ACTIVATIONS
@@ -105,7 +106,7 @@ ACCUMULATOR read_one(uint64_t at, uint n, int zero, uint k) {
 #endif
 }
 
-// ---- a part ----------------------------------------------------------------------------------------------------------
+// ---- a split
 struct Range {
   uint begin, end;  // k
 };
@@ -120,7 +121,7 @@ Range range_of(uint split) {
   return range;
 }
 
-// Whether CHUNK elements can be read at once from all rows and columns.
+// Whether CHUNK elements of all rows and columns can be read at once.
 bool can_load_chunks(uint64_t a, uint64_t b, uint begin) {
   const uint64_t a_bits = a | uint64_t(gemm.a_row), b_bits = b | uint64_t(gemm.b_column);
   bool wide = gemm.a_depth == BYTES && ((uint(a_bits) & (A_ALIGN - 1u)) | (uint(b_bits) & (B_ALIGN - 1u))) == 0u;
@@ -181,7 +182,7 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
   }
 }
 
-// A thread's place is moved by the sum's number, so that neither who writes nor who reads meets a bank twice.
+// XOR with the output's number, so that neither writers nor readers conflict on a bank.
 #define SLOT(sum, thread) ((sum) * GROUP + ((thread) ^ (sum)))
 
 void main() {

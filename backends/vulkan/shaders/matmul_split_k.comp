@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds up the sums of a product's parts, always in the order of the parts, and ends them as the product itself would have.
+// Split-K reduction: adds up the partial sums, always in the same order, and applies the epilogue.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "gemm.glsl"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and variance of rows: first the mean, then the squares of the distances from it. Operand 1 is x, number 2 how many elements a
-// row has. Who includes this has defined team_sum, which joins over the threads of a row, and kCentred: false, if the mean is taken
-// for zero.
+// Mean and variance of rows: first the mean, then the squared distances from it. Operand 1 is x;
+// number 2 is the length of a row. Before including this, define tile_sum, which adds over the
+// threads of a row, and kCentred: if it is false, the mean is taken as zero.
 float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 
 struct Moments {
-  float mean, squares;  // squares: of the distances from the mean, summed
+  float mean, squares;  // squares: the sum of squared distances from the mean
 };
 
 void store_partials(Moments moments) {
@@ -14,7 +14,8 @@ void store_partials(Moments moments) {
   store_partial(2u, float(end - begin));
 }
 
-// Of the row, from those of its parts: the mean of means, then each part's squares about its own mean, and its mean's.
+// Combines a row's splits: the mean of means, then each split's squares about its own mean, and the
+// squared distance of that mean.
 Moments combined_moments() {
   Moments moments = Moments(0.0, 0.0);
   float sum = 0.0, squares = 0.0;
@@ -29,7 +30,7 @@ Moments combined_moments() {
 }
 
 #ifdef REGISTER_ROWS
-// Of the elements of this part, which are held; of those behind the end are zeros.
+// The moments of a split whose elements are in registers; those beyond the end are zero.
 Moments moments_of(vec4 registers[VEC4S]) {
   Moments moments = Moments(0.0, 0.0);
   if (kCentred) {
@@ -46,7 +47,7 @@ Moments moments_of(vec4 registers[VEC4S]) {
   return moments;
 }
 #else
-// Of the elements of this part.
+// The moments of a split.
 Moments moments_of_split(out float registers[REGISTERS]) {
   Moments moments = Moments(0.0, 0.0);
   const float count = float(end - begin);
@@ -78,7 +79,8 @@ vec4 vec4_of(uint operand, uint i) {
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
 }
 
-// Of the row, read once: moments of each four, joined with those of what was seen (Chan, Golub and LeVeque 1979).
+// The moments of a row that is read once: moments of each four elements, combined with the previous
+// ones (Chan, Golub and LeVeque 1979).
 Moments moments_vec4() {
   Moments moments = Moments(0.0, 0.0);
   float seen = 0.0;

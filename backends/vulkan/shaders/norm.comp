@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is taken first, then the variance
-// about it; of a part are kept both, and how many elements it has. Operands y, x, gamma, beta, mean and rstd (out); of batch_norm also running mean and variance
-// (in, then out), of which VARIANT 1 (training) makes new ones, and 0 normalises with. By four, layer_norm and rms_norm: VARIANT 1
-// with gamma, 2 with beta too. Numbers: epsilon, momentum, elements
-// of a row.
+// layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is
+// computed first, then the variance about it; a split leaves both, and its length.
+//
+// Operands: y, x, gamma, beta, mean and rstd (out). For batch_norm also the running mean and
+// variance, in and out; VARIANT 1 (training) updates them, and 0 normalises with them. VARIANT of
+// vec4 kernels of layer_norm and rms_norm: 1 with gamma, 2 with beta too.
+//
+// Numbers: epsilon, momentum, elements of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

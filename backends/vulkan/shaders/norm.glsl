@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm.comp and norm_registers.comp share, behind team_sum.
+// What norm.comp and norm_registers.comp share. Include it after defining tile_sum.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 
@@ -15,7 +15,7 @@ struct Scale {
   float mean, rstd;
 };
 
-// What the row is normalised with; keeps the statistics that are asked for.
+// Computes the scale of a row, and stores the statistics that are requested.
 Scale scale_of(Moments moments) {
   const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
   float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd, OP the number of the norm: with s = (x - mean) rstd, and g = dy gamma, dx = rstd (g - mean of g - s mean of g s), without
-// the second term for rms_norm. MODE 1: dgamma = sum of dy s, dbeta = sum of dy, over what a parameter repeats over. MODE 2: mean and
-// rstd alone. Operands dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: statistics are not given, but f32 numbers that MODE 2
-// leaves, and MODE 0 where it sees rows whole; 2, of rows by four: gamma is there. Kept of a part: both sums; of MODE 2 as of norm.comp.
-// Numbers: epsilon, 2: elements of a row.
+// norm_bwd; OP is the number of the norm. With s = (x - mean) rstd and g = dy gamma: dx = rstd (g -
+// mean of g - s mean of g s), without the second term for rms_norm. MODE: BACKPLANE_NORM_BWD_*;
+// dgamma = sum of dy s, and dbeta = sum of dy, over what a parameter broadcasts along.
+//
+// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: statistics are not given;
+// they are f32, and stored by BACKPLANE_NORM_BWD_STATISTICS, or by the gradient of whole rows.
+// VARIANT 2, of vec4 rows: gamma is present.
+//
+// A split leaves both sums; for statistics, what norm.comp's leaves. Numbers: epsilon, 2: elements
+// of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -14,7 +19,7 @@
 TILE_REDUCTION(tile_sum, float, sums, added)
 #include "norm_bwd.glsl"
 
-// g, or dy, and s of element i, which is x.
+// g (or dy) and s of element i, whose value is x.
 vec2 terms(uint i, float x, Statistics statistics) {
   precise float s = (x - statistics.mean) * statistics.rstd;
   precise float g = load_value(2u, i);
@@ -78,7 +83,7 @@ void each_row() {
     }
     return;
   }
-  if (begin == end) return;  // without elements, or the team has no row
+  if (begin == end) return;  // no elements, or the tile has no row
   const Slope slope = slope_of(statistics, sums);
   if (in_registers) {
     FOR_EACH_REGISTER(u, i) if (i < end) put(i, registers[u], slope);

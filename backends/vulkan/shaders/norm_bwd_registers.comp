@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd.comp, MODE 0, of rows that are held: the same operands, numbers and constants, and the same of a part.
+// The gradient of norm_bwd.comp for rows in registers: the same operands, numbers, constants and
+// partials.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
@@ -22,7 +23,7 @@ void main() {
       s[q] = straight;
       g[q] = load_own_vec4(2u, q, 0.0);
       if (present(3u)) g[q] *= load_own_vec4(3u, q, 0.0);
-      const vec4 along = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // what is no element may be infinite
+      const vec4 along = mix(vec4(0.0), g[q] * s[q], vec4_inside(q));  // elements beyond the end may be infinite
       sums += vec2((g[q].x + g[q].y) + (g[q].z + g[q].w), (along.x + along.y) + (along.z + along.w));
     }
     if (params.phase == PHASE_COMBINE) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm.comp of rows that are held: the same operands, numbers and constants, and the same of a part.
+// norm.comp for rows in registers: the same operands, numbers, constants and partials.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw for each element: operands parameter, first and second moment, which are read and written, gradient; scalars learning
-// rate, corrections of both moments; extra, as bits of f32: beta1, 1 - beta1, beta2, 1 - beta2, epsilon, weight decay.
+// adamw for each element. Operands: parameter, first and second moment (read and written),
+// gradient. Scalars: learning rate, corrections of both moments. Extra, as f32 bits: beta1, 1 -
+// beta1, beta2, 1 - beta2, epsilon, weight decay.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10 (Salmon et al., SC 2011): scalars key, counter low, counter high. Logical element 4j + l is lane l of block
-// counter + j; extra 0 is the logical index of this dispatch's element 0.
+// Philox4x32-10 (Salmon et al., SC 2011). Scalars: key, counter low, counter high. Logical element
+// 4j + l is word l of block counter + j. Extra 0 is the logical index of this dispatch's element 0.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over rows; OP is the operator's id, VARIANT the output's dtype. Operands out, in.
+// Reductions over rows. OP is the operator's id, VARIANT the output's dtype. Operands: out, in.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 2
@@ -7,9 +7,9 @@
 #include "dtype.glsl"
 
 struct Sum {
-  float high, low;  // floats: the sum, and what rounding lost (Neumaier); product: high alone
-  int64_t whole;    // integers, mod 2^64
-  ORDER key;        // extrema: greater is better, also for the minimum
+  float high, low;  // floats: the sum and its rounding error (Neumaier); products use high alone
+  int64_t whole;    // integers, modulo 2^64
+  ORDER key;        // extrema: the greater key wins, for minima too
   uint index;       // of the extremum
 };
 
@@ -19,7 +19,7 @@ Sum identity() {
   out_sum.low = 0.0;
   out_sum.whole = OP == BP_OP_REDUCE_PROD ? 1l : 0l;
 #if IS_FLOAT
-  out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for the minimum
+  out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for minima
 #elif T == T_I64
   out_sum.key = int64_t(0x8000000000000000ul);
 #elif T == T_I8 || T == T_I32
@@ -104,7 +104,7 @@ void put(uint64_t to, Sum sum) {
 #endif
   } else {
 #if IS_FLOAT
-    // What was lost means nothing where the sum is no number.
+    // The error is meaningless if the sum is not finite.
     precise float total = sum.high + sum.low;
     const bool finite = (floatBitsToUint(sum.high) & 0x7F800000u) != 0x7F800000u;
     const uint bits = floatBitsToUint(finite && OP == BP_OP_REDUCE_SUM ? total : sum.high);
@@ -153,7 +153,7 @@ Sum partial(uint64_t from) {
   return sum;
 }
 
-// This thread's share of the part.
+// Reduces this thread's elements of the split.
 Sum reduce_split() {
   Sum sum = identity();
   const uint step = tile_size;

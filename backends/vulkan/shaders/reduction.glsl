@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels over rows share. A row is what one result is reduced from, or what is normalised together: `inner_rank` dimensions,
-// of any strides; there is one for each element of the `outer_rank` others. A team of `width` threads, a power of two, works on
-// a row, or on a part of one where rows are long and few: then a first dispatch leaves what it found of each part in `partials`, and
-// a second one joins them. LAYOUT 1: rows have one dimension. VEC4_TILE, if not 0: rows of one dimension in one go, four elements of each
-// operand at once, by teams of so many threads; a subgroup that holds one needs no barrier. What else there is in a kernel then
-// falls away: drivers of CPUs go through both sides of a branch, barriers too. Mirrors reduction.hpp. Who includes it defines OPERANDS.
+// What reduction kernels share. A row is the set of elements that one result is reduced from, or
+// that are normalised together: `inner_rank` dimensions of any strides. There is one row for each
+// index of the `outer_rank` other dimensions.
+//
+// A tile of `tile_size` threads, a power of two, works on a row. Few long rows are split: a first
+// dispatch leaves each split's results in `partials`, and a second one combines them.
+//
+// LAYOUT: dense means that rows have one dimension. VEC4_TILE, if not 0: rows have one dimension
+// and are not split; tiles of so many threads take four elements of each operand at once. If a
+// subgroup contains a tile, it needs no barrier. The compiler then removes all other code, because
+// drivers of CPUs execute both sides of a branch, barriers included.
+//
+// Mirrors ops/reduction.hpp. Define OPERANDS before including this.
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS
-layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS = 1;  // rows of a workgroup: more than one lie side by side
+layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS = 1;  // rows of a workgroup; more than one are interleaved
 #else
 layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
 #endif
 
-#define PHASE_WHOLE 0u  // rows in one go
-#define PHASE_PARTIALS 1u  // parts, to partials
+#define PHASE_WHOLE 0u     // whole rows
+#define PHASE_PARTIALS 1u  // splits, to partials
 #define PHASE_COMBINE 2u   // from partials
 
 struct ReductionOperand {
-  uint64_t address;  // 0: it is absent
+  uint64_t address;  // 0: absent
   int64_t strides[BACKPLANE_REDUCTION_RANK];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer ReductionParams {
-  uint rows, extent;               // how many, and elements of each
-  uint splits, split_length;               // of a row, and elements of each
+  uint rows, extent;          // how many, and elements of each
+  uint splits, split_length;  // of a row, and elements of each
   uint tile_size, phase;
-  uint row_splits;                     // places of a row in partials
-  uint first_split, first_element;  // of this dispatch, in all of its rows
-  uint use_vec4;                      // of held rows: elements lie so that four are moved at once
+  uint row_splits;                  // splits of a row, over all dispatches
+  uint first_split, first_element;  // of this dispatch, in each of its rows
+  uint use_vec4;                    // register_rows.glsl: rows are dense and vec4-aligned
   uint outer_rank, inner_rank;
   uint shape[BACKPLANE_REDUCTION_RANK];  // row-major, outer dimensions first
-  float numbers[4];                // the kernel's own
-  uint64_t partials;               // BACKPLANE_PARTIAL_BYTES bytes for each
+  float numbers[4];                      // specific to the kernel
+  uint64_t partials;                     // BACKPLANE_PARTIAL_BYTES for each split
   ReductionOperand operands[OPERANDS];
 };
 layout(push_constant, scalar) uniform Push { ReductionParams params; };
@@ -39,7 +46,7 @@ layout(push_constant, scalar) uniform Push { ReductionParams params; };
 #ifdef SUBGROUPS
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// Only subgroups that are full are relied on.
+// Relies on full subgroups only.
 bool shuffles() { return gl_NumSubgroups * gl_SubgroupSize == GROUP; }
 uint thread_index() {
   return shuffles() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationID.x;
@@ -48,15 +55,16 @@ uint thread_index() {
 uint thread_index() { return gl_LocalInvocationID.x; }
 #endif
 
-// The row that this thread's team has, or elements begin to end - 1 of it, and the thread's place in the team. A team that has
-// none in this round has no elements, and stores nothing: teams go through their rounds together, so that all meet at barriers.
+// The row of this thread's tile, or elements begin to end - 1 of it, and the thread's index in the
+// tile. In a round, a tile may have no row: then it has no elements and stores nothing. All tiles
+// go through the same rounds, so that all threads reach every barrier.
 bool has_row;
 uint row, split, begin, end, tile_thread;
 uint64_t bases[OPERANDS];  // of element 0 of the row; 0: the operand is absent
 
 bool present(uint operand) { return bases[operand] != 0ul; }
 
-// What elements are found by, read once: memory that is written cannot be told from that of parameters.
+// Read once: the compiler cannot know that stores do not change the parameters.
 uint tile_size;
 int64_t steps[OPERANDS];
 
@@ -95,7 +103,7 @@ bool assign_row(uint round) {
 }
 #define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; assign_row(round_); round_ += gl_NumWorkGroups.x)
 
-// Where element i of the row lies.
+// The address of element i of the row.
 uint64_t at(uint operand, uint i) {
   if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
   const uint outer = params.outer_rank;
@@ -108,25 +116,27 @@ uint64_t at(uint operand, uint i) {
   return address + uint64_t(params.operands[operand].strides[outer] * int64_t(i));
 }
 
-// The elements that are this thread's.
+// Loops over the thread's elements.
 #define FOR_EACH_ELEMENT(i) for (uint i = begin + tile_thread; i < end; i += tile_size)
-// The same, REGISTERS at most, whose values stay in registers; those from `end` on are none.
+// The same for at most REGISTERS elements, which stay in registers; those from `end` on do not
+// exist.
 #define REGISTERS BACKPLANE_REDUCTION_REGISTERS
 #define FOR_EACH_REGISTER(u, i) [[unroll]] for (uint u = 0u, i = begin + tile_thread; u < REGISTERS; ++u, i += tile_size)
 bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
 
-// The first of each four elements that are this thread's, of VEC4_TILE.
+// Loops over the first of each four elements of the thread, in a tile of VEC4_TILE threads.
 #define FOR_EACH_VEC4(i) for (uint i = tile_thread * VEC4_SIZE; i < end; i += VEC4_TILE * VEC4_SIZE)
 uint64_t vec4_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
 
-// Where a part of this row lies in partials.
+// The address of a split of this row in partials.
 uint64_t partial_at(uint which) { return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES; }
 uint64_t own_partial() { return partial_at(params.first_split + split); }
 float partial_value(uint which, uint place) { return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place))); }
 void store_partial(uint place, float number) { store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number)); }
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 
-// NAME(x): COMBINE over the team's threads, for each of them. By shuffles within subgroups, else by a tree in shared memory.
+// Defines NAME(x): COMBINE over the tile's threads, for each of them. Uses shuffles within
+// subgroups, or a tree in shared memory.
 #ifdef SUBGROUPS
 #define TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                          \
   if (VEC4_TILE != 0u && VEC4_TILE <= gl_SubgroupSize && shuffles()) {                                     \

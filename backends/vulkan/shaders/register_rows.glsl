@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReductionParams that a workgroup holds in registers, each thread VEC4S times four elements, so that memory is read once and written once.
-// Longer rows are cut in parts that are held so: one dispatch for what is known of each part, a second one that reads them again. Its
-// team is all of its GROUP_SIZE threads; or it has GROUP_ROWS rows that lie side by side, and neighbouring threads have neighbouring rows. ReductionParams, parts and operands are those of reduction.glsl; who includes this defines OPERANDS.
+// Rows that a workgroup keeps in registers, VEC4S times four elements a thread, so that memory is
+// read once and written once. Longer rows are split: one dispatch leaves partial results of each
+// split, and a second one reads the splits again. A workgroup has one row, or GROUP_ROWS
+// interleaved rows, with neighbouring rows in neighbouring threads. Rows, splits and operands are
+// those of reduction.glsl. Define OPERANDS before including this.
 #define REGISTER_ROWS
 #define GROUP_SIZE_CONSTANT
 #include "reduction.glsl"
@@ -13,13 +15,13 @@ layout(constant_id = BACKPLANE_ID_VEC4S) const uint VEC4S = 4;
 
 #define THREADS_PER_ROW (GROUP_SIZE / GROUP_ROWS)  // threads of a row
 
-// Where four elements lie behind each other, they are a thread's, and neighbours have the next four; else neighbours have the next
-// element, and a thread's four lie THREADS_PER_ROW apart.
+// If rows are dense, a thread has four contiguous elements, and its neighbour the next four. Else
+// neighbours have neighbouring elements, and a thread's four are THREADS_PER_ROW apart.
 uint vec4_first(uint q) { return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread); }
 uint vec4_step() { return params.use_vec4 != 0u ? 1u : THREADS_PER_ROW; }
 bvec4 vec4_inside(uint q) { return lessThan(uvec4(vec4_first(q)) + vec4_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
 
-// Elements of quad `q`, and `otherwise` in place of those behind the end.
+// Loads group `q` of four elements, with `otherwise` beyond the end.
 vec4 load_own_vec4(uint operand, uint q, float otherwise) {
   const uint first = vec4_first(q);
   vec4 out4 = vec4(otherwise);
@@ -48,8 +50,8 @@ void store_own_vec4(uint operand, uint q, vec4 y) {
   }
 }
 
-// NAME(x): COMBINE over the threads of a row, for each of them: in subgroups, then over these, whose numbers are powers of two; where rows
-// lie side by side, in shared memory.
+// Defines NAME(x): COMBINE over the threads of a row, for each of them. It reduces in subgroups,
+// then over subgroups, whose numbers are powers of two; for interleaved rows, in shared memory.
 #ifdef SUBGROUPS
 #define GROUP_SHUFFLES(SHARED, COMBINE)                                                                              \
   if (GROUP_ROWS == 1u && shuffles()) {                                                                                            \

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope: a thread a pair of elements. Operands y, x (of the pair's first), position, a counter of frequencies; extra: strides to the
-// pair's second element in y and x. Behind the parameters lies a table: f / 2 pi of each frequency f in 2^-32 turns, whole, then what
-// is missing of one, below 1. The product of a position with the first wraps at whole turns; that with the second is below half of one.
+// rope: a thread for each pair of elements. Operands: y and x (first of the pair), position, a
+// counter of frequencies. Extra: strides to the pair's second element in y and x.
+//
+// A table follows the parameters: for each frequency f, f / 2 pi in units of 2^-32 turns, as an
+// integer and a remainder below 1. Position times the integer wraps at whole turns; position times
+// the remainder is below half a turn.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialisation constants by name, for the host's C++ (runtime/pipelines.hpp) and the kernels' GLSL: their ids, and values
- * that are no ids of ops.def or dtypes.def. A constant that the host leaves out is 0. */
+/* Names of specialisation constants for the host's C++ (runtime/pipelines.hpp) and the kernels' GLSL:
+ * their ids, and values beside those of ops.def and dtypes.def. A constant that the host omits is 0. */
 
 /* Every shader (memory.glsl). */
 #define BACKPLANE_ID_LAYOUT 0  /* how operands are laid out: BACKPLANE_LAYOUT_* */
@@ -8,31 +8,31 @@
 #define BACKPLANE_ID_VARIANT 2 /* the shader's own */
 #define BACKPLANE_ID_MODE 3    /* the shader's own */
 
-/* What some shaders use the first four for. */
-#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: the window of convolutions, or bits of a quantized weight */
-#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: the activation, or a bit for each side with zero points */
+/* Names for the first four in shaders that use them otherwise. */
+#define BACKPLANE_ID_B_SOURCE BACKPLANE_ID_LAYOUT      /* gemm.glsl: window, or bits of a weight */
+#define BACKPLANE_ID_EPILOGUE BACKPLANE_ID_OP          /* gemm.glsl: activation, or zero points */
 #define BACKPLANE_ID_OUT_DTYPE BACKPLANE_ID_VARIANT    /* gemm.glsl, reduce.comp */
 #define BACKPLANE_ID_ALGORITHM BACKPLANE_ID_MODE       /* matmul.comp: BACKPLANE_ALGORITHM_* */
 #define BACKPLANE_ID_SUBGROUP_SIZE BACKPLANE_ID_OP     /* attention.comp */
 #define BACKPLANE_ID_IGNORE_INDEX BACKPLANE_ID_VARIANT /* loss_cross_entropy.comp */
 
-/* From 4 on each family has constants of its own. */
-#define BACKPLANE_ID_VEC4_TILE 4            /* reduction.glsl: threads of a row that is taken by vec4; 0: it is not */
-#define BACKPLANE_ID_GROUP_SIZE 4           /* register_rows.glsl, topk.comp: threads of a workgroup */
-#define BACKPLANE_ID_VEC4S 5                /* register_rows.glsl: groups of four elements that a thread keeps */
-#define BACKPLANE_ID_GROUP_ROWS 6           /* register_rows.glsl: rows of a workgroup */
-#define BACKPLANE_ID_GEMM_ROWS 4            /* matmul_k_major.comp */
-#define BACKPLANE_ID_MATRIX_M 4             /* matmul_cooperative.comp; cooperative_matrix.py reads M, N and K here */
+/* From 4 on, each family has its own constants. */
+#define BACKPLANE_ID_VEC4_TILE 4  /* reduction.glsl: threads of a vec4 row; 0: not vec4 */
+#define BACKPLANE_ID_GROUP_SIZE 4 /* register_rows.glsl, topk.comp: threads of a workgroup */
+#define BACKPLANE_ID_VEC4S 5      /* register_rows.glsl: groups of four elements that a thread keeps */
+#define BACKPLANE_ID_GROUP_ROWS 6 /* register_rows.glsl: rows of a workgroup */
+#define BACKPLANE_ID_GEMM_ROWS 4  /* matmul_k_major.comp */
+#define BACKPLANE_ID_MATRIX_M 4   /* matmul_cooperative.comp; cooperative_matrix.py reads M, N and K here */
 #define BACKPLANE_ID_MATRIX_N 5
 #define BACKPLANE_ID_MATRIX_K 6
 #define BACKPLANE_ID_MATRIX_SUBGROUP_SIZE 7
-#define BACKPLANE_ID_SUBGROUPS_M 8          /* subgroups of a workgroup along M */
-#define BACKPLANE_ID_GROUP_TILE 9           /* rows and columns of a workgroup */
+#define BACKPLANE_ID_SUBGROUPS_M 8 /* subgroups of a workgroup along M */
+#define BACKPLANE_ID_GROUP_TILE 9  /* rows and columns of a workgroup */
 #define BACKPLANE_ID_COUNT 10
 
 /* Values of LAYOUT. */
 #define BACKPLANE_LAYOUT_STRIDED 0   /* any strides */
-#define BACKPLANE_LAYOUT_DENSE 1     /* operands are dense in one order, or immediates: only strides[0] is read */
+#define BACKPLANE_LAYOUT_DENSE 1     /* dense in one order, or immediates: uses strides[0] only */
 #define BACKPLANE_LAYOUT_VEC4_ROWS 2 /* rows whose extent is a multiple of four (vec4_loop.glsl) */
 
 /* Values of OP of copy.comp. */
@@ -41,7 +41,7 @@
 #define BACKPLANE_COPY_SELECT 2
 #define BACKPLANE_COPY_GATHER 3
 
-/* Values of ALGORITHM; enum GemmAlgorithm has those that need a shader of their own, too. */
+/* Values of ALGORITHM. enum GemmAlgorithm adds those that are shaders of their own. */
 #define BACKPLANE_ALGORITHM_DIRECT 0
 #define BACKPLANE_ALGORITHM_SHARED 1
 #define BACKPLANE_ALGORITHM_SUBGROUP 2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greatest (OP 1: the smallest) elements of lanes, in order, equal ones by their place: a workgroup of GROUP_SIZE threads a lane. The
-// last one taken is found digit by digit (radix selection: Alabi, Blanchard, Gordon and Steinbach 2012): how many elements have each
-// digit says which one it has; then those before it are gathered, and each goes where so many others come before it. Operands values,
-// indices, x without the axis; extra: extent, how many, strides of x, values, indices, and whether
-// indices are wanted.
+// The greatest (OP 1: smallest) elements of slices, in order, equal ones by position. A workgroup
+// of GROUP_SIZE threads has a slice. Radix selection (Alabi, Blanchard, Gordon and Steinbach 2012)
+// finds the last selected element digit by digit, from a histogram of each digit. Then the selected
+// elements are gathered, and each is stored at its rank. Operands: values, indices, x, without the
+// axis. Extra: extent, k, strides of x, values and indices, whether indices are wanted.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define GROUP_SIZE_CONSTANT
@@ -23,7 +23,7 @@ KEY unsigned_order(BITS x) { return KEY(order_of(x)) ^ 0x80000000u; }
 KEY unsigned_order(BITS x) { return KEY(order_of(x)); }
 #endif
 #endif
-// What is taken has the smallest keys.
+// The selected elements have the smallest keys.
 KEY key_of(BITS x) { return OP == 1 ? unsigned_order(x) : ~unsigned_order(x); }
 
 #define DIGIT_BITS 8u
@@ -34,14 +34,15 @@ shared uint positions[BACKPLANE_TOPK_MAX];
 shared uint taken_count;
 
 uint extent;
-uint64_t base;  // of the lane's x
+uint64_t base;  // of the slice's x
 BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i))); }
 #define FOR_EACH_OF_SLICE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += GROUP_SIZE)
 
-// What the elements that are taken have: upper digits below these, or these, which `ties` elements have.
+// The bound of selected elements: their upper digits are below `key`, or equal to it, as those of
+// `ties` elements are.
 struct Bound {
   KEY key, key_mask;
-  uint position, position_mask;  // of elements of that key; looked at only where not all of them are taken
+  uint position, position_mask;  // of elements of that key; used only if not all of them are selected
   uint ties;
 };
 bool matches(Bound bound, KEY key, uint i) {
@@ -65,7 +66,7 @@ Bound bound_of(uint wanted) {
       if (matches(bound, key, i)) atomicAdd(histogram[digit], 1u);
     }
     barrier();
-    // Each thread its own: the same for all.
+    // Each thread computes it: the result is the same.
     uint digit = 0u;
     for (; histogram[digit] < wanted; ++digit) wanted -= histogram[digit];
     bound.ties = histogram[digit];

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four elements a thread, one load or store for each operand. LAYOUT 1: operands are packed in one order. LAYOUT 2: they lie in
-// rows whose extent is a multiple of four; input MODE, if not 0, repeats along them. Else each operand is packed along a row, and so
-// aligned that four are moved at once, or an immediate, which lies in the parameters four times: no branch asks, for drivers of
-// CPUs go through both sides of each.
+// A loop over elements, four at once: one load or store for each operand. With
+// BACKPLANE_LAYOUT_DENSE, operands are dense in one order. With BACKPLANE_LAYOUT_VEC4_ROWS, they
+// consist of rows whose extent is a multiple of four, and input MODE, if not 0, broadcasts along
+// them. Each other operand is dense along a row and aligned for loads of four, or an immediate,
+// which the parameters hold four times. No branch distinguishes immediates, because drivers of CPUs
+// execute both sides of every branch.
 #include "vec4.glsl"
 
-// Eight threads move 128 bytes of f32 at once, and go on with the next 128: each line of a GPU's cache is read once, and on a CPU,
-// whose vectors are eight threads, memory is read in order.
+// Eight neighbouring threads move 128 bytes of f32 at once, then the next 128. On a GPU each cache
+// line is read once; on a CPU, whose vectors are eight threads, memory is read in order.
 #define NEIGHBOURS 8u
 #define STRIDE (NEIGHBOURS * VEC4_SIZE)
 
-// The fours of this thread: the next one, where they end, and its place in its row.
+// The state of a thread's loop: its next four elements, its end, and its column in a row.
 struct Vec4Loop {
   uint first, end;
   uint column, extent;
-  bool wraps;  // on the way to the next one a row ends
+  bool wraps;  // the last step crossed the end of a row
 };
 Vec4Loop begin_vec4_loop() {
   const uint rounds = (params.count - 1u) / (gl_NumWorkGroups.x * (GROUP * VEC4_SIZE)) + 1u;
@@ -37,9 +39,9 @@ void advance(inout Vec4Loop loop) {
   }
 }
 
-// An operand's four, and how far it is to the next.
+// The address of an operand's four elements, and the step to the next.
 struct Cursor {
-  uint64_t at, step, wrap;  // wrap: where a row ends between
+  uint64_t at, step, wrap;  // wrap: the step across the end of a row
 };
 Cursor cursor_of(uint operand, Vec4Loop loop) {
   Cursor cursor;
@@ -60,7 +62,7 @@ Cursor cursor_of(uint operand, Vec4Loop loop) {
 }
 void advance(inout Cursor cursor, Vec4Loop loop) { cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step; }
 
-// What is left of packed operands: an element for each of the first threads.
+// The remaining elements of dense operands: one for each of the first threads.
 #define FOR_EACH_REMAINING(i)                                                        \
   for (uint i = (params.count & ~(VEC4_SIZE - 1u)) + gl_GlobalInvocationID.x;       \
        LAYOUT == BACKPLANE_LAYOUT_DENSE && i < params.count; i = params.count)

@@ -24,7 +24,7 @@ CooperativeMatrices device(uint32_t subgroup_size, std::vector<MatrixShape> shap
   return out;
 }
 
-// What drivers list: lanes of a subgroup, and shapes.
+// What drivers list: subgroup sizes, and shapes.
 const std::vector<CooperativeMatrices> kDevices = {
     device(8, {{BP_F16, 8, 8, 8}, {BP_I8, 8, 8, 8}}),
     device(16, {{BP_F16, 8, 16, 16}, {BP_BF16, 8, 16, 16}, {BP_I8, 8, 16, 32}}),
@@ -53,7 +53,7 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->shape.n, 16u);
   EXPECT_EQ(found->shape.k, 16u);
-  // 8 subgroups, of 32 x 64 or 64 x 32 sums each.
+  // 8 subgroups, with 32 x 64 or 64 x 32 outputs each.
   EXPECT_THAT(found->subgroups_m, testing::AnyOf(2u, 4u));
 }
 
@@ -84,7 +84,7 @@ TEST(Cooperative, WhatIsListedIsAskedFor) {
   EXPECT_EQ(v12.vulkanMemoryModel & v12.shaderFloat16 & v12.shaderInt8, VkBool32{VK_TRUE});
 }
 
-// How often each opcode is in a kernel's code.
+// Counts each opcode in a kernel's code.
 std::map<uint32_t, int> opcodes(const Shader& shader) {
   std::map<uint32_t, int> out;
   for (uint32_t at = 5; at < shader.word_count; at += shader.words[at] >> 16) ++out[shader.words[at] & 0xFFFFu];
@@ -97,8 +97,8 @@ TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
     ASSERT_NE(shader, nullptr) << name;
     EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
-    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and sums
-    EXPECT_GT(found[4457], 0) << name;  // loads, a store, multiplications
+    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and accumulators
+    EXPECT_GT(found[4457], 0) << name;  // loads, stores, multiplications
     EXPECT_GT(found[4458], 0) << name;
     EXPECT_GT(found[4459], 0) << name;
     for (uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_EQ(found[nv], 0) << name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says of itself, changed on its way: one that lacks what kernels need is refused by name, one that lacks what they can
-// do without works.
+// Alters what a device reports. A device without a required feature is refused by name; one without
+// an optional feature works.
 #include <gmock/gmock.h>
 
 #include "ops/operators.hpp"
@@ -22,7 +22,7 @@ T* link(void* chain, VkStructureType type) {
 class Features : public testing::Test {
  protected:
   void SetUp() override {
-    // Kept, and the driver's library with it: of one that was unloaded nothing says whose leaks are.
+    // Keeps the driver's library loaded: LeakSanitizer cannot attribute leaks of an unloaded one.
     auto found = Instance::shared();
     if (!found.ok()) GTEST_SKIP() << found.status().message();
     instance = found.value();
@@ -69,8 +69,8 @@ TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   refused_for("Vulkan 1.2 (it speaks 1.1)");
 }
 
-// How many lanes the pipelines of attention ask for, 0 where they ask for none, on a device that says it has `usual` and could have
-// `fewest` to `most`.
+// The subgroup sizes that attention's pipelines require (0: none), on a device with size `usual`
+// that supports `fewest` to `most`.
 std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint32_t most,
                                            VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
   watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {
@@ -91,11 +91,12 @@ std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
     const auto* constants = static_cast<const uint32_t*>(info.stage.pSpecializationInfo->pData);
     if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
-      return;  // the sum of parts
+      return;  // the kernel that combines splits
     asked.insert(subgroup_size == nullptr ? 0 : subgroup_size->requiredSubgroupSize);
-    EXPECT_EQ(constants[kIdSubgroupSize],
-              subgroup_size == nullptr ? usual : subgroup_size->requiredSubgroupSize);  // what the kernel counts on
-    info.stage.pNext = nullptr;                                                         // the driver has its own
+    EXPECT_EQ(
+        constants[kIdSubgroupSize],
+        subgroup_size == nullptr ? usual : subgroup_size->requiredSubgroupSize);  // the size that the kernel assumes
+    info.stage.pNext = nullptr;                                                   // the driver keeps its own size
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   EXPECT_TRUE(device.ok()) << device.status().message();

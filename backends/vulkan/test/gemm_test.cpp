@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that are too much for one dispatch are divided, over matrices, rows and columns, and what kernels cannot count no plan is
-// made for.
+// A GEMM too large for one dispatch is divided over matrices, rows and columns. One beyond the
+// kernels' index limits gets no plan.
 #include <gmock/gmock.h>
 
 #include "ops/gemm_split_k.hpp"
@@ -40,7 +40,7 @@ class GemmOnDevice : public OnRig {
     return desc;
   }
 
-  // The product of a and b whose first elements are 1, 2, ... up to 31.
+  // Multiplies a by b, whose elements are 1, 2, ..., 31, 1, ...
   std::vector<float> multiply(const View& a, const View& b, const View& out, int64_t (&elements)[3]) {
     bp_tensor_desc views[] = {desc_of(a), desc_of(b), desc_of(out)};
     bp_operand operands[3] = {};
@@ -67,7 +67,8 @@ class GemmOnDevice : public OnRig {
   Device::Buffer* buffers_[3] = {};
 };
 
-// All k have one value, so that a few buffers are a product of 4.5e9 operations: more than a dispatch on a CPU does.
+// All k have the same value, so that small buffers give 4.5e9 operations, more than one dispatch on
+// a CPU.
 TEST_F(GemmOnDevice, RowsAndColumnsAreDivided) {
   constexpr int64_t kRows = 130, kColumns = 2100, kDepth = 8192;
   int64_t elements[] = {kRows, kColumns, kRows * kColumns};
@@ -122,7 +123,7 @@ TEST_F(GemmOnDevice, WhatCannotBeCountedHasNoPlan) {
   }
 }
 
-// Every sum of a product is in one part of it.
+// Expects every output of a GEMM in exactly one slice.
 void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t depth, int64_t splits,
                   double operations) {
   GemmParams params{};
@@ -139,7 +140,7 @@ void expect_whole(uint32_t matrices, uint32_t rows, uint32_t columns, uint32_t d
     }
   }
   EXPECT_EQ(outputs, params.outputs());
-  // A tile is not divided, however deep it is.
+  // A tile is never divided, however deep it is.
   EXPECT_LE(static_cast<double>(largest) * operations_per_output(params) / static_cast<double>(splits),
             std::max(operations, 128 * 512 * operations_per_output(params) / static_cast<double>(splits)));
   if (splits > 1) {

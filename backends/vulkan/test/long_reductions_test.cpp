@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 1,025 elements and more beside the same in double: held by each size of workgroup, full and in part, elements by four and one
-// by one, and in parts; and what is selected of them. The build runs it with BACKPLANE_VULKAN_ROWS=gpu, and with cpu.
+// Compares reductions of at least 1,025 elements with double precision: each size of workgroup,
+// full and in part; vec4 and single elements; splits; and top-k. The build runs it with
+// BACKPLANE_VULKAN_ROWS=gpu and with cpu.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -17,7 +18,7 @@ using Shape = std::vector<int64_t>;
 struct Tensor {
   uint32_t dtype = 0;  // 0: absent
   Shape shape;
-  Numbers values;  // none: of an output
+  Numbers values;  // empty for outputs
 };
 
 int64_t count_of(const Shape& shape) {
@@ -51,7 +52,7 @@ double rounded(uint32_t dtype, double value) {
   return decode(bytes, dtype);
 }
 
-// From -1 to 1, the same in each run.
+// Pseudo-random values from -1 to 1, the same in each run.
 Numbers drawn(uint32_t dtype, int64_t count, uint32_t seed) {
   Numbers out(static_cast<std::size_t>(count));
   for (double& value : out) {
@@ -76,7 +77,7 @@ class LongReductions : public OnDevice {
     if (stream_ != nullptr) device_->destroy(stream_);
   }
 
-  // -> the outputs' values.
+  // Returns the outputs' values.
   std::vector<Numbers> run(uint32_t op, const void* attributes, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& outputs) {
     std::vector<Device::Buffer*> buffers;
@@ -129,7 +130,7 @@ class LongReductions : public OnDevice {
   Device::Stream* stream_ = nullptr;
 };
 
-// `scale`: what an error counts beside, where it is more than the value.
+// `scale`: the magnitude that errors are relative to, if it exceeds the value's.
 void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, double scale, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
   const double share = dtype == BP_BF16 ? 0x1p-8 : 1e-5;
@@ -137,11 +138,13 @@ void expect_near(const Numbers& got, const Numbers& expected, uint32_t dtype, do
     ASSERT_NEAR(got[i], expected[i], share * std::max(std::abs(expected[i]), scale)) << what << ", element " << i;
 }
 
-// A workgroup of each size, full and in part; parts, full and in part; with and without a rest of four.
+// Full and partial workgroups of each size, full and partial splits, with and without a remainder
+// of four.
 constexpr int64_t kWidths[] = {1028, 1030, 4096, 4097, 16384, 20002, 32768, 50257, 100004};
 constexpr int64_t kRows = 3;
 
-// All kernels load and store alike: one is enough of those of halves, whose compilation takes as long.
+// All kernels share loads and stores, so one is enough for 16-bit dtypes, which take as long to
+// compile.
 template <class Body>
 void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   for (const uint32_t dtype : dtypes) {
@@ -150,7 +153,7 @@ void for_widths(std::initializer_list<uint32_t> dtypes, const Body& body) {
   }
 }
 
-// Calls `body(first, last)` with the places of each row.
+// Calls `body(first, last)` with the index range of each row.
 template <class Body>
 void for_rows(std::size_t elements, int64_t width, const Body& body) {
   for (std::size_t first = 0; first < elements; first += static_cast<std::size_t>(width))
@@ -169,7 +172,7 @@ TEST_F(LongReductions, Softmax) {
   for_widths({BP_F32, BP_BF16}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     Tensor x{dtype, {kRows, width}, drawn(dtype, kRows * width, 7)};
     for (double& value : x.values) value = rounded(dtype, value * 8);
-    // Rows begin with nothing, and end with what is greatest.
+    // Rows begin with -inf and end with their maximum.
     for_rows(x.values.size(), width, [&](std::size_t first, std::size_t last) {
       x.values[first] = -std::numeric_limits<double>::infinity();
       x.values[last - 1] = 9;
@@ -193,7 +196,7 @@ TEST_F(LongReductions, Softmax) {
   });
 }
 
-// Of -inf alone, or with inf or NaN, a row is no number; the others are theirs.
+// A row of -inf alone, or with inf or NaN, gives NaN; the others are unaffected.
 TEST_F(LongReductions, SoftmaxOfWhatIsNoNumber) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const int64_t width : {int64_t{2048}, int64_t{2049}, int64_t{50256}}) {
@@ -231,7 +234,7 @@ TEST_F(LongReductions, SoftmaxBackward) {
   });
 }
 
-// Along an axis that is not the last: rows that lie side by side, of which the last workgroup has some.
+// Along an axis that is not the last: interleaved rows, with a partial last workgroup.
 TEST_F(LongReductions, SoftmaxSideBySide) {
   constexpr int64_t kOuter = 2, kInner = 35;
   for (const uint32_t dtype : {BP_F32, BP_BF16}) {
@@ -302,7 +305,7 @@ TEST_F(LongReductions, LayerAndRmsNorm) {
   });
 }
 
-// With and without weights, smoothing and a gradient; one target is ignored, one is the last class.
+// With and without weights, smoothing and gradient. One target is ignored, one is the last class.
 TEST_F(LongReductions, CrossEntropy) {
   constexpr int32_t kIgnored = -100;
   for (const bool smoothed : {false, true}) {
@@ -345,7 +348,7 @@ TEST_F(LongReductions, CrossEntropy) {
   }
 }
 
-// With statistics of the forward, and without.
+// With and without the forward's statistics.
 TEST_F(LongReductions, NormBackward) {
   for_widths({BP_F32}, [&](uint32_t dtype, int64_t width, const std::string& what) {
     const Tensor dy{dtype, {kRows, width}, drawn(dtype, kRows * width, 29)};
@@ -392,7 +395,7 @@ TEST_F(LongReductions, NormBackward) {
   });
 }
 
-// Channels whose rows have two dimensions that cannot be joined: batch and plane.
+// Channels whose rows have two dimensions that cannot be merged: batch and plane.
 TEST_F(LongReductions, BatchNormAndItsBackward) {
   constexpr int64_t kImages = 2, kChannels = 3;
   for (const int64_t plane : {int64_t{700}, int64_t{4801}, int64_t{30000}}) {
@@ -440,7 +443,8 @@ TEST_F(LongReductions, BatchNormAndItsBackward) {
   }
 }
 
-// Of many equal elements those that come first, as many as are selected at most, and of as many.
+// Among equal elements the first ones are selected, up to the maximum k, and with k equal to the
+// extent.
 TEST_F(LongReductions, TopK) {
   constexpr int64_t kCount = BACKPLANE_TOPK_MAX;
   for (const int64_t width : {kCount, int64_t{5000}, int64_t{524288}}) {

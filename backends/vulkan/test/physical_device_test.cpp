@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is chosen of devices that are not at hand: their queues and memory as drivers list them.
+// The choice of queues and memory types for devices that are not available, from what their drivers
+// list.
 #include "runtime/physical_device.hpp"
 
 #include <gtest/gtest.h>

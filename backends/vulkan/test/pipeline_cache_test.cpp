@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache on a device: what is kept, and that nothing that is wrong with a file is more than a line.
+// The pipeline cache on a device: what it keeps, and that a faulty file only causes a log line.
 #include "runtime/pipeline_cache.hpp"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class PipelineCaches : public OnDevice {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // As a process of its own would: opens, compiles two pipelines, keeps them.
+  // Acts as a separate process: opens, compiles two pipelines, and saves them.
   void run() {
     auto device = LogicalDevice::create(instance, 0);
     ASSERT_TRUE(device.ok());
@@ -76,7 +76,7 @@ TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
 TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   run();
   ASSERT_EQ(files().size(), 1u);
-  // Whole and ours, but what is in it is no cache of the driver's.
+  // A valid file of ours whose data is no cache of the driver.
   const CacheFile own(folder, PipelineCache::key_of(instance->devices()[0]));
   ASSERT_EQ(own.path(), files()[0].string());
   ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are gone through by four: which are, and what a softmax makes of them that holds infinities, or nothing else.
+// Which rows vec4 and register-resident kernels take, and softmax of rows with infinities.
 #include <cmath>
 #include <limits>
 
@@ -47,7 +47,8 @@ TEST(Vec4Rows, ArePackedAlignedAndNeitherShortNorLong) {
   EXPECT_TRUE(uses_vec4(rows_of(BP_F32, 3, 64, 1, 3, 0x1000), 0b10)) << "no kernel moves it by four";
 }
 
-// Of a device that takes `most` threads a workgroup: which holds rows of `x`, as threads and fours of each; 0 x 0: none.
+// The workgroup (threads, vec4 groups of each) that keeps rows of `x` in registers, on a device
+// with workgroups of at most `max_group_size`; 0 x 0: none.
 std::pair<uint32_t, uint32_t> register_size(const View& x, uint32_t max_group_size = 1024, uint32_t values = 1,
                                             bool interleaved = false, std::size_t not_compiled = SIZE_MAX) {
   ReductionNest nest = ReductionNest::by_axes(x, 2);
@@ -90,7 +91,7 @@ TEST(RegisterRowsTest, GoToTheSmallestWorkgroupThatHoldsThem) {
   EXPECT_TRUE((ReductionCaps{.tuned_as_cpu = true, .max_group_size = 1024}.register_rows(1).empty()));
 }
 
-// Few long rows are cut so that a large device is busy, many into as few parts as hold them.
+// Few long rows are split for a large device's occupancy; many rows into as few splits as fit.
 TEST(RegisterRowsTest, LongOnesAreCutInParts) {
   using Size = std::pair<uint32_t, uint32_t>;
   EXPECT_EQ(register_size(dense(1, 50257)), Size(256, 4));
@@ -108,7 +109,7 @@ TEST(RegisterRowsTest, LongOnesAreCutInParts) {
 
 class ReductionsOnDevice : public OnRig {
  protected:
-  // Of the rows' elements, in place of the sums of the rig.
+  // The softmax of the rows.
   std::vector<float> softmax(const std::vector<std::vector<float>>& rows) {
     const auto length = rows[0].size();
     bp_tensor_desc view{};
@@ -134,7 +135,7 @@ class ReductionsOnDevice : public OnRig {
   }
 };
 
-// The maximum is met last, first, after nothing but -inf, or never.
+// The maximum comes last, first, after a run of -inf, or never.
 TEST_F(ReductionsOnDevice, TheSumFollowsTheMaximum) {
   constexpr std::size_t kLength = 64;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

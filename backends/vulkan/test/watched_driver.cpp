@@ -14,7 +14,7 @@ std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
-// Looked up beside functions.def.
+// Looked up in addition to functions.def.
 constexpr const char* kOfExtension = "vkGetMemoryHostPointerPropertiesEXT";
 
 PFN_vkGetInstanceProcAddr real_instance_lookup = nullptr;
@@ -33,7 +33,7 @@ bool strikes(const char* name) {
   return true;
 }
 
-// Objects by type and handle: handles of two types may be equal.
+// Objects by type and handle: handles of different types may be equal.
 using Key = std::pair<std::type_index, const void*>;
 struct Object {
   const char* made_by;
@@ -42,7 +42,7 @@ struct Object {
 std::map<Key, Object> objects;
 std::string complaints;
 
-// Values that were waited for, by timeline semaphore; which device's it is.
+// By timeline semaphore: its device, and the last value waited for.
 std::map<const void*, std::pair<VkDevice, uint64_t>> passed;
 
 void note_made(const char* by, const void* owner, std::type_index type, const void* handle) {
@@ -63,7 +63,7 @@ void note_ended(const char* by, std::type_index type, const void* handle) {
   }
 }
 
-// Of an instance and a device the owner is what the call was given: a physical device is no object that is made.
+// The owner of instances and devices is null: physical devices are not created.
 template <class Owner>
 const void* owner_of(Owner handle) {
   return std::is_same_v<Owner, VkDevice> ? static_cast<const void*>(handle) : nullptr;
@@ -98,7 +98,7 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
-// What is asked, before the call.
+// Changes a request before the call.
 VkComputePipelineCreateInfo asked_pipeline;
 void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
          VkPipeline*) {
@@ -127,7 +127,7 @@ struct Watch<Slot> {
       ask(arguments...);
       const VkResult result = real(arguments...);
       if (result == VK_SUCCESS) change(arguments...);
-      // Command buffers end with their pool.
+      // Command buffers are destroyed with their pool.
       const bool makes = called.starts_with("vkCreate") || called == "vkAllocateMemory";
       if constexpr (std::is_pointer_v<std::tuple_element_t<sizeof...(Arguments) - 1, std::tuple<Arguments...>>>) {
         const auto out = std::get<sizeof...(Arguments) - 1>(list);
