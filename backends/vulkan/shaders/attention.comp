@@ -48,7 +48,8 @@ void begin_rows(Tile tile) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     rows[r] = row_of(tile, r);
     seen[r] = int(attention.keys);
-    if (attention.causal == CAUSAL_LOWER_RIGHT) seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
+    if (attention.causal == CAUSAL_LOWER_RIGHT)
+      seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
     if (attention.causal == CAUSAL_UPPER_LEFT) seen[r] = min(int(rows[r].query) + 1, seen[r]);
     greatest[r] = -kInfinity;
     sums[r] = 0.0;
@@ -63,7 +64,8 @@ void multiply(Tile tile, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     queries[r] = address_of(attention.q, tile.batch, rows[r].head, rows[r].query);
   [[unroll]] for (uint t = 0u; t < KEYS; ++t)
-    keys[t] = address_of(attention.k, tile.batch, tile.group, min(first + t * SUBGROUP_SIZE + SUBGROUP_THREAD, end - 1u));
+    keys[t] =
+        address_of(attention.k, tile.batch, tile.group, min(first + t * SUBGROUP_SIZE + SUBGROUP_THREAD, end - 1u));
   const uint64_t own = uint64_t(q_step * int64_t(SUBGROUP_THREAD % CHUNK));
   uint d = 0u;
   for (; d + CHUNK <= attention.depth; d += CHUNK) {
@@ -185,7 +187,8 @@ void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
         store_vec4(y + uint64_t(column * BYTES), bits);
       } else {
         [[unroll]] for (uint i = 0u; i < 4u; ++i)
-          if (column + i < attention.width) store_bits(y + uint64_t(attention.y.strides[3] * int64_t(column + i)), bits[i]);
+          if (column + i < attention.width)
+            store_bits(y + uint64_t(attention.y.strides[3] * int64_t(column + i)), bits[i]);
       }
     }
     ROTATE(vec4, weighed);
@@ -201,11 +204,13 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
     const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
     int64_t offsets[4];  // columns beyond the end read the last ones
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
-      offsets[i] = attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
+      offsets[i] =
+          attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
     vec4 weighed[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) weighed[r] = vec4(0.0);
     if (!begins && column <= last) {
-      [[unroll]] for (uint r = 0u; r < ROWS; ++r) weighed[r] = correction[r] * uintBitsToFloat(load_vec4_32(weighed_at(scratch, r, column)));
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r)
+        weighed[r] = correction[r] * uintBitsToFloat(load_vec4_32(weighed_at(scratch, r, column)));
     }
     [[dont_unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const uint key = first + t * SUBGROUP_SIZE, count = key < end ? min(SUBGROUP_SIZE, end - key) : 0u;
@@ -225,7 +230,8 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
     if (ends) {
       store_rows(tile, column, weighed);
     } else if (column <= last) {
-      [[unroll]] for (uint r = 0u; r < ROWS; ++r) store_vec4_32(weighed_at(scratch, r, column), floatBitsToUint(weighed[r]));
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r)
+        store_vec4_32(weighed_at(scratch, r, column), floatBitsToUint(weighed[r]));
     }
   }
 }
@@ -273,7 +279,8 @@ void attend(Tile tile, uint split, uint64_t scratch) {
 
 void main() {
   attention = block.attention;
-  const uint subgroup = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID, subgroups = gl_NumWorkGroups.x * gl_NumSubgroups;
+  const uint subgroup = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID,
+             subgroups = gl_NumWorkGroups.x * gl_NumSubgroups;
   const uint work = attention.items * attention.splits;
   for (uint i = subgroup; i < work; i += subgroups) {
     attend(tile_of(attention.first_item + i / attention.splits), i % attention.splits,

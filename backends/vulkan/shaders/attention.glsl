@@ -39,8 +39,12 @@ uint padded_width() { return (attention.width + 3u) & ~3u; }
 uint64_t scratch_at(uint which) {
   return attention.scratch + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
 }
-uint64_t statistics_at(uint64_t scratch, uint r) { return scratch + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul; }
-uint64_t weighed_at(uint64_t scratch, uint r, uint column) { return scratch + uint64_t(r * padded_width() + column) * 4ul; }
+uint64_t statistics_at(uint64_t scratch, uint r) {
+  return scratch + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul;
+}
+uint64_t weighed_at(uint64_t scratch, uint r, uint column) {
+  return scratch + uint64_t(r * padded_width() + column) * 4ul;
+}
 
 struct Tile {
   uint batch, group, first_row;

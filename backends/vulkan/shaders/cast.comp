@@ -46,7 +46,8 @@ int top_bit(uint64_t x) {  // x is not 0
 // x >> shift (at least 1), rounded to nearest even.
 uint64_t shift_rounded(uint64_t x, int shift) {
   if (shift > 63) return uint64_t(0);
-  const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
+  const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)),
+                 half_ulp = uint64_t(1) << (shift - 1);
   return kept + uint64_t(rest > half_ulp || (rest == half_ulp && (kept & uint64_t(1)) == uint64_t(1)));
 }
 

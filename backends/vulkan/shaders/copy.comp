@@ -55,7 +55,8 @@ void run_vec4() {
     if (OP == BACKPLANE_COPY_SELECT) {
       const uvec4 which = load_vec4_8(condition.at);
       const BITS4 y = load_vec4(b.at);
-      x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z, which.w != 0u ? x.w : y.w);
+      x = BITS4(which.x != 0u ? x.x : y.x, which.y != 0u ? x.y : y.y, which.z != 0u ? x.z : y.z,
+                which.w != 0u ? x.w : y.w);
     }
     store_vec4(to.at, x);
     advance(loop);

@@ -17,7 +17,8 @@ uint f32_of_f16(uint bits) {
 uint f16_of_f32(uint bits) {
   const uint magnitude = bits & 0x7FFFFFFFu;
   const uint normal = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
-  const uint shift = clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // for subnormal results in f16, and smaller ones
+  const uint shift =
+      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // for subnormal results in f16, and smaller ones
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
   const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
   const uint small = kept + uint(rest + (kept & 1u) > half_ulp);

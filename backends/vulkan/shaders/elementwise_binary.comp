@@ -99,7 +99,8 @@ void run_vec4() {
     advance(a, loop);
     advance(b, loop);
   }
-  FOR_EACH_REMAINING(i) store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i)), load_bits(address_of(2u, i))));
+  FOR_EACH_REMAINING(i)
+    store_bits(address_of(0u, i), apply(load_bits(address_of(1u, i)), load_bits(address_of(2u, i))));
 }
 
 void main() {

@@ -34,7 +34,8 @@ void run_vec4() {
     advance(a, loop);
     advance(b, loop);
   }
-  FOR_EACH_REMAINING(i) store8(address_of(0u, i), uint(holds(load_bits(address_of(1u, i)), load_bits(address_of(2u, i)))));
+  FOR_EACH_REMAINING(i)
+    store8(address_of(0u, i), uint(holds(load_bits(address_of(1u, i)), load_bits(address_of(2u, i)))));
 }
 
 void main() {

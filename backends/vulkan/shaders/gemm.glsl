@@ -198,7 +198,8 @@ const int64_t kNoColumn = int64_t(0x8000000000000000ul);
 // The offset of a column in c, or kNoColumn if the phase does not have it.
 int64_t out_column_at(uvec4 index) {
   if (WINDOW == 0) return gemm.out_column * int64_t(index.x);
-  if (WINDOW == 2 && any(greaterThanEqual(phase.at + gemm.stride.yzw * ivec3(index.yzw), gemm.out_extent.yzw))) return kNoColumn;
+  if (WINDOW == 2 && any(greaterThanEqual(phase.at + gemm.stride.yzw * ivec3(index.yzw), gemm.out_extent.yzw)))
+    return kNoColumn;
   int64_t offset = 0l;
   [[unroll]] for (uint d = 0; d < 4; ++d) offset += gemm.out_columns[d] * int64_t(index[d]);
   return offset;
@@ -284,11 +285,15 @@ float number_at(uint64_t at) {  // in the output's dtype
   return uintBitsToFloat(VARIANT == T_F16 ? f32_of_f16(bits) : bits << 16);
 }
 // The index of row m of the dispatch's matrix `matrix` among the rows of all matrices.
-int64_t row_of_all(uint matrix, uint m) { return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m); }
+int64_t row_of_all(uint matrix, uint m) {
+  return int64_t(gemm.first_matrix + matrix) * int64_t(gemm.all_rows) + int64_t(m);
+}
 int zero_of_row(uint matrix, uint m) {
   return ZERO_OF_A ? int(value_of(load_bits(gemm.a_zero + uint64_t(gemm.a_zero_row * row_of_all(matrix, m))))) : 0;
 }
-int zero_of_column(uint n) { return ZERO_OF_B ? whole(load8(gemm.zero + uint64_t(gemm.zero_column * int64_t(gemm.first_column + n)))) : 0; }
+int zero_of_column(uint n) {
+  return ZERO_OF_B ? whole(load8(gemm.zero + uint64_t(gemm.zero_column * int64_t(gemm.first_column + n)))) : 0;
+}
 
 void put(uint64_t to, ACCUMULATOR sum, uint64_t bias, uint matrix, uint m, uint n) {
   precise float y = number_at(gemm.a_scale + uint64_t(gemm.a_scale_row * row_of_all(matrix, m))) *

@@ -96,7 +96,9 @@ void total() {
   if (params.phase == PHASE_COMBINE) {
     if (has_row) FOR_EACH_PARTIAL(p) sum += partial_value(p, 0u);
   } else {
-    FOR_EACH_ELEMENT(i) sum += MODE == BACKPLANE_CROSS_ENTROPY_WEIGHTS ? target_weight(int(load32(at(2u, i))), class_count()) : number_at(at(1u, i));
+    FOR_EACH_ELEMENT(i)
+      sum += MODE == BACKPLANE_CROSS_ENTROPY_WEIGHTS ? target_weight(int(load32(at(2u, i))), class_count())
+                                                     : number_at(at(1u, i));
   }
   sum = tile_sum(sum);
   if (!has_row || tile_thread != 0u) return;
@@ -107,7 +109,8 @@ void total() {
   } else {
     if (params.numbers[0] == 0.0) sum += number_at(bases[4]);
     store32(bases[4], floatBitsToUint(sum));
-    if (params.numbers[1] != 0.0) store_bits(bases[0], bits_of(present(5u) ? divide_f32(sum, number_at(bases[5])) : sum));
+    if (params.numbers[1] != 0.0)
+      store_bits(bases[0], bits_of(present(5u) ? divide_f32(sum, number_at(bases[5])) : sum));
   }
 }
 

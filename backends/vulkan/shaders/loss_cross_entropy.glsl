@@ -5,7 +5,8 @@ float logit(uint c) { return value_of(load_bits(at(1u, c))); }
 float number_at(uint64_t address) { return uintBitsToFloat(load32(address)); }
 float weight_of(uint c) {
   if (!present(3u)) return 1.0;
-  return value_of(load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
+  return value_of(
+      load_bits(bases[3] + uint64_t(params.operands[3].strides[BACKPLANE_REDUCTION_RANK - 1] * int64_t(c))));
 }
 uint class_count() { return uint(params.numbers[2]) * 65536u + uint(params.numbers[3]); }
 // The weight of a target: 0 if it is ignored, and, if there are weights, if it is no class.

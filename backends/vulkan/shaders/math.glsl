@@ -100,7 +100,8 @@ float sine_f32(float r) {
 }
 float cosine_f32(float r) {
   precise float z = r * r;
-  precise float y = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
+  precise float y =
+      ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
   return y;
 }
 

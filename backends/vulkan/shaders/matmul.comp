@@ -61,8 +61,10 @@ spirv_instruction(DOT_REQUIRES, id = 4450) int dot4(uint b, uint a, spirv_litera
 #define ONES ACCUMULATOR(1)
 #endif
 // Two words of padding to a line avoid bank conflicts among 32 banks, along lines and columns.
-shared TILED a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
-shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? COLUMNS + 2 : 1];
+shared TILED
+    a_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1][ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? ROWS + 2 : 1];
+shared TILED b_tile[ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? DEPTH : 1]
+                   [ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? COLUMNS + 2 : 1];
 
 ACCUMULATOR accumulators[TM][TN];
 #ifdef INTEGER_ACTIVATIONS
@@ -99,7 +101,8 @@ void subtract_zero_points(uint matrix, uint row, uint column, uint column_step, 
   [[unroll]] for (uint j = 0; j < TN; ++j) zero[j] = zero_of_column(min(column + j * column_step, gemm.columns - 1u));
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     const int of_row = zero_of_row(matrix, min(row + i, gemm.rows - 1u));
-    [[unroll]] for (uint j = 0; j < TN; ++j) accumulators[i][j] += of_row * (count * zero[j] - column_sums[j]) - zero[j] * row_sums[i];
+    [[unroll]] for (uint j = 0; j < TN; ++j)
+      accumulators[i][j] += of_row * (count * zero[j] - column_sums[j]) - zero[j] * row_sums[i];
   }
 }
 #endif
@@ -199,7 +202,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
   const uint a_line = a_by_depth ? lane / DEPTH : lane % ROWS, a_k = a_by_depth ? lane % DEPTH : lane / ROWS;
   const uint b_line = b_by_depth ? lane / DEPTH : lane % COLUMNS, b_k = b_by_depth ? lane % DEPTH : lane / COLUMNS;
   const uint64_t a_step = uint64_t(a_by_depth ? gemm.a_row * (GROUP / DEPTH) : gemm.a_depth * (WORD * GROUP / ROWS));
-  const uint64_t b_step = uint64_t(b_by_depth ? gemm.b_column * (GROUP / DEPTH) : gemm.b_depth * (WORD * GROUP / COLUMNS));
+  const uint64_t b_step =
+      uint64_t(b_by_depth ? gemm.b_column * (GROUP / DEPTH) : gemm.b_depth * (WORD * GROUP / COLUMNS));
   const uint64_t a_next = uint64_t(gemm.a_depth * (DEPTH * WORD)), b_next = uint64_t(gemm.b_depth * (DEPTH * WORD));
   uint64_t a_at = a + uint64_t(gemm.a_row * int64_t(m0 + a_line) + gemm.a_depth * int64_t(k_begin + int(a_k * WORD)));
   uint64_t b_at = same_column ? own.at : b + uint64_t(gemm.b_column * int64_t(n0 + b_line + gemm.first_column));
@@ -212,7 +216,8 @@ void multiply_shared(uint64_t a, uint64_t b, uint m0, uint n0, Column own, int k
         a_tile[k][r] = a_word(a_at + a_step * uint64_t(u), k_end - k0 - int(k * WORD));
     }
     [[unroll]] for (uint u = 0; u < COLUMNS * DEPTH / GROUP; ++u) {
-      const uint c = b_line + (b_by_depth ? u * (GROUP / DEPTH) : 0u), k = b_k + (b_by_depth ? 0u : u * (GROUP / COLUMNS));
+      const uint c = b_line + (b_by_depth ? u * (GROUP / DEPTH) : 0u),
+                 k = b_k + (b_by_depth ? 0u : u * (GROUP / COLUMNS));
       const int k_at = k0 + int(k * WORD);
       Column at = own;
       at.at = b_at + b_step * uint64_t(u);
@@ -244,9 +249,11 @@ void main() {
 #else
   // With shared memory a thread's columns are THREADS_N apart, so that neighbours read different
   // banks and write contiguously.
-  const uint tile_rows = ROWS, tile_columns = COLUMNS, column_step = ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? THREADS_N : 1u;
+  const uint tile_rows = ROWS, tile_columns = COLUMNS,
+             column_step = ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? THREADS_N : 1u;
   const uint first = group, stride = groups;
-  const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM, own_column = gl_LocalInvocationIndex % THREADS_N * (ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? 1u : TN);
+  const uint own_row = gl_LocalInvocationIndex / THREADS_N * TM,
+             own_column = gl_LocalInvocationIndex % THREADS_N * (ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? 1u : TN);
   const int own_depth = 0;
 #endif
   const uint tiles_n = (gemm.columns + tile_columns - 1u) / tile_columns;
@@ -268,8 +275,10 @@ void main() {
     uvec4 indices[TN];
     ColumnBase bases[TN];
     [[unroll]] for (uint j = 0; j < TN; ++j) {
-      indices[j] = column_index(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? n0 + gl_LocalInvocationIndex % COLUMNS : column + j * column_step);
-      bases[j] = column_base_at(b, VEC4_COLUMNS ? uvec4(min(column, gemm.columns - TN) + gemm.first_column) : indices[j]);
+      indices[j] = column_index(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? n0 + gl_LocalInvocationIndex % COLUMNS
+                                                                        : column + j * column_step);
+      bases[j] =
+          column_base_at(b, VEC4_COLUMNS ? uvec4(min(column, gemm.columns - TN) + gemm.first_column) : indices[j]);
     }
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {
@@ -317,7 +326,9 @@ void main() {
     if (s_begin < s_end) subtract_zero_points(matrix, row, column, column_step, split_end - int(k_begin));
 #endif
     int64_t out_columns[TN];
-    [[unroll]] for (uint j = 0; j < TN; ++j) out_columns[j] = out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + j * column_step) : indices[j]);
+    [[unroll]] for (uint j = 0; j < TN; ++j)
+      out_columns[j] =
+          out_column_at(ALGORITHM == BACKPLANE_ALGORITHM_SHARED ? column_index(column + j * column_step) : indices[j]);
     // Rotates each row to index 0: a dynamic index would move the accumulators to memory.
     [[dont_unroll]] for (uint i = 0; i < TM; ++i) {
       [[unroll]] for (uint j = 0; j < TN; ++j) {

@@ -164,7 +164,8 @@ void store_results(Target target, uint m0, uint n0, uint row, uint column, int c
       const uint r = row + at / MATRICES_N * SM + i / SN, c = column + at % MATRICES_N * SN + i % SN;
       const uint m = m0 + r, n = n0 + c;
       const ACCUMULATOR zeros = zero_point_term(target, m0, n0, r, c, count);
-      store_result(target, m, n, out_column_at(column_index(n)), load_accumulator(target, m, n) + staging[stage + i] + zeros);
+      store_result(target, m, n, out_column_at(column_index(n)),
+                   load_accumulator(target, m, n) + staging[stage + i] + zeros);
     }
     subgroupBarrier();
   }
@@ -210,7 +211,8 @@ void main() {
         else FILL(a_tile, K_MINOR_STRIDE, DEPTH, TILE, a, gemm.a_depth, gemm.a_row, k_end - k, rows);
         const uint64_t b = b_columns + uint64_t(gemm.b_depth * int64_t(k));
         if (BY_COLUMN) fill_columns(own, k, k_end);
-        else if (b_k_major) FILL(b_tile, K_MAJOR_STRIDE, TILE, DEPTH, b, gemm.b_column, gemm.b_depth, columns, k_end - k);
+        else if (b_k_major)
+          FILL(b_tile, K_MAJOR_STRIDE, TILE, DEPTH, b, gemm.b_column, gemm.b_depth, columns, k_end - k);
         else FILL(b_tile, K_MINOR_STRIDE, DEPTH, TILE, b, gemm.b_depth, gemm.b_column, k_end - k, columns);
         barrier();
         multiply_tiles(row, column, a_k_major, b_k_major);

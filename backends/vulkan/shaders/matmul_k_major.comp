@@ -111,10 +111,12 @@ struct Range {
   uint begin, end;  // k
 };
 Range range_of(uint split) {
-  const uint first = split / gemm.depth_splits * gemm.split_segments, last = min(first + gemm.split_segments, gemm.segments);
+  const uint first = split / gemm.depth_splits * gemm.split_segments,
+             last = min(first + gemm.split_segments, gemm.segments);
   Range range;
   range.begin = first * gemm.depth + split % gemm.depth_splits * gemm.split_depth;
-  range.end = gemm.depth_splits == 1u ? last * gemm.depth : min(range.begin + gemm.split_depth, (first + 1u) * gemm.depth);
+  range.end =
+      gemm.depth_splits == 1u ? last * gemm.depth : min(range.begin + gemm.split_depth, (first + 1u) * gemm.depth);
 #ifdef FLOAT_ACTIVATIONS
   range.end = min(range.end, gemm.all_depth);
 #endif
@@ -156,7 +158,8 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
     zeros[j] = 0;
 #endif
   }
-  const uint wide_end = can_load_chunks(a, b, range.begin) ? range.end - (range.end - range.begin) % CHUNK : range.begin;
+  const uint wide_end =
+      can_load_chunks(a, b, range.begin) ? range.end - (range.end - range.begin) % CHUNK : range.begin;
   for (uint k = range.begin + lane * CHUNK; k < wide_end; k += COLUMN_THREADS * CHUNK) {
     ACCUMULATOR left[ROWS][CHUNK];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -174,7 +177,8 @@ void accumulate(uint matrix, uint64_t a, uint64_t b, uint n0, Range range) {
   for (uint k = wide_end + lane; k < range.end; k += COLUMN_THREADS) {
     ACCUMULATOR left[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
-      left[r] = MINUS_ZERO(ACCUMULATOR(value_of(load_bits(rows[r] + uint64_t(gemm.a_depth * int64_t(k))))), row_zeros[r]);
+      left[r] =
+          MINUS_ZERO(ACCUMULATOR(value_of(load_bits(rows[r] + uint64_t(gemm.a_depth * int64_t(k))))), row_zeros[r]);
     [[unroll]] for (uint j = 0; j < COLUMNS; ++j) {
       const ACCUMULATOR right = read_one(columns[j], n0 + j, zeros[j], k);
       [[unroll]] for (uint r = 0; r < ROWS; ++r) accumulators[r * COLUMNS + j] += left[r] * right;

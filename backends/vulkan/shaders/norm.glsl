@@ -23,7 +23,8 @@ Scale scale_of(Moments moments) {
   const bool writes = has_row && tile_thread == 0u && split == 0u && params.first_split == 0u;
   if (writes) keep_statistic(4u, mean);
   if (OP == BP_OP_BATCH_NORM && has_row) {
-    const float old_mean = present(6u) ? load_value(6u, 0u) : 0.0, old_variance = present(7u) ? load_value(7u, 0u) : 0.0;
+    const float old_mean = present(6u) ? load_value(6u, 0u) : 0.0,
+                old_variance = present(7u) ? load_value(7u, 0u) : 0.0;
     if (writes) {
       keep(8u, VARIANT == 1 ? old_mean * (1.0 - share) + mean * share : old_mean);
       keep(9u, VARIANT == 1 ? old_variance * (1.0 - share) + variance * share : old_variance);

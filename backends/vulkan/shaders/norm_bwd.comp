@@ -47,7 +47,8 @@ void each_row() {
   vec2 registers[REGISTERS];
   float x[REGISTERS];
   vec2 sums = vec2(0.0);  // of g, and of g s
-  const bool in_registers = fits_registers() && params.phase == PHASE_WHOLE, sees_whole = MODE == BACKPLANE_NORM_BWD_GRADIENT && kOwnStatistics && params.phase == PHASE_WHOLE;
+  const bool in_registers = fits_registers() && params.phase == PHASE_WHOLE,
+             sees_whole = MODE == BACKPLANE_NORM_BWD_GRADIENT && kOwnStatistics && params.phase == PHASE_WHOLE;
   Statistics statistics = Statistics(0.0, 0.0);
   if (sees_whole) {
     statistics = statistics_of(moments_of_split(x));
@@ -59,12 +60,15 @@ void each_row() {
   } else if (in_registers) {
     FOR_EACH_REGISTER(u, i) {
       registers[u] = vec2(0.0);
-      if (i < end) registers[u] = terms(i, sees_whole ? x[u] : load_value(1u, i), MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
+      if (i < end)
+        registers[u] = terms(i, sees_whole ? x[u] : load_value(1u, i),
+                             MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
       sums += vec2(registers[u].x, registers[u].x * registers[u].y);
     }
   } else {
     FOR_EACH_ELEMENT(i) {
-      const vec2 each = terms(i, load_value(1u, i), MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
+      const vec2 each =
+          terms(i, load_value(1u, i), MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
       sums += vec2(each.x, each.x * each.y);
     }
   }

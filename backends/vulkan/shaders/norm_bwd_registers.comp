@@ -16,7 +16,10 @@ void main() {
     vec4 s[VEC4S], g[VEC4S];
     FOR_EACH_OWN_VEC4(q) s[q] = load_own_vec4(1u, q, 0.0);
     Statistics statistics;
-    if (kOwnStatistics && params.phase == PHASE_WHOLE) statistics = statistics_of(moments_of(s)); else statistics = statistics_at(0u);
+    if (kOwnStatistics && params.phase == PHASE_WHOLE)
+      statistics = statistics_of(moments_of(s));
+    else
+      statistics = statistics_at(0u);
     vec2 sums = vec2(0.0);  // of g, and of g s
     FOR_EACH_OWN_VEC4(q) {
       precise vec4 straight = (s[q] - statistics.mean) * statistics.rstd;

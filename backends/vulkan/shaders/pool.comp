@@ -30,7 +30,8 @@ void main() {
     uint64_t at[4];
     LOCATE(4, at, index);
     const uint rows = uint(params.extra[18]), columns = uint(params.extra[19]), position = uint(at[3]);
-    const int positions[3] = int[3](int(position / columns / rows), int(position / columns % rows), int(position % columns));
+    const int positions[3] =
+        int[3](int(position / columns / rows), int(position / columns % rows), int(position % columns));
     int origin[3], first[3], last[3];
     [[unroll]] for (uint d = 0u; d < 3u; ++d) clip(d, positions[d], origin[d], first[d], last[d]);
 
@@ -42,7 +43,8 @@ void main() {
         for (int c = first[2]; c < last[2]; ++c) {
           const int i = origin[0] + a * number(DILATION, 0u), j = origin[1] + b * number(DILATION, 1u),
                     k = origin[2] + c * number(DILATION, 2u);
-          const int64_t offset = int64_t(i) * params.extra[STRIDES * 3u] + int64_t(j) * params.extra[STRIDES * 3u + 1u] +
+          const int64_t offset = int64_t(i) * params.extra[STRIDES * 3u] +
+                                 int64_t(j) * params.extra[STRIDES * 3u + 1u] +
                                  int64_t(k) * params.extra[STRIDES * 3u + 2u];
           const BITS x = load_bits(at[2] + uint64_t(offset));
           if (OP == BP_OP_MAX_POOL) {

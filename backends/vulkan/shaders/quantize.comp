@@ -27,7 +27,9 @@ uint quantized(float x, float scale, float zero) {
     ratio += divide_f32(rest, scale);
   }
   if (nan_bits(floatBitsToUint(ratio))) return 0u;
-  const float least = MODE == 4 || VARIANT == 0 ? 0.0 : -128.0, greatest = MODE == 4 ? 15.0 : VARIANT == 1 ? 127.0 : 255.0;
+  const float least = MODE == 4 || VARIANT == 0 ? 0.0 : -128.0, greatest = MODE == 4      ? 15.0
+                                                                           : VARIANT == 1 ? 127.0
+                                                                                          : 255.0;
   return uint(int(clamp(roundEven(ratio) + zero, least, greatest)));
 }
 uint quantized_at(uint64_t x_at, uint64_t scale_at, uint64_t zero_at) {
@@ -86,7 +88,8 @@ void main() {
     run_vec4();
     return;
   }
-  const uint64_t floats = uint64_t(params.extra[0]), scales = uint64_t(params.extra[1]), zeros = uint64_t(params.extra[2]);
+  const uint64_t floats = uint64_t(params.extra[0]), scales = uint64_t(params.extra[1]),
+                 zeros = uint64_t(params.extra[2]);
   const bool second = MODE == 4 && params.extra[3] != 0l;
   FOR_EACH(index) {
     uint64_t at[4];

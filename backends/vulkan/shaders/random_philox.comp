@@ -17,7 +17,8 @@ uvec4 philox(uvec4 counter, uvec2 key) {
 }
 
 void main() {
-  const uint64_t key = load64(params.scalar_at[0]), low = load64(params.scalar_at[1]), high = load64(params.scalar_at[2]);
+  const uint64_t key = load64(params.scalar_at[0]), low = load64(params.scalar_at[1]),
+                 high = load64(params.scalar_at[2]);
   const uint64_t first = uint64_t(params.extra[0]);
   const uint blocks = (uint(first & 3ul) + params.count + 3u) / 4u;
   for (uint i = gl_GlobalInvocationID.x; i < blocks; i += gl_NumWorkGroups.x * GROUP) {

@@ -25,7 +25,10 @@ Sum identity() {
 #elif T == T_I8 || T == T_I32
   out_sum.key = int(0x80000000u);
 #else
-  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~uint(T == T_U32 ? 0xFFFFFFFFu : T == T_U8 ? 0xFFu : 1u) : 0u;
+  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~uint(T == T_U32  ? 0xFFFFFFFFu
+                                                                     : T == T_U8 ? 0xFFu
+                                                                                 : 1u)
+                                                             : 0u;
 #endif
 #if T == T_I8
   out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~127 : -128;

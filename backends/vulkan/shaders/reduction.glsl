@@ -15,7 +15,8 @@
 #include "memory.glsl"
 #include "vec4.glsl"
 #ifdef REGISTER_ROWS
-layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS = 1;  // rows of a workgroup; more than one are interleaved
+layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS =
+    1;  // rows of a workgroup; more than one are interleaved
 #else
 layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
 #endif
@@ -129,10 +130,16 @@ bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
 uint64_t vec4_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
 
 // The address of a split of this row in partials.
-uint64_t partial_at(uint which) { return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES; }
+uint64_t partial_at(uint which) {
+  return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES;
+}
 uint64_t own_partial() { return partial_at(params.first_split + split); }
-float partial_value(uint which, uint place) { return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place))); }
-void store_partial(uint place, float number) { store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number)); }
+float partial_value(uint which, uint place) {
+  return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place)));
+}
+void store_partial(uint place, float number) {
+  store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number));
+}
 #define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
 
 // Defines NAME(x): COMBINE over the tile's threads, for each of them. Uses shuffles within

@@ -17,7 +17,10 @@ layout(constant_id = BACKPLANE_ID_VEC4S) const uint VEC4S = 4;
 
 // If rows are dense, a thread has four contiguous elements, and its neighbour the next four. Else
 // neighbours have neighbouring elements, and a thread's four are THREADS_PER_ROW apart.
-uint vec4_first(uint q) { return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread); }
+uint vec4_first(uint q) {
+  return begin + (params.use_vec4 != 0u ? (q * THREADS_PER_ROW + tile_thread) * VEC4_SIZE
+                                        : q * THREADS_PER_ROW * VEC4_SIZE + tile_thread);
+}
 uint vec4_step() { return params.use_vec4 != 0u ? 1u : THREADS_PER_ROW; }
 bvec4 vec4_inside(uint q) { return lessThan(uvec4(vec4_first(q)) + vec4_step() * uvec4(0u, 1u, 2u, 3u), uvec4(end)); }
 
@@ -41,7 +44,8 @@ vec4 load_own_vec4(uint operand, uint q, float otherwise) {
 void store_own_vec4(uint operand, uint q, vec4 y) {
   const uint first = vec4_first(q);
   if (params.use_vec4 != 0u) {
-    if (first < end) store_vec4(vec4_at(operand, first, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
+    if (first < end)
+      store_vec4(vec4_at(operand, first, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
   } else {
     FOR_EACH_COMPONENT(u) {
       const uint i = first + u * THREADS_PER_ROW;

@@ -23,7 +23,8 @@ void main() {
     const float whole = roundEven(missing);
     const uint turn = uint(position) * steps + uint(int(whole));
     const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest
-    precise float r = (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
+    precise float r =
+        (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
     const bool crosses = (quadrant & 1u) != 0u;
     const float s = sine_f32(r), c = cosine_f32(r);
     const float sine = (quadrant & 2u) != 0u ? -(crosses ? c : s) : (crosses ? c : s);

@@ -51,7 +51,8 @@ Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, 
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
     const Sum before = sum;
     take(sum, x);
-    if (stores) store_bits(out_base + uint64_t(params.extra[2] * int64_t(i)), OP == 1 ? bits_of_sum(before) : bits_of_sum(sum));
+    if (stores)
+      store_bits(out_base + uint64_t(params.extra[2] * int64_t(i)), OP == 1 ? bits_of_sum(before) : bits_of_sum(sum));
   }
   return sum;
 }

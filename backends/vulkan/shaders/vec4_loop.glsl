@@ -60,7 +60,9 @@ Cursor cursor_of(uint operand, Vec4Loop loop) {
   }
   return cursor;
 }
-void advance(inout Cursor cursor, Vec4Loop loop) { cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step; }
+void advance(inout Cursor cursor, Vec4Loop loop) {
+  cursor.at += LAYOUT == BACKPLANE_LAYOUT_VEC4_ROWS && loop.wraps ? cursor.wrap : cursor.step;
+}
 
 // The remaining elements of dense operands: one for each of the first threads.
 #define FOR_EACH_REMAINING(i)                                                        \
