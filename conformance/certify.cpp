@@ -8,13 +8,14 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cases/catalogue.hpp"
 #include "harness/journal.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
 #include "report/names.hpp"
 #include "report/verdict.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -29,7 +30,7 @@ std::string key_of(const CertifyOptions& options) {
                      options.target.device_index, suite_digest(), options.seed);
 }
 
-// Results where an earlier run left them; the others' places in `selection` go to `open`.
+// Takes results of an earlier run; the positions of the other cases in `selection` go to `open`.
 std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue, const std::vector<size_t>& selection,
                               std::vector<size_t>& open) {
   std::vector<Result> results(selection.size());
@@ -46,7 +47,7 @@ std::vector<Result> take_kept(const Journal* journal, const Catalogue& catalogue
   return results;
 }
 
-// Leaves out what a run that stopped at its first failure did not come to. -> how many cases that are.
+// Removes the cases after the first failure of a run that stopped there. Returns their number.
 size_t leave_out_not_reached(std::vector<size_t>& selection, std::vector<Result>& results) {
   size_t kept = 0;
   for (size_t index = 0; index < results.size(); ++index) {
@@ -74,7 +75,7 @@ nlohmann::json certify(const CertifyOptions& options) {
     throw std::runtime_error(no_match_text(filters, options.selection.profile));
   const std::string started = utc_now();
   const Clock::time_point start = Clock::now();
-  const Facts facts = ask_facts(options.target);
+  const Facts facts = query_facts(options.target);
   Selection asked = options.selection;
   asked.abi_version = measured_version(facts.abi_version);
   std::vector<size_t> selection = select(catalogue, asked);
@@ -125,7 +126,7 @@ nlohmann::json certify(const CertifyOptions& options) {
       progress.seconds_left =
           progress.seconds * static_cast<double>(progress.total - progress.done) / static_cast<double>(done_here);
     if (options.progress) options.progress(progress);
-    if (index == SIZE_MAX) progress.slow = nullptr;  // what is slow is told before each
+    if (index == SIZE_MAX) progress.slow = nullptr;  // the slow case is reported before each update
   };
   if (!facts.error.empty()) {
     for (const size_t place : open) results[place] = {Outcome::not_run, facts.error};
@@ -144,4 +145,4 @@ nlohmann::json certify(const CertifyOptions& options) {
   return certificate;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

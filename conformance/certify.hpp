@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole certification: from a library's path to a certificate.
+// A complete certification, from the path of a library to a certificate.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include "harness/run.hpp"
 #include "harness/select.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Progress {
   size_t done = 0;
@@ -19,14 +19,14 @@ struct Progress {
   size_t failures = 0;
   size_t absent = 0;             // not claimed
   double seconds = 0;            // since the start
-  double seconds_left = -1;      // negative: not known yet
-  const Case* latest = nullptr;  // the case that just ended; null: none did
+  double seconds_left = -1;      // negative: unknown
+  const Case* latest = nullptr;  // the case that has just ended; null: none
   const Result* result = nullptr;
-  // The case that has run for some seconds; null: none has.
+  // A case that has been running for some seconds; null: none.
   const Case* slow = nullptr;
   double slow_seconds = 0;
-  std::string_view slot{};  // that it is in; empty: none that is watched
-  double slot_seconds = 0;  // of this call
+  std::string_view slot{};  // its current slot; empty: no watched slot
+  double slot_seconds = 0;  // duration of this call
 };
 
 struct CertifyOptions {
@@ -42,10 +42,10 @@ struct CertifyOptions {
   std::function<void(const Progress&)> progress{};
 };
 
-// What is wrong with filters that match no case of the profile.
+// The error message for filters that match no case of the profile; empty if all match.
 std::string no_match_text(const std::vector<std::string>& filters, uint32_t profile);
 
-// Throws std::runtime_error for what keeps the run from beginning; what the plugin does wrong is in the certificate.
+// Throws std::runtime_error if the run cannot start. Errors of the plugin are in the certificate.
 nlohmann::json certify(const CertifyOptions& options);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

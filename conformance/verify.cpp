@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cases/catalogue.hpp"
 #include "report/causes.hpp"
 #include "report/certificate.hpp"
 #include "report/digest.hpp"
@@ -13,17 +14,17 @@
 #include "report/verdict.hpp"
 #include "verify_sample.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view part_names[] = {"file", "form",    "digest", "suite", "plugin",
+constexpr std::string_view kPartNames[] = {"file", "form",    "digest", "suite", "plugin",
                                            "run",  "verdict", "device", "sample"};
 
 std::optional<Outcome> outcome_named(const std::string& name) {
-  for (int outcome = 0; outcome < outcome_count; ++outcome) {
+  for (int outcome = 0; outcome < kOutcomeCount; ++outcome) {
     if (name_of(static_cast<Outcome>(outcome)) == name) return static_cast<Outcome>(outcome);
   }
   return std::nullopt;
@@ -32,7 +33,7 @@ std::optional<Outcome> outcome_named(const std::string& name) {
 class Verifier {
  public:
   explicit Verifier(const VerifyOptions& options) : options_(options) {
-    for (const std::string_view name : part_names) verification_.parts.push_back({name});
+    for (const std::string_view name : kPartNames) verification_.parts.push_back({name});
   }
   Verification run();
 
@@ -69,7 +70,7 @@ class Verifier {
   Catalogue catalogue_{};
   Selection asked_{};
   std::vector<size_t> selection_{};
-  std::vector<Result> listed_{};  // of the selection, as the certificate has them
+  std::vector<Result> listed_{};  // results of the selection from the certificate
   Target target_{};
 };
 
@@ -127,7 +128,7 @@ void Verifier::check_run() {
                           version_text(asked_.abi_version), run["seed"].get<uint64_t>()));
 }
 
-// What is not listed has passed. -> what is wrong with the list.
+// Cases that are not listed have passed. Returns the error in the list.
 std::string Verifier::take_results() {
   std::map<std::string_view, size_t> places;
   for (size_t place = 0; place < selection_.size(); ++place) places[catalogue_[selection_[place]].id] = place;
@@ -146,7 +147,8 @@ std::string Verifier::take_results() {
   return "";
 }
 
-// The certificate that the listed outcomes give. What plugin and device say of themselves is checked elsewhere.
+// The certificate that follows from the listed outcomes. Facts of plugin and device are checked
+// elsewhere.
 Json Verifier::derive() const {
   Facts facts;
   facts.plugin = certificate_["plugin"]["name"];
@@ -159,7 +161,7 @@ Json Verifier::derive() const {
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
-    // The library may have had another path.
+    // The path of the library may differ.
     Json& repro = derived["non_passes"][index];
     const Json& given = certificate_["non_passes"][index];
     if (!repro.contains("repro") || !given.contains("repro") || !given["repro"].is_string()) continue;
@@ -203,10 +205,11 @@ std::string Verifier::plugin_difference(const Facts& facts) const {
   return "";
 }
 
-// Another device is another certificate. Another driver is said: whoever verifies rarely has the vendor's.
+// Another device is refused. Another driver is only mentioned, since a verifier rarely has the
+// same.
 void Verifier::check_device() {
   const Json& device = certificate_["device"];
-  const Facts facts = ask_facts(target_);
+  const Facts facts = query_facts(target_);
   if (!facts.error.empty()) return refuse("device", facts.error);
   if (std::string found = plugin_difference(facts); !found.empty()) return refuse("plugin", std::move(found));
   if (device["name"] != facts.device || device["type"] != device_type_name(facts.device_type))
@@ -276,7 +279,7 @@ Verification Verifier::run() {
     return std::none_of(verification_.parts.begin(), verification_.parts.end(),
                         [](const Part& each) { return each.state == Part::State::refused; });
   };
-  if (all_good()) check_device();  // only a plugin that the certificate is of is loaded
+  if (all_good()) check_device();  // loads the plugin only if the certificate belongs to it
   if (all_good()) check_sample();
   return std::move(verification_);
 }
@@ -296,4 +299,4 @@ bool Verification::verified() const {
 
 Verification verify(const VerifyOptions& options) { return Verifier(options).run(); }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a certificate is what a run of this suite on this plugin gives: its parts one by one, and a sample run again.
+// Verifies that a run of this suite on this plugin gives the certificate: checks each of its parts
+// and runs a sample of cases again.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,14 +10,14 @@
 
 #include "certify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct VerifyOptions {
-  std::string certificate{};         // its text
+  std::string certificate{};         // the text
   std::string library{};             // path of the plugin, absolute
-  std::optional<uint32_t> device{};  // none: the certificate's index
-  size_t sample = 200;               // cases that are run again; 0: none, and then nothing is verified by measurement
-  uint64_t seed = 0;                 // which cases, and their data
+  std::optional<uint32_t> device{};  // empty: the certificate's index
+  size_t sample = 200;               // number of cases to run again; 0: nothing is measured
+  uint64_t seed = 0;                 // selects the cases and their data
   unsigned jobs = 1;
   Limits limits{};
   std::function<void(const Progress&)> progress{};
@@ -26,14 +27,14 @@ struct Part {
   enum class State { good, warning, refused, unchecked };
   std::string_view name;  // file, form, digest, suite, plugin, run, verdict, device, sample
   State state = State::unchecked;
-  std::string message{};  // what was seen, or why it is refused
+  std::string message{};  // the finding, or why it is refused
 };
 std::string_view name_of(Part::State state);
 
-// A case that came out otherwise.
+// A case with another outcome.
 struct Difference {
   std::string id{};
-  std::string listed{};  // its outcome in the certificate
+  std::string listed{};  // the outcome in the certificate
   Result now{};
   std::string repro{};
 };
@@ -41,23 +42,24 @@ struct Difference {
 struct Verification {
   std::vector<Part> parts{};
   std::string statement{};  // of the certificate; empty if it could not be read
-  size_t compared = 0;      // cases that were run again
+  size_t compared = 0;      // number of cases that ran again
   std::vector<Difference> differences{};
-  bool verified() const;  // no part is refused, and all were checked
+  bool verified() const;  // all parts were checked and none is refused
 };
 
 Verification verify(const VerifyOptions& options);
 
-// ---- for verify itself
+// ---- Implementation
 
-// Throws std::runtime_error with what is wrong: no JSON, cut off, or a key twice in one object.
+// Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
 nlohmann::json read_certificate(const std::string& text);
-// What keeps `certificate` from being read as one of this program; empty: nothing.
+// Why `certificate` does not have the form of a certificate of this program; empty: it has.
 std::string form_fault(const nlohmann::json& certificate);
-// The first place where two documents differ, other than in what a run measures or words freely: times, reasons, errors.
-// Empty: nowhere.
+// The first difference between two documents, except in free fields: times, reasons, errors. Empty:
+// none.
 std::string first_difference(const nlohmann::json& derived, const nlohmann::json& given, const std::string& place);
-// What a tally's errors cannot be: over the bound where nothing failed, or of more cases than there were.
+// Rejects impossible error statistics: above the bound without a failure, or more entries than
+// cases.
 std::string error_fault(const nlohmann::json& tally);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as a document: its text, the fields that it must have, and how it differs from what it should be.
+// The certificate as a document: its text, its required fields, and differences from the expected
+// one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +11,13 @@
 #include "report/verdict.hpp"
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 using Json = nlohmann::json;
 
-// Readers differ in which of two equal keys they take: a document with both says two things.
+// Rejects duplicate keys, of which readers choose different ones.
 class NoKeyTwice {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
@@ -40,7 +41,7 @@ bool is_tally(const Json& json) {
   if (!json.is_object() || !json.contains("state") || !json["state"].is_string() || !json.contains("seconds") ||
       !json["seconds"].is_number() || !json.contains("counts") || !json["counts"].is_object())
     return false;
-  for (int outcome = 0; outcome < outcome_count; ++outcome) {
+  for (int outcome = 0; outcome < kOutcomeCount; ++outcome) {
     const std::string name(name_of(static_cast<Outcome>(outcome)));
     if (!json["counts"].contains(name) || !json["counts"][name].is_number_unsigned()) return false;
   }
@@ -75,7 +76,7 @@ bool is(const Json& json, Type type) {
   return false;
 }
 
-// Where a value is free: what a run measures, and what it words.
+// Whether a field is free: measured values and messages.
 bool is_free(const std::string& key, const std::string& place) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
          key == "error" || key == "max_buffer_bytes" || (key == "reason" && place.starts_with("/non_passes"));
@@ -183,11 +184,11 @@ std::string error_fault(const Json& tally) {
   if (!tally.contains("error")) return "";
   const Json& error = tally["error"];
   if (!error.is_object() || !error.contains("worst_share") || !error["worst_share"].is_number() ||
-      !error.contains("bins") || !error["bins"].is_array() || error["bins"].size() != share_bin_count)
+      !error.contains("bins") || !error["bins"].is_array() || error["bins"].size() != kRatioBinCount)
     return "is of another kind";
   uint64_t measured = 0, total = 0, failures = 0;
   size_t last = 0;
-  for (size_t bin = 0; bin < share_bin_count; ++bin) {
+  for (size_t bin = 0; bin < kRatioBinCount; ++bin) {
     if (!error["bins"][bin].is_number_unsigned()) return "is of another kind";
     const uint64_t count = error["bins"][bin];
     measured += count;
@@ -199,8 +200,8 @@ std::string error_fault(const Json& tally) {
   }
   if (measured == 0 || measured > total) return fmt::format("is of {} cases, and there are {}", measured, total);
   const double worst = error["worst_share"];
-  if (bin_of_share(worst) != last) return fmt::format("has the worst share {}, which is not in its last bin", worst);
+  if (bin_of_ratio(worst) != last) return fmt::format("has the worst share {}, which is not in its last bin", worst);
   return worst > 1 && failures == 0 ? fmt::format("is {} of the bound, and nothing failed", worst) : "";
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

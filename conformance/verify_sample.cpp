@@ -9,12 +9,12 @@
 #include "harness/supervisor.hpp"
 #include "report/certificate.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr size_t most_failures = 40;
-constexpr size_t most_hangs = 1;
+constexpr size_t kMostFailures = 40;
+constexpr size_t kMostHangs = 1;
 
 class Again {
  public:
@@ -56,7 +56,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<size_t> cases;
   for (const size_t place : places) cases.push_back(listed_.selection[place]);
   RunOptions run_options{target_, seed, options_.jobs, options_.limits};
-  run_options.limits.alike_per_group = 0;  // a sample has few cases of a group, and each is compared
+  run_options.limits.alike_per_group = 0;  // a sample has few cases per group, and compares each
   run_options.progress = [&](size_t index, const Result& result) {
     if (index == SIZE_MAX) return tell(nullptr, nullptr);
     tell(&listed_.catalogue[cases[index]], &result);
@@ -64,7 +64,7 @@ void Again::run(const std::vector<size_t>& places, uint64_t seed) {
   std::vector<Result> results = conformance::run(listed_.catalogue, cases, run_options);
   for (size_t index = 0; index < places.size(); ++index) {
     const Outcome then = listed_.results[places[index]].outcome, now = results[index].outcome;
-    // How a defect shows may differ from run to run; that it shows may not.
+    // The kind of failure may differ between runs, but not the failure itself.
     if (then == now || (is_failure(then) && is_failure(now) && now != Outcome::not_run)) continue;
     const std::string& id = listed_.catalogue[cases[index]].id;
     differences_.push_back(
@@ -81,7 +81,7 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
     if (listed.results[place].outcome != Outcome::not_run)
       groups[group_of(listed.catalogue[listed.selection[place]].id)].push_back(place);
   }
-  // The first of each group, and behind them all others spread evenly over (0, 1).
+  // The first case of each group comes first, then all others, evenly spread over (0, 1).
   std::vector<std::pair<double, size_t>> order;
   for (auto& [name, places] : groups) {
     std::shuffle(places.begin(), places.end(), random);
@@ -96,8 +96,8 @@ std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t s
   for (const auto& [key, place] : order) {
     if (chosen.size() == count) break;
     const Outcome outcome = listed.results[place].outcome;
-    if (is_failure(outcome) && ++failures > most_failures) continue;
-    if (outcome == Outcome::hang && ++hangs > most_hangs) continue;
+    if (is_failure(outcome) && ++failures > kMostFailures) continue;
+    if (outcome == Outcome::hang && ++hangs > kMostHangs) continue;
     chosen.push_back(place);
   }
   std::sort(chosen.begin(), chosen.end());
@@ -114,4 +114,4 @@ std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_
   return again.take();
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of `verify` that measures: which cases are run again, and what came out otherwise.
+// The measuring part of `verify`: selects the cases to run again, and finds different outcomes.
 #pragma once
 
 #include <vector>
 
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// What a certificate says of each case of its run.
+// The results of a certificate.
 struct Listed {
   const Catalogue& catalogue;
   const std::vector<size_t>& selection;
-  const std::vector<Result>& results;  // of the selection
+  const std::vector<Result>& results;  // by index of the selection
   uint32_t profile = 0;
   uint64_t seed = 0;
 };
 
-// Places in the selection: a case of each group, and then of each in proportion to its size. Cases that were not run are
-// none, and of failures and hangs there are few, since each costs a process or a whole time limit.
+// Positions in the selection: one case per group, then cases in proportion to the group's size.
+// Excludes cases that did not run. Few are failures or hangs, which cost a process or a time limit.
 std::vector<size_t> choose_sample(const Listed& listed, size_t count, uint64_t seed);
 
-// Passes and absences by the data of `options.seed`, failures by those that showed them.
+// Runs passes and absences with the data of `options.seed`, and failures with the certificate's
+// data.
 std::vector<Difference> run_sample(const Listed& listed, const std::vector<size_t>& places, const Target& target,
                                    const VerifyOptions& options);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The type that sums are kept in: so much wider than the element that a chain of any practical length stays in class S,
-// and for integers one that wraps.
+// Accumulator types. For floats they are so much wider than the element that a sum of any practical
+// length stays within accuracy class S; for integers they wrap.
 #pragma once
 
 #include <backplane/kit/types.hpp>

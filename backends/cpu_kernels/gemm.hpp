@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner kernel of matmul: a tile of sums kept in registers. Every variant adds the products of one element in the
-// order of k, each rounded, so all of them give the same bits.
+// The micro-kernel of matmul: a tile of accumulators in registers. Every variant adds the products
+// of one element in the order of k and rounds after each, so all variants give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ template <class T>
 }
 #endif
 
-// The widest that this processor runs.
+// The widest variant that this processor supports.
 template <class T>
 TileKernel<T> tile_kernel() {
   constexpr int64_t kLane = static_cast<int64_t>(sizeof(T));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The onednn plugin's driver: the host's processor, all primitives, the heavy ones through oneDNN.
+// The driver of the onednn plugin: the host's processor as a device with every primitive.
 #pragma once
 
 #include <backplane/cpu_kernels/ops.hpp>
@@ -8,18 +8,19 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "dnnl_api.hpp"
-#include "ops.hpp"
-#include "threads.hpp"
+#include "ops/operators.hpp"
+#include "runtime/dnnl_api.hpp"
+#include "runtime/threads.hpp"
 
 namespace backplane::onednn {
 
-// Threads of each stream's parallel work: the device option `threads`, else this variable, else every processor.
+// The team size of each stream: the device option `threads`, else this variable, else every available
+// processor.
 inline constexpr const char* kThreadsVariable = "BACKPLANE_ONEDNN_THREADS";
 inline constexpr const char* kThreadsOption = "threads";
 inline constexpr int kMaxThreads = 1024;
 
-// The host as a device whose streams compute with `threads` threads.
+// The host as a device whose streams use teams of `threads` threads.
 class Device : public kit::HostDevice {
  public:
   Device(const kit::Kernels& kernels, uint64_t memory_limit, int threads)
@@ -28,7 +29,7 @@ class Device : public kit::HostDevice {
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
-  // oneDNN divides the work when a primitive is made, by the team size of the thread that makes it.
+  // oneDNN divides work when it creates a primitive, by the team size of the creating thread.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);
@@ -44,18 +45,7 @@ class Driver : public kit::HostDriver {
 
   explicit Driver(kit::Host host) : HostDriver(host, {.name = "onednn", .version = BACKPLANE_VERSION}) {
     cpu_kernels::add_all(kernels());
-    add_rows(kernels());
-    add_reduce(kernels());
-    add_lanes(kernels());
-    add_gradients(kernels());
-    add_quantized(kernels());
-    add_conv(kernels());
-    add_pool(kernels());
-    add_rope(kernels());
-    add_adamw(kernels());
-    add_linear(kernels());
-    add_attention(kernels());
-    add_matmul(kernels());
+    add_operators(kernels());
   }
 
   kit::Status device_info(uint32_t index, bp_device_info& info) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The onednn plugin's door.
+// The entry point of the onednn plugin.
 #include "driver.hpp"
 
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {

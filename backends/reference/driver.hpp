@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin's driver: a plain CPU device with every primitive, for every dtype and any strides.
+// The driver of the reference plugin: a plain CPU device with every primitive, every dtype and any
+// strides.
 #pragma once
 
 #include <backplane/cpu_kernels/ops.hpp>
@@ -10,7 +11,8 @@
 
 namespace backplane::reference {
 
-// Environment, read once per instance: exhaustion and several devices become testable.
+// Environment variables, read once per instance. They allow tests of exhaustion and of several
+// devices.
 inline constexpr const char* kMemoryLimit = "BACKPLANE_REFERENCE_MEMORY_LIMIT";  // bytes per device
 inline constexpr const char* kDevices = "BACKPLANE_REFERENCE_DEVICES";
 inline constexpr uint64_t kMaxDevices = 8;
@@ -23,7 +25,7 @@ class Driver : public kit::HostDriver {
     read(kDevices, 1, kMaxDevices, [&](uint64_t value) { set_devices(static_cast<uint32_t>(value)); });
   }
 
-  // A bad setting leaves no device, and says so.
+  // With an invalid setting there is no device; the error names the variable.
   kit::Result<uint32_t> device_count() const {
     if (!setting_.ok()) return setting_;
     return HostDriver::device_count();

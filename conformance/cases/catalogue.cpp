@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/catalogue.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 Catalogue enumerate() {
   Catalogue catalogue;
@@ -16,4 +16,4 @@ Catalogue enumerate() {
   return catalogue;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

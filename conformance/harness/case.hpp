@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case: one thing that is true of a conforming plugin, and the code that finds out.
+// A case: one property of a conforming plugin, and the code that checks it.
 #pragma once
 
 #include <cstdint>
@@ -10,57 +10,56 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Context;
 
 enum class Outcome : uint8_t {
   pass,
   fail,
-  crash,        // the process of the case ended: a signal, exit, or its report channel closed
-  hang,         // the time limit passed
-  leak,         // memory, descriptors or threads stayed behind, or the memory limit passed
-  not_claimed,  // a declared absence, itself tested: a clean UNSUPPORTED without side effects
-  suspect,      // the data were too uniform to prove anything: a defect of the suite, and no pass
+  crash,        // the case's process ended: by a signal, by exit, or by closing its report channel
+  hang,         // the time limit was exceeded
+  leak,         // memory, descriptors or threads were leaked, or the memory limit was exceeded
+  not_claimed,  // a declared absence, which is tested: a clean UNSUPPORTED without side effects
+  suspect,      // the data were too uniform to prove anything: a defect of the suite, not a pass
   not_run,      // counts as a failure
 };
-inline constexpr int outcome_count = 8;
+inline constexpr int kOutcomeCount = 8;
 std::string_view name_of(Outcome outcome);
-// not_claimed is neither.
+// not_claimed is neither a pass nor a failure.
 constexpr bool is_failure(Outcome outcome) { return outcome != Outcome::pass && outcome != Outcome::not_claimed; }
 
 struct Case {
-  // Unique and stable: words of [a-z0-9_+-] joined by dots, from the general to the particular, as
-  // `numeric.add.f32.tail.strided.special`. The first two words are its group, the unit of the report.
+  // Unique and stable: words of [a-z0-9_+-] joined by dots, from general to specific, such as
+  // `numeric.add.f32.tail.strided.special`. The first two words are the group, the unit of the
+  // report.
   std::string id{};
-  uint32_t profile = BP_PROFILE_CORE;  // BP_PROFILE_*: the first that demands it
-  // What the plugin must claim to be asked, "" for all: a dtype's name or an extension's. A mandatory case has none, and
-  // not_claimed there keeps the profile from the plugin.
+  uint32_t profile = BP_PROFILE_CORE;  // BP_PROFILE_*: the first profile that requires it
+  // The name of the dtype or extension that the case needs; "" for a mandatory case, where
+  // not_claimed denies the profile to the plugin.
   std::string_view extension{};
-  uint32_t op = 0;  // BP_OP_* and BP_* dtype: the cell of the matrix; 0 where it is about neither
+  uint32_t op = 0;  // BP_OP_* and BP_* dtype, the cell of the matrix; 0 if the case is about neither
   uint32_t dtype = 0;
   std::vector<std::string_view> requirements{};  // ids of docs/requirements.md, at least one
-  std::function<void(Context&)> run{};           // returns: pass; throws CaseEnd: what it says
-  // The ABI version that introduced the case's rule: the case is not run for a plugin that was built for an older one.
+  std::function<void(Context&)> run{};           // passes if it returns; otherwise throws CaseEnd
+  // The ABI version that introduced the requirement. Plugins built for older versions skip the
+  // case.
   uint32_t since = BP_VERSION(0, 2);
-  // About the first use: the case has a process of its own, in which nobody has loaded the plugin. These run last.
+  // A case about first uses runs in a new process that has not loaded the plugin. These run last.
   bool fresh = false;
 };
 
 using Catalogue = std::vector<Case>;
 
-// How a case ends early: thrown by end_case alone.
+// Ends a case early. Only end_case throws it.
 struct CaseEnd {
   Outcome outcome;
   std::string message;
 };
 [[noreturn]] void end_case(Outcome outcome, std::string message);
-// After a failure work may be pending, so that the owners of plugin.hpp end nothing while the case is left: what the
-// plugin made goes with the process.
+// True after a failure. Work may then be pending, so the owners in plugin.hpp release nothing while
+// the case unwinds; the process takes the plugin's objects with it.
 bool abandoned();
 void begin_case();
 
-// Every case there is, in the order of the report. Enumerating makes no data.
-Catalogue enumerate();
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

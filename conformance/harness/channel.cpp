@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -17,11 +17,11 @@ struct Header {
   uint32_t index;
   uint32_t outcome;
   uint64_t nanoseconds;
-  double error_share;
+  double error_ratio;
   uint64_t text_bytes;
 };
-constexpr uint32_t header_magic = 0x62704d73;
-constexpr size_t most_text = 64u << 10;
+constexpr uint32_t kHeaderMagic = 0x62704d73;
+constexpr size_t kMostText = 64u << 10;
 
 bool write_all(int fd, const char* bytes, size_t count) {
   while (count != 0) {
@@ -42,13 +42,13 @@ uint64_t file_bytes(int fd) {
 }
 
 bool send(int fd, const Message& message) {
-  const std::string_view text = std::string_view(message.result.message).substr(0, most_text);
-  const Header header = {header_magic,
+  const std::string_view text = std::string_view(message.result.message).substr(0, kMostText);
+  const Header header = {kHeaderMagic,
                          static_cast<uint32_t>(message.kind),
                          message.index,
                          static_cast<uint32_t>(message.result.outcome),
                          message.result.nanoseconds,
-                         message.result.error_share,
+                         message.result.error_ratio,
                          text.size()};
   std::vector<char> bytes(sizeof(header) + text.size());
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -60,7 +60,7 @@ std::optional<Message> MessageReader::next() {
   Header header;
   if (broken_ || bytes_.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, bytes_.data(), sizeof(header));
-  if (header.magic != header_magic || header.text_bytes > most_text || header.outcome >= outcome_count) {
+  if (header.magic != kHeaderMagic || header.text_bytes > kMostText || header.outcome >= kOutcomeCount) {
     broken_ = true;
     return std::nullopt;
   }
@@ -71,10 +71,10 @@ std::optional<Message> MessageReader::next() {
   message.index = header.index;
   message.result.outcome = static_cast<Outcome>(header.outcome);
   message.result.nanoseconds = header.nanoseconds;
-  message.result.error_share = header.error_share;
+  message.result.error_ratio = header.error_ratio;
   message.result.message.assign(bytes_.data() + sizeof(header), header.text_bytes);
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<ptrdiff_t>(whole));
   return message;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

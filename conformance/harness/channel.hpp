@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages from a worker to its supervisor over a pipe, and the work that goes the other way.
+// Messages from a worker to its supervisor over a pipe, and work in the other direction.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 #include "run.hpp"
 #include "slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Message {
   enum class Kind : uint32_t {
     started,   // case `index` begins
     finished,  // it ended with `result`
-    foreign,   // a process that the plugin made returned from case `index`
+    foreign,   // a process that the plugin created returned from case `index`
     closing,   // all work is done; the plugin is shut down
-    facts,     // `result.message` is a text of Facts
+    facts,     // `result.message` is a serialized Facts
   };
   Kind kind = Kind::started;
   uint32_t index = 0;  // into the selection
   Result result{};
 };
 
-// Blocks until it is written; false if nobody reads any more.
+// Blocks until the message is written. Returns false if the reader is gone.
 bool send(int fd, const Message& message);
 
-// Collects bytes as they come and cuts them into messages.
+// Splits a stream of bytes into messages.
 class MessageReader {
  public:
   void append(const char* bytes, size_t count) { bytes_.insert(bytes_.end(), bytes, bytes + count); }
-  std::optional<Message> next();           // none: incomplete so far
-  bool broken() const { return broken_; }  // something else was written to the channel
+  std::optional<Message> next();           // empty: incomplete so far
+  bool broken() const { return broken_; }  // the channel holds foreign bytes
 
  private:
   std::vector<char> bytes_;
@@ -49,16 +49,16 @@ struct Work {
 
 // Descriptors of a worker.
 struct WorkerEnds {
-  int work;        // ranges come from it until it closes
-  int report;      // messages go into it
-  int output;      // file behind its standard output and error
+  int work;        // delivers ranges until it closes
+  int report;      // takes messages
+  int output;      // file that receives standard output and error
   SlotPage* page;  // shared with the supervisor; may be null
 };
 
 uint64_t file_bytes(int fd);
 
-// The child's side. Never returns to the caller's code.
+// The worker's main loop.
 [[noreturn]] void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
                        WorkerEnds ends);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -3,10 +3,10 @@
 
 #include <xxhash.h>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string_view name_of(Outcome outcome) {
-  constexpr std::string_view names[outcome_count] = {"pass", "fail",        "crash",   "hang",
+  constexpr std::string_view names[kOutcomeCount] = {"pass", "fail",        "crash",   "hang",
                                                      "leak", "not_claimed", "suspect", "not_run"};
   return names[static_cast<size_t>(outcome)];
 }
@@ -47,4 +47,4 @@ Device& Context::device() {
   return *session_.device;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running case is given: the plugin, an open device, seeded random numbers, and ways to end.
+// The environment of a running case: plugin, open device, seeded random numbers, ways to end.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 #include "case.hpp"
 #include "plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// The plugin and device that the cases of one worker share. After a failure both are abandoned, and the next case runs in
-// a new process.
+// The plugin and device that the cases of one worker share. After a failure both are abandoned, and
+// the next case runs in a new process.
 struct Session {
   std::string path;
   uint32_t device_index = 0;
@@ -24,7 +24,7 @@ struct Session {
   std::unique_ptr<Device> device;
 
   void close() noexcept;
-  void abandon() noexcept;  // ends nothing
+  void abandon() noexcept;  // releases nothing
 };
 
 class Context {
@@ -35,11 +35,11 @@ class Context {
   const std::string& path() const { return session_.path; }
   uint32_t device_index() const { return session_.device_index; }
   Plugin& plugin();  // loaded and queried; shared with the other cases of the worker
-  Device& device();  // open; shared likewise
-  // For a case that leaves its mark on the device: the next case gets a new one.
+  Device& device();  // open; shared, too
+  // For a case that changes the state of the device: the next case opens a new one.
   void discard_device() noexcept { session_.close(); }
 
-  // Seeded by the run's seed and the case's id alone, so that a case draws the same data however it is run.
+  // Seeded only by the run's seed and the case's id, so that a case always draws the same data.
   std::mt19937_64& random() { return random_; }
   uint64_t below(uint64_t limit) { return random_() % limit; }
 
@@ -65,18 +65,18 @@ class Context {
       fail(text, std::forward<Args>(args)...);
   }
 
-  // The greatest error over its bound that the case saw, for the distribution in the report: 1 is at the bound.
-  void note_error(double share) {
-    constexpr double most = 1e300;  // the report knows no infinity
-    if (share > error_share_) error_share_ = std::min(share, most);
+  // Records the greatest ratio of an error to its bound, for the distribution in the report.
+  void note_error(double ratio) {
+    constexpr double most = 1e300;  // the report has no infinity
+    if (ratio > error_ratio_) error_ratio_ = std::min(ratio, most);
   }
-  double error_share() const { return error_share_; }
+  double error_ratio() const { return error_ratio_; }
 
  private:
   Session& session_;
   const Case& case_;
   std::mt19937_64 random_;
-  double error_share_ = -1;  // negative: none was noted
+  double error_ratio_ = -1;  // negative: none was recorded
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

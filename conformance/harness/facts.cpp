@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugin and device say of themselves, asked in a child process of its own.
+// Queries the facts about plugin and device in a child process.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include "channel.hpp"
 #include "context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 std::string text_of(const char* text, size_t most) { return std::string(text, strnlen(text, most)); }
 
-// What can be said is said, up to the first failure.
+// Fills in the facts up to the first failure.
 Facts gather(const Target& target) {
   Facts facts;
   try {
@@ -93,7 +93,7 @@ Facts unpack(const std::string& text) {
 
 }  // namespace
 
-Facts ask_facts(const Target& target) {
+Facts query_facts(const Target& target) {
   constexpr int limit_ms = 30'000;
   int ends[2];
   Facts facts;
@@ -135,4 +135,4 @@ Facts ask_facts(const Target& target) {
   return facts;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

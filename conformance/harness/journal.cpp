@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -29,7 +29,7 @@ Journal::Journal(std::string path, const std::string& key, bool resume) : path_(
   std::fflush(file_.get());
 }
 
-// The last line may be cut short: the run was killed.
+// The last line may be truncated if the run was killed.
 void Journal::read(const std::string& key) {
   std::ifstream file(path_);
   if (!file) return;
@@ -46,11 +46,11 @@ void Journal::read(const std::string& key) {
     if (!json.is_object() || !json.contains("id")) continue;
     Result result;
     const int outcome = json.value("outcome", -1);
-    if (outcome < 0 || outcome >= outcome_count) continue;
+    if (outcome < 0 || outcome >= kOutcomeCount) continue;
     result.outcome = static_cast<Outcome>(outcome);
     result.message = json.value("message", "");
     result.nanoseconds = json.value("nanoseconds", uint64_t{0});
-    result.error_share = json.value("error_share", -1.0);
+    result.error_ratio = json.value("error_share", -1.0);
     kept_[json.value("id", "")] = std::move(result);
   }
 }
@@ -60,7 +60,7 @@ void Journal::add(const std::string& id, const Result& result) {
                       {"outcome", static_cast<int>(result.outcome)},
                       {"message", result.message},
                       {"nanoseconds", result.nanoseconds},
-                      {"error_share", result.error_share}})
+                      {"error_share", result.error_ratio}})
                  .c_str(),
              file_.get());
   std::fflush(file_.get());
@@ -71,4 +71,4 @@ void Journal::remove() {
   std::remove(path_.c_str());
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results on disk as they come, so that a run that was killed goes on where it was.
+// Writes results to disk as they arrive, so that a killed run can be resumed.
 #pragma once
 
 #include <cstdio>
@@ -9,18 +9,18 @@
 
 #include "run.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Journal {
  public:
-  // `key` says what the results are of: plugin, suite, seed, device. With `resume`, results of the same key are kept;
-  // throws std::runtime_error if the file is of another key, with what differs, or cannot be written.
+  // `key` identifies the run: plugin, suite, seed, device. With `resume`, results of the same key
+  // are kept. Throws std::runtime_error if the file has another key, or cannot be written.
   Journal(std::string path, const std::string& key, bool resume);
 
-  // Results that an earlier run left, by case id.
+  // Results of an earlier run, by case id.
   const std::map<std::string, Result, std::less<>>& kept() const { return kept_; }
   void add(const std::string& id, const Result& result);
-  // The run is complete: the file goes.
+  // Removes the file of a complete run.
   void remove();
 
  private:
@@ -34,4 +34,4 @@ class Journal {
   std::map<std::string, Result, std::less<>> kept_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

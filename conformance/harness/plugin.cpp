@@ -9,20 +9,20 @@
 #include <cstring>
 #include <iterator>
 
-#include "promises.hpp"
+#include "plan_support.hpp"
 #include "slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 [[noreturn]] void fail(std::string message) { end_case(Outcome::fail, std::move(message)); }
 
-constexpr std::string_view status_names[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
+constexpr std::string_view kStatusNames[] = {"OK",           "INVALID_ARGUMENT", "UNSUPPORTED",     "OUT_OF_MEMORY",
                                              "NOT_READY",    "TIMEOUT",          "DEVICE_LOST",     "UNAVAILABLE",
                                              "ABI_MISMATCH", "INTERNAL",         "EXECUTION_FAILED"};
 
-// `handle` by reference: the call that fills it is another argument.
+// `handle` is a reference because the call that fills it is another argument.
 template <typename Handle>
 Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& handle, std::string_view slot) {
   expect_ok(status, error, slot);
@@ -33,8 +33,8 @@ Handle* require_made(bp_status status, const ErrorRecord& error, Handle* const& 
 }  // namespace
 
 std::string_view status_name(bp_status status) {
-  return status >= 0 && status < static_cast<bp_status>(std::size(status_names))
-             ? status_names[static_cast<size_t>(status)]
+  return status >= 0 && status < static_cast<bp_status>(std::size(kStatusNames))
+             ? kStatusNames[static_cast<size_t>(status)]
              : std::string_view("a status that the ABI does not have");
 }
 
@@ -131,11 +131,11 @@ Plugin::Plugin(const std::string& path) : library_(path) {
   }
   slots_ = backplane::rules::known_part(*instance_->device_api, instance_->abi_version);
   own_plan_create_ = slots_.plan_create;
-  slots_.plan_create = Promises::watch(own_plan_create_);
+  slots_.plan_create = PlanSupport::watch(own_plan_create_);
 }
 
 Plugin::~Plugin() {
-  if (slots_.plan_create != own_plan_create_) Promises::unwatch(own_plan_create_);
+  if (slots_.plan_create != own_plan_create_) PlanSupport::unwatch(own_plan_create_);
   if (instance_ == nullptr || abandoned()) return;
   const InSlot in(Slot::shutdown);
   instance_->shutdown(instance_);
@@ -188,7 +188,7 @@ bp_stream* create_stream(Device& device, int32_t priority);
 bp_stream* Device::stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine) {
   if (on != nullptr) return on;
   mine = std::unique_lock(stream_mutex_);
-  // Not counted among a case's streams: whichever case comes first creates it.
+  // Not counted among the streams of the case, since whichever case runs first creates it.
   if (stream_ == nullptr) stream_ = create_stream(*this, 0);
   return stream_;
 }
@@ -390,4 +390,4 @@ void Plan::execute(bp_stream* stream, const bp_execution& execution) {
   expect_ok(device()->plan_execute(device().get(), stream, get(), &execution, &error), error, "plan_execute");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

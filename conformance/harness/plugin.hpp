@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin and its objects as a host holds them, straight on the ABI: no core, no cache and no check in between. Each
-// owner ends what it owns; a failure throws CaseEnd with the plugin's own message.
+// RAII owners of a plugin and its objects, directly on the ABI, without core, caches or checks. A
+// failure throws CaseEnd with the plugin's message.
 #pragma once
 
 #include <mutex>
@@ -10,12 +10,12 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// A bp_error ready to be passed.
+// A bp_error that is ready to be passed.
 struct ErrorRecord : bp_error {
   ErrorRecord();
-  // "UNSUPPORTED: message", for people.
+  // As "UNSUPPORTED: message".
   std::string text(bp_status status) const;
 };
 std::string_view status_name(bp_status status);
@@ -28,7 +28,7 @@ class LogHost {
   LogHost& operator=(const LogHost&) = delete;
   bp_host table{};
   std::vector<std::string> lines();  // the latest few hundred
-  uint64_t count();                  // of all lines so far
+  uint64_t count();                  // of all lines
 
  private:
   static void log(void* context, int32_t level, const char* message);
@@ -38,7 +38,7 @@ class LogHost {
   uint64_t count_ = 0;
 };
 
-// A library that was opened; dlclose at the end.
+// An opened library. The destructor calls dlclose.
 class Library {
  public:
   explicit Library(const std::string& path);
@@ -53,7 +53,7 @@ class Library {
   bp_plugin_query_fn query = nullptr;
 };
 
-// One instance, with a host of its own.
+// One instance, with its own host table.
 class Plugin {
  public:
   explicit Plugin(const std::string& path);
@@ -63,7 +63,7 @@ class Plugin {
 
   const bp_plugin* operator->() const { return instance_; }
   const bp_plugin* get() const { return instance_; }
-  const bp_device_api& slots() const { return slots_; }  // slots that its version has; others are null
+  const bp_device_api& slots() const { return slots_; }  // slots of its version; others are null
   uint32_t device_count() const;
   bp_device_info device_info(uint32_t index) const;
   LogHost& host() { return host_; }
@@ -72,14 +72,14 @@ class Plugin {
   LogHost host_;
   Library library_;
   const bp_plugin* instance_ = nullptr;
-  bp_device_api slots_{};  // its plan_create is watched (promises.hpp)
+  bp_device_api slots_{};  // its plan_create is watched (plan_support.hpp)
   decltype(bp_device_api::plan_create) own_plan_create_ = nullptr;
 };
 
 // One open device.
 class Device {
  public:
-  // `slots` null: the plugin's own table; else one that layers were spliced into.
+  // `slots`: null for the plugin's own table, else a table that contains layers.
   Device(Plugin& plugin, uint32_t index, const bp_device_api* slots = nullptr);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -93,25 +93,26 @@ class Device {
   bool has(uint64_t capability) const { return (info_.capabilities & capability) != 0; }
   bool offers(uint32_t kind) const { return (info_.memory_kinds >> kind & 1) != 0; }
 
-  // Bytes to and from a buffer of any kind, by the way the device offers; returns when they are there. On `stream`, else
-  // on one of the device's own.
+  // Copies bytes to and from a buffer of any kind, with the method that the device offers. Blocks
+  // until done. Uses `stream`, or the device's own stream.
   void write(bp_buffer* buffer, uint64_t offset, const void* bytes, uint64_t count, bp_stream* stream = nullptr);
   void read(bp_buffer* buffer, uint64_t offset, void* bytes, uint64_t count, bp_stream* stream = nullptr);
-  // A stream of this device's own, idle between cases; who enqueues to it writes and reads on no other thread meanwhile.
+  // The device's own stream, idle between cases. While a thread enqueues to it, no other thread may
+  // read or write.
   bp_stream* stream();
 
  private:
-  char* mapped(bp_buffer* buffer);  // null: memory that the device does not map
-  // The stream of a write or read; one of the device's own is `mine` until that is done.
+  char* mapped(bp_buffer* buffer);  // null if the device does not map the memory
+  // The stream of a read or write. `mine` locks the device's own stream until that is done.
   bp_stream* stream_of(bp_stream* on, std::unique_lock<std::mutex>& mine);
-  bp_buffer* staging(uint64_t bytes);  // under staging_mutex_, until what it holds has been taken
+  bp_buffer* staging(uint64_t bytes);  // under staging_mutex_ until its contents have been used
   void drop_objects() noexcept;
 
   Plugin& plugin_;
   const bp_device_api* slots_;
   bp_device* handle_ = nullptr;
   bp_device_info info_{};
-  std::mutex stream_mutex_{};  // one call at a time on the device's own stream
+  std::mutex stream_mutex_{};  // serializes calls on the device's own stream
   bp_stream* stream_ = nullptr;
   std::mutex staging_mutex_{};
   bp_buffer* staging_ = nullptr;
@@ -153,8 +154,8 @@ struct Buffer : Owner<bp_buffer, &bp_device_api::buffer_destroy> {
 
 struct Stream : Owner<bp_stream, &bp_device_api::stream_destroy> {
   explicit Stream(Device& device, int32_t priority = 0);
-  void wait();                              // for ever; anything but OK ends the case
-  bp_status wait_for(uint64_t timeout_ns);  // any answer
+  void wait();                              // without a timeout; any status but OK ends the case
+  bp_status wait_for(uint64_t timeout_ns);  // returns any status
   void record(bp_event* event);
   void wait_event(bp_event* event);
   void copy(bp_buffer* to, uint64_t to_offset, bp_buffer* from, uint64_t from_offset, uint64_t count);
@@ -166,7 +167,7 @@ struct Event : Owner<bp_event, &bp_device_api::event_destroy> {
   bp_status wait_for(uint64_t timeout_ns);
 };
 
-// Whether plan_create without a place for the plan gave the same facts as the plan itself, or unknown ones.
+// Whether plan_create with a null output returned the same facts as with one, or unknown facts.
 inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noexcept {
   if ((asked.flags & BP_PLAN_FACTS_UNKNOWN) != 0) {
     return asked.stage_inputs == 0 && asked.stage_outputs == 0 && asked.workspace_bytes == BP_WORKSPACE_UNKNOWN;
@@ -175,18 +176,18 @@ inline bool agrees_with(const bp_plan_info& asked, const bp_plan_info& made) noe
          asked.stage_outputs == made.stage_outputs && asked.workspace_bytes == made.workspace_bytes;
 }
 
-// A plan, and the facts that plan_create gave.
+// A plan and its facts.
 struct Plan : Owner<bp_plan, &bp_device_api::plan_destroy> {
-  // Throws not_claimed for UNSUPPORTED, which is checked to be clean, and fail for anything else but OK.
+  // Throws not_claimed for a clean UNSUPPORTED, and fail for any other status but OK.
   Plan(Device& device, const bp_op_desc& desc);
   bp_plan_info info{};
   void execute(bp_stream* stream, const bp_execution& execution);
 };
 
-// Ends the case as failed unless `status` is OK: "slot answered UNSUPPORTED: message; expected OK".
+// Fails the case unless `status` is OK: "slot answered UNSUPPORTED: message; expected OK".
 void expect_ok(bp_status status, const ErrorRecord& error, std::string_view slot);
-// Likewise unless it is one of `expected`; a failure must also have filled the record (status, message, length).
+// Fails the case unless `status` is one of `expected`. A failure must have filled the error record.
 void expect_status(bp_status status, const ErrorRecord& error, std::string_view slot,
                    std::initializer_list<bp_status> expected);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -17,11 +17,11 @@
 
 extern char** environ;
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
-constexpr const char* mark = "--conformance-probe";
-constexpr int64_t limit_ms = 20'000;
+constexpr const char* kMark = "--conformance-probe";
+constexpr int64_t kLimitMs = 20'000;
 
 std::string end_text(int status) {
   if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
@@ -30,7 +30,7 @@ std::string end_text(int status) {
 }  // namespace
 
 ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index) {
-  std::string index = std::to_string(device_index), name = probe, library = path, flag = mark;
+  std::string index = std::to_string(device_index), name = probe, library = path, flag = kMark;
   char program[] = "/proc/self/exe";
   char* const arguments[] = {program, flag.data(), name.data(), library.data(), index.data(), nullptr};
   pid_t child = 0;
@@ -40,19 +40,19 @@ ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t d
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     const auto passed = std::chrono::steady_clock::now() - begin;
-    if (passed > std::chrono::milliseconds(limit_ms)) {
+    if (passed > std::chrono::milliseconds(kLimitMs)) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
-      return {false, fmt::format("no end within {} seconds", limit_ms / 1000)};
+      return {false, fmt::format("no end within {} seconds", kLimitMs / 1000)};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return {WIFEXITED(status) && WEXITSTATUS(status) == probe_ended_well, end_text(status)};
+  return {WIFEXITED(status) && WEXITSTATUS(status) == kProbeSucceeded, end_text(status)};
 }
 
 void serve_probe(int argc, char** argv) {
-  if (argc != 5 || std::string_view(argv[1]) != mark) return;
+  if (argc != 5 || std::string_view(argv[1]) != kMark) return;
   do_probe(argv[2], argv[3], static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

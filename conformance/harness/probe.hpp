@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of its own, for what would end a case's worker: how a process with the plugin in it exits. It is this program
-// again, from its file, so that no driver finds itself in the child of a fork.
+// Runs a separate process for checks that would end the worker: how a process with the plugin
+// exits. It executes this program again, so that no driver runs in the child of a fork.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct ProbeEnd {
-  bool well = false;  // the probe did what it should and the process ended as it should
+  bool ok = false;    // the probe succeeded and the process exited normally
   std::string how{};  // "signal 11", "exit status 1", "no end within 20 seconds"
 };
-// What is done there is named by `probe`; see probes.cpp.
+// `probe` names the action (probes.cpp).
 ProbeEnd run_probe(const std::string& probe, const std::string& path, uint32_t device_index);
 
-// First thing in the main of a program that runs cases: if the program was started as a probe, this is all that it does.
+// Must be the first call in main. If the program was started as a probe, runs it and exits.
 void serve_probe(int argc, char** argv);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,11 +13,11 @@
 
 #include "plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// Everything alive and work pending; nothing of it is ever freed.
+// Live objects and pending work, never released.
 struct Life {
   Life(const std::string& path, uint32_t index) : plugin(*new Plugin(path)), device(*new Device(plugin, index)) {
     constexpr uint64_t bytes = 4u << 20;
@@ -41,7 +41,7 @@ struct Life {
   std::vector<Buffer*> buffers;
 };
 
-[[noreturn]] void leave() { std::exit(probe_ended_well); }
+[[noreturn]] void leave() { std::exit(kProbeSucceeded); }
 
 void opened_only(const std::string& path, uint32_t) {
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) _exit(1);
@@ -99,7 +99,7 @@ void while_a_thread_enqueues(const std::string& path, uint32_t index) {
 }
 void quickly(const std::string& path, uint32_t index) {
   (new Life(path, index))->work();
-  std::quick_exit(probe_ended_well);
+  std::quick_exit(kProbeSucceeded);
 }
 void with_handlers(const std::string& path, uint32_t index) {
   static Life* life = nullptr;
@@ -143,7 +143,7 @@ void by_the_host(const std::string& path, uint32_t index, bool release) {
   leave();
 }
 
-constexpr ProbeRow rows[] = {
+constexpr ProbeRow kRows[] = {
     {"library_opened_only", opened_only, false},
     {"queried", queried, false},
     {"device_open", device_open, false},
@@ -161,11 +161,11 @@ constexpr ProbeRow rows[] = {
 
 }  // namespace
 
-std::span<const ProbeRow> probe_rows() { return rows; }
+std::span<const ProbeRow> probe_rows() { return kRows; }
 
 void do_probe(std::string_view name, const std::string& path, uint32_t device_index) {
   try {
-    for (const ProbeRow& row : rows)
+    for (const ProbeRow& row : kRows)
       if (name == row.name) row.run(path, device_index);
   } catch (const CaseEnd& end) {
     std::fprintf(stderr, "%s\n", end.message.c_str());
@@ -173,4 +173,4 @@ void do_probe(std::string_view name, const std::string& path, uint32_t device_in
   _exit(1);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to exit that cases try, each in a process of its own (probe.hpp).
+// The ways to exit that cases test, each in its own process (probe.hpp).
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// Unlike the status of any other program or accident.
-inline constexpr int probe_ended_well = 87;
+// An exit status that no other program or crash uses.
+inline constexpr int kProbeSucceeded = 87;
 
 struct ProbeRow {
   const char* name;
   void (*run)(const std::string& path,
-              uint32_t device_index);  // ends the process, or returns to a plain return of main
+              uint32_t device_index);  // exits, or returns so that main returns
   bool by_host;                        // through the host library
 };
 std::span<const ProbeRow> probe_rows();
 // Never returns.
 [[noreturn]] void do_probe(std::string_view name, const std::string& path, uint32_t device_index);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

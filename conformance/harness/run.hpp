@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running cases: in child processes that a supervisor watches, or in this process for a debugger.
+// Runs cases in child processes under a supervisor, or in this process for a debugger.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Target {
   std::string path;  // of the library, absolute
@@ -18,12 +18,12 @@ struct Target {
 };
 
 struct Limits {
-  // A case that takes longer hangs. Time in plan_create counts a quarter: a compiler may work there.
+  // A case that takes longer is a hang. Time in plan_create counts a quarter, for compilers.
   uint64_t case_ns = 30'000'000'000;
-  uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that passes it leaks
+  uint64_t resident_bytes = uint64_t{4} << 30;  // of one worker; a case that exceeds it is a leak
   uint64_t output_bytes = 64u << 10;            // on standard output and error, per case
-  int hangs_per_group = 3;  // after so many the rest of the group is not run: each costs a whole time limit
-  // Likewise after so many failures with the same message, since each costs a new process; 0: no limit.
+  int hangs_per_group = 3;  // then the rest of the group is not run, since each hang costs the whole time limit
+  // The same for failures with the same message, since each costs a new process; 0: no limit.
   int alike_per_group = 8;
 };
 
@@ -31,14 +31,14 @@ struct Result {
   Outcome outcome = Outcome::not_run;
   std::string message{};
   uint64_t nanoseconds = 0;
-  double error_share = -1;  // greatest error over its bound; negative where none is measured
+  double error_ratio = -1;  // greatest ratio of an error to its bound; negative: not measured
 };
 
-// A case that has run for some seconds, and the slot that it is in.
+// A case that has been running for some seconds, and its current slot.
 struct SlowCase {
   size_t index = 0;
   uint64_t nanoseconds = 0;
-  std::string_view slot{};        // empty: none that the harness watches
+  std::string_view slot{};        // empty: no watched slot
   uint64_t slot_nanoseconds = 0;  // of this call
 };
 
@@ -49,23 +49,24 @@ struct RunOptions {
   Limits limits{};
   bool fail_fast = false;   // stop at the first failure; the rest is not_run
   bool in_process = false;  // no children, no limits: for a debugger
-  // Called in this process for each finished case, and with no case (SIZE_MAX) about ten times a second.
+  // Called in this process for each finished case, and about ten times a second without one
+  // (SIZE_MAX).
   std::function<void(size_t index, const Result& result)> progress{};
-  // Called about ten times a second for the case that has run longest, if it is slow.
+  // Called about ten times a second for the longest running case, if it is slow.
   std::function<void(const SlowCase&)> slow{};
 };
 
-// The cases of `selection`, indices into `catalogue`; one result each, in the order of the selection.
+// Runs the cases of `selection`, indices into `catalogue`. Returns one result each, in that order.
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options);
 
-// What plugin and device say of themselves.
+// What plugin and device report about themselves.
 struct Facts {
-  std::string error{};  // why there are none: the plugin did not load, or has no such device
+  std::string error{};  // why the rest is empty: the plugin did not load, or has no such device
   std::string plugin, version, device, driver;
   uint32_t abi_version = 0, abi_version_min = 0, build_flags = 0, device_count = 0, device_type = 0;
   uint64_t alignment = 0, max_buffer_bytes = 0, memory_kinds = 0, capabilities = 0;
 };
-// Asked in a child process.
-Facts ask_facts(const Target& target);
+// Queries them in a child process.
+Facts query_facts(const Target& target);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <unordered_set>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// Filters by their form: a repetition of what failed may have a case's id in each of many thousands.
+// Indexes filters by form, since --only-failed may pass many thousands of case ids.
 class Filters {
  public:
   explicit Filters(const std::vector<std::string>& filters) {
@@ -24,7 +24,7 @@ class Filters {
     }
   }
 
-  // Tells `each` the filters that match; it ends the search with true.
+  // Calls `each` for the matching filters until it returns true.
   template <typename Each>
   bool any(const std::string& id, Each each) const {
     for (size_t end = id.find('.');; end = id.find('.', end + 1)) {
@@ -39,10 +39,10 @@ class Filters {
 
  private:
   std::unordered_set<std::string_view> beginnings_{};
-  std::vector<std::string_view> patterns_{};  // of whole strings: a NUL ends each
+  std::vector<std::string_view> patterns_{};  // of null-terminated strings
 };
 
-constexpr std::string_view names[] = {"none", "core", "infer", "train"};
+constexpr std::string_view kNames[] = {"none", "core", "infer", "train"};
 
 }  // namespace
 
@@ -52,12 +52,12 @@ bool within(uint32_t profile, uint32_t of) {
 
 uint32_t profile_of(std::string_view name) {
   for (uint32_t profile = BP_PROFILE_CORE; profile <= BP_PROFILE_TRAIN; ++profile) {
-    if (names[profile] == name) return profile;
+    if (kNames[profile] == name) return profile;
   }
   return 0;
 }
 
-std::string_view profile_name(uint32_t profile) { return names[profile <= BP_PROFILE_TRAIN ? profile : 0]; }
+std::string_view profile_name(uint32_t profile) { return kNames[profile <= BP_PROFILE_TRAIN ? profile : 0]; }
 
 std::vector<size_t> select(const Catalogue& catalogue, const Selection& selection) {
   const Filters filters(selection.filters);
@@ -88,4 +88,4 @@ std::vector<std::string> without_match(const Catalogue& catalogue, const Selecti
   return rest;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,11 +7,11 @@
 
 #include "reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr int most_looks = 64;  // a case: each asks for every signal's handler
+constexpr int kMostLooks = 64;  // per case: each reads the handlers of all signals
 
 thread_local SlotWatch* watch = nullptr;
 thread_local SlotPage* page = nullptr;
@@ -51,10 +51,10 @@ Slot SlotPage::enter(Slot slot) noexcept {
   return slot_of(before);
 }
 
-void tell_slots_to(SlotPage* where) noexcept { page = where; }
+void report_slots_to(SlotPage* where) noexcept { page = where; }
 
 uint64_t SlotWatch::Numbers::of(const void* object) const {
-  // From the latest on: an address may be that of an earlier object, too.
+  // Searches from the latest, since an address may be reused.
   const uint64_t oldest = count - std::min<uint64_t>(count, made.size());
   for (uint64_t number = count; number > oldest; --number) {
     if (made[(number - 1) % made.size()] == object) return number;
@@ -67,7 +67,7 @@ SlotWatch::SlotWatch(const ThreadState& before) : before_(before) { watch = this
 SlotWatch::~SlotWatch() { watch = nullptr; }
 
 void SlotWatch::look_after(Slot slot) {
-  if (changer_ == Slot::none && looks_++ < most_looks && !before_.changed_since().empty()) changer_ = slot;
+  if (changer_ == Slot::none && looks_++ < kMostLooks && !before_.changed_since().empty()) changer_ = slot;
 }
 
 void SlotWatch::note(Slot slot, const void* stream, const void* event) {
@@ -82,7 +82,7 @@ std::string SlotWatch::steps() const {
   std::string text;
   for (uint64_t step = count_ - std::min<uint64_t>(count_, latest_.size()); step < count_; ++step) {
     const Step& each = latest_[step % latest_.size()];
-    text += fmt::format("{}{}{}{}", text.empty() ? fmt::format("{}{}: ", steps_mark, count_) : ", ", name_of(each.slot),
+    text += fmt::format("{}{}{}{}", text.empty() ? fmt::format("{}{}: ", kStepsMark, count_) : ", ", name_of(each.slot),
                         each.of_event ? " of " + object_text("event", each.event) : "",
                         each.on_stream ? " on " + object_text("stream", each.stream) : "");
   }
@@ -107,4 +107,4 @@ InSlot::~InSlot() {
   if (watch != nullptr) watch->look_after(slot_);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

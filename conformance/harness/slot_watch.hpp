@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slot of the plugin that a case is in. It names the slot that changed the thread, the last steps of a case that failed,
-// and, to the supervisor, the slot that does not return.
+// Tracks the plugin's slot that a case is in: to name the slot that changed the thread's state, the
+// last steps of a failed case and, for the supervisor, the slot that does not return.
 #pragma once
 
 #include <array>
@@ -11,9 +11,10 @@
 
 #include "thread_state.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// Calls that may be slow or change the thread. The numbers go through memory that a plugin could overwrite.
+// Slots that may be slow or change the thread. Their numbers pass through memory that a plugin
+// could overwrite.
 enum class Slot : uint32_t {
   none,
   library,
@@ -34,27 +35,27 @@ enum class Slot : uint32_t {
   plan_create,
   plan_execute,
 };
-std::string_view name_of(Slot slot);  // as the ABI names it; empty for none and for a number of no slot
+std::string_view name_of(Slot slot);  // the ABI's name; empty for none and for an invalid number
 
-// Where a worker says which call it is in, in memory that it shares with its supervisor.
+// The current call of a worker, in memory shared with its supervisor.
 class SlotPage {
  public:
   Slot enter(Slot slot) noexcept;                                                   // -> the slot before
-  uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }  // another value for each call
+  uint64_t call() const noexcept { return call_.load(std::memory_order_relaxed); }  // different for each call
   static Slot slot_of(uint64_t call) noexcept { return static_cast<Slot>(call & 0xff); }
 
  private:
   std::atomic<uint64_t> call_{0};  // the slot in the low byte, a counter above it
 };
 
-// The page of the calling thread's slots; null: none.
-void tell_slots_to(SlotPage* page) noexcept;
+// Sets the page for the slots of the calling thread; null: none.
+void report_slots_to(SlotPage* page) noexcept;
 
-// Numbers an object for the steps of the case that made it.
+// Numbers an object for the steps of the case that created it.
 void count_stream(const void* stream) noexcept;
 void count_event(const void* event) noexcept;
 
-// While it lives, the thread of the case is in the slot.
+// Marks a scope in which the thread of the case is in the slot.
 class InSlot {
  public:
   explicit InSlot(Slot slot, const void* stream = nullptr, const void* event = nullptr) noexcept;
@@ -67,17 +68,17 @@ class InSlot {
   Slot outer_ = Slot::none;
 };
 
-// Watches one case, on the thread that runs it: the slots of other threads are not watched. It allocates nothing, since
-// cases count what a plugin allocates.
+// Watches one case on the thread that runs it; slots on other threads are not watched. It allocates
+// nothing, since cases count the plugin's allocations.
 class SlotWatch {
  public:
   explicit SlotWatch(const ThreadState& before);
   SlotWatch(const SlotWatch&) = delete;
   SlotWatch& operator=(const SlotWatch&) = delete;
   ~SlotWatch();
-  Slot changer() const { return changer_; }  // after it the thread first differed from `before`
-  // "; step 7: copy on stream 1, event_record of event 1 on stream 1": the latest calls with a stream or an event. A number
-  // counts the objects that the case made. Empty: there were none.
+  Slot changer() const { return changer_; }  // the slot after which the thread first differed from `before`
+  // The latest calls with a stream or an event, as "; step 7: copy on stream 1, event_record of
+  // event 1 on stream 1". Numbers count the objects that the case created. Empty: no calls.
   std::string steps() const;
 
  private:
@@ -87,7 +88,7 @@ class SlotWatch {
   // The latest objects by their numbers.
   struct Numbers {
     void add(const void* object) { made[count++ % made.size()] = object; }
-    uint64_t of(const void* object) const;  // 0: the case did not make it
+    uint64_t of(const void* object) const;  // 0: not created by the case
     std::array<const void*, 64> made{};
     uint64_t count = 0;
   };
@@ -107,4 +108,4 @@ class SlotWatch {
   uint64_t count_ = 0;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parent's side: hands out work, watches time, memory and output, and turns every way to die into a result.
+// The parent process: distributes work, watches time, memory and output, and turns every kind of
+// process end into a result.
 #include "supervisor.hpp"
 
 #include <fcntl.h>
@@ -17,23 +18,24 @@
 #include <fstream>
 #include <new>
 
-#include "promises.hpp"
+#include "plan_support.hpp"
 #include "reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t most_output = 64u << 20;  // in memory; a case that writes less is judged by its worker
-constexpr uint64_t second_ns = 1'000'000'000;
-constexpr uint64_t slow_ns = 3 * second_ns;  // a case that takes longer is told
-constexpr uint32_t most_work = 32;           // cases at once: few enough that the workers end together
+constexpr uint64_t kMostOutput = 64u << 20;  // in memory; the worker checks smaller outputs
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kSlowNs = 3 * kSecondNs;  // a case that takes longer is reported
+constexpr uint32_t kMostWork = 32;           // cases per range: few enough that the workers finish together
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-// A pipe whose ends lie far from where a plugin that closes descriptors one by one would begin.
+// A pipe with high descriptor numbers, which a plugin that closes descriptors in order reaches
+// last.
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -76,7 +78,7 @@ std::string describe_end(int status) {
   return fmt::format("the process exited with status {}", WEXITSTATUS(status));
 }
 
-// Null: the system has no memory for it, and the run goes on without.
+// Null if the system has no memory for it; the run continues without.
 SlotPage* new_page() {
   void* const memory = mmap(nullptr, sizeof(SlotPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) SlotPage();
@@ -90,14 +92,14 @@ Supervisor::Supervisor(const Catalogue& catalogue, const std::vector<size_t>& se
   for (uint32_t index = 0; index < selection.size(); ++index) {
     if (is_fresh(index)) {
       fresh.push_back({index, index + 1});
-    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < most_work) {
+    } else if (!queue_.empty() && queue_.back().last == index && index - queue_.back().first < kMostWork) {
       ++queue_.back().last;
     } else {
       queue_.push_back({index, index + 1});
     }
   }
   queue_.insert(queue_.end(), fresh.begin(), fresh.end());
-  // What a plugin leaves behind becomes this process's child, which ends it.
+  // Orphaned processes of a plugin become children of this process, which ends them.
   prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -110,7 +112,7 @@ Supervisor::~Supervisor() {
   prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
 }
 
-// Processes that left the group of the worker that they came from.
+// Processes that left the process group of their worker.
 void Supervisor::end_strays() {
   for (int round = 0; round < 100; ++round) {
     std::ifstream file(fmt::format("/proc/self/task/{}/children", gettid()));
@@ -141,7 +143,7 @@ std::vector<Result> Supervisor::run() {
       check_limits(worker);
     }
     std::erase_if(workers_, [](const Worker& worker) { return worker.pid == 0; });
-    tell_slow_case();
+    report_slow_case();
     if (options_.progress) options_.progress(SIZE_MAX, {});
   }
   for (Result& result : results_) {
@@ -172,7 +174,7 @@ void Supervisor::start() {
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     close(nothing);
-    for (const Worker& other : workers_) {  // else they would not see their ends close
+    for (const Worker& other : workers_) {  // otherwise they would not see their ends close
       close(other.work);
       close(other.report);
       close(other.output);
@@ -193,8 +195,9 @@ void Supervisor::start() {
   give_work(worker);
 }
 
-// The next range, or the end of the pipe, which ends the worker. A worker that has half of what it may hold ends too: a plugin may
-// keep what it made, such as compiled kernels, and a case is not to fail for what those before it had made.
+// Sends the next range, or closes the pipe, which ends the worker. A worker at half of its memory
+// limit ends, too: a plugin may cache objects such as compiled kernels, and a case must not fail
+// because of those of earlier cases.
 void Supervisor::give_work(Worker& worker) {
   const bool full = worker.any_finished && resident_bytes(worker.pid) > options_.limits.resident_bytes / 2;
   if (queue_.empty() || full) return close_fd(worker.work);
@@ -203,7 +206,8 @@ void Supervisor::give_work(Worker& worker) {
   worker.rest = queue_.front();
   queue_.pop_front();
   worker.has_rest = true;
-  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);  // it died: news will come
+  // It died, which will be noticed.
+  if (write(worker.work, &worker.rest, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
 }
 
 void Supervisor::wait_for_news() {
@@ -259,7 +263,7 @@ void Supervisor::take(Worker& worker, Message& message) {
 
 void Supervisor::finish(Worker& worker, Message& message) {
   Result& result = message.result;
-  const bool leaves = is_failure(result.outcome);  // after a failure the worker ends by itself
+  const bool leaves = is_failure(result.outcome);  // after a failure the worker exits
   if (worker.foreign) {
     result.outcome = Outcome::fail;
     result.message = "a call returned in a second process: the plugin forked";
@@ -279,7 +283,7 @@ void Supervisor::finish(Worker& worker, Message& message) {
   give_work(worker);
 }
 
-// A result is final.
+// Records a final result.
 void Supervisor::settle(uint32_t index, Result result) {
   results_[index] = std::move(result);
   if (options_.progress) options_.progress(index, results_[index]);
@@ -288,7 +292,8 @@ void Supervisor::settle(uint32_t index, Result result) {
   count_failure(index);
 }
 
-// Each hang costs a whole time limit, and each failure a new process: after a few alike the rest of the group is given up.
+// Each hang costs the whole time limit, and each failure a new process. After several equal ones
+// the rest of the group is given up.
 void Supervisor::count_failure(uint32_t index) {
   const Result& result = results_[index];
   const bool hung = result.outcome == Outcome::hang;
@@ -298,12 +303,12 @@ void Supervisor::count_failure(uint32_t index) {
   if (most == 0 || count < most) return;
   const bool fresh = given_up_
                          .try_emplace(group, fmt::format("{} cases of {} {}{}{}", count, group,
-                                                         hung ? "hung" : "failed alike", given_up_mark, result.message))
+                                                         hung ? "hung" : "failed alike", kGivenUpMark, result.message))
                          .second;
   if (fresh) queue_ = without_given_up(queue_);
 }
 
-// The cases of given-up groups get their results.
+// Removes the cases of given-up groups and records their results.
 std::deque<Work> Supervisor::without_given_up(const std::deque<Work>& parts) {
   std::deque<Work> kept;
   for (const Work& part : parts) {
@@ -336,14 +341,14 @@ void Supervisor::watch_slot(Worker& worker) {
   worker.looked = now;
 }
 
-void Supervisor::tell_slow_case() const {
+void Supervisor::report_slow_case() const {
   if (!options_.slow) return;
   const Worker* slowest = nullptr;
   for (const Worker& worker : workers_) {
     if (worker.running && (slowest == nullptr || worker.since < slowest->since)) slowest = &worker;
   }
   const uint64_t now = now_ns();
-  if (slowest == nullptr || now - slowest->since < slow_ns) return;
+  if (slowest == nullptr || now - slowest->since < kSlowNs) return;
   options_.slow(
       {slowest->index, now - slowest->since, name_of(SlotPage::slot_of(slowest->call)), now - slowest->call_since});
 }
@@ -354,15 +359,15 @@ void Supervisor::check_limits(Worker& worker) {
   if (age > options_.limits.case_ns + worker.compiling / 4 * 3) {
     const std::string_view slot = worker.running ? name_of(SlotPage::slot_of(worker.call)) : std::string_view();
     conclude(worker, Outcome::hang,
-             fmt::format("it did not end within {} s{}", age / second_ns,
+             fmt::format("it did not end within {} s{}", age / kSecondNs,
                          slot.empty() ? ""
                                       : fmt::format(": {} has not returned for {} s", slot,
-                                                    (now - worker.call_since) / second_ns)));
+                                                    (now - worker.call_since) / kSecondNs)));
     return end(worker);
   }
   if (now_ns() - worker.measured < 100'000'000) return;
   worker.measured = now_ns();
-  if (const uint64_t bytes = file_bytes(worker.output); bytes > most_output) {
+  if (const uint64_t bytes = file_bytes(worker.output); bytes > kMostOutput) {
     conclude(worker, Outcome::fail, fmt::format("the plugin wrote {} MiB to standard output or error", bytes >> 20));
     return end(worker);
   }
@@ -375,12 +380,12 @@ void Supervisor::check_limits(Worker& worker) {
   }
 }
 
-// The report channel closed: the worker ended, well or not.
+// The report channel closed: the worker exited or crashed.
 void Supervisor::died(Worker& worker) {
   int status = 0;
   const uint64_t until = now_ns() + 2'000'000'000;
   while (!worker.reaped && waitpid(worker.pid, &status, WNOHANG) == 0) {
-    if (now_ns() > until) {  // it closed the channel and lives
+    if (now_ns() > until) {  // it closed the channel and still runs
       conclude(worker, Outcome::crash,
                "the report channel was closed: the plugin closes descriptors that are not its own");
       return end(worker);
@@ -390,13 +395,13 @@ void Supervisor::died(Worker& worker) {
   ended(worker, status);
 }
 
-// A process that the plugin left may hold the channel open after the worker itself has ended.
+// A process that the plugin created may keep the channel open after the worker has ended.
 void Supervisor::look_for_end(Worker& worker) {
   int status = 0;
   if (worker.pid == 0 || waitpid(worker.pid, &status, WNOHANG) != worker.pid) return;
   worker.reaped = true;
   worker.status = status;
-  listen(worker);  // what it said before
+  listen(worker);  // reads its last messages
   if (worker.pid != 0) ended(worker, status);
 }
 
@@ -408,10 +413,10 @@ void Supervisor::ended(Worker& worker, int status) {
   end(worker);
 }
 
-// The worker's case, or where none was running the last one, ended so.
+// Records the outcome of the worker's current case, or of its last one if none was running.
 void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) {
   if (const std::string tail = last_output(worker.output); (worker.running || worker.closing) && !tail.empty())
-    message += std::string(output_mark) + tail;
+    message += std::string(kOutputMark) + tail;
   if (worker.running) {
     worker.running = false;
     worker.rest.first = worker.index + 1;
@@ -426,7 +431,7 @@ void Supervisor::conclude(Worker& worker, Outcome outcome, std::string message) 
   }
 }
 
-// Ends the process and what it started; work that is left goes back to the queue.
+// Ends the process and its children. Remaining work returns to the queue.
 void Supervisor::end(Worker& worker) {
   if (worker.pid == 0) return;
   kill(-worker.pid, SIGKILL);
@@ -452,12 +457,13 @@ std::string group_of(std::string_view id) {
 }
 
 std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options) {
-  const Promises promises(catalogue);
+  const PlanSupport promises(catalogue);
   if (!options.in_process) return Supervisor(catalogue, selection, options).run();
   std::vector<Result> results(selection.size());
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   for (size_t index = 0; index < selection.size(); ++index) {
-    if (catalogue[selection[index]].fresh) session.close();  // in one process a new session is as fresh as it gets
+    // In a single process a new session is the closest to a new process.
+    if (catalogue[selection[index]].fresh) session.close();
     results[index] = run_case(session, catalogue[selection[index]]);
     if (options.progress) options.progress(index, results[index]);
     if (!is_failure(results[index].outcome)) continue;
@@ -469,4 +475,4 @@ std::vector<Result> run(const Catalogue& catalogue, const std::vector<size_t>& s
   return results;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

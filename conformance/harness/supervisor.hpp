@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the worker processes of one run.
+// Supervises the worker processes of one run.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@
 #include "channel.hpp"
 #include "run_case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-std::string group_of(std::string_view id);  // its first two words
+std::string group_of(std::string_view id);  // the first two words
 
 class Supervisor {
  public:
@@ -29,24 +29,24 @@ class Supervisor {
 
  private:
   struct Worker {
-    pid_t pid = 0;  // 0: gone
+    pid_t pid = 0;  // 0: none
     int work = -1, report = -1;
-    int output = -1;  // a file in memory with what the running case printed
+    int output = -1;  // an in-memory file with the output of the running case
     MessageReader reader{};
-    Work rest{};  // what it was given and has not finished
+    Work rest{};  // assigned and not finished
     bool has_rest = false;
-    bool running = false;  // case `index` is
+    bool running = false;  // case `index` is running
     bool any_finished = false;
     bool closing = false;
-    bool foreign = false;  // a second process came back from the running case
-    bool reaped = false;   // with `status`
+    bool foreign = false;  // a second process returned from the running case
+    bool reaped = false;   // `status` is valid
     int status = 0;
     uint32_t index = 0, last_index = 0;
     uint64_t since = 0;                  // the latest sign of life
-    uint64_t measured = 0;               // when its memory was
-    SlotPage* page = nullptr;            // shared with it; null: the system gave none
-    uint64_t call = 0, call_since = 0;   // the latest on the page
-    uint64_t looked = 0, compiling = 0;  // when the page was read, and how long it said plan_create in this case
+    uint64_t measured = 0;               // when its memory was last measured
+    SlotPage* page = nullptr;            // shared with it; may be null
+    uint64_t call = 0, call_since = 0;   // the latest call on the page
+    uint64_t looked = 0, compiling = 0;  // when the page was read, and the time in plan_create during this case
     std::string tail{};                  // of its output
   };
 
@@ -62,7 +62,7 @@ class Supervisor {
   void count_failure(uint32_t index);
   std::deque<Work> without_given_up(const std::deque<Work>& parts);
   void watch_slot(Worker& worker);
-  void tell_slow_case() const;
+  void report_slow_case() const;
   void check_limits(Worker& worker);
   void died(Worker& worker);
   void look_for_end(Worker& worker);
@@ -77,11 +77,11 @@ class Supervisor {
   std::vector<Result> results_;
   std::deque<Work> queue_;
   std::deque<Worker> workers_;
-  std::map<std::pair<std::string, std::string>, int> failures_;  // by group and message; of a hang the group alone
-  std::map<std::string, std::string> given_up_;                  // groups, with the message of their cases
-  std::set<pid_t> others_;                                       // children that were there before the run
+  std::map<std::pair<std::string, std::string>, int> failures_;  // by group and message; hangs by group alone
+  std::map<std::string, std::string> given_up_;                  // by group: the message for its cases
+  std::set<pid_t> others_;                                       // children from before the run
   int was_reaper_ = 0;
   bool stopping_ = false;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,7 +13,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -64,7 +64,7 @@ std::string ThreadState::changed_since() const {
 }
 
 bool ThreadState::same_handler(int signal, const ThreadState& other) const {
-  constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;  // the C library adds its own
+  constexpr int told = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;  // the C library adds others
   const struct sigaction &a = handlers_[static_cast<size_t>(signal)], &b = other.handlers_[static_cast<size_t>(signal)];
   return a.sa_handler == b.sa_handler && (a.sa_flags & told) == (b.sa_flags & told);
 }
@@ -84,4 +84,4 @@ void ThreadState::restore() const {
   if (!directory_.empty() && chdir(directory_.c_str()) != 0) return;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slot must leave as it found it: floating-point control, signal mask and handlers, locale, working directory.
+// The state that a slot must not change: floating-point control, signal mask and handlers, locale,
+// working directory.
 #pragma once
 
 #include <array>
@@ -7,12 +8,12 @@
 #include <csignal>
 #include <string>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class ThreadState {
  public:
   static ThreadState now();
-  // Which part differs from what this state holds, with old and new; empty if none.
+  // The part of the current state that differs, with old and new value; empty if none.
   std::string changed_since() const;
   void restore() const;
 
@@ -20,7 +21,7 @@ class ThreadState {
   bool same_handler(int signal, const ThreadState& other) const;
 
   int rounding_ = 0;
-  unsigned control_ = 0;  // the bits of the floating-point control register that are not flags
+  unsigned control_ = 0;  // the floating-point control register without its flags
   sigset_t signals_{};
   std::array<struct sigaction, 32> handlers_{};  // by signal
   std::string locale_;
@@ -28,4 +29,4 @@ class ThreadState {
   std::string directory_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child's side: runs cases one after another and tells each beginning and end.
+// The worker process: runs cases one after another and reports each start and end.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,39 +7,32 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
 #include <thread>
 
 #include "channel.hpp"
-#include "promises.hpp"
-#include "reason.hpp"
 #include "run_case.hpp"
 #include "slot_watch.hpp"
 
-// Of a leak sanitizer, where the program has one: whether memory was leaked, told on standard error.
+// Defined if the program has a leak sanitizer: reports leaks on standard error.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" int __lsan_do_recoverable_leak_check() __attribute__((weak));
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr int exit_leaked = 23;  // what the leak sanitizer ends a process with
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
+constexpr int kExitLeaked = 23;  // the leak sanitizer's exit status
 
 bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a pipe gives so few bytes whole
+    return count == sizeof(work);  // a pipe delivers so few bytes at once
   }
 }
 
-// Whether a child process is left, dead or alive: a host that waits for its own children would meet it. One that is a second
-// return of the call is waited for shortly, for it says so on the channel before it ends.
+// Whether a child process remains, dead or alive: a host that waits for its children would find it.
+// Waits briefly for a second return of the call, which reports itself before it ends.
 bool left_a_child() {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
@@ -50,51 +43,13 @@ bool left_a_child() {
 
 }  // namespace
 
-Result run_case(Session& session, const Case& which) {
-  const ThreadState before = ThreadState::now();
-  const uint64_t start = now_ns();
-  Result result;
-  begin_case();
-  Promises::begin(which);
-  Context context(session, which);
-  const SlotWatch watch(before);
-  try {
-    which.run(context);
-    result.outcome = Outcome::pass;
-  } catch (const CaseEnd& end) {
-    result = {end.outcome, end.message};
-    // Of a failure on another thread these would be the wrong steps.
-    if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
-  } catch (const std::exception& exception) {
-    result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
-  } catch (...) {
-    result = {Outcome::fail, "an exception of an unknown type came out"};
-  }
-  result.nanoseconds = now_ns() - start;
-  result.error_share = context.error_share();
-  // Before the thread is looked at: this calls the plugin, too.
-  if (!is_failure(result.outcome) && session.device != nullptr) {
-    const InSlot in(Slot::plan_create);
-    Promises::ask_one(session.device->get(), context.random()());
-  }
-  if (const std::string change = before.changed_since(); !change.empty()) {
-    before.restore();
-    if (!is_failure(result.outcome))
-      result = {Outcome::fail,
-                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
-                            watch.changer() == Slot::none ? "" : changer_mark, name_of(watch.changer()))};
-  }
-  if (is_failure(result.outcome)) return result;
-  if (const std::string broken = Promises::broken(); !broken.empty()) result = {Outcome::fail, broken};
-  return result;
-}
-
 void work(const Catalogue& catalogue, const std::vector<size_t>& selection, const RunOptions& options,
           WorkerEnds ends) {
-  // `meson test` has malloc fill what it gives; cases with buffers of gigabytes count on pages that nobody touched.
+  // `meson test` makes malloc fill its memory, but cases with buffers of gigabytes need untouched
+  // pages.
   mallopt(M_PERTURB, 0);
   const pid_t self = getpid();
-  tell_slots_to(ends.page);
+  report_slots_to(ends.page);
   Session session{options.target.path, options.target.device_index, options.seed, nullptr, nullptr};
   const auto tell = [&](const Message& message) {
     if (!send(ends.report, message)) _exit(3);
@@ -118,14 +73,14 @@ void work(const Catalogue& catalogue, const std::vector<size_t>& selection, cons
                                              printed, options.limits.output_bytes)};
       }
       tell({Message::Kind::finished, index, result});
-      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts another process for the rest
+      if (is_failure(result.outcome)) _exit(0);  // the supervisor starts a new process for the rest
     }
   }
   tell({Message::Kind::closing, 0});
   session.close();
-  // It would look at exit, which a worker does not pass through.
-  if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(exit_leaked);
+  // Its own check runs at exit, which a worker never reaches.
+  if (__lsan_do_recoverable_leak_check != nullptr && __lsan_do_recoverable_leak_check() != 0) _exit(kExitLeaked);
   _exit(0);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

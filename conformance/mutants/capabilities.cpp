@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of what a device says of itself.
+// Defects of a device's declarations.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -7,10 +7,10 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// device_info with `kChange` applied to the answer.
+// device_info with `kChange` applied to the result.
 template <void (*kChange)(bp_device_info& info)>
 bp_status changed_info(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error) {
   const bp_status status = honest_plugin().device_info(plugin, index, out, error);
@@ -64,7 +64,7 @@ bp_status host_operands_refused(bp_device* device, bp_stream* stream, bp_plan* p
   }
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
-// Every other run rounds its sums the other way.
+// Every other execution rounds its sums differently.
 void sum_varies(const Call& call) {
   static std::atomic<uint32_t> runs{0};
   const bool odd = runs.fetch_add(1) % 2 != 0;
@@ -74,7 +74,7 @@ void sum_varies(const Call& call) {
   });
 }
 
-// As a kernel that divides its rows where pages end.
+// Like a kernel that splits rows at page boundaries.
 void sum_varies_with_place(const Call& call) {
   const auto steps = reinterpret_cast<uintptr_t>(call.in(0).data) / 64 % 7;
   honest_kernel(call)(call);
@@ -84,7 +84,7 @@ void sum_varies_with_place(const Call& call) {
   });
 }
 
-// As a kernel that divides its rows among the cores that are idle.
+// Like a kernel that distributes rows over idle cores.
 HostEvent& last_copy() {
   static auto* event = new HostEvent(false);
   return *event;
@@ -102,7 +102,7 @@ void sum_varies_with_load(const Call& call) {
                     [&](float sum) { return busy && std::isfinite(sum) ? std::nextafter(sum, 0.0f) : sum; });
 }
 
-// The host's own flushing of what is read and written, where it has that. Not for log, whose host function goes wrong then,
+// Uses the host's flush-to-zero mode if it has one. Not for log, whose host function fails then,
 // nor for max and min, which are comparisons.
 void flushing(const Call& call) {
 #if defined(__SSE2__)
@@ -151,4 +151,4 @@ const Mutation defect::deterministic_when_idle{
     .kernels = [](Kernels& kernels) { replace(kernels, BP_OP_REDUCE_SUM, sum_varies_with_load, BP_DTYPE_BIT(BP_F32)); },
     .api = [](bp_device_api& api) { api.copy = copy_marked; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

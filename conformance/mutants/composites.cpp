@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites in plain double precision, honest (`native_composites`) or with one flaw each.
+// Native composites in plain double precision, honest (`native_composites`) or with one defect.
 #include "composites.hpp"
 
 #include <cmath>
 #include <utility>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// The lanes of softmax along an axis; each is an array of `length` indices with a common step.
+// The rows of softmax along an axis: arrays of `length` indices with a common step.
 template <bool kSubtractMax>
 void softmax(const Call& call) {
   const View& in = call.in(0);
@@ -23,7 +23,7 @@ void softmax(const Call& call) {
     double most = -INFINITY, sum = 0;
     for (int64_t i = 0; i < length; ++i)
       most = x[n + i * step] > most || std::isnan(x[n + i * step]) ? x[n + i * step] : most;
-    // Without the maximum f32 would overflow; so does this.
+    // Overflows like f32 without the subtraction of the maximum.
     const auto power = [&](int64_t i) {
       return kSubtractMax ? std::exp(x[n + i * step] - most) : std::exp(static_cast<float>(x[n + i * step]));
     };
@@ -71,7 +71,7 @@ Moments moments(const std::vector<double>& row, double epsilon) {
   return {mean, 1 / std::sqrt(variance + epsilon)};
 }
 
-// x, [gamma], [beta] -> y, [mean], [rstd]. Gamma and beta lie along the reduced dimensions.
+// x, [gamma], [beta] -> y, [mean], [rstd]. Gamma and beta extend along the reduced dimensions.
 template <NormFlaw kFlaw>
 void layer_norm(const Call& call) {
   const auto& attributes = call.attributes<bp_norm_attributes>();
@@ -85,7 +85,7 @@ void layer_norm(const Call& call) {
   const Values x(in), gamma = parameter(1), beta = parameter(2);
   Values y(call.out());
   const std::vector<Place> places = places_of(in, attributes.axes);
-  std::size_t count = 1;  // of rows, also where they have no elements
+  std::size_t count = 1;  // number of rows, even if they are empty
   for (uint32_t d = 0; d < in.rank; ++d)
     count *= (attributes.axes >> d & 1u) != 0 ? 1 : static_cast<std::size_t>(in.shape[d]);
   std::vector<std::vector<double>> rows(count);
@@ -116,12 +116,12 @@ void layer_norm(const Call& call) {
   if (call.outputs.size() > 2 && call.out(2).dtype != 0) write(call.out(2), rstd);
 }
 
-// As a value lies in a 16-bit dtype; wider ones as they are.
+// The value rounded to a 16-bit dtype; unchanged for wider ones.
 double as_operand(uint32_t dtype, double value) {
   return dtype == BP_F16 ? f16::from(value) : dtype == BP_BF16 ? bf16::from(value) : value;
 }
 
-// Products added up in f16, so many at a time.
+// Accumulates products in f16, `count` at a time.
 class HalfSum {
  public:
   explicit HalfSum(int block) : block_(block) {}
@@ -141,7 +141,7 @@ enum class AttentionFlaw {
   kCausalFromStart,
   kAlignmentsSwapped,
   kHeadsInterleaved,
-  kRoundedWeights,  // none: matrix units do
+  kRoundedWeights,  // no defect: matrix units do this
   kLostKey,
   kHalfScores,
   kHalfSums
@@ -199,7 +199,8 @@ void attention(const Call& call) {
   if (call.outputs.size() > 1 && call.out(1).dtype != 0) write(call.out(1), logsumexp);
 }
 
-// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w minimum] -> y[..,N]
+// a[..,K], w[N,K], w scale, [w zero point], [a scale], [a zero point], [bias], [w minimum] ->
+// y[..,N]
 enum class QuantizedFlaw { kNone, kNoZeroPoint, kRoundedWeights, kHalfSums };
 template <QuantizedFlaw kFlaw>
 void quantized_matmul(const Call& call) {
@@ -326,4 +327,4 @@ const Mutation defect::half_quantized_sums =
 const Mutation defect::zero_point_ignored =
     native<BP_OP_QUANTIZED_MATMUL, quantized_matmul<QuantizedFlaw::kNoZeroPoint>>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

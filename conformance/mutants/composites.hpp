@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of native composites as doubles, and where they are put into the table.
+// Operands of native composites as doubles, and the registration of such composites.
 #pragma once
 
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
-// An operand in logical order. An absent one has no elements.
+// The elements of an operand in logical order; empty if it is absent.
 class Values {
  public:
   explicit Values(const View& view) : view_(view), values_(read(view)) {}
@@ -30,7 +30,7 @@ class Values {
   std::vector<double> values_;
 };
 
-// Of each element: which one it is among the dimensions that `axes` keeps, and among those that it reduces.
+// The index of each element in the dimensions that `axes` keeps, and in those that it reduces.
 struct Place {
   int64_t row;
   int64_t column;
@@ -51,7 +51,7 @@ inline std::vector<Place> places_of(const View& view, uint32_t axes) {
   return out;
 }
 
-// Operands are read as what they are, so all mixtures of dtypes are served.
+// Operands are read with their own dtypes, so all mixtures work.
 inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
   for (const uint32_t dtype : {BP_F16, BP_BF16, BP_F32, BP_F64}) {
     kernels.add(op, dtype, KernelSpec{.run = run, .mixed = UINT32_MAX});
@@ -60,4 +60,4 @@ inline void add_native(Kernels& kernels, uint32_t op, Kernel run) {
 // conv, max_pool, avg_pool
 void add_honest_windows(Kernels& kernels);
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects that show when calls, streams or threads meet: workspace, temporaries, missing waits, late reads.
+// Defects of concurrent calls, streams or threads: workspace, temporaries, missing waits, late
+// reads.
 #include <atomic>
 #include <map>
 
@@ -7,7 +8,7 @@
 #include "runtime.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kWorkspace = 64;
@@ -24,7 +25,7 @@ void add_to_first(const View& out, float value) {
   if (out.elements() != 0) *out.as<float>() += value;
 }
 
-// The sum that an earlier call left in the workspace is added to the next.
+// The sum in the workspace from an earlier call is added to the next one.
 void stale_workspace(const Call& call) {
   constexpr uint64_t kUsed = 0x5AFE5AFE5AFE5AFEu;
   struct State {
@@ -63,7 +64,7 @@ void static_temporary(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The first execution prepares what all use; who comes meanwhile takes it for ready.
+// The first execution prepares shared data; concurrent ones use it before it is ready.
 void used_unprepared(const Call& call) {
   static std::atomic<bool> begun{false}, ready{false};
   if (!begun.exchange(true)) {
@@ -79,7 +80,7 @@ bp_status no_wait(bp_device*, bp_stream* stream, bp_event*, bp_error*) {
   return BP_OK;
 }
 
-// The copy is made in its turn, and once more a little later.
+// The copy runs in order, and once more a little later.
 bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset, const void* src,
                              uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy_in(device, stream, dst, dst_offset, src, bytes, error);
@@ -89,7 +90,7 @@ bp_status copied_again_later(bp_device* device, bp_stream* stream, bp_buffer* ds
   return status;
 }
 
-// Operands are kept in the plan between the call and the launch.
+// The plan keeps the operands between the call and the launch.
 struct Operands {
   std::vector<bp_operand> inputs, outputs;
 };
@@ -131,4 +132,4 @@ const Mutation defect::host_memory_read_late{.api = [](bp_device_api& api) {
 const Mutation defect::operands_in_plan{
     .api = [](bp_device_api& api) { api.plan_execute = mutants::operands_in_plan; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of copies that are cut into chunks: tails, offsets of chunks, sizes of 32 bits.
+// Defects of chunked copies: tails, chunk offsets, 32-bit sizes.
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kKib = 1024, kMib = kKib * kKib;
@@ -52,4 +52,4 @@ const Mutation defect::upload_staged_short = on_slot<&bp_device_api::copy_in, st
 const Mutation defect::copy_bytes_in_32_bits = on_slot<&bp_device_api::copy, bytes_in_32_bits>();
 const Mutation defect::download_stops_at_2_gib = on_slot<&bp_device_api::copy_out, stops_at_2_gib>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

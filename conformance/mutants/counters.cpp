@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of counters and clocks: positions in f32 or few bits, times and timeouts in 32 bits or other units.
+// Defects of counters and clocks: positions in f32 or few bits, times in 32 bits or wrong units.
 #include <chrono>
 
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 int64_t through_f32(int64_t position) { return static_cast<int64_t>(static_cast<float>(position)); }
@@ -39,7 +39,7 @@ void arg_in_f32(const Call& call) {
   });
 }
 
-// Runs with indices that went through f32; `place` is their operand's.
+// Runs with indices rounded to f32; `place` is the position of their operand.
 void run_with_rounded(const Call& call, uint32_t place) {
   const View& index = call.in(place);
   if (is_immediate(index) || index.elements() == 0) return honest_kernel(call)(call);
@@ -62,7 +62,7 @@ void run_with_rounded(const Call& call, uint32_t place) {
 void gather_in_f32(const Call& call) { run_with_rounded(call, 1); }
 void scatter_in_f32(const Call& call) { run_with_rounded(call, 0); }
 
-// As a float that is added 1 to stays where it is.
+// Like a float to which 1 is added without effect.
 void count_in_f32(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().dtype != BP_I32) return;
@@ -155,4 +155,4 @@ const Mutation defect::timeout_s_of_32_bits =
 const Mutation defect::timeout_negative_polls = on_slot<&bp_device_api::stream_wait, stream_wait_for<negative_polls>>();
 const Mutation defect::deadline_wraps = on_slot<&bp_device_api::event_wait, event_wait_for<until_wrapped>>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

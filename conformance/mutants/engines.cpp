@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of devices with several engines: a command of one kind does not wait for those of another.
+// Defects of devices with several engines: commands of one kind do not wait for those of another.
 #include <array>
 #include <map>
 #include <memory>
@@ -7,13 +7,14 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 enum Kind : uint32_t { kIn, kOut, kCopy, kExecute, kFill, kKinds };
 constexpr uint32_t kAll = (1u << kKinds) - 1;
 
-// A stream's second engine, and how far the first had come with each kind of command. A stream has one caller at a time.
+// A stream's second engine, and the latest command of each kind on the first. A stream has one
+// caller at a time.
 struct Lane {
   HostStream engine;
   std::array<uint64_t, kKinds> last{};
@@ -59,7 +60,8 @@ void wait_for(HostStream& waiting, HostStream& other, uint64_t point) {
   });
 }
 
-// Runs `enqueue(stream)` on the second engine behind `point` of the first; what comes later on the first waits for it.
+// Runs `enqueue(stream)` on the second engine after `point` of the first. Later work on the first
+// engine waits for it.
 template <class Enqueue>
 bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   Lane& lane = lane_of(stream);
@@ -69,7 +71,7 @@ bp_status on_engine(bp_stream* stream, uint64_t point, const Enqueue& enqueue) {
   return status;
 }
 
-// The slots as they are, but for commands of the kinds in kMoved: these wait for the earlier ones of kHonoured only.
+// The honest slots, except that commands of the kinds in kMoved wait only for those in kHonoured.
 template <uint32_t kMoved, uint32_t kHonoured>
 struct Engine {
   template <class Enqueue>
@@ -111,7 +113,7 @@ struct Engine {
 };
 constexpr uint32_t bit(Kind kind) { return 1u << kind; }
 
-// Copies look at who wrote their buffers last, and at nobody else.
+// Copies wait only for the last writers of their buffers.
 struct WritersOnly {
   static void wrote(bp_stream* stream, const bp_buffer* buffer) {
     lane_of(stream).written[buffer] = stream_of(stream).point();
@@ -138,7 +140,7 @@ struct WritersOnly {
     for (uint32_t i = 0; i < execution->desc->output_count; ++i) wrote(stream, execution->outputs[i].buffer);
     return status;
   }
-  // Whatever waits orders all: only hazards within a stream are missed.
+  // Every wait orders all commands, so only hazards within a stream are missed.
   static bp_status wait_event(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error) {
     const bp_status status = kHonest.stream_wait_event(device, stream, event, error);
     Lane& lane = lane_of(stream);
@@ -154,7 +156,7 @@ struct WritersOnly {
   }
 };
 
-// An event stands for the executions before its record.
+// An event covers only the executions before its record.
 bp_status record_executions(bp_device* device, bp_event* event, bp_stream* stream, bp_error* error) {
   Lane& lane = lane_of(stream);
   if (event_of(event).timed()) return kHonest.event_record(device, event, stream, error);
@@ -177,4 +179,4 @@ const Mutation defect::record_of_executions{.api = [](bp_device_api& api) {
   api.event_record = record_executions;
 }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

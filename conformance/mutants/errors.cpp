@@ -4,10 +4,10 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// Runs the honest slot and lets `kFinish` say what the caller gets.
+// Runs the honest slot; `kFinish` changes what the caller gets.
 using Finish = bp_status (*)(bp_status status, bp_error* error);
 template <auto kSlot, Finish kFinish>
 struct Finished;
@@ -81,7 +81,7 @@ bp_status always_internal(bp_status status, bp_error* error) {
   return BP_INTERNAL;
 }
 
-// The record is left as it was.
+// The record is not changed.
 bp_status create_unrecorded(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error*) {
   return kHonest.buffer_create(device, desc, out, nullptr);
 }
@@ -124,4 +124,4 @@ const Mutation defect::buffer_left_on_failure = on_slot<&bp_device_api::buffer_c
 const Mutation defect::plan_left_on_failure = on_slot<&bp_device_api::plan_create, dangling_plan>();
 const Mutation defect::error_without_op = on_slot<&bp_device_api::plan_create, op_missing>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

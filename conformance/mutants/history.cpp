@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects that depend on what came before in the process: support that is withdrawn, and first uses that fail.
+// Defects that depend on earlier calls in the process: withdrawn support, and failing first uses.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,12 +9,12 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// ---- Support that is withdrawn
+// ---- Withdrawn support
 
-// plan_create, which says no where `kDeclines`.
+// plan_create, which declines if `kDeclines`.
 template <bool (*kDeclines)(const bp_op_desc& desc, bool makes)>
 bp_status declining(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -48,12 +48,12 @@ bool bf16_after_exhaustion(const bp_op_desc& desc, bool) {
                            std::any_of(desc.outputs, desc.outputs + desc.output_count, is_bf16));
 }
 
-// As with a file of kernels that every second process finds locked.
+// Like a kernel cache file that every second process finds locked.
 bool floor_in_odd_processes(const bp_op_desc& desc, bool) { return desc.op == BP_OP_FLOOR && getpid() % 2 != 0; }
 
 // ---- First uses
 
-// What several callers prepare at once, where one lock is missing: the second that comes meanwhile crashes.
+// Lazy initialisation without a lock: a concurrent second caller crashes.
 void prepare_without_lock() {
   static std::atomic<bool> ready{false};
   static std::atomic<int> inside{0};
@@ -81,7 +81,7 @@ bp_status stream_unlocked(bp_device* device, const bp_stream_desc* desc, bp_stre
   return kHonest.stream_create(device, desc, out, error);
 }
 
-// The first call of a process fills a table; those that come meanwhile read what is there.
+// The first call of a process fills a table, which concurrent calls read too early.
 void neg_of_half_a_table(const Call& call) {
   static std::atomic<int> state{0};
   int untouched = 0;
@@ -94,7 +94,7 @@ void neg_of_half_a_table(const Call& call) {
   }
 }
 
-// exp reads the table that making a plan of log fills.
+// exp reads a table that only the creation of a log plan fills.
 std::atomic<bool> has_table{false};
 bp_status log_fills_table(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
@@ -127,4 +127,4 @@ const Mutation defect::works_after_another{
     .kernels = [](Kernels& kernels) { replace(kernels, BP_OP_EXP, exp_by_table, BP_DTYPE_BIT(BP_F32)); },
     .api = [](bp_device_api& api) { api.plan_create = log_fills_table; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that do harm while one operator, floor, is made or run. The rest of a suite must stand.
+// Plugins that do harm while a floor plan is created or executed. The rest of a run must not
+// suffer.
 #include <unistd.h>
 
 #include <csignal>
@@ -9,10 +10,10 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// plan_create that does `kDo` first, if the operator is floor.
+// plan_create that calls `kDo` first if the operator is floor.
 template <void (*kDo)()>
 bp_status create_or(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   if (desc != nullptr && desc->op == BP_OP_FLOOR) kDo();
@@ -37,7 +38,7 @@ void throw_something() { throw std::runtime_error("mutant: thrown across the bou
 void fork_off() {
   if (::fork() == 0) ::_exit(0);
 }
-// The child goes on where the parent is: two processes report.
+// The child continues like the parent, so two processes report.
 void fork_on() { (void)!::fork(); }
 void close_descriptors() {
   for (int descriptor = 0; descriptor < 256; ++descriptor) ::close(descriptor);
@@ -55,7 +56,7 @@ void allocate() {
     for (std::size_t i = 0; i < kBytes; i += 4096) memory[i] = 1;
   }
 }
-// As deep as asked; deeper than any stack.
+// Recursion deeper than any stack.
 int descend(int depth) {
   volatile char page[1 << 16];
   page[0] = static_cast<char>(depth);
@@ -70,7 +71,7 @@ void throw_in_kernel(const Call& call) {
   honest_kernel(call)(call);
   throw std::runtime_error("mutant: the kernel failed");
 }
-// One byte of the input, and one before the output.
+// Changes one byte of the input, and one before the output.
 void write_input(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).data != nullptr && call.out().data != call.in(0).data) call.in(0).data[0] ^= std::byte{1};
@@ -101,4 +102,4 @@ const Mutation defect::kernel_throws = on_op<throw_in_kernel, BP_OP_FLOOR>();
 const Mutation defect::kernel_writes_input = on_op<write_input, BP_OP_FLOOR>();
 const Mutation defect::kernel_writes_before_output = on_op<write_before, BP_OP_FLOOR>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -8,7 +8,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr int64_t kVector = 4;
@@ -25,7 +25,7 @@ void drop_tail(const Call& call) {
   });
 }
 
-// Runs the last n % 4 entries of each row once more.
+// Runs the last n % 4 elements of each row once more.
 void tail_twice(const Call& call) {
   honest_kernel(call)(call);
   if (call.out().rank == 0) return;
@@ -51,7 +51,7 @@ void write_padded_tile(const Call& call) {
     std::memset(last += bytes_of(out), 0, static_cast<std::size_t>(bytes_of(out)));
 }
 
-// The masked lanes of the last vector are multiplied by 0, not left out.
+// The masked lanes of the last vector are multiplied by 0 instead of being excluded.
 void read_past_end(const Call& call) {
   honest_kernel(call)(call);
   const View &in = call.in(0), &out = call.out();
@@ -154,7 +154,7 @@ void index_overflow(const Call& call) {
   }
 }
 
-// Kernels are kept by the class of the views, but for whether they are near.
+// Kernels are cached by plan class without the distinction between near and far views.
 Status prepare_by_class(const CheckedDesc& checked, Prepared& prepared) {
   static std::mutex mutex;
   static std::map<std::array<uint64_t, 3>, bool> near_ones;
@@ -209,7 +209,7 @@ void k_zero_unwritten(const Call& call) {
   if (call.in(0).shape[call.in(0).rank - 1] != 0) honest_kernel(call)(call);
 }
 
-// Of a transposed first operand: its extents are taken in the wrong order.
+// The extents of a transposed first operand are used in the wrong order.
 void transposed_pitch(const Call& call) {
   Altered altered(call);
   View& a = altered.in(0);
@@ -259,4 +259,4 @@ const Mutation defect::alignment_assumed = on_inputs<mutants::alignment_assumed>
 const Mutation defect::immediate_ignored = on_inputs<mutants::immediate_ignored>();
 const Mutation defect::axis_from_end = on_op<mutants::axis_from_end, BP_OP_CUMSUM>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

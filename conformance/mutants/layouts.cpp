@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of descriptors that mean the same: strides of dimensions of extent 0 or 1 are taken for something.
+// Defects with equivalent descriptors: strides of dimensions of extent 0 or 1 have an effect.
 #include <map>
 #include <mutex>
 
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 std::mutex made_mutex;
@@ -47,7 +47,7 @@ bp_status compare_strides(bp_device* device, bp_stream* stream, bp_plan* plan, c
   return kHonest.plan_execute(device, stream, plan, execution, error);
 }
 
-// Refuses an execution of which `wrong(view, operand)` is true for an operand.
+// Fails an execution if `wrong(view, operand)` is true for an operand.
 template <class Wrong>
 bp_status execute_unless(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                          bp_error* error, const Wrong& wrong) {
@@ -98,7 +98,7 @@ bp_status refuse_overlap(bp_device* device, const bp_op_desc* desc, bp_plan** ou
   return kHonest.plan_create(device, desc, out, info, error);
 }
 
-// As a BLAS does that checks its arguments before it looks at the sizes.
+// Like a BLAS that checks its arguments before the sizes.
 void check_leading_dimension(const Call& call) {
   const auto wrong = [](const View& view) {
     if (view.rank < 2) return false;
@@ -110,7 +110,7 @@ void check_leading_dimension(const Call& call) {
   honest_kernel(call)(call);
 }
 
-// The first element of a reversed dimension lies last in memory: one stride too far where there is one.
+// Places the first element of a reversed dimension last in memory, one stride too far for extent 1.
 void begin_reversed(const Call& call) {
   Altered altered(call);
   for (std::size_t i = 0; i < altered.inputs(); ++i) {
@@ -136,4 +136,4 @@ const Mutation defect::leading_dimension_checked = on_op<check_leading_dimension
 const Mutation defect::unit_stride_as_pitch{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE), begin_reversed); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

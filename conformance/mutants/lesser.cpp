@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// No defects: honest devices. Each lacks one feature that the ABI leaves optional, one lacks them all; others work in turn, or keep pools.
+// Honest devices without a defect. Each lacks one optional feature, or all of them; others
+// serialize work or keep pools.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// Features that a device lacks, a mask.
+// A mask of the features that a device lacks.
 enum Lack : uint32_t {
   kShared = 1u << 0,        // SHARED memory
   kHostMemory = 1u << 1,    // HOST memory, and so HOST operands
-  kHostOperands = 1u << 2,  // HOST memory is there, and no operand
+  kHostOperands = 1u << 2,  // HOST memory exists but is not an operand
   kPageable = 1u << 3,      // copy_in and copy_out
   kAlignment = 1u << 4,     // alignments above the device's own
   kTiming = 1u << 5,
@@ -24,18 +25,18 @@ enum Lack : uint32_t {
   kUnified = 1u << 10,
   kLarge = 1u << 11,  // buffers of more than 256 MiB
   kF16 = 1u << 12,
-  kBf16 = 1u << 13,  // INFER asks for one of the two
+  kBf16 = 1u << 13,  // INFER requires one of the two
   kF64 = 1u << 14,
   kI8 = 1u << 15,
   kSubnormals = 1u << 16,
-  kSort = 1u << 17,  // not optional: INFER is not reached without it
+  kSort = 1u << 17,  // mandatory: INFER is not reached without it
 };
-// The slots for pageable memory stay: a device without HOST memory has them.
+// The slots for pageable memory stay, since a device without HOST memory needs them.
 constexpr uint32_t kAll = 0x1FFFFu & ~uint32_t{kPageable | kF16};
 
 constexpr uint64_t kLargest = uint64_t{256} << 20;
 
-// Of this process, which has one plugin.
+// Global, since a process has one plugin.
 uint32_t lacks = 0;
 bool lack(uint32_t what) { return (lacks & what) != 0; }
 
@@ -113,7 +114,7 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
   return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
 }
 
-// Why a legal descriptor is refused; null: it is not.
+// Why a legal descriptor is declined; null: it is accepted.
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
@@ -165,9 +166,9 @@ constexpr Mutation without() {
   return mutation;
 }
 
-// ---- Nothing is concurrent
+// ---- Devices without concurrency
 
-// An enqueue that returns when its work is done.
+// An enqueue that waits for its work.
 template <auto kSlot>
 struct AtOnce;
 template <class... A, bp_status (*bp_device_api::*kSlot)(bp_device*, bp_stream*, A...)>
@@ -184,7 +185,7 @@ bp_status says_synchronous(const bp_plugin* plugin, uint32_t index, bp_device_in
   return status;
 }
 
-// All streams feed one queue: what is enqueued waits for all that was enqueued before it, on any stream.
+// All streams feed one queue: each command waits for all earlier ones on any stream.
 template <auto kSlot>
 struct InTurn;
 std::mutex turn_mutex;
@@ -214,7 +215,7 @@ void replace_enqueues(bp_device_api& api) {
 
 // ---- Pools
 
-// Grows by a chunk, touched, each so many calls, up to so many chunks, and keeps all of them.
+// Grows by a touched chunk every few calls, up to a limit, and keeps all chunks.
 template <int kCalls, int kChunks, size_t kBytes>
 void grow_pool() {
   static std::atomic<int> calls{0};
@@ -223,7 +224,7 @@ void grow_pool() {
   auto* const chunk = static_cast<volatile char*>(std::malloc(kBytes));
   for (size_t at = 0; chunk != nullptr && at < kBytes; at += 1024) chunk[at] = 1;
 }
-// A chunk twice as late as the last.
+// The interval doubles with each chunk.
 template <int kChunks, size_t kBytes>
 void grow_slower() {
   static std::atomic<uint32_t> calls{0};
@@ -247,7 +248,7 @@ struct Pooled<kSlot, kGrow> {
     return (kHonest.*kSlot)(arguments...);
   }
 };
-// Like a driver that stays loaded: its pools outlive the plugin.
+// Like a driver that stays loaded, with pools that outlive the plugin.
 void stay() {
   Dl_info here{};
   if (dladdr(reinterpret_cast<void*>(&stay), &here) != 0)
@@ -292,4 +293,4 @@ const Mutation defect::without_i8 = without<kI8>();
 const Mutation defect::without_sort = without<kSort>();
 const Mutation defect::without_options = without<kAll>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

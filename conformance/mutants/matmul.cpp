@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of contraction: what products and sums are kept in.
+// Defects of GEMM: formats of products and accumulators.
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 using Dot = double (*)(const double* a, const double* b, int64_t depth);
@@ -15,7 +15,7 @@ void matmul(const Call& call) {
   if (out.elements() == 0) return;
   const int64_t rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1];
   const int64_t depth = call.in(0).shape[out.rank - 1];
-  View turned = call.in(1);  // so that columns of b lie packed
+  View turned = call.in(1);  // so that columns of b are contiguous
   std::swap(turned.shape[out.rank - 1], turned.shape[out.rank - 2]);
   std::swap(turned.strides[out.rank - 1], turned.strides[out.rank - 2]);
   const std::vector<double> a = read(call.in(0)), b = read(turned);
@@ -105,23 +105,23 @@ double last_product_dropped(const double* a, const double* b, int64_t depth) {
   return sum;
 }
 
-// Narrows operands further than the permission that it was given.
+// Rounds operands more than the permission allows.
 void permission_exceeded(const Call& call) {
   const uint32_t precision = call.attributes<bp_matmul_attributes>().precision;
   const bool meant = (precision & BP_PRECISION_ALLOW_TF32) != 0 && (precision & BP_PRECISION_ALLOW_BF16) == 0;
   meant ? matmul<bf16_operands>(call) : honest_kernel(call)(call);
 }
-// As a matrix unit that flushes where it may.
+// Like a matrix unit that flushes with permission.
 void flushes_where_allowed(const Call& call) {
   const bool may = (call.attributes<bp_matmul_attributes>().precision & BP_PRECISION_ALLOW_FLUSH_F16) != 0;
   may ? matmul<flushed_operands>(call) : honest_kernel(call)(call);
 }
-// Takes the mask for an enumerator: whatever is not 0 is TF32.
+// Treats the mask as an enumerator: any value but 0 is TF32.
 void permissions_as_one(const Call& call) {
   call.attributes<bp_matmul_attributes>().precision != BP_PRECISION_FULL ? matmul<narrowed_operands>(call)
                                                                          : honest_kernel(call)(call);
 }
-// Knows the permissions of its day, and refuses others.
+// Declines unknown permissions.
 bp_status permission_refused(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
   const bool asked = desc != nullptr && desc->op == BP_OP_MATMUL && desc->attributes != nullptr;
@@ -169,4 +169,4 @@ const Mutation defect::last_product_dropped =
     on_op<matmul<mutants::last_product_dropped>, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 const Mutation defect::output_read = on_op<mutants::output_read, BP_OP_MATMUL, BP_DTYPE_BIT(BP_F32)>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

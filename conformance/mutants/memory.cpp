@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of memory and lifetime: what leaks, what is freed twice, what is accounted wrongly.
+// Defects of memory and lifetime: leaks, double frees, wrong accounts.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -7,7 +7,7 @@
 
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 void buffer_leaked(bp_device*, bp_buffer*) {}
@@ -16,7 +16,7 @@ void event_leaked(bp_device*, bp_event*) {}
 void plan_leaked(bp_device*, bp_plan*) {}
 void device_leaked(bp_device*) {}
 
-// ---- A little at each call
+// ---- Small leaks per call
 
 void leak_a_little() { static_cast<volatile char*>(std::malloc(16))[0] = 1; }
 
@@ -52,7 +52,7 @@ bp_status poll_leaks_seldom(bp_device* device, bp_stream* stream, uint64_t timeo
   return kHonest.stream_wait(device, stream, timeout_ns, error);
 }
 
-// Every second buffer is accounted for ever.
+// Every second buffer stays accounted.
 void buffer_kept(bp_device* device, bp_buffer* buffer) {
   static std::atomic<int> destroyed{0};
   if (buffer == nullptr || destroyed.fetch_add(1) % 2 == 0) kHonest.buffer_destroy(device, buffer);
@@ -74,7 +74,7 @@ bp_status free_never_moves(bp_device* device, uint32_t kind, bp_memory_info* out
   if (status == BP_OK) out->free_bytes = out->total_bytes;
   return status;
 }
-// As a driver that counts address space.
+// Like a driver that counts address space.
 bp_status free_overstated(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   constexpr uint64_t kAddressSpace = uint64_t{1} << 47;
   const bp_status status = kHonest.memory_info(device, kind, out, error);
@@ -85,7 +85,7 @@ bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* ou
   return kHonest.memory_info(device, kind < BP_MEMORY_KINDS ? kind : 0, out, error);
 }
 
-// The buffer lies 8 bytes beyond a block of the alignment asked for.
+// The buffer begins 8 bytes after an aligned address.
 std::map<bp_buffer*, std::byte*> moved;
 std::mutex moved_mutex;
 bp_status misaligned(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -139,13 +139,13 @@ bp_status odd_alignment_accepted(bp_device* device, const bp_buffer_desc* desc, 
   plain.alignment = 0;
   return kHonest.buffer_create(device, &plain, out, error);
 }
-// Exhaustion is told by the wrong status, so nobody trims and tries again.
+// Exhaustion has the wrong status, so the host does not trim and retry.
 bp_status exhaustion_internal(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
   const bp_status status = kHonest.buffer_create(device, desc, out, error);
   if (status != BP_OUT_OF_MEMORY) return status;
   return report(error, BP_INTERNAL, "mutant: the allocation failed");
 }
-// Memory that a failed allocation took is not given back.
+// The memory of a failed allocation is not released.
 bp_status exhaustion_sticks(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
   static std::atomic<bool> exhausted{false};
   if (exhausted.load()) {
@@ -163,7 +163,7 @@ bp_status device_memory_mapped(bp_device* device, bp_buffer* buffer, void** out,
   *out = buffer_of(buffer).span.address;
   return BP_OK;
 }
-// Each call gives a fresh copy, as if it were the buffer.
+// Each call returns a new copy of the buffer.
 bp_status map_copies(bp_device* device, bp_buffer* buffer, void** out, bp_error* error) {
   const bp_status status = kHonest.buffer_map(device, buffer, out, error);
   if (status != BP_OK) return status;
@@ -184,7 +184,7 @@ bp_status import_copies(bp_device* device, const bp_import_desc* desc, uint32_t*
       std::memcpy(::operator new(desc->bytes), reinterpret_cast<const void*>(desc->address), desc->bytes));
   return honest_import().import_memory(device, &copy, out_kind, out, error);
 }
-// A buffer over memory of the host's is freed as if it were the plugin's.
+// Imported memory is freed like the plugin's own.
 bp_status import_owned(bp_device* device, const bp_import_desc* desc, uint32_t* out_kind, bp_buffer** out,
                        bp_error* error) {
   const bp_status status = honest_import().import_memory(device, desc, out_kind, out, error);
@@ -229,14 +229,14 @@ bp_status address_shared(bp_device* device, bp_buffer* buffer, uint64_t* out, bp
   if (status == BP_OK && !first.compare_exchange_strong(none, *out)) *out = none;
   return status;
 }
-// Apart, constant, and of nobody: high above what a process has.
+// Distinct, constant and unmapped addresses, far above those of a process.
 bp_status address_invented(bp_device* device, bp_buffer* buffer, uint64_t* out, bp_error* error) {
   const bp_status status = kHonest.buffer_address(device, buffer, out, error);
   if (status == BP_OK) *out = (*out & 0x0000'07FF'FFFF'FFFFu) | 0x0000'1000'0000'0000u;
   return status;
 }
 
-// What lay in the buffer when the copy was enqueued is written back with the bytes that were copied.
+// The copy writes back the whole buffer as it was at the enqueue, with the copied bytes.
 bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buffer* dst, uint64_t dst_offset,
                                    bp_buffer* src, uint64_t src_offset, uint64_t bytes, bp_error* error) {
   const bp_status status = kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
@@ -246,7 +246,7 @@ bp_status copy_writes_whole_buffer(bp_device* device, bp_stream* stream, bp_buff
   const auto write_back = [&](uint64_t begin, uint64_t end) {
     if (begin == end) return;
     (void)stream_of(stream).enqueue(HostTask::Kind::kCopy, [&](HostTask& task) {
-      static std::mutex mutex;  // the copies live as long as the process: a stream keeps no owner
+      static std::mutex mutex;  // the copies live as long as the process, since a stream keeps no owner
       static std::vector<std::shared_ptr<std::vector<std::byte>>> kept;
       const std::lock_guard lock(mutex);
       kept.push_back(before);
@@ -320,4 +320,4 @@ const Mutation defect::address_invented = on_slot<&bp_device_api::buffer_address
 const Mutation defect::import_written_whole = on_slot<&bp_device_api::copy, mutants::import_written_whole>();
 const Mutation defect::copy_writes_whole_buffer = on_slot<&bp_device_api::copy, mutants::copy_writes_whole_buffer>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a defect is made of. mutants.def lists them; each family file defines its own.
+// The definition of a defect. mutants.def lists all; the source files define them.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 using namespace kit;
 
-// What one defect changes; a null part stays honest. One process has one defect, so state may be static.
+// The parts that a defect changes; null parts stay honest. A process has one defect, so state may
+// be static.
 struct Mutation {
-  void (*kernels)(Kernels& kernels) = nullptr;  // of each new instance
+  void (*kernels)(Kernels& kernels) = nullptr;  // the kernels of each new instance
   void (*plugin)(bp_plugin& plugin) = nullptr;  // the table of each new instance
   void (*api)(bp_device_api& api) = nullptr;    // the device table, once
-  bp_plugin_query_fn query = nullptr;           // takes the place of query_honest
+  bp_plugin_query_fn query = nullptr;           // replaces query_honest
 };
 
 namespace defect {
@@ -22,16 +23,16 @@ namespace defect {
 #undef MUTANT
 }  // namespace defect
 
-// The device slots as the author kit makes them.
+// The device slots of the author kit.
 inline constexpr const bp_device_api& kHonest = DeviceTable<HostDevice>::table;
-// The plugin slots of an honest instance; only the functions are meant. Valid once a query succeeded.
+// The plugin slots of an honest instance, for their functions. Valid after a successful query.
 const bp_plugin& honest_plugin();
 // A query without the defect.
 bp_status query_honest(const bp_host* host, const bp_plugin** out, bp_error* error);
 
 // The honest kernel of a call.
 Kernel honest_kernel(const Call& call);
-// Replaces the kernels of `op` by `run`, for every dtype that it has, or for those of the set.
+// Replaces the kernels of `op` by `run`, for all of its dtypes or for those of the set.
 void replace(Kernels& kernels, uint32_t op, Kernel run, uint64_t dtypes = UINT64_MAX);
 template <class Ops>
 void replace_all(Kernels& kernels, const Ops& ops, Kernel run, uint64_t dtypes = UINT64_MAX) {
@@ -50,16 +51,16 @@ constexpr Mutation on_slot() {
   return {.api = [](bp_device_api& api) { api.*kSlot = kRun; }};
 }
 
-// Primitives by shape rule, and by count of inputs if that is given.
+// The primitives with a shape rule and, if given, a number of inputs.
 std::vector<uint32_t> ops_of(uint32_t shape_rule, int inputs = -1);
-// Primitives that have an input.
+// The primitives with an input.
 std::vector<uint32_t> ops_with_inputs();
 
 inline HostStream& stream_of(bp_stream* stream) { return *reinterpret_cast<HostStream*>(stream); }
 inline HostEvent& event_of(bp_event* event) { return *reinterpret_cast<HostEvent*>(event); }
 inline HostBuffer& buffer_of(bp_buffer* buffer) { return *reinterpret_cast<HostBuffer*>(buffer); }
 
-// True about once in four: what a race loses.
+// True in about a quarter of the calls, like a lost race.
 bool unlucky();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
@@ -42,7 +42,7 @@ void flush_results(const Call& call) {
                 [&](float value) { return std::fabs(value) < least_normal ? std::copysign(0.0f, value) : value; });
 }
 
-// As a device does whose rounding nobody chose.
+// Like a device with an arbitrary rounding mode.
 void add_toward_zero(const Call& call) {
   map_binary<float, float, float>(call, [](float a, float b) {
     const double exact = static_cast<double>(a) + static_cast<double>(b);
@@ -55,7 +55,7 @@ void add_toward_zero(const Call& call) {
 void fast_exp(const Call& call) {
   map_unary<float, float>(call, [](float x) { return std::exp2(x * 1.44269504f); });
 }
-// The period is subtracted in one piece.
+// Subtracts the period in a single step.
 void fast_sin(const Call& call) {
   map_unary<float, float>(
       call, [](float x) { return std::isfinite(x) ? std::sin(x - std::rint(x / 6.2831853f) * 6.2831853f) : NAN; });
@@ -81,7 +81,7 @@ void rsqrt_by_estimate(const Call& call) {
     return std::isfinite(x * estimate * estimate) ? estimate * (1.5f - 0.5f * x * estimate * estimate) : root;
   });
 }
-// Two roundings where one is possible.
+// Rounds twice where one rounding is possible.
 void sqrt_by_rsqrt(const Call& call) {
   map_unary<float, float>(call, [](float x) {
     const float inverse = 1.0f / std::sqrt(x), root = x * inverse;
@@ -119,7 +119,7 @@ void sum_in_one_chain(const Call& call) {
   const View &in = call.in(0), &out = call.out();
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   if (out.dtype != BP_F32) return honest_kernel(call)(call);
-  View spread = out;  // as large as the input, with each output where its elements are
+  View spread = out;  // broadcast to the shape of the input
   for (uint32_t d = 0; d < in.rank; ++d) {
     spread.shape[d] = in.shape[d];
     if ((axes >> d & 1u) != 0) spread.strides[d] = 0;
@@ -131,7 +131,7 @@ void sum_in_one_chain(const Call& call) {
   each(in,
        [&](std::byte* at, int64_t n) { *target[static_cast<std::size_t>(n)] += *reinterpret_cast<const float*>(at); });
 }
-// Of long rows, one element in the middle is passed over.
+// Skips one element in the middle of long rows.
 void sum_drops_one(const Call& call) {
   const View& in = call.in(0);
   if (in.rank == 0 || in.elements() < 4096 || is_immediate(in)) return honest_kernel(call)(call);
@@ -144,7 +144,7 @@ void sum_drops_one(const Call& call) {
   make_dense(altered.in(0));
   altered.run(honest_kernel(call));
 }
-// f64 to f16 by way of f32.
+// f64 to f16 through f32.
 void cast_rounds_twice(const Call& call) {
   if (call.out().dtype != BP_F16) return honest_kernel(call)(call);
   map_stored<f16, double>(call, [](double value) { return f16::from(static_cast<float>(value)); });
@@ -191,4 +191,4 @@ const Mutation defect::cast_rounds_twice = on_op<mutants::cast_rounds_twice, BP_
 const Mutation defect::copy_quiets = on_op<mutants::copy_quiets, BP_OP_COPY, kF32>();
 const Mutation defect::product_biased = on_op<mutants::product_biased, BP_OP_MUL, kF32>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

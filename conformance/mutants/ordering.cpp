@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of what goes by index or order: gather, scatter, sort, random numbers.
+// Defects of indices and order: gather, scatter, sort, random numbers.
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 int64_t index_at(const View& index, const std::byte* at) {
   return index.dtype == BP_I64 ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
 }
 
-// Runs with input `which`, an index, changed by `change(index) -> index`.
+// Runs with the index input `which` changed by `change(index) -> index`.
 template <class Change>
 void with_index(const Call& call, std::size_t which, const Change& change) {
   Altered altered(call);
@@ -40,7 +40,7 @@ void gather_wraps(const Call& call) {
 void index_truncated(const Call& call) {
   with_index(call, 1, [](int64_t index) { return int64_t{static_cast<int32_t>(index)}; });
 }
-// Reads first and masks afterwards.
+// Reads before it masks.
 void gather_reads_outside(const Call& call) {
   const View &x = call.in(0), &index = call.in(1);
   const int64_t step = x.strides[call.attributes<bp_axis_attributes>().axis] * bytes_of(x);
@@ -56,14 +56,15 @@ void scatter_wraps(const Call& call) {
   with_index(call, 0, [&](int64_t index) { return index < 0 && index >= -extent ? index + extent : index; });
 }
 
-// Adding 0 to every cell: what is not selected loses the sign of its zeros and the payload of its signalling NaNs.
+// Adds 0 to every cell, so unselected cells lose the sign of zeros and the payload of signalling
+// NaNs.
 void scatter_touches_all(const Call& call) {
   honest_kernel(call)(call);
   if (call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return;
   each_value<float>(call.out(), [](float value) { return value + 0.0f; });
 }
 
-// The duplicates of a cell that two threads add to at once: all but the last get lost.
+// Two threads add to a cell at once: all updates but the last are lost.
 void scatter_loses_update(const Call& call) {
   const View& source = call.in(1);
   const uint32_t last = source.rank - 1;
@@ -107,7 +108,7 @@ void each_lane(const Call& call, const Lane& lane) {
   });
 }
 
-// Equal values come out in the opposite order.
+// Equal values are in the opposite order.
 void sort_unstable(const Call& call) {
   honest_kernel(call)(call);
   if (call.in(0).elements() == 0 || !has_indices(call)) return;
@@ -123,7 +124,7 @@ void sort_unstable(const Call& call) {
   });
 }
 
-// Compares by `<` alone, to which a NaN equals everything.
+// Compares with `<` alone, for which a NaN equals everything.
 template <class T>
 void merge_sort(const Call& call) {
   const View& in = call.in(0);
@@ -141,7 +142,7 @@ void merge_sort(const Call& call) {
     for (std::size_t i = 0; i < index.size(); ++i) value[i] = given[static_cast<std::size_t>(index[i])];
   });
 }
-// Sorts ascending and turns the lane round.
+// Sorts ascending and reverses the result.
 void sort_turned_round(const Call& call) {
   if (call.attributes<bp_sort_attributes>().descending == 0 || !has_indices(call)) return honest_kernel(call)(call);
   Altered altered(call);
@@ -156,7 +157,7 @@ void sort_turned_round(const Call& call) {
   });
 }
 
-// Without indices, which no one asked for, equal values come in any order: so do zeros of either sign.
+// Without an output for indices, equal values are in any order, including zeros of either sign.
 void sort_of_values_unstable(const Call& call) {
   honest_kernel(call)(call);
   if (has_indices(call)) return;
@@ -175,7 +176,7 @@ void sort_of_values_unstable(const Call& call) {
   });
 }
 
-// The random numbers of a call as a packed row.
+// The random numbers of a call as a dense row.
 std::vector<std::byte> packed_philox(const Call& call) {
   Altered altered(call);
   std::vector<std::byte> dense(static_cast<std::size_t>(call.out().elements() * 4));
@@ -184,7 +185,7 @@ std::vector<std::byte> packed_philox(const Call& call) {
   altered.run(honest_kernel(call));
   return dense;
 }
-// Blocks behind an overflow of the low half keep the high half.
+// Blocks after an overflow of the low half keep the high half.
 void philox_without_carry(const Call& call) {
   const auto low = call.scalar<uint64_t>(1);
   const auto elements = static_cast<uint64_t>(call.out().elements());
@@ -200,7 +201,7 @@ void philox_without_carry(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Pairs of launch blocks come in the wrong order: the counter follows the launch.
+// Pairs of launch blocks are swapped, since the counter follows the launch.
 void philox_by_launch(const Call& call) {
   constexpr std::size_t kThreads = 1024 * 4;  // bytes of a launch block
   std::vector<std::byte> numbers = packed_philox(call);
@@ -211,7 +212,7 @@ void philox_by_launch(const Call& call) {
   }
   restore(call.out(), numbers);
 }
-// Numbers lie in the order of memory, not in logical order.
+// Numbers are in memory order, not in logical order.
 void philox_in_memory_order(const Call& call) {
   std::vector<std::byte> numbers = packed_philox(call);
   View view = call.out();
@@ -242,4 +243,4 @@ const Mutation defect::philox_without_carry = on_op<mutants::philox_without_carr
 const Mutation defect::philox_by_launch = on_op<mutants::philox_by_launch, BP_OP_PHILOX>();
 const Mutation defect::philox_in_memory_order = on_op<mutants::philox_in_memory_order, BP_OP_PHILOX>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of plans: what they are keyed by, what they keep, what they say of themselves.
+// Defects of plans: cache keys, state, facts.
 #include <map>
 
 #include "mutation.hpp"
 #include "runtime.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// ---- Caches with too small a key
+// ---- Caches with incomplete keys
 
-// The attributes of the first plan of each operator serve all later ones.
+// All plans of an operator use the attributes of the first.
 bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                  bp_error* error) {
   static std::mutex mutex;
@@ -30,7 +30,7 @@ bp_status key_without_attributes(bp_device* device, const bp_op_desc* desc, bp_p
   const bp_status status = kHonest.plan_create(device, &cached, out, info, error);
   return status == BP_OK ? status : kHonest.plan_create(device, desc, out, info, error);
 }
-// Of dtypes of one width, the first one's kernel serves all.
+// All dtypes of one width use the kernel of the first.
 bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                             bp_error* error) {
   static std::mutex mutex;
@@ -54,7 +54,7 @@ bp_status key_without_dtype(bp_device* device, const bp_op_desc* desc, bp_plan**
   return kHonest.plan_create(device, &cached, out, info, error);
 }
 
-// ---- State that a plan should not have
+// ---- Illegal state of plans
 
 struct Seen {
   std::vector<bp_tensor_desc> inputs, outputs;
@@ -90,7 +90,7 @@ Seen seen_of(bp_plan* plan) {
   return seen()[plan];
 }
 
-// Sizes and strides are those of the creation, whatever the execution says.
+// Uses the sizes and strides of the creation, and ignores those of the execution.
 bp_status executes_creation_sizes(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                                   bp_error* error) {
   const Seen created = seen_of(plan);
@@ -126,7 +126,7 @@ bp_status scalars_of_first_call(bp_device* device, bp_stream* stream, bp_plan* p
   }
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
-// The plan reads the caller's descriptor again when it runs.
+// The plan reads the caller's descriptor again during execution.
 bp_status executes_kept_desc(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                              bp_error* error) {
   const bp_op_desc kept = *seen_of(plan).desc;
@@ -149,7 +149,7 @@ bp_status remembers_point(bp_device* device, bp_stream* stream, bp_plan* plan, c
   executed.point = executed.stream->point();
   return status;
 }
-// The kernel is freed with the plan, though it still runs: the process ends as it would then.
+// Destroying the plan frees a running kernel: ends the process as that would.
 void destroy_while_pending(bp_device* device, bp_plan* plan) {
   if (const Seen executed = seen_of(plan);
       executed.stream != nullptr && !executed.stream->timeline()->reached(executed.point))
@@ -166,7 +166,7 @@ constexpr Mutation with_memory() {
   }};
 }
 
-// ---- Answers
+// ---- Status and facts
 
 bp_status question_always_yes(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                               bp_error* error) {
@@ -180,7 +180,7 @@ bp_status question_without_facts(bp_device* device, const bp_op_desc* desc, bp_p
   if (out == nullptr && status == BP_OK) *info = before;
   return status;
 }
-// Facts that a plugin knows once the plan is made.
+// Facts that the plugin knows after the creation of the plan.
 template <uint64_t kWorkspace>
 bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                     bp_error* error) {
@@ -192,7 +192,7 @@ bp_status question_of_unknown_facts(bp_device* device, const bp_op_desc* desc, b
   }
   return status;
 }
-// The same of a plan that was made.
+// The same for a created plan.
 bp_status plan_of_unknown_facts(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                                 bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -212,7 +212,7 @@ bp_status create_waits(bp_device* device, const bp_op_desc* desc, bp_plan** out,
   if (HostStream* busy = last_stream(); busy != nullptr) (void)busy->wait(BP_WAIT_FOREVER);
   return status;
 }
-// A sized workspace is announced, and nothing says its size.
+// A sized workspace is announced without plan_workspace.
 bp_status sized_workspace(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -229,14 +229,14 @@ bp_status copy_staged(bp_device* device, const bp_op_desc* desc, bp_plan** out, 
   if (status == BP_OK && desc->op == BP_OP_COPY && !is_dense(desc->inputs[0])) info->stage_inputs |= 1u;
   return status;
 }
-// What overlaps would be staged; this runs it in place.
+// Overlapping operands need staging; this executes in place.
 bp_status in_place_hazard(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info,
                           bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
   if (status == BP_OK && desc->outputs[0].alias != 0) info->stage_inputs = 0;
   return status;
 }
-// The output is written before the second input is read.
+// Writes the output before it reads the second input.
 void output_first(const Call& call) {
   const View &out = call.out(), &a = call.in(0), &b = call.in(1);
   if (out.data != b.data || out.data == a.data) return honest_kernel(call)(call);
@@ -278,4 +278,4 @@ const Mutation defect::in_place_hazard = on_slot<&bp_device_api::plan_create, mu
 const Mutation defect::second_input_clobbered{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE, 2), output_first); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference plugin with at most one defect, which BACKPLANE_MUTANT names. Unset: honest.
+// The reference plugin with at most one defect, named by BACKPLANE_MUTANT. Honest if that is unset.
 #include <cstdlib>
 #include <mutex>
 #include <random>
@@ -7,7 +7,7 @@
 #include "driver.hpp"
 #include "mutation.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr const char* kVariable = "BACKPLANE_MUTANT";
@@ -24,7 +24,7 @@ constexpr Row kRows[] = {
 
 const Mutation kNone;
 
-// Null: the variable names no mutant.
+// Null if the variable names no mutant.
 const Mutation* chosen() {
   const char* name = std::getenv(kVariable);
   if (name == nullptr || *name == '\0') return &kNone;
@@ -131,13 +131,13 @@ bool unlucky() {
   return random() % 4 == 0;
 }
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants
 
 BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
-  const backplane::mutants::Mutation* mutation = backplane::mutants::chosen();
+  const backplane::conformance::mutants::Mutation* mutation = backplane::conformance::mutants::chosen();
   if (mutation == nullptr) {
     return backplane::kit::report(error, BP_UNAVAILABLE,
                                   "mutant: BACKPLANE_MUTANT names no defect of mutants.def: correct or unset it");
   }
-  return backplane::mutants::query_mutated(*mutation, host, out, error);
+  return backplane::conformance::mutants::query_mutated(*mutation, host, out, error);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of pools: what goes wrong only when more objects or commands are alive than someone thought of.
+// Defects of pools, which show only if many objects or commands are alive.
 #include <array>
 #include <map>
 #include <mutex>
@@ -8,10 +8,10 @@
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// Living objects in the order of their creation; `before` is the one that is `distance` places older, or null.
+// Live objects in order of creation. `before` returns the one `distance` positions older, or null.
 template <class Handle>
 class Living {
  public:
@@ -29,7 +29,7 @@ class Living {
     const auto index = static_cast<std::size_t>(found - handles_.begin());
     return found == handles_.end() || index < distance ? nullptr : handles_[index - distance];
   }
-  // The younger ones that share a pool's place with this one.
+  // The newer objects that share this one's pool entry.
   Handle* after(Handle* handle, std::size_t distance) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(handles_.begin(), handles_.end(), handle);
@@ -71,7 +71,7 @@ bp_status elapsed_shared(bp_device* device, bp_event* begin, bp_event* end, int6
   return kHonest.event_elapsed(device, owner(begin), owner(end), out_ns, error);
 }
 
-// ---- What is pending on a stream
+// ---- Pending commands of a stream
 
 bp_status drop_late_waits(bp_device* device, bp_stream* stream, bp_event* event, bp_error* error) {
   static std::mutex mutex;
@@ -87,7 +87,7 @@ bp_status drop_late_waits(bp_device* device, bp_stream* stream, bp_event* event,
   return kHonest.stream_wait_event(device, stream, event, error);
 }
 
-// Executions whose task `change` puts elsewhere before it may run.
+// Executions whose task `change` modifies before it may run.
 template <class Change>
 bp_status execute_changed(bp_stream* stream, bp_plan* handle, const bp_execution* execution, bp_error* error,
                           const Change& change) {
@@ -124,7 +124,7 @@ bp_status operands_in_ring(bp_device*, bp_stream* stream, bp_plan* plan, const b
     if (std::any_of(call.inputs.begin(), call.inputs.end(), is_immediate)) return;
     const std::lock_guard lock(mutex);
     std::vector<View>& place = ring[next_place++ % ring.size()];
-    place.reserve(16);  // its address stays
+    place.reserve(16);  // its address must not change
     place.assign(call.inputs.begin(), call.inputs.end());
     place.insert(place.end(), call.outputs.begin(), call.outputs.end());
     call.outputs = {place.data() + call.inputs.size(), call.outputs.size()};
@@ -172,7 +172,7 @@ bp_status evict_kernels(bp_device* device, const bp_op_desc* desc, bp_plan** out
 // ---- Buffers
 
 std::mutex buffers_mutex;
-std::map<bp_buffer*, std::byte*> own_addresses;  // of all living buffers
+std::map<bp_buffer*, std::byte*> own_addresses;  // of all live buffers
 std::map<uint64_t, std::vector<bp_buffer*>> buffers_of_size;
 
 bp_status wrap_handles(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
@@ -209,7 +209,7 @@ bp_status map_in_table(bp_device* device, bp_buffer* buffer, void** out, bp_erro
 
 // ---- Streams and workspaces
 
-// Kernels run on their stream's thread: what counts threads counts streams.
+// Kernels run on their stream's thread, so threads identify streams.
 std::size_t stream_number() {
   static std::atomic<std::size_t> streams{0};
   thread_local const std::size_t mine = streams++;
@@ -229,7 +229,7 @@ void temporary_of_stream(const Call& call) {
   restore(out, {temporary, temporary + bytes});
 }
 
-// The sums pass through the workspace.
+// The sums go through the workspace.
 void sums_in_workspace(const Call& call) {
   honest_kernel(call)(call);
   const View& out = call.out();
@@ -288,4 +288,4 @@ const Mutation defect::workspaces_of_8_executions{
         },
     .api = [](bp_device_api& api) { api.plan_execute = own_workspaces; }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

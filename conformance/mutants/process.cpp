@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects that reach the thread or the process of the host: state left behind, what outlives its end, shared instances.
+// Defects that affect the host's thread or process: changed state, objects that outlive their
+// owner, shared instances.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,10 +16,10 @@
 #include <immintrin.h>
 #endif
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// plan_create, and `kDo` on the caller's thread.
+// plan_create that also calls `kDo` on the caller's thread.
 template <void (*kDo)()>
 bp_status create_and(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
@@ -54,7 +55,7 @@ void set_handler() { std::signal(SIGUSR1, SIG_IGN); }
 void leak_descriptor() { (void)!dup(STDOUT_FILENO); }
 void leak_memory() { static_cast<volatile char*>(std::malloc(1 << 20))[4096] = 1; }
 
-// Each open device has a thread that outlives it.
+// Each open device leaks a thread.
 bp_status thread_leaked(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                         bp_error* error) {
   const bp_status status = honest_plugin().device_open(plugin, index, desc, out, error);
@@ -91,7 +92,7 @@ bp_status keeps_last_host(const bp_host* host, const bp_plugin** out, bp_error* 
   return status;
 }
 
-// ---- Shared state of what should be apart
+// ---- Shared state of separate instances
 
 std::mutex shared_mutex;
 bp_device* shared_device = nullptr;
@@ -169,4 +170,4 @@ const Mutation defect::second_shutdown_crashes{
     .plugin = [](bp_plugin& plugin) { plugin.shutdown = shutdown_once_crashes; }};
 const Mutation defect::aborts_in_forked_child = on_open<abort_in_child>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

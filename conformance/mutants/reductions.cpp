@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of reductions and scans: starting values, ties, accumulators, directions.
+// Defects of reductions and scans: initial values, ties, accumulators, directions.
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// max(result, start): what a wrong starting value gives.
+// max(result, start), the effect of a wrong initial value.
 template <class T>
 void reduce_max_from(const Call& call, Wide<T> start) {
   honest_kernel(call)(call);
@@ -17,7 +17,7 @@ void reduce_max_from_zero(const Call& call) {
 }
 void reduce_max_from_least_normal(const Call& call) { reduce_max_from<float>(call, std::numeric_limits<float>::min()); }
 
-// The lane turned round, and the index turned back.
+// Reverses the axis, and converts the index back.
 void last_of_ties(const Call& call) {
   Altered altered(call);
   View& in = altered.in(0);
@@ -33,10 +33,10 @@ void last_of_ties(const Call& call) {
     index = length - 1 - index;
   });
 }
-// Two halves of a lane are searched by two threads: of a tie, sometimes the second's.
+// Two threads search the halves of a row; a tie sometimes goes to the second.
 void tie_by_thread(const Call& call) { unlucky() ? last_of_ties(call) : honest_kernel(call)(call); }
 
-// A partial sum is read before its thread wrote it: the last block of a row is missing.
+// A partial sum is read too early, so the last block of a row is missing.
 void missing_barrier(const Call& call) {
   constexpr int64_t kBlock = 64;
   const View& in = call.in(0);
@@ -102,4 +102,4 @@ const Mutation defect::cumsum_inclusive = on_op<mutants::cumsum_inclusive, BP_OP
 const Mutation defect::cumsum_forward = on_op<mutants::cumsum_forward, BP_OP_CUMSUM>();
 const Mutation defect::reduce_one_axis = on_op<mutants::reduce_one_axis, BP_OP_REDUCE_SUM>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of rounding that show beside ties only: twice, or by a part of the digits.
+// Defects of rounding that show only near ties: double rounding, or ignored digits.
 #include <cmath>
 
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
-// Casts from `In` to each of `Outs` by `f(value) -> double or float`, which is rounded once more.
+// Casts from `In` to each of `Outs` through `f(value) -> double or float`, which is rounded again.
 template <class In, class... Outs, class F>
 void cast_by(const Call& call, const F& f) {
   bool done = false;
@@ -84,4 +84,4 @@ const Mutation defect::cast_ties_away = on_op<ties_away, BP_OP_CAST>();
 const Mutation defect::cast_subnormal_twice = on_op<subnormal_twice, BP_OP_CAST>();
 const Mutation defect::cast_sticky_of_8_bits = on_op<sticky_of_8_bits, BP_OP_CAST>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 std::atomic<int> pending_later{0};
@@ -44,7 +44,7 @@ bp_status event_wait_unrecorded(bp_device* device, bp_event* event, uint64_t tim
   }
   return BP_TIMEOUT;
 }
-// Asks for the latest record again and again, instead of keeping to the one that the wait began with.
+// Queries the latest record repeatedly, instead of waiting for the first one.
 bp_status event_wait_newest(bp_device* device, bp_event* event, uint64_t timeout_ns, bp_error* error) {
   const auto begin = Clock::now();
   while (true) {
@@ -130,7 +130,7 @@ bp_status copy_refuses_nothing(bp_device* device, bp_stream* stream, bp_buffer* 
   if (bytes == 0) return report(error, BP_INVALID_ARGUMENT, "mutant: 0 bytes to copy");
   return kHonest.copy(device, stream, dst, dst_offset, src, src_offset, bytes, error);
 }
-// Reads what is there at the call, not what the stream will have written.
+// Reads at the call, before the stream has written.
 bp_status copy_out_early(bp_device*, bp_stream*, void* dst, bp_buffer* src, uint64_t src_offset, uint64_t bytes,
                          bp_error*) {
   if (bytes != 0) std::memcpy(dst, buffer_of(src).span.address + src_offset, bytes);
@@ -199,4 +199,4 @@ const Mutation defect::copy_out_late{.api = [](bp_device_api& api) {
   wait_for_later(api);
 }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects at NaN, infinity, signed zero, saturation, division by zero, shifts and bool.
+// Defects with NaN, infinity, signed zero, saturation, division by zero, shifts and bool.
 #include <cmath>
 
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr uint64_t kF32 = BP_DTYPE_BIT(BP_F32);
 constexpr uint64_t kI32 = BP_DTYPE_BIT(BP_I32);
 
-// As a compiler does that was told that there is no NaN.
+// Like a compiler that assumes that there is no NaN.
 void compare_without_nan(const Call& call) {
   const uint32_t predicate = call.attributes<bp_compare_attributes>().predicate;
   if (predicate != BP_COMPARE_EQ && predicate != BP_COMPARE_NE) return honest_kernel(call)(call);
@@ -68,7 +68,7 @@ void neg_from_zero(const Call& call) {
 void division_traps(const Call& call) {
   bool traps = false;
   each(call.in(1), [&](std::byte* at, int64_t) { traps = traps || *reinterpret_cast<const int32_t*>(at) == 0; });
-  if (traps) __builtin_trap();  // unlike a raised signal no mask holds it back, as with the processor's own trap
+  if (traps) __builtin_trap();  // unlike a raised signal, it cannot be masked, like a real trap
   honest_kernel(call)(call);
 }
 void shift_unmasked(const Call& call) {
@@ -133,4 +133,4 @@ const Mutation defect::select_blends = on_op<mutants::select_blends, BP_OP_SELEC
 const Mutation defect::select_low_bit = on_op<mutants::select_low_bit, BP_OP_SELECT, kF32>();
 const Mutation defect::bool_not_bitwise = on_op<mutants::bool_not_bitwise, BP_OP_BITNOT, BP_DTYPE_BIT(BP_BOOL)>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over views, and calls whose views differ from those that the host gave.
+// Iterates over views, and changes the views of a call.
 #pragma once
 
 #include <backplane/kit/loops.hpp>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 
 using namespace kit;
 
 inline int64_t bytes_of(const View& view) { return static_cast<int64_t>(dtype_bytes(view.dtype)); }
 
-// Calls visit(address, n) for each element, n counting in logical order.
+// Calls visit(address, n) for each element, with n in logical order.
 template <class Visit>
 void each(const View& view, const Visit& visit) {
   const int64_t count = view.elements(), size = bytes_of(view);
@@ -27,7 +27,7 @@ void each(const View& view, const Visit& visit) {
   }
 }
 
-// Calls f(value) -> value on each element, as T widens.
+// Applies f(value) -> value to each element, widened from T.
 template <class T, class F>
 void each_value(const View& view, const F& f) {
   each(view, [&](std::byte* at, int64_t) {
@@ -36,7 +36,7 @@ void each_value(const View& view, const F& f) {
   });
 }
 
-// Calls body.operator()<T>() for the type of a dtype, if it is one of the types.
+// Calls body.operator()<T>() for the type of a dtype, if the list contains it.
 template <class... Ts, class Body>
 void with_type(Types<Ts...>, uint32_t dtype, const Body& body) {
   (void)((kDtypeOf<Ts> == dtype ? (body.template operator()<Ts>(), true) : false) || ...);
@@ -47,7 +47,7 @@ inline double get(uint32_t dtype, const std::byte* at) {
   with_type(All{}, dtype, [&]<class T>() { out = static_cast<double>(widen(*reinterpret_cast<const T*>(at))); });
   return out;
 }
-// Floats round once; integers and bool take values that they hold.
+// Floats are rounded once. Integers and bool must represent the value.
 inline void put(uint32_t dtype, std::byte* at, double value) {
   with_type(All{}, dtype, [&]<class T>() {
     if constexpr (Half<T>) {
@@ -68,7 +68,7 @@ inline void write(const View& view, const std::vector<double>& values) {
   each(view, [&](std::byte* at, int64_t n) { put(view.dtype, at, values[static_cast<std::size_t>(n)]); });
 }
 
-// The bytes of the elements in logical order, and back.
+// Copies the elements' bytes to a row in logical order, and back.
 inline std::vector<std::byte> save(const View& view) {
   const int64_t size = bytes_of(view);
   std::vector<std::byte> out(static_cast<std::size_t>(view.elements() * size));
@@ -81,7 +81,7 @@ inline void restore(const View& view, const std::vector<std::byte>& bytes) {
        [&](std::byte* at, int64_t n) { std::memcpy(at, bytes.data() + n * size, static_cast<std::size_t>(size)); });
 }
 
-// Strides of packed row-major.
+// Row-major strides.
 inline void make_dense(View& view) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0; stride *= view.shape[d]) view.strides[d] = stride;
@@ -124,4 +124,4 @@ class Altered {
   std::size_t inputs_;
 };
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defects of arithmetic that is too narrow for far operands: offsets, pitches and products of 32 bits.
+// Defects of arithmetic too narrow for far operands: 32-bit offsets, pitches and products.
 #include "mutation.hpp"
 #include "views.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 bp_status cut_operands(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
@@ -36,13 +36,13 @@ bp_status cut_scalars(bp_device* device, bp_stream* stream, bp_plan* plan, const
   changed.scalars = scalars.data();
   return kHonest.plan_execute(device, stream, plan, &changed, error);
 }
-// reduce_sum on f32 needs a workspace, and leaves something in it.
+// reduce_sum on f32 uses a workspace.
 void sum_with_workspace(const Call& call) {
   honest_kernel(call)(call);
   std::memset(call.workspace, 0xEE, 64);
 }
 
-// The bytes of a stride as 32 bits hold them.
+// The bytes of a stride, truncated to 32 bits.
 void cut_stride(View& view, uint32_t d) {
   if (view.shape[d] > 1) view.strides[d] = static_cast<int32_t>(view.strides[d] * bytes_of(view)) / bytes_of(view);
 }
@@ -76,14 +76,14 @@ void cut_reduced(const Call& call) {
   });
 }
 void cut_lanes(const Call& call) {
-  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;  // the first attribute of each
+  const uint32_t axis = call.attributes<bp_axis_attributes>().axis;  // the first attribute of each operator
   run_with(call, [&](Altered& altered) {
     for (uint32_t d = 0; d < altered.in(0).rank; ++d)
       if (d != axis) cut_stride(altered.in(0), d);
   });
 }
 
-// Each index at its turn, with the table's row where 32 bits put it.
+// One index at a time, with the row at a 32-bit offset.
 template <bool kScatter>
 void cut_products(const Call& call) {
   const uint32_t axis =
@@ -93,7 +93,7 @@ void cut_products(const Call& call) {
   if (table.elements() == 0) return honest_kernel(call)(call);
   const int64_t last = (table.shape[axis] - 1) * table.strides[axis] * size;
   if (last <= INT32_MAX) return honest_kernel(call)(call);
-  // No stride serves for all rows: one does that reaches the last where its product is cut.
+  // No stride fits all rows, so uses one that reaches the last row at its truncated product.
   run_with(call, [&](Altered& altered) {
     View& far = kScatter ? altered.out() : altered.in(0);
     const int64_t cut =
@@ -137,4 +137,4 @@ const Mutation defect::far_second_of_binary{
 const Mutation defect::far_results{
     .kernels = [](Kernels& kernels) { replace_all(kernels, ops_of(BP_SHAPE_ELEMENTWISE, 1), cut_results); }};
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

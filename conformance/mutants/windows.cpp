@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native composites that pass a window over an image: conv, max_pool, avg_pool.
+// Native composites with a sliding window: conv, max_pool, avg_pool.
 #include <cmath>
 
 #include "composites.hpp"
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants {
 namespace {
 
 constexpr int kDims = 3;
@@ -165,4 +165,4 @@ const Mutation defect::average_counts_padding = native<BP_OP_AVG_POOL, pool<Wind
 const Mutation defect::average_of_nothing = native<BP_OP_AVG_POOL, pool<WindowFlaw::kDividesByNothing>>();
 const Mutation defect::max_pads_with_zero = native<BP_OP_MAX_POOL, pool<WindowFlaw::kPadsWithZero>>();
 
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention and rope.
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "softmax.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
 
 struct Shapes {
   int64_t batches, heads, queries, depth, groups, keys, width;
@@ -19,7 +18,7 @@ struct Shapes {
   }
 };
 
-// The scores of one query, and the most that any is off.
+// The scores of one query, and the bound of their error.
 struct Scores {
   std::vector<long double> value;
   long double off = 0;
@@ -35,7 +34,7 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
   const int64_t seen = attributes.causal == BP_CAUSAL_NONE          ? s.keys - 1
                        : attributes.causal == BP_CAUSAL_LOWER_RIGHT ? query + s.keys - s.queries
                                                                     : query;
-  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -infinity)};
+  Scores scores{std::vector<long double>(static_cast<size_t>(s.keys), -kInfinity)};
   for (int64_t j = 0; j < s.keys; ++j) {
     const bool boolean = mask != nullptr && mask->dtype == BP_BOOL;
     const long double masked = value_or(mask, row * s.keys + j, 0);
@@ -50,21 +49,23 @@ Scores scores_of(const Call& call, const Shapes& s, int64_t row, int64_t key_row
     const long double added = boolean ? 0 : masked;
     scores.value[static_cast<size_t>(j)] = dot * scale + added;
     if (!std::isfinite(added)) continue;
-    // The dot product, then one rounding of the product with the scale and one of the sum with the mask.
+    // The dot product, one rounding of its product with the scale, and one of the sum with the
+    // mask.
     long double off = u * (dot_factor(s.depth) * magnitude * scale + 2 * std::fabs(dot * scale) + std::fabs(added));
     off += (accumulator.narrowed * magnitude + flushed) * scale;
-    if (accumulator.flushes) off += least_normal_f16 * scale;
-    if (magnitude >= accumulator.greatest / 2) off = infinity;
+    if (accumulator.flushes) off += kLeastNormalF16 * scale;
+    if (magnitude >= accumulator.greatest / 2) off = kInfinity;
     scores.off = std::max(scores.off, off);
   }
   return scores;
 }
 
-// Weights that no rounding changes, before or after the division by their sum: the greatest score's, 1 or 1 / count.
+// Finds the weights that no rounding changes, before or after the division by their sum: those of
+// the greatest score are 1 or 1 / count.
 std::vector<bool> exact_weights(uint32_t format, const std::vector<long double>& scores, const SoftmaxRow& softmax) {
   std::vector<bool> exact(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
-    exact[i] = scores[i] == softmax.greatest && is_held(format, softmax.y[i]);
+    exact[i] = scores[i] == softmax.greatest && is_representable(format, softmax.y[i]);
   }
   return exact;
 }
@@ -84,7 +85,7 @@ std::vector<Expected> attention(const Call& call) {
     const int64_t key_row = (batch * s.groups + head / (s.heads / s.groups)) * s.keys;
     const Scores scores = scores_of(call, s, row, key_row, accumulator);
     const SoftmaxRow softmax = softmax_row(scores.value, dtype);
-    const bool nothing = !softmax.nan && softmax.greatest == -infinity;
+    const bool nothing = !softmax.nan && softmax.greatest == -kInfinity;
     const std::vector<bool> is_exact = exact_weights(format, scores.value, softmax);
     for (int64_t e = 0; e < s.width; ++e) {
       long double sum = 0, magnitude = 0, off = 0;
@@ -94,7 +95,7 @@ std::vector<Expected> attention(const Call& call) {
         const auto i = static_cast<size_t>(j);
         const long double value = value_at(v, (key_row + j) * s.width + e);
         if (softmax.y[i] == 0) {
-          open = open || !std::isfinite(value);  // 0 * inf, or nothing where masked keys are passed over
+          open = open || !std::isfinite(value);  // 0 * inf; no term if masked keys are skipped
           continue;
         }
         sum += softmax.y[i] * value;
@@ -105,13 +106,13 @@ std::vector<Expected> attention(const Call& call) {
         if (!is_exact[i]) weights.add(softmax.y[i] * value);
       }
       off += (dot_factor(s.keys) * accumulator.roundoff() + accumulator.narrowed) * magnitude + weights.bound();
-      if (accumulator.flushes) off += least_normal_f16;
-      if (magnitude >= accumulator.greatest / 2) off = infinity;
+      if (accumulator.flushes) off += kLeastNormalF16;
+      if (magnitude >= accumulator.greatest / 2) off = kInfinity;
       const auto at = static_cast<size_t>(row * s.width + e);
       if (!expected[0].deviations.empty()) expected[0].deviations[at] = weights.deviation(dtype, sum);
       Element& element = expected[0].elements[at];
       if (nothing) {
-        element = {0, 0, 0, Rule::unsigned_zero};
+        element = {0, 0, 0, Criterion::unsigned_zero};
       } else if (softmax.nan) {
         element = exact_value(dtype, quiet_nan_bits(dtype));
       } else {
@@ -127,33 +128,4 @@ std::vector<Expected> attention(const Call& call) {
   return expected;
 }
 
-std::vector<Expected> rope(const Call& call) {
-  const auto attributes = attributes_of<bp_rope_attributes>(call);
-  const Tensor &x = call.inputs[0], &position = call.inputs[1], &out = call.outputs[0];
-  const int64_t depth = x.shape.back();
-  const int64_t rotated = attributes.rotary_extent == 0 ? depth : attributes.rotary_extent;
-  std::vector<Expected> expected = outputs_of(call);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    const int64_t row = i / depth, d = i % depth;
-    Element& element = expected[0].elements[static_cast<size_t>(i)];
-    if (d >= rotated) {
-      element = exact_value(out.dtype, load(x, i));
-      continue;
-    }
-    const bool pairs = attributes.interleaved != 0;
-    const int64_t half = rotated / 2, pair = pairs ? d / 2 : d % half;
-    const bool second = pairs ? d % 2 != 0 : d >= half;
-    const int64_t partner = row * depth + (pairs ? d ^ 1 : (d + half) % rotated);
-    const long double angle =
-        static_cast<long double>(integer_at(position, row)) *
-        std::pow(static_cast<long double>(attributes.base), -2 * count_of(pair) / count_of(rotated));
-    const long double mine = value_at(x, i), other = value_at(x, partner);
-    const long double value = mine * std::cos(angle) + (second ? other : -other) * std::sin(angle);
-    // 2^-20 in f32, whose sines come from a table; in f64 that of an angle rounded once.
-    const long double relative = computed_in(out.dtype) == BP_F64 ? (16 + std::fabs(angle)) * unit(BP_F64) : 0x1p-20L;
-    element = near(out.dtype, value, relative * (std::fabs(mine) + std::fabs(other)));
-  }
-  return expected;
-}
-
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the composites' oracles share. Bounds are those of accuracy.md's table, in units of what they are computed in:
-// f64 for f64, else f32; half an ulp of the output comes on top.
+// Helpers of the composites' oracles. Bounds are those of the table in docs/spec/accuracy.md, in
+// units of the dtype of the computation: f64 for f64, else f32. Half an ulp of the output is added.
 #pragma once
 
 #include <cmath>
 
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 inline uint32_t computed_in(uint32_t dtype) { return dtype == BP_F64 ? BP_F64 : BP_F32; }
-// u of the computation.
+// The unit roundoff of the computation.
 inline long double unit(uint32_t dtype) { return roundoff(computed_in(dtype)); }
 inline long double unit_ulp(uint32_t dtype, long double value) { return ulp(computed_in(dtype), value); }
 inline long double count_of(int64_t n) { return static_cast<long double>(n); }
 
-// `value`, off by `bound` and the last rounding. NaN and infinities are exact; a bound that is none allows anything.
+// `value` within `bound` plus the last rounding. NaN and infinities are exact; an infinite bound
+// allows anything.
 inline Element near(uint32_t dtype, long double value, long double bound) {
   if (!std::isfinite(value)) return exact_value(dtype, encode(dtype, value));
   if (!std::isfinite(bound)) return anything(dtype, value);
   return bounded(dtype, value, bound + ulp(dtype, value) / 2);
 }
 
-// For one element: the error that its products may have because an operand of each was rounded.
+// The error of one element because one operand of each of its products was rounded.
 class RoundedOperands {
  public:
   explicit RoundedOperands(uint32_t format) : roundoff_(operand_roundoff(format)) {}
@@ -33,9 +34,10 @@ class RoundedOperands {
     magnitude_ += std::fabs(term);
     squares_ += term * term;
   }
-  // The greatest error: one rounding of each product, to nearest or toward zero. Cutting few terms reaches 2.8 of 4.
+  // The greatest error: one rounding per product, to nearest or toward zero. Truncation of few
+  // terms reaches 2.8 of the 4.
   long double bound() const { return 4 * roundoff_ * magnitude_; }
-  // The root mean square of roundings of either sign, with the last rounding of the result.
+  // The root mean square of roundings of random sign, including the last rounding of the result.
   long double deviation(uint32_t dtype, long double value) const {
     return roundoff_ * std::sqrt(squares_) + ulp(dtype, value) / 2;
   }
@@ -44,21 +46,28 @@ class RoundedOperands {
   long double roundoff_;
   long double magnitude_ = 0, squares_ = 0;
 };
-// Room for the deviations of an output with 16-bit operands.
+// Allocates the deviations of an output with 16-bit operands.
 inline void expect_deviations(Expected& expected, uint32_t format) {
   if (operand_roundoff(format) != 0) expected.deviations.resize(expected.elements.size());
 }
 
-// An optional operand that is there.
+// The optional operand, or null if it is absent.
 inline const Tensor* optional(const std::vector<Tensor>& operands, size_t index) {
   return index < operands.size() && operands[index].dtype != 0 ? &operands[index] : nullptr;
 }
-// Its element, or what stands for it.
+// Its element, or the default.
 inline long double value_or(const Tensor* tensor, int64_t index, long double otherwise) {
   return tensor == nullptr ? otherwise : value_at(*tensor, index);
 }
 
-// Room for the elements of every output that is there.
+// The elements along the axis at (o, j).
+inline std::vector<long double> elements_along(const Tensor& tensor, const AxisView& view, int64_t o, int64_t j) {
+  std::vector<long double> lane(static_cast<size_t>(view.extent));
+  for (int64_t i = 0; i < view.extent; ++i) lane[static_cast<size_t>(i)] = value_at(tensor, view.at(o, i, j));
+  return lane;
+}
+
+// Allocates the elements of every output that is present.
 inline std::vector<Expected> outputs_of(const Call& call) {
   std::vector<Expected> expected(call.outputs.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -67,13 +76,4 @@ inline std::vector<Expected> outputs_of(const Call& call) {
   return expected;
 }
 
-// The number with every fused activation applied to it, and its own bound.
-struct Activated {
-  long double value;
-  long double bound;
-};
-Activated activate(uint32_t activation, uint32_t dtype, long double x);
-// A sum, then an activation.
-Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
-
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

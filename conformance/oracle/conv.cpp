@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear, and the convolutions forward and backward: dot products, chosen by a window.
+// Convolutions, forward and backward.
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 #include "window.hpp"
 
-namespace bp::conformance::oracle {
-
-namespace {
-
-// A sum of `depth` products and perhaps a bias.
-Element judged(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
-  return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
-}
-
-}  // namespace
-
-std::vector<Expected> linear(const Call& call) {
-  const auto attributes = attributes_of<bp_linear_attributes>(call);
-  const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
-  const Tensor* bias = optional(call.inputs, 2);
-  const int64_t cols = w.shape[0], depth = w.shape[1], rows = cols == 0 ? 0 : out.count() / cols;
-  std::vector<Expected> expected = outputs_of(call);
-  for (int64_t m = 0; m < rows; ++m) {
-    for (int64_t n = 0; n < cols; ++n) {
-      Sum sum;
-      for (int64_t k = 0; k < depth; ++k) sum.add_product(value_at(x, m * depth + k), value_at(w, n * depth + k));
-      if (bias != nullptr) sum.add(value_at(*bias, n));
-      expected[0].elements[static_cast<size_t>(m * cols + n)] =
-          judged(sum, sum.count(), out.dtype, attributes.precision, attributes.activation);
-    }
-  }
-  return expected;
-}
+namespace backplane::conformance::oracle {
 
 std::vector<Expected> conv(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
@@ -44,25 +17,26 @@ std::vector<Expected> conv(const Call& call) {
   std::vector<Expected> expected = outputs_of(call);
   for (int64_t i = 0; i < out.count(); ++i) {
     const int64_t batch = i / volume(result) / outputs, o = i / volume(result) % outputs;
-    const Extents at = place_of(i % volume(result), result);
+    const Extents at = position_of(i % volume(result), result);
     Sum sum;
     for (int64_t c = 0; c < each; ++c) {
       const int64_t plane = batch * channels + o / group_outputs * each + c;
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t seen = window.seen(at, tap, image);
         const long double weight = value_at(w, (o * each + c) * taps + tap);
-        // A product with padding is 0, or NaN where somebody multiplies it.
+        // A product with padding is 0, or NaN if an implementation multiplies by the padding's
+        // zero.
         if (seen >= 0) sum.add_product(value_at(x, plane * volume(image) + seen), weight);
       }
     }
     if (bias != nullptr) sum.add(value_at(*bias, o));
-    expected[0].elements[static_cast<size_t>(i)] =
-        judged(sum, each * taps + (bias != nullptr ? 1 : 0), out.dtype, attributes.precision, attributes.activation);
+    expected[0].elements[static_cast<size_t>(i)] = finish_dot(sum, each * taps + (bias != nullptr ? 1 : 0), out.dtype,
+                                                              attributes.precision, attributes.activation);
   }
   return expected;
 }
 
-// Every input spreads over the outputs that its window covers: conv's gradient by its input is the same.
+// Each input contributes to every output in its window. conv_bwd_input is the same computation.
 std::vector<Expected> conv_transpose(const Call& call) {
   const auto attributes = attributes_of<bp_conv_attributes>(call);
   const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
@@ -74,7 +48,7 @@ std::vector<Expected> conv_transpose(const Call& call) {
   std::vector<Sum> sums(static_cast<size_t>(out.count()));
   for (int64_t i = 0; i < x.count(); ++i) {
     const int64_t batch = i / volume(image) / channels, c = i / volume(image) % channels;
-    const Extents at = place_of(i % volume(image), image);
+    const Extents at = position_of(i % volume(image), image);
     for (int64_t tap = 0; tap < taps; ++tap) {
       const int64_t seen = window.seen(at, tap, result);
       if (seen < 0) continue;
@@ -89,8 +63,8 @@ std::vector<Expected> conv_transpose(const Call& call) {
   for (int64_t i = 0; i < out.count(); ++i) {
     Sum& sum = sums[static_cast<size_t>(i)];
     if (bias != nullptr) sum.add(value_at(*bias, i / volume(result) % outputs));
-    expected[0].elements[static_cast<size_t>(i)] = judged(sum, group_channels * taps + (bias != nullptr ? 1 : 0),
-                                                          out.dtype, attributes.precision, attributes.activation);
+    expected[0].elements[static_cast<size_t>(i)] = finish_dot(sum, group_channels * taps + (bias != nullptr ? 1 : 0),
+                                                              out.dtype, attributes.precision, attributes.activation);
   }
   return expected;
 }
@@ -109,16 +83,16 @@ std::vector<Expected> conv_bwd_weight(const Call& call) {
     for (int64_t batch = 0; batch < x.shape[0]; ++batch) {
       const int64_t plane = batch * channels + o / group_outputs * each + c;
       for (int64_t at = 0; at < volume(result); ++at) {
-        const int64_t seen = window.seen(place_of(at, result), tap, image);
+        const int64_t seen = window.seen(position_of(at, result), tap, image);
         if (seen < 0) continue;
         sum.add_product(value_at(x, plane * volume(image) + seen),
                         value_at(dy, (batch * outputs + o) * volume(result) + at));
       }
     }
     expected[0].elements[static_cast<size_t>(i)] =
-        judged(sum, x.shape[0] * volume(result), out.dtype, attributes.precision, BP_ACTIVATION_NONE);
+        finish_dot(sum, x.shape[0] * volume(result), out.dtype, attributes.precision, BP_ACTIVATION_NONE);
   }
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

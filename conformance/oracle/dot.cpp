@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "elementwise.hpp"
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 Vectors::Vectors(std::vector<long double> values, int64_t length) : values_(std::move(values)), length_(length) {
   note();
@@ -67,4 +68,8 @@ long double flushable_part(const Vectors::Row& a, const Vectors::Row& b) {
   return part;
 }
 
-}  // namespace bp::conformance::oracle
+Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation) {
+  return activated(activation, dtype, weigh(sum.total(), accumulator_for(dtype, precision), dot_factor(depth)));
+}
+
+}  // namespace backplane::conformance::oracle

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products in long double, with what their judgement needs (class D).
+// Dot products in long double, with the data for their bound (class D).
 #pragma once
 
 #include <vector>
 
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-// 2 (K + 2): the share of u that a dot product of K terms may lose.
+// 2 (K + 2): the greatest relative error of a dot product of K terms, in units of u.
 inline long double dot_factor(int64_t terms) { return 2 * static_cast<long double>(terms + 2); }
 
-// Vectors of one length, decoded once, with facts about each.
+// Vectors of equal length, decoded once, with properties of each.
 class Vectors {
  public:
   struct Row {
     const long double* values;
     int64_t length;
-    int grid;     // every finite value is a multiple of 2^grid; INT_MAX: all are 0
-    bool finite;  // all are
+    int grid;     // every finite value is a multiple of 2^grid; INT_MAX: every value is 0
+    bool finite;  // whether every value is finite
   };
   Vectors(std::vector<long double> values, int64_t length);
-  // The rows of a tensor of matrices [batches, count, length]; `columns`: the columns of [batches, length, count].
+  // The rows of a tensor of matrices [batches, count, length]; `columns`: the columns of [batches,
+  // length, count].
   Vectors(const Tensor& tensor, int64_t batches, int64_t count, int64_t length, bool columns);
   Row row(int64_t index) const {
     const auto at = static_cast<size_t>(index);
@@ -37,7 +38,9 @@ class Vectors {
 };
 
 Total dot(const Vectors::Row& a, const Vectors::Row& b);
+// The element for a sum of `depth` products and an optional bias, after the fused activation.
+Element finish_dot(const Sum& sum, int64_t depth, uint32_t dtype, uint32_t precision, uint32_t activation);
 // Total::flushable of the same dot product.
 long double flushable_part(const Vectors::Row& a, const Vectors::Row& b);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

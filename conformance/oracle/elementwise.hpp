@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose outputs depend on one element of each input, or on none. Each returns one Expected an output.
+// Elementwise computations that other operators use.
 #pragma once
 
-#include "oracle.hpp"
+#include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-std::vector<Expected> unary(const Call& call);
-std::vector<Expected> binary(const Call& call);
-std::vector<Expected> compare(const Call& call);
-std::vector<Expected> select(const Call& call);
-std::vector<Expected> cast(const Call& call);
-std::vector<Expected> copy(const Call& call);
-std::vector<Expected> fill(const Call& call);
-std::vector<Expected> iota(const Call& call);
-
-// |got - value| <= k ulps of the output, one for the halves; poles, exact infinities and NaN are exact.
+// |got - value| <= `ulps` ulps of the output, 1 ulp for 16-bit floats. Poles, infinities and NaN
+// are exact.
 Element within_ulps(uint32_t dtype, long double value, double ulps);
 
-}  // namespace bp::conformance::oracle
+// The result of an activation, and the bound of its error.
+struct Activated {
+  long double value;
+  long double bound;
+};
+Activated activate(uint32_t activation, uint32_t dtype, long double x);
+// The element for a sum followed by an activation.
+Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict);
+
+}  // namespace backplane::conformance::oracle

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter: elements chosen by an index along one axis.
+// gather and scatter: an index selects elements along one axis.
 #include <algorithm>
 
-#include "families.hpp"
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
 bool inside(int64_t index, int64_t extent) { return index >= 0 && index < extent; }
 
-// What one cell becomes: `sources` are the bits written to it, at least one, in no order that anyone may rely on.
+// The value of one cell. `sources` are the bits written to it, at least one, in no defined order.
 class Cell {
  public:
   Cell(uint32_t dtype, uint64_t before, const std::vector<uint64_t>& sources)
@@ -21,7 +21,7 @@ class Cell {
 
   Element set() const {
     Element element = exact_bits(dtype_, sources_.back());
-    if (sources_.size() > 1) element.rule = Rule::one_of;
+    if (sources_.size() > 1) element.criterion = Criterion::one_of;
     return element;
   }
   Element add() const {
@@ -35,7 +35,7 @@ class Cell {
     for (const uint64_t source : sources_) total += source;
     return exact_bits(dtype_, total & mask_of(dtype_));
   }
-  // The greatest for sign 1, the least for -1.
+  // The maximum for sign 1, the minimum for -1.
   Element extreme(long double sign) const {
     uint64_t best = before_;
     for (const uint64_t source : sources_) {
@@ -43,7 +43,7 @@ class Cell {
       if (is_nan(dtype_, source) || sign * decode(dtype_, source) > sign * decode(dtype_, best)) best = source;
     }
     Element element = exact_value(dtype_, best);
-    if (is_float(dtype_)) element.rule = Rule::unsigned_zero;
+    if (is_float(dtype_)) element.criterion = Criterion::unsigned_zero;
     return element;
   }
 
@@ -69,7 +69,7 @@ Element written(const Cell& cell, uint32_t mode) {
 std::vector<Expected> gather(const Call& call) {
   const Tensor &x = call.inputs[0], &index = call.inputs[1], &out = call.outputs[0];
   const uint32_t axis = attributes_of<bp_axis_attributes>(call).axis;
-  const Lanes from(x, axis), to(out, axis);
+  const AxisView from(x, axis), to(out, axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(out.count()));
   to.each([&](int64_t o, int64_t j) {
@@ -85,7 +85,7 @@ std::vector<Expected> gather(const Call& call) {
 std::vector<Expected> scatter(const Call& call) {
   const Tensor &index = call.inputs[0], &source = call.inputs[1], &io = call.outputs[0];
   const auto attributes = attributes_of<bp_scatter_attributes>(call);
-  const Lanes from(source, attributes.axis), to(io, attributes.axis);
+  const AxisView from(source, attributes.axis), to(io, attributes.axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(io.count()));
   std::vector<std::vector<uint64_t>> sources(static_cast<size_t>(to.extent));
@@ -101,7 +101,7 @@ std::vector<Expected> scatter(const Call& call) {
       const uint64_t before = load(io, static_cast<int64_t>(at));
       Element& element = expected.elements[at];
       element = list.empty() ? exact_bits(io.dtype, before) : written(Cell(io.dtype, before, list), attributes.mode);
-      if (element.rule != Rule::one_of) continue;
+      if (element.criterion != Criterion::one_of) continue;
       std::sort(list.begin(), list.end());
       list.erase(std::unique(list.begin(), list.end()), list.end());
       expected.choices.resize(expected.elements.size());
@@ -111,4 +111,4 @@ std::vector<Expected> scatter(const Call& call) {
   return {expected};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

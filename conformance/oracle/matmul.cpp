@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul, as the definition says.
+// matmul by its definition.
 #include <algorithm>
 
+#include "axis.hpp"
 #include "dot.hpp"
-#include "families.hpp"
-#include "lanes.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -32,7 +32,7 @@ Expected integers(const Call& call, const Extents& e) {
   for (int64_t batch = 0; batch < e.batches; ++batch) {
     for (int64_t m = 0; m < e.rows; ++m) {
       for (int64_t n = 0; n < e.cols; ++n) {
-        int64_t sum = 0;  // 2^16 at most a product: no K that fits memory overflows it
+        int64_t sum = 0;  // a product is at most 2^16, so no K that fits into memory overflows
         for (int64_t k = 0; k < e.depth; ++k) {
           sum += left[static_cast<size_t>((batch * e.rows + m) * e.depth + k)] *
                  right[static_cast<size_t>((batch * e.depth + k) * e.cols + n)];
@@ -46,7 +46,8 @@ Expected integers(const Call& call, const Extents& e) {
 
 Expected floats(const Call& call, const Extents& e) {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};  // a half beside f32 is widened
+  // A 16-bit float is widened if the other operand is f32.
+  const uint32_t operands = a.dtype == b.dtype ? a.dtype : uint32_t{BP_F32};
   const Accumulator accumulator = accumulator_for(operands, attributes_of<bp_matmul_attributes>(call).precision);
   const Vectors left(a, e.batches, e.rows, e.depth, false), right(b, e.batches, e.cols, e.depth, true);
   Expected expected;
@@ -71,4 +72,4 @@ std::vector<Expected> matmul(const Call& call) {
   return {is_float(call.outputs[0].dtype) ? floats(call, extents) : integers(call, extents)};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -2,9 +2,9 @@
 // layer_norm, rms_norm, group_norm, batch_norm.
 #include "norm.hpp"
 
-#include "families.hpp"
+#include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes) {
   Grouping grouping;
@@ -79,7 +79,7 @@ Moments moments_of(const Tensor& x, const std::vector<int64_t>& members) {
 
 namespace {
 
-// (x - mean) * r * gamma + beta, with the bound of the table; `loss` is norm_loss.
+// (x - mean) * r * gamma + beta, with the bound of accuracy.md; `loss` is norm_loss.
 Element normalised(uint32_t dtype, long double x, long double mean, long double magnitude, long double r,
                    long double gamma, long double beta, long double loss) {
   const long double straight = (x - mean) * r;
@@ -92,15 +92,15 @@ Element mean_of(uint32_t dtype, const Moments& moments) {
   return near(dtype, moments.mean, (rho(moments.count) + 5) * unit(dtype) * moments.magnitude);
 }
 
-// With epsilon and variance 0 the result is infinite, and y is 0 / 0. Only zeros are tested so: the mean of other equal
-// elements may be off by its rounding, and then the variance is not 0.
-// The variance's own error is that of the mean on each distance, twice, and halved by the root.
+// With epsilon and variance 0, rstd is infinite and y is 0 / 0. Only zeros are tested in this way:
+// the mean of other equal elements may have a rounding error, and then the variance is not 0.
+// The variance has twice the error of the mean at each distance, which the root halves.
 Element rstd_of(uint32_t dtype, const Moments& moments, long double r) {
   if (std::isinf(r) && moments.magnitude != 0) return anything(dtype, r);
   return near(dtype, r, norm_loss(dtype, moments.count) * (1 + r * moments.magnitude) * r);
 }
 
-// Statistics of each group, elementwise results from them.
+// The statistics of each group, then the elementwise results.
 std::vector<Expected> by_group(const Call& call, const Grouping& grouping, long double epsilon) {
   const Tensor& x = call.inputs[0];
   const Tensor *gamma = optional(call.inputs, 1), *beta = optional(call.inputs, 2);
@@ -201,4 +201,4 @@ std::vector<Expected> batch_norm(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sets of elements that a normalisation takes its mean and variance over, and these.
+// The groups of elements that a normalisation reduces, and their mean and variance.
 #pragma once
 
 #include <vector>
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-// Which elements of x go together, and which element of gamma and beta each meets.
+// Which elements of x form a group, and which element of gamma and beta applies to each.
 struct Grouping {
   std::vector<std::vector<int64_t>> members{};  // by group, row-major
   std::vector<int64_t> parameter{};             // by element of x
 };
-// layer_norm, rms_norm: one group for each place outside `axes`; parameters lie along `axes`.
+// layer_norm, rms_norm: one group per position outside `axes`; parameters extend along `axes`.
 Grouping group_axes(const std::vector<int64_t>& shape, uint32_t axes);
 // group_norm: x[N,C,..], parameters [C].
 Grouping group_channels(const std::vector<int64_t>& shape, int64_t groups);
-// batch_norm: one group a channel, parameters [C].
+// batch_norm: one group per channel, parameters [C].
 Grouping group_batch(const std::vector<int64_t>& shape);
 
 struct Moments {
@@ -27,8 +27,8 @@ struct Moments {
 };
 Moments moments_of(const Tensor& x, const std::vector<int64_t>& members);
 
-// (root n + 8) u: the relative loss that each step of a normalisation over n elements may have.
+// (root n + 8) u: the relative error that each step of a normalisation over n elements may have.
 inline long double norm_loss(uint32_t dtype, int64_t n) { return (std::sqrt(count_of(n)) + 8) * unit(dtype); }
 inline long double rms_loss(uint32_t dtype, int64_t n) { return (rho(n) / 2 + 12) * unit(dtype); }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd: the gradients of all four normalisations, with statistics of the batch.
-#include "families.hpp"
+// norm_bwd: the gradients of all four normalisations, with batch statistics.
 #include "norm.hpp"
+#include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -18,7 +18,7 @@ Grouping grouping_of(const bp_norm_bwd_attributes& attributes, const std::vector
   }
 }
 
-// A sum with the magnitude of its terms and what these are off by.
+// A sum, the magnitude of its terms, and the error of these terms.
 struct Part {
   Sum sum{};
   long double off = 0;
@@ -53,7 +53,7 @@ std::vector<Expected> norm_bwd(const Call& call) {
     const long double mean = centred ? value_or(means, group, moments.mean) : 0;
     const long double square = moments.variance + (centred ? 0 : moments.mean * moments.mean);
     const long double r = value_or(rstds, group, 1 / std::sqrt(square + static_cast<long double>(attributes.epsilon)));
-    // Four times the forward form: the loss of x-hat, carried through every term.
+    // Four times the forward error: the error of x-hat, carried through every term.
     const long double loss = norm_loss(dtype, moments.count), spread = 1 + r * moments.magnitude;
 
     long double mean_g = 0, mean_gx = 0, mean_abs_g = 0, mean_abs_gx = 0;
@@ -85,4 +85,4 @@ std::vector<Expected> norm_bwd(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

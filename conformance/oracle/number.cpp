@@ -8,14 +8,14 @@
 #include <cmath>
 #include <limits>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
-// The bits of 2^exponent's significand field, below the sign and the exponent.
+// The significand field, below the sign and the exponent.
 uint64_t fraction_mask(const Format& format) { return (uint64_t{1} << (format.precision - 1)) - 1; }
 
-// Of floats whose hardware type the host lacks: the exact value and the single rounding, both in integers.
+// For floats without a hardware type: the exact value and the single rounding, in integers.
 long double decode_float(const Format& format, uint64_t bits) {
   const uint64_t fraction = bits & fraction_mask(format);
   const auto field =
@@ -44,7 +44,8 @@ uint64_t encode_float(uint32_t dtype, const Format& format, long double value) {
   std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
   exponent = std::max(exponent - 1, format.least_exponent);
   if (exponent > format.greatest_exponent) return sign | infinity;
-  // In units of the last place, to nearest even. The hidden bit carries into the exponent field by itself.
+  // In units of the last place, to nearest even. A carry out of the significand increments the
+  // exponent.
   const long double scaled = std::ldexp(magnitude, format.precision - 1 - exponent);
   auto units = static_cast<uint64_t>(scaled);
   const long double rest = scaled - static_cast<long double>(units);
@@ -160,4 +161,4 @@ std::string text(uint32_t dtype, uint64_t bits) {
                      digits);
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every dtype: bits to long double and back with one rounding, ulps, neighbours.
+// Numbers of every dtype: conversion to long double and back with one rounding, ulps, neighbours.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-// Holds every i64 and f64 exactly, and a rounded result twelve bits and more beyond f64's.
+// long double holds every i64 and f64 exactly, and has at least 11 bits more than f64.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle needs a long double of 64 bits");
 
 using Kind = backplane::rules::DtypeKind;
@@ -22,7 +22,7 @@ using Kind = backplane::rules::DtypeKind;
 struct Format {
   std::string_view name{};
   Kind kind = Kind::NONE;
-  bool core = false;  // demanded by CORE, else an extension
+  bool core = false;  // required by CORE; otherwise an extension
   uint32_t bytes = 0;
   int precision = 0;       // floats: significant bits, the hidden one included
   int least_exponent = 0;  // floats: of the least normal number, which is 2^least_exponent
@@ -30,9 +30,9 @@ struct Format {
 };
 
 constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
-  std::array<Format, BP_DTYPE_LIMIT> formats{};
+  std::array<Format, BP_DTYPE_LIMIT> kFormats{};
   for (const backplane::rules::DtypeInfo& row : backplane::rules::dtype_rows()) {
-    formats[row.id] = {.name = row.name, .kind = row.kind, .core = row.core, .bytes = row.bytes};
+    kFormats[row.id] = {.name = row.name, .kind = row.kind, .core = row.core, .bytes = row.bytes};
   }
   struct FloatShape {
     uint32_t dtype;
@@ -41,16 +41,16 @@ constexpr std::array<Format, BP_DTYPE_LIMIT> make_formats() {
   };
   for (const FloatShape& shape : {FloatShape{BP_F16, 11, 15}, FloatShape{BP_BF16, 8, 127}, FloatShape{BP_F32, 24, 127},
                                   FloatShape{BP_F64, 53, 1023}}) {
-    formats[shape.dtype].precision = shape.precision;
-    formats[shape.dtype].greatest_exponent = shape.greatest_exponent;
-    formats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
+    kFormats[shape.dtype].precision = shape.precision;
+    kFormats[shape.dtype].greatest_exponent = shape.greatest_exponent;
+    kFormats[shape.dtype].least_exponent = 1 - shape.greatest_exponent;
   }
-  return formats;
+  return kFormats;
 }
-inline constexpr std::array<Format, BP_DTYPE_LIMIT> formats = make_formats();
+inline constexpr std::array<Format, BP_DTYPE_LIMIT> kFormats = make_formats();
 
-// Kind NONE for a number that is no dtype.
-constexpr const Format& format_of(uint32_t dtype) { return formats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
+// Has kind NONE for a number that is not a dtype.
+constexpr const Format& format_of(uint32_t dtype) { return kFormats[dtype < BP_DTYPE_LIMIT ? dtype : 0]; }
 inline uint32_t bytes_of(uint32_t dtype) { return format_of(dtype).bytes; }
 inline bool is_float(uint32_t dtype) { return format_of(dtype).kind == Kind::FLOAT; }
 inline bool is_signed(uint32_t dtype) { return format_of(dtype).kind == Kind::INT; }
@@ -58,7 +58,7 @@ inline bool is_integer(uint32_t dtype) {
   return format_of(dtype).kind == Kind::INT || format_of(dtype).kind == Kind::UINT;
 }
 
-// Element `index` of a dense tensor, its bits in the low bytes.
+// Element `index` of a dense tensor, in the low bytes.
 inline uint64_t load(const Tensor& tensor, int64_t index) {
   const unsigned char* const at = tensor.bytes.data() + static_cast<size_t>(index) * bytes_of(tensor.dtype);
   uint64_t bits = 0;
@@ -82,28 +82,28 @@ inline void store(Tensor& tensor, int64_t index, uint64_t bits) {
 }
 inline uint64_t mask_of(uint32_t dtype) { return ~uint64_t{0} >> (64 - 8 * bytes_of(dtype)); }
 
-// Exact for every dtype; any non-zero bool is 1; NaN for NaN.
+// Exact for every dtype. Any non-zero bool is 1.
 long double decode(uint32_t dtype, uint64_t bits);
 inline long double value_at(const Tensor& tensor, int64_t index) { return decode(tensor.dtype, load(tensor, index)); }
-// The integer, sign-extended; u64 arithmetic on it wraps as the dtype does once it is masked again.
+// The sign-extended integer. u64 arithmetic on it wraps like the dtype once the result is masked.
 int64_t decode_integer(uint32_t dtype, uint64_t bits);
 inline int64_t integer_at(const Tensor& tensor, int64_t index) {
   return decode_integer(tensor.dtype, load(tensor, index));
 }
 
-// Floats: rounded once to nearest even, with subnormals; beyond the greatest finite number by half an ulp: infinity. Any
-// NaN gives the canonical quiet one. Integers and bool: `value` is one of theirs.
+// Floats are rounded once to nearest even, with subnormals, and overflow to infinity. Every NaN
+// becomes the canonical quiet NaN. For integers and bool `value` must be representable.
 uint64_t encode(uint32_t dtype, long double value);
 inline uint64_t encode_integer(uint32_t dtype, int64_t value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// Least and greatest value of an integer dtype or bool.
+// The least and greatest value of an integer dtype or bool.
 long double least_integer(uint32_t dtype);
 long double greatest_integer(uint32_t dtype);
 
 // Floats.
 long double ulp(uint32_t dtype,
                 long double value);    // at |value|; never below the least subnormal; of inf and NaN: of the greatest
-long double roundoff(uint32_t dtype);  // u: half an ulp of 1
+long double roundoff(uint32_t dtype);  // u, half an ulp of 1
 long double greatest_finite(uint32_t dtype);
 long double least_normal(uint32_t dtype);
 long double least_subnormal(uint32_t dtype);
@@ -114,21 +114,21 @@ uint64_t sign_bit(uint32_t dtype);
 bool is_nan(uint32_t dtype, uint64_t bits);   // false for every integer
 bool is_zero(uint32_t dtype, uint64_t bits);  // either sign
 bool is_subnormal(uint32_t dtype, uint64_t bits);
-// The neighbour of finite `bits` above or below in value; past the greatest finite number lies infinity.
+// The next greater or smaller number after finite `bits`; the greatest one is followed by infinity.
 uint64_t next_up(uint32_t dtype, uint64_t bits);
 uint64_t next_down(uint32_t dtype, uint64_t bits);
 
 // "1.5 (0x3fc00000)", for messages.
 std::string text(uint32_t dtype, uint64_t bits);
 
-// Elements, by how they are judged.
-inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::bits}; }
-inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Rule::value}; }
-inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::value}; }
-// |got - value| <= bound; the caller has put half an ulp of the output into it where the rule says so.
+// Elements by their criterion.
+inline Element exact_bits(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::bits}; }
+inline Element exact_value(uint32_t dtype, uint64_t bits) { return {decode(dtype, bits), 0, bits, Criterion::value}; }
+inline Element rounded(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::value}; }
+// |got - value| <= bound. The caller has included half an ulp of the output where the class has it.
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
-  return {value, bound, encode(dtype, value), Rule::bound};
+  return {value, bound, encode(dtype, value), Criterion::bound};
 }
-inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Rule::any}; }
+inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::any}; }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

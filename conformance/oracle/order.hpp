@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of numbers that sort and topk share.
+// The order of numbers in sort and topk.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,17 @@
 #include <numeric>
 #include <vector>
 
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-// Positions of lane (o, j) in sorted order: stable both ways, NaN the greatest, -0 equal to +0.
-inline std::vector<int64_t> sorted_lane(const Tensor& in, const Lanes& lanes, int64_t o, int64_t j, bool descending) {
-  std::vector<long double> values(static_cast<size_t>(lanes.extent));
-  for (int64_t i = 0; i < lanes.extent; ++i) values[static_cast<size_t>(i)] = value_at(in, lanes.at(o, i, j));
+// The positions along the axis at (o, j) in sorted order. Ascending and descending orders are
+// stable, NaN is the greatest, and -0 equals +0.
+inline std::vector<int64_t> sorted_positions(const Tensor& in, const AxisView& view, int64_t o, int64_t j,
+                                             bool descending) {
+  std::vector<long double> values(static_cast<size_t>(view.extent));
+  for (int64_t i = 0; i < view.extent; ++i) values[static_cast<size_t>(i)] = value_at(in, view.at(o, i, j));
   const auto less = [&](int64_t a, int64_t b) {
     const long double x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
     return !std::isnan(x) && (std::isnan(y) || x < y);
@@ -27,4 +29,4 @@ inline std::vector<int64_t> sorted_lane(const Tensor& in, const Lanes& lanes, in
   return order;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool and avg_pool.
-#include "families.hpp"
+#include "operators.hpp"
 #include "window.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
-// Calls visit(output, plane of x, window's place) for each output.
+// Calls visit(output, plane of x, window's position) for each output.
 template <typename Visit>
 void each_window(const Call& call, Visit visit) {
   const Extents image = spatial(call.inputs[0]), result = spatial(call.outputs[0]);
   for (int64_t i = 0; i < call.outputs[0].count(); ++i) {
-    visit(static_cast<size_t>(i), i / volume(result) * volume(image), place_of(i % volume(result), result));
+    visit(static_cast<size_t>(i), i / volume(result) * volume(image), position_of(i % volume(result), result));
   }
 }
 
@@ -42,9 +42,9 @@ std::vector<Expected> max_pool(const Call& call) {
       found = seen;
     }
     expected[0].elements[out] = rounded(dtype, best);
-    expected[0].elements[out].rule = Rule::unsigned_zero;
+    expected[0].elements[out].criterion = Criterion::unsigned_zero;
     if (const Tensor* index = optional(call.outputs, 1)) {
-      // A window of padding alone has no element to name.
+      // A window that covers only padding has no maximum and no index.
       expected[1].elements[out] =
           found < 0 ? anything(index->dtype, 0) : exact_bits(index->dtype, encode_integer(index->dtype, found));
     }
@@ -68,17 +68,17 @@ std::vector<Expected> avg_pool(const Call& call) {
     }
     const int64_t count = attributes.count_padding != 0 ? volume(window.kernel) : sum.count();
     if (count == 0) {
-      expected[0].elements[out] = {0, 0, 0, Rule::unsigned_zero};
+      expected[0].elements[out] = {0, 0, 0, Criterion::unsigned_zero};
       return;
     }
     const Verdict verdict = weigh(sum.total(), accumulator_for(computed_in(dtype)), rho(count));
     const long double value = verdict.value / count_of(count);
     expected[0].elements[out] =
-        verdict.rule == Rule::any
+        verdict.criterion == Criterion::any
             ? anything(dtype, value)
             : near(dtype, value, verdict.lost / count_of(count) + division * unit(dtype) * std::fabs(value));
   });
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

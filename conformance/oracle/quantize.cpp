@@ -2,20 +2,21 @@
 // quantize, dequantize, quantized_matmul.
 #include "composite.hpp"
 #include "dot.hpp"
-#include "families.hpp"
+#include "operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
-// Element `index` of quantized values with `row` elements a row. Four bits lie two to a byte, rows begin at a byte.
+// Element `index` of quantized values with `row` elements per row. A byte holds two 4-bit values,
+// and each row begins at a byte.
 int64_t quantized_at(const Tensor& tensor, uint32_t bits, int64_t index, int64_t row) {
   if (bits == 8) return integer_at(tensor, index);
   const int64_t column = index % row, byte = index / row * ((row + 1) / 2) + column / 2;
   return static_cast<int64_t>(load(tensor, byte) >> (column % 2 * 4) & 15);
 }
 
-// The element of scale or zero point that belongs to element `index` of x: one for all, or one each.
+// The scale or zero point of element `index` of x: a single value, or one per element.
 long double parameter_at(const Tensor* parameter, int64_t index, long double otherwise) {
   if (parameter == nullptr) return otherwise;
   return value_at(*parameter, parameter->count() == 1 ? 0 : index);
@@ -29,7 +30,7 @@ Range range_of(uint32_t dtype, uint32_t bits) {
   return {least_integer(dtype), greatest_integer(dtype)};
 }
 
-// What x becomes, and the other answer where x / scale is too near a tie to tell; else the same twice.
+// The quantized x, and the other allowed value if x / scale is too near a tie; otherwise x twice.
 struct Steps {
   int64_t chosen, other;
 };
@@ -67,7 +68,7 @@ std::vector<Expected> quantize(const Call& call) {
       const int64_t bytes = (row + 1) / 2, low = i / bytes * row + i % bytes * 2;
       const Steps first = steps_at(low);
       const bool pair = i % bytes * 2 + 1 < row;
-      const Steps second = pair ? steps_at(low + 1) : Steps{0, 0};  // the spare half of a last byte is 0
+      const Steps second = pair ? steps_at(low + 1) : Steps{0, 0};  // the unused half of a last byte is 0
       for (const int64_t a : {first.chosen, first.other}) {
         for (const int64_t b : {second.chosen, second.other}) choices.push_back(static_cast<uint64_t>(a | b << 4));
       }
@@ -77,7 +78,7 @@ std::vector<Expected> quantize(const Call& call) {
     std::sort(choices.begin(), choices.end());
     choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
     if (choices.size() == 1) continue;
-    element.rule = Rule::one_of;
+    element.criterion = Criterion::one_of;
     expected[0].choices.resize(expected[0].elements.size());
     expected[0].choices[static_cast<size_t>(i)] = choices;
   }
@@ -90,19 +91,20 @@ std::vector<Expected> dequantize(const Call& call) {
   const Tensor* zero = optional(call.inputs, 2);
   const int64_t row = out.shape.empty() ? 1 : out.shape.back();
   std::vector<Expected> expected = outputs_of(call);
-  // f32 does not hold the product of a step and an f32 scale: there a 16-bit result is rounded twice.
+  // f32 does not hold the product of a step and an f32 scale, so a 16-bit result is rounded twice.
   const bool rounded_twice = scale.dtype != out.dtype;
   for (int64_t i = 0; i < out.count(); ++i) {
     const auto step = static_cast<long double>(quantized_at(q, bits, i, row));
     const long double value = (step - parameter_at(zero, i, 0)) * parameter_at(&scale, i, 1);
     Element& element = expected[0].elements[static_cast<size_t>(i)];
     element = rounded_twice ? near(out.dtype, value, unit(BP_F32) * std::fabs(value)) : rounded(out.dtype, value);
-    if (!rounded_twice) element.rule = Rule::unsigned_zero;
+    if (!rounded_twice) element.criterion = Criterion::unsigned_zero;
   }
   return expected;
 }
 
-// Integer a comes with its scale: the integer part is exact, then U(4). Float a: a dot product with dequantised weights.
+// An integer `a` has a scale: the integer part is exact, then U(4) applies. With a float `a`, this
+// is a dot product with dequantized weights.
 std::vector<Expected> quantized_matmul(const Call& call) {
   const auto attributes = attributes_of<bp_quantized_matmul_attributes>(call);
   const Tensor &a = call.inputs[0], &w = call.inputs[1], &w_scale = call.inputs[2], &out = call.outputs[0];
@@ -113,10 +115,10 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   const int64_t block = attributes.block == 0 ? std::max<int64_t>(depth, 1) : attributes.block;
   const int64_t blocks = (depth + block - 1) / block;
   const bool integer = !is_float(a.dtype);
-  const bool in_integers = integer && blocks <= 1;  // one scale a column: the sum over k is one of integers
+  const bool in_integers = integer && blocks <= 1;  // one scale per column: the sum over k is a sum of integers
   const uint32_t format = integer ? uint32_t{BP_F32} : out.dtype;  // of the products' operands
   const Accumulator accumulator = integer ? accumulator_for(out.dtype) : accumulator_for(a.dtype, attributes.precision);
-  // One for all, one a column, or one a column and block.
+  // One value, one per column, or one per column and block.
   const auto of_weight = [&](const Tensor* parameter, int64_t n, int64_t k, long double otherwise) {
     if (parameter == nullptr || depth == 0) return otherwise;
     const int64_t count = parameter->count();
@@ -143,27 +145,30 @@ std::vector<Expected> quantized_matmul(const Call& call) {
         const long double minimum = of_weight(w_minimum, n, k, 0);
         const long double x = a_value * step;
         sum.add_product(x, scaled);
-        // A term of its own: where a weight's parts cancel, the error of its rounding follows their magnitudes.
+        // A separate term: if the parts of a weight cancel, its rounding error follows their
+        // magnitudes.
         if (w_minimum != nullptr) sum.add_product(x, minimum);
-        if (!is_held(format, scaled + minimum)) weights.add(x * (scaled + minimum));
+        if (!is_representable(format, scaled + minimum)) weights.add(x * (scaled + minimum));
       }
       const long double added = bias != nullptr ? value_at(*bias, n) : 0;
       Element& element = expected[0].elements[static_cast<size_t>(m * cols + n)];
       if (in_integers) {
-        // The sums are whole numbers, so what cancels is exactly zero. The scales multiply them afterwards.
+        // The sums are integers, so a cancellation gives exactly zero. The scales multiply them
+        // afterwards.
         const long double product = sum.value() * (step * of_weight(&w_scale, n, 0, 1));
         const long double minimum = minima.value() * (step * of_weight(w_minimum, n, 0, 0));
         const long double value = product + minimum + added;
-        // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the bias.
+        // U(4) of the scaled integers, U(4) of the minimum's integers, and U(4) of the sum with the
+        // bias.
         long double off = 4 * unit_ulp(out.dtype, product) + 4 * unit_ulp(out.dtype, value);
         if (w_minimum != nullptr) off += 4 * unit_ulp(out.dtype, minimum) + 4 * unit_ulp(out.dtype, product);
-        element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Rule::unsigned_zero}
+        element = product == 0 && minimum == 0 && added == 0 ? Element{0, 0, 0, Criterion::unsigned_zero}
                                                              : near(out.dtype, value, off);
       } else {
         if (bias != nullptr) sum.add(added);
         Verdict verdict = weigh(sum.total(), accumulator, dot_factor(depth + (bias != nullptr ? 1 : 0)));
         verdict.lost += weights.bound();
-        element = verdict.rule == Rule::unsigned_zero
+        element = verdict.criterion == Criterion::unsigned_zero
                       ? near(out.dtype, verdict.value, 4 * unit_ulp(out.dtype, verdict.value) + verdict.lost)
                       : finish(out.dtype, verdict);
         if (!expected[0].deviations.empty()) {
@@ -175,4 +180,4 @@ std::vector<Expected> quantized_matmul(const Call& call) {
   return expected;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

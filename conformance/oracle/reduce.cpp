@@ -2,12 +2,12 @@
 // Reductions over a set of axes.
 #include <algorithm>
 
-#include "families.hpp"
-#include "lanes.hpp"
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
@@ -49,7 +49,8 @@ Expected integers(const Call& call, int64_t start, Merge merge) {
   return expected;
 }
 
-// A product of floats: (1 + u)^2n - 1 of it, as long as no order of multiplying leaves the accumulator's range.
+// A product of floats has a relative error of (1 + u)^2n - 1 if no order of multiplication leaves
+// the accumulator's range.
 class Product {
  public:
   void multiply(long double x) {
@@ -67,10 +68,10 @@ class Product {
     const Accumulator accumulator = accumulator_for(dtype);
     const bool underflows = below_ < std::ldexp(1.0L, accumulator.least_exponent);
     if (nan_ || (infinite_ && zero_)) return exact_value(dtype, quiet_nan_bits(dtype));
-    // A partial product may overflow on the way, or reach 0 and meet an infinity.
+    // A partial product may overflow, or become 0 and then meet an infinity.
     if (above_ >= accumulator.greatest / 2 || (infinite_ && underflows)) return anything(dtype, product_);
     if (infinite_) return rounded(dtype, product_);
-    if (zero_) return {0, 0, 0, Rule::unsigned_zero};
+    if (zero_) return {0, 0, 0, Criterion::unsigned_zero};
     if (odd_ < std::ldexp(1.0L, accumulator.exact_precision) && !underflows) return rounded(dtype, product_);
     const auto n = static_cast<long double>(count_);
     const long double lost = std::expm1(2 * n * std::log1p(accumulator.roundoff())) * std::fabs(product_) +
@@ -80,8 +81,8 @@ class Product {
 
  private:
   long double product_ = 1;
-  long double above_ = 1, below_ = 1;  // of the finite magnitudes above 1, and of the others
-  long double odd_ = 1;                // of the odd parts: what a product needs to be exact
+  long double above_ = 1, below_ = 1;  // products of the finite magnitudes above 1, and of the others
+  long double odd_ = 1;                // product of the odd parts, which an exact product must represent
   int64_t count_ = 0;
   bool nan_ = false, infinite_ = false, zero_ = false;
 };
@@ -105,7 +106,7 @@ Expected sum(const Call& call) {
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     });
   }
-  constexpr long double zero_mean_factor = 16;  // a zero-mean sum's errors cancel, too
+  constexpr long double zero_mean_factor = 16;  // the errors of a zero-mean sum cancel, too
   return floats<Sum>(
       call, [](Sum& state, long double x) { state.add(x); },
       [&](const Sum& state) {
@@ -126,7 +127,7 @@ Expected product(const Call& call) {
       [&](const Product& state) { return state.judge(dtype); });
 }
 
-// The greatest for sign 1, the least for -1. Every number of every dtype is exact in long double.
+// The maximum for sign 1, the minimum for -1. long double represents every number exactly.
 Expected extreme(const Call& call, long double sign) {
   const uint32_t dtype = call.outputs[0].dtype;
   struct Best {
@@ -135,7 +136,7 @@ Expected extreme(const Call& call, long double sign) {
   const auto finish = [&](const Best& best) -> Element {
     if (is_float(dtype)) {
       Element element = rounded(dtype, sign * best.value);
-      element.rule = Rule::unsigned_zero;
+      element.criterion = Criterion::unsigned_zero;
       return element;
     }
     const long double empty = sign > 0 ? least_integer(dtype) : greatest_integer(dtype);
@@ -163,4 +164,4 @@ std::vector<Expected> reduce(const Call& call) {
   }
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,46 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What walks lanes along one axis: argmax, argmin, cumsum.
-#include "families.hpp"
-#include "lanes.hpp"
+// cumsum.
+#include "axis.hpp"
 #include "number.hpp"
+#include "operators.hpp"
 #include "sum.hpp"
 
-namespace bp::conformance::oracle {
-
-std::vector<Expected> arg(const Call& call) {
-  const Tensor &in = call.inputs[0], &out = call.outputs[0];
-  const long double sign = call.op == BP_OP_ARGMAX ? 1 : -1;
-  const Lanes lanes(in, attributes_of<bp_axis_attributes>(call).axis);
-  Expected expected;
-  expected.elements.reserve(static_cast<size_t>(out.count()));
-  lanes.each([&](int64_t o, int64_t j) {
-    int64_t found = 0;
-    long double best = value_at(in, lanes.at(o, 0, j));
-    for (int64_t i = 1; i < lanes.extent && !std::isnan(best); ++i) {
-      const long double value = value_at(in, lanes.at(o, i, j));
-      if (!std::isnan(value) && sign * value <= sign * best) continue;
-      best = value;
-      found = i;
-    }
-    expected.elements.push_back(exact_bits(out.dtype, encode_integer(out.dtype, found)));
-  });
-  return {expected};
-}
+namespace backplane::conformance::oracle {
 
 namespace {
 
-// `running`, then `next` after each element of a lane, as the element is written before or after it joins.
+// A running reduction along the axis. An exclusive scan writes an element before `step` adds it.
 template <typename State, typename Step, typename Judge>
 Expected scan(const Call& call, Step step, Judge judge) {
   const Tensor &in = call.inputs[0], &out = call.outputs[0];
   const auto attributes = attributes_of<bp_cumsum_attributes>(call);
-  const Lanes lanes(in, attributes.axis);
+  const AxisView view(in, attributes.axis);
   Expected expected;
   expected.elements.resize(static_cast<size_t>(out.count()));
-  lanes.each([&](int64_t o, int64_t j) {
+  view.each([&](int64_t o, int64_t j) {
     State state{};
-    for (int64_t n = 0; n < lanes.extent; ++n) {
-      const int64_t at = lanes.at(o, attributes.reverse != 0 ? lanes.extent - 1 - n : n, j);
+    for (int64_t n = 0; n < view.extent; ++n) {
+      const int64_t at = view.at(o, attributes.reverse != 0 ? view.extent - 1 - n : n, j);
       Element& element = expected.elements[static_cast<size_t>(at)];
       if (attributes.exclusive != 0) element = judge(state);
       step(state, at);
@@ -65,4 +45,4 @@ std::vector<Expected> cumsum(const Call& call) {
       [&](const Sum& state) { return state.judge(dtype, accumulator_for(dtype), rho(state.count())); })};
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

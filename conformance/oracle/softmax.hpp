@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of softmax with its tolerances; attention and cross_entropy are made of it.
+// One row of softmax with its tolerances, also used by attention and cross_entropy.
 #pragma once
 
 #include <vector>
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 struct SoftmaxRow {
   long double greatest = -std::numeric_limits<long double>::infinity();
   long double log_sum = 0;  // of e^x; -inf where the row is all -inf
-  bool nan = false;         // there is a NaN or +inf: every element is NaN
+  bool nan = false;         // the row has a NaN or +inf, so every element is NaN
   std::vector<long double> y{};
   std::vector<long double> tolerance{};  // of y
   std::vector<long double> log_tolerance{};
 };
 SoftmaxRow softmax_row(const std::vector<long double>& x, uint32_t dtype);
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

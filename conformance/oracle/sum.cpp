@@ -6,15 +6,15 @@
 
 #include "number.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 namespace {
 
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
-constexpr long double not_a_number = std::numeric_limits<long double>::quiet_NaN();
+constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
+constexpr long double kNotANumber = std::numeric_limits<long double>::quiet_NaN();
 
-// No accumulator that counts is wider: terms that need more bits than this are not watched any further.
-constexpr int widest_precision = 53;
+// No relevant accumulator is wider, so the grid of terms that need more bits is not tracked.
+constexpr int kWidestPrecision = 53;
 
 }  // namespace
 
@@ -32,10 +32,11 @@ Accumulator accumulator_for(uint32_t dtype, uint32_t precision) {
   const auto allows = [&](uint32_t speaks_of, uint32_t permission) {
     return dtype == speaks_of && (precision & permission) != 0;
   };
-  // Two operands, each rounded or cut off: twice the roundoff, 2^-11 and 2^-8.
+  // Two operands, each rounded or truncated: twice the roundoff, 2^-11 and 2^-8.
   if (allows(BP_F32, BP_PRECISION_ALLOW_TF32)) accumulator.narrowed += 4 * 0x1p-11L;
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16)) accumulator.narrowed += 4 * 0x1p-8L;
-  // High parts cut off and low ones rounded: 2^-15 for each operand, and 2^-14 for the product of low parts.
+  // High parts are truncated and low parts rounded: 2^-15 per operand, and 2^-14 for the product of
+  // the low parts.
   if (allows(BP_F32, BP_PRECISION_ALLOW_BF16X3)) accumulator.narrowed += 8 * 0x1p-16L;
   accumulator.open_infinity = allows(BP_F32, BP_PRECISION_ALLOW_BF16X3);  // the low part of an infinity is inf - inf
   accumulator.flushes = allows(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16);
@@ -53,7 +54,7 @@ long double operand_roundoff(uint32_t format) {
   return format == BP_F16 || format == BP_BF16 ? roundoff(format) / 2 : 0;
 }
 
-bool is_held(uint32_t format, long double value) { return decode(format, encode(format, value)) == value; }
+bool is_representable(uint32_t format, long double value) { return decode(format, encode(format, value)) == value; }
 
 long double rho(int64_t terms) {
   const auto n = static_cast<long double>(terms);
@@ -69,17 +70,17 @@ int lowest_bit(long double value) {
 
 void Sum::add_special(long double term) {
   nan_ = nan_ || std::isnan(term);
-  plus_ = plus_ || term == infinity;
-  minus_ = minus_ || term == -infinity;
+  plus_ = plus_ || term == kInfinity;
+  minus_ = minus_ || term == -kInfinity;
 }
 
 void Sum::note_grid(long double term) {
   if (term == 0) return;
-  // The usual integers, without taking them apart.
+  // The common case of integers, without a decomposition.
   const auto whole = std::fabs(term) < 0x1p62L ? static_cast<int64_t>(term) : 0;
   const bool is_whole = whole != 0 && static_cast<long double>(whole) == term;
   grid_ = std::min(grid_, is_whole ? std::countr_zero(static_cast<uint64_t>(whole)) : lowest_bit(term));
-  exact_ = magnitude_ < std::ldexp(1.0L, widest_precision + grid_);
+  exact_ = magnitude_ < std::ldexp(1.0L, kWidestPrecision + grid_);
 }
 
 Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const {
@@ -87,33 +88,34 @@ Element Sum::judge(uint32_t dtype, const Accumulator& accumulator, long double f
 }
 
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor) {
-  if (total.nan || (total.plus && total.minus)) return {Rule::value, not_a_number};
-  // A partial sum may overflow on the way.
-  if (total.magnitude >= accumulator.greatest / 2) return {Rule::any, total.plus ? infinity : total.value};
+  if (total.nan || (total.plus && total.minus)) return {Criterion::value, kNotANumber};
+  // A partial sum may overflow.
+  if (total.magnitude >= accumulator.greatest / 2) return {Criterion::any, total.plus ? kInfinity : total.value};
   if (total.plus || total.minus) {
     const bool open = accumulator.open_infinity || (accumulator.flushes && total.flushable != 0);
-    return {open ? Rule::any : Rule::value, total.plus ? infinity : -infinity};
+    return {open ? Criterion::any : Criterion::value, total.plus ? kInfinity : -kInfinity};
   }
   const long double flushed = accumulator.flushes ? total.flushable : 0;
-  // Nothing but zeros has no grid.
+  // Zeros alone have no grid.
   const bool on_grid =
       total.magnitude == 0 || (total.grid != INT_MIN && total.grid >= accumulator.least_exponent &&
                                total.magnitude < std::ldexp(1.0L, accumulator.exact_precision + total.grid));
   if (on_grid && flushed == 0 && !(accumulator.flushes && flushable(total.value)))
-    return {Rule::unsigned_zero, total.value};
+    return {Criterion::unsigned_zero, total.value};
   const long double lost = (factor * accumulator.roundoff() + accumulator.narrowed) * total.magnitude +
                            static_cast<long double>(total.count + 1) * accumulator.tiny();
-  // A result that is below f16's normal numbers after its rounding is flushed too.
-  const bool near_flush = accumulator.flushes && std::fabs(total.value) < least_normal_f16 + lost + flushed;
-  return {Rule::bound, total.value, lost + flushed + (near_flush ? least_normal_f16 : 0)};
+  // A rounded result below the normal numbers of f16 may be flushed, too.
+  const bool near_flush = accumulator.flushes && std::fabs(total.value) < kLeastNormalF16 + lost + flushed;
+  return {Criterion::bound, total.value, lost + flushed + (near_flush ? kLeastNormalF16 : 0)};
 }
 
 Element finish(uint32_t dtype, const Verdict& verdict) {
-  if (verdict.rule == Rule::any) return anything(dtype, verdict.value);
-  if (verdict.rule == Rule::bound) return bounded(dtype, verdict.value, verdict.lost + ulp(dtype, verdict.value) / 2);
+  if (verdict.criterion == Criterion::any) return anything(dtype, verdict.value);
+  if (verdict.criterion == Criterion::bound)
+    return bounded(dtype, verdict.value, verdict.lost + ulp(dtype, verdict.value) / 2);
   Element element = rounded(dtype, verdict.value);
-  element.rule = verdict.rule;
+  element.criterion = verdict.criterion;
   return element;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of floats, and how far a conforming one may be off: classes S and D of docs/spec/accuracy.md, and whole numbers.
+// Sums of floats and the bounds of their errors: classes S and D of docs/spec/accuracy.md, and
+// exact sums of integers.
 #pragma once
 
 #include <climits>
@@ -8,56 +9,56 @@
 
 #include "oracle.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
-// What the least accumulator keeps that an implementation may use.
+// The least precise accumulator that an implementation may use.
 struct Accumulator {
   int precision = 24;          // significant bits
-  int least_exponent = -126;   // of the least normal number
-  int exact_precision = 24;    // sums of integers below 2^this are exact; 0: none are promised
-  long double greatest = 0;    // finite
-  long double narrowed = 0;    // the share that a product loses because both its operands were narrowed
+  int least_exponent = -126;   // exponent of the least normal number
+  int exact_precision = 24;    // sums of integers below 2^this are exact; 0: no such guarantee
+  long double greatest = 0;    // greatest finite value
+  long double narrowed = 0;    // relative error of a product because both operands were narrowed
   bool open_infinity = false;  // an infinite operand may give NaN
-  bool flushes = false;        // operands and results below f16's normal numbers may be zero
+  bool flushes = false;        // operands and results below the normal numbers of f16 may be zero
   long double roundoff() const { return std::ldexp(1.0L, -precision); }
-  // The most that one operation loses to underflow.
+  // The greatest error of one operation because of underflow.
   long double tiny() const { return std::ldexp(1.0L, flushes ? least_exponent : least_exponent - precision); }
 };
 // f64 for f64, else f32.
 Accumulator accumulator_for(uint32_t dtype);
-// The same for products of operands of `dtype` with the caller's permissions `precision`: the greatest loss that one of
-// the permissions for `dtype` allows a sum, and every rounding that they allow the operands.
+// The same for products of operands of `dtype` with the caller's `precision` permissions: the
+// greatest error that a permission for `dtype` allows a sum, and every rounding of operands.
 Accumulator accumulator_for(uint32_t dtype, uint32_t precision);
 
-// A number that may be zero under FLUSH_F16.
-constexpr long double least_normal_f16 = 0x1p-14L;
-inline bool flushable(long double value) { return value != 0 && std::fabs(value) < least_normal_f16; }
+// Whether FLUSH_F16 permits a zero in place of this number.
+constexpr long double kLeastNormalF16 = 0x1p-14L;
+inline bool flushable(long double value) { return value != 0 && std::fabs(value) < kLeastNormalF16; }
 
-// Attention's weights and dequantised weights are computed and then multiplied: a matrix unit takes them in the format
-// of its 16-bit operands. This is HALF the unit roundoff of that format: 2^-12 for f16, 2^-9 for bf16, and 0 where
-// operands are not rounded. It is half on purpose. Rounding to nearest is off by at most 2 of it, with a root mean
-// square of .85 of it. Cutting is off by at most 4. `format`: of the products' operands, or a narrower one that the
-// caller permits.
+// Attention's weights and dequantized weights are computed and then multiplied, so a matrix unit
+// rounds them to the format of its 16-bit operands. The result is half the unit roundoff of that
+// format: 2^-12 for f16, 2^-9 for bf16, and 0 if operands are not rounded. Rounding to nearest has
+// an error of at most 2 of these units, with a root mean square of .85. Truncation has at most 4.
+// `format` is that of the products' operands, or a narrower one that the caller permits.
 long double operand_roundoff(uint32_t format);
-// Whether `format` holds an operand of this value exactly.
-bool is_held(uint32_t format, long double value);
+// Whether `format` represents the value exactly.
+bool is_representable(uint32_t format, long double value);
 
-// min(2n, 4 root n + 64): the share of u that a sum of n terms may lose.
+// min(2n, 4 root n + 64): the greatest relative error of a sum of n terms, in units of u.
 long double rho(int64_t terms);
 
-// Exponent of the lowest bit of a finite number that is not 0: it is an odd multiple of 2^this.
+// The exponent of the lowest set bit of a finite non-zero number, an odd multiple of 2^this.
 int lowest_bit(long double value);
 
-// A sum and what its judgement needs. `grid`: every term is a multiple of 2^grid; INT_MIN: nothing is known.
+// A sum with the data for its bound. Every term is a multiple of 2^grid; INT_MIN: unknown.
 struct Total {
   long double value = 0;      // of the finite terms
-  long double magnitude = 0;  // likewise
+  long double magnitude = 0;  // sum of the magnitudes of the finite terms
   int64_t count = 0;
   int grid = INT_MIN;
-  long double flushable = 0;  // part of the magnitude: products with such a factor. Only where permissions need it
-  bool nan = false, plus = false, minus = false;  // there is such a term
+  long double flushable = 0;  // magnitude of the products with a flushable factor; only where permissions need it
+  bool nan = false, plus = false, minus = false;  // a term is NaN, +inf, -inf
 };
-// Terms added up, compensated.
+// A compensated sum.
 class Sum {
  public:
   void add(long double term) {
@@ -83,7 +84,7 @@ class Sum {
   Total total() const {
     return {value(), magnitude_, count_, exact_ ? grid_ : INT_MIN, flushable_, nan_, plus_, minus_};
   }
-  // The element for this sum, whose error may be factor * u * magnitude beside the last rounding.
+  // The element for this sum, with an error of factor * u * magnitude plus the last rounding.
   Element judge(uint32_t dtype, const Accumulator& accumulator, long double factor) const;
 
  private:
@@ -93,21 +94,21 @@ class Sum {
   long double sum_ = 0, lost_ = 0, magnitude_ = 0, flushable_ = 0;
   int64_t count_ = 0;
   int grid_ = INT_MAX;  // every finite term is a multiple of 2^grid_
-  bool exact_ = true;   // all of them are multiples of 2^grid_ and small: any order of adding is exact
+  bool exact_ = true;   // all are small multiples of 2^grid_, so any order of addition is exact
   bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-// What is known of a sum before its last rounding.
+// The expected sum before its last rounding.
 struct Verdict {
-  Rule rule = Rule::bound;  // value: an infinity or NaN; any; unsigned_zero: exact; bound
+  Criterion criterion = Criterion::bound;  // value: an infinity or NaN; unsigned_zero: exact; any; bound
   long double value = 0;
-  long double lost = 0;  // the most that it may be off
+  long double lost = 0;  // bound of the error
 };
 Verdict weigh(const Total& total, const Accumulator& accumulator, long double factor);
-// Rounded to `dtype`.
+// The element after rounding to `dtype`.
 Element finish(uint32_t dtype, const Verdict& verdict);
 inline Element judge(uint32_t dtype, const Total& total, const Accumulator& accumulator, long double factor) {
   return finish(dtype, weigh(total, accumulator, factor));
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table, accuracy column included, under the oracle's names: the only table of tolerances.
+// The operator table under the oracle's names. Its accuracy column is the only table of tolerances.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 using backplane::rules::Accuracy;
 using Operator = backplane::rules::OpInfo;
 
-namespace rows {
-inline constexpr std::span<const Operator> all = backplane::rules::op_rows();
-}  // namespace rows
+inline constexpr std::span<const Operator> kOperators = backplane::rules::op_rows();
 
-// Null where there is no such operator.
+// Null for an unknown operator.
 constexpr const Operator* operator_of(uint32_t id) { return backplane::rules::find_op(id); }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

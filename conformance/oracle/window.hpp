@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over one to three spatial dimensions, as conv and the pools pass them.
+// Windows over one to three spatial dimensions, for conv and the pools.
 #pragma once
 
 #include <array>
 
 #include "composite.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle {
 
 using Extents = std::array<int64_t, 3>;  // missing dimensions have extent 1
 
 inline int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
-inline Extents place_of(int64_t index, const Extents& extents) {
+inline Extents position_of(int64_t index, const Extents& extents) {
   return {index / extents[2] / extents[1], index / extents[2] % extents[1], index % extents[2]};
 }
-// Of a tensor whose spatial dimensions follow two others.
+// The extents of the spatial dimensions, which follow two others.
 inline Extents spatial(const Tensor& tensor) {
   Extents extents{1, 1, 1};
   for (size_t d = 2; d < tensor.shape.size(); ++d) extents[d - 2] = tensor.shape[d];
@@ -32,9 +32,9 @@ struct Window {
       pad[d] = attributes.pad_begin[d];
     }
   }
-  // The place in `image` that tap `tap` of the window at `at` sees; -1 in the padding.
+  // The position in `image` of tap `tap` of the window at `at`; -1 in the padding.
   int64_t seen(const Extents& at, int64_t tap, const Extents& image) const {
-    const Extents offset = place_of(tap, kernel);
+    const Extents offset = position_of(tap, kernel);
     int64_t index = 0;
     for (size_t d = 0; d < 3; ++d) {
       const int64_t place = at[d] * stride[d] - pad[d] + offset[d] * dilation[d];
@@ -45,4 +45,4 @@ struct Window {
   }
 };
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle

@@ -1,63 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons that the harness itself words, with the rule that each breaks and what a plugin's author does about it.
+// Messages of the harness itself, with the rule that each refers to and advice for the plugin's
+// author.
 #include "causes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr std::string_view rules_page = "docs/writing_a_backend.md#rules-that-bite";
-constexpr std::string_view outcomes_page = "docs/writing_a_backend.md#to-core";
-constexpr std::string_view failure_page = "docs/certification.md#reading-a-failure";
+constexpr std::string_view kRulesPage = "docs/writing_a_backend.md#rules-that-bite";
+constexpr std::string_view kOutcomesPage = "docs/writing_a_backend.md#to-core";
+constexpr std::string_view kFailurePage = "docs/certification.md#reading-a-failure";
 
-constexpr Advice rows[] = {
+constexpr Advice kRows[] = {
     {"has another handler now", "BP-THR-008",
      "Save the process's signal handlers before the call into the driver, and restore them before the slot returns.",
-     rules_page},
+     kRulesPage},
     {"the locale was", "BP-THR-001",
      "Call the driver under a locale of its own (uselocale), or restore the locale before the slot returns.",
-     rules_page},
+     kRulesPage},
     {"the rounding mode was", "BP-THR-001",
      "Save the floating-point environment before the call into the driver, and restore it before the slot returns.",
-     rules_page},
+     kRulesPage},
     {"floating-point control was", "BP-THR-001",
      "Save the floating-point environment before the call into the driver, and restore it before the slot returns.",
-     rules_page},
+     kRulesPage},
     {"did not leave the thread as it found it", "BP-THR-001",
-     "Save what the reason names before the call into the driver, and restore it before the slot returns.", rules_page},
+     "Save what the reason names before the call into the driver, and restore it before the slot returns.", kRulesPage},
     {"to standard output or error", "BP-CERT-005",
-     "Write through the host's log slot, and keep the driver's own output off both streams.", rules_page},
-    {"the plugin forked", "BP-CERT-004", "Start no process in a slot that returns in both.", rules_page},
-    {"a child process was left behind", "BP-CERT-004", "Wait for each process that a slot starts.", rules_page},
+     "Write through the host's log slot, and keep the driver's own output off both streams.", kRulesPage},
+    {"the plugin forked", "BP-CERT-004", "Start no process in a slot that returns in both.", kRulesPage},
+    {"a child process was left behind", "BP-CERT-004", "Wait for each process that a slot starts.", kRulesPage},
     {"closes descriptors that are not its own", "BP-CERT-005", "Close only descriptors that the plugin opened.",
-     rules_page},
+     kRulesPage},
     {"a descriptor that is not its own", "BP-CERT-005", "Write only to descriptors that the plugin opened.",
-     rules_page},
+     kRulesPage},
     {"it did not end within", "",
      "Look for a wait for work that never was submitted. If the driver works so long in the slot, raise --timeout.",
-     outcomes_page},
+     kOutcomesPage},
     {"the process grew to", "BP-CERT-003",
-     "Free what a destroy slot forgets. If the plugin keeps so much by design, raise --memory-limit.", outcomes_page},
+     "Free what a destroy slot forgets. If the plugin keeps so much by design, raise --memory-limit.", kOutcomesPage},
     {"signal ", "", "Run the line below with --in-process under a debugger: it stops where the plugin crashes.",
-     failure_page},
+     kFailurePage},
     {"the process exited with status", "",
      "Answer a status instead of ending the process. A breakpoint on exit, with --in-process, shows who ends it.",
-     failure_page},
-    {"an exception", "", "Catch every exception in the slot, and answer INTERNAL with its text.", outcomes_page},
-    {"without a message", "", "Fill the error record whenever a slot answers a failure.", outcomes_page},
+     kFailurePage},
+    {"an exception", "", "Catch every exception in the slot, and answer INTERNAL with its text.", kOutcomesPage},
+    {"without a message", "", "Fill the error record whenever a slot answers a failure.", kOutcomesPage},
     {"the library cannot be opened", "",
-     "Run `backplane doctor`: it names the missing library or symbol, and which side must change.", rules_page},
+     "Run `backplane doctor`: it names the missing library or symbol, and which side must change.", kRulesPage},
 };
 
 }  // namespace
 
 Advice advice_for(std::string_view reason) {
-  for (const Advice& row : rows) {
+  for (const Advice& row : kRows) {
     if (reason.find(row.words) != std::string_view::npos) return row;
   }
   return {};
 }
 
-std::span<const Advice> advice_rows() { return rows; }
+std::span<const Advice> advice_rows() { return kRows; }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

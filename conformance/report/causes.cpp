@@ -9,13 +9,13 @@
 
 #include "harness/reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t most_key = 400;  // bytes
+constexpr size_t kMostKey = 400;  // bytes
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+' || c == '-';
@@ -52,22 +52,23 @@ std::string masked(std::string_view word) {
   return result;
 }
 
-// A list of values is one value, however many there are, and so is an empty one: "element 3 (0,3)" and "element 0 ()".
+// A list of any number of values is masked as one value: "element 3 (0,3)" and "element 0 ()".
 std::string without_lists(const std::string& text) {
   static const std::regex list(R"([(\[][#, ]*[)\]]|#(, ?#)+)");
   return std::regex_replace(text, list, "#");
 }
 
-// A case that was given up says what the cases before it said.
+// The message of a given-up case is that of the earlier cases.
 std::string_view own_part(std::string_view reason) {
-  if (const size_t at = reason.find(given_up_mark); at != std::string_view::npos)
-    reason.remove_prefix(at + given_up_mark.size());
+  if (const size_t at = reason.find(kGivenUpMark); at != std::string_view::npos)
+    reason.remove_prefix(at + kGivenUpMark.size());
   return shared_part(reason);
 }
 
-// As the tables of the ABI name them. "copy" and "close" are words, too: they count where they answered.
+// Slots by their names in the ABI's tables. "copy" and "close" are also words, so they count only
+// before "answered".
 std::string_view slot_in(std::string_view reason) {
-  reason = reason.substr(0, reason.find(steps_mark));  // these lead to the failure, and each has a slot
+  reason = reason.substr(0, reason.find(kStepsMark));  // the last calls also name slots
   constexpr std::string_view slots[] = {
       "bp_plugin_query", "device_count",   "device_info",    "device_open",  "get_interface",     "shutdown",
       "memory_info",     "buffer_create",  "buffer_destroy", "buffer_map",   "stream_create",     "stream_destroy",
@@ -92,7 +93,7 @@ const std::string& text_of(const Json& each, const char* key) { return each[key]
 
 bool was_run(const Json& each) { return each["outcome"] != "not_run"; }
 
-// That most of the cases name: one that calls a slot by itself may see a change later than the slot that made it.
+// The slot that most cases name: a case may notice a change only after a later slot.
 std::string usual_slot(const std::vector<const Json*>& cases) {
   std::map<std::string_view, size_t> counts;
   for (const Json* each : cases) {
@@ -104,7 +105,7 @@ std::string usual_slot(const std::vector<const Json*>& cases) {
 }
 
 Json cause_from(const std::vector<const Json*>& cases) {
-  // A case that was run says more than one that was not.
+  // A case that ran is more informative than one that did not.
   const std::string slot = usual_slot(cases);
   const auto told = std::find_if(cases.begin(), cases.end(), [&](const Json* each) {
     return was_run(*each) && slot_in(text_of(*each, "reason")) == slot;
@@ -136,7 +137,7 @@ Json cause_from(const std::vector<const Json*>& cases) {
 std::string cause_of(std::string_view reason) {
   reason = own_part(reason);
   std::string key;
-  for (size_t at = 0; at < reason.size() && key.size() < most_key;) {
+  for (size_t at = 0; at < reason.size() && key.size() < kMostKey;) {
     if (!is_word(reason[at])) {
       key += reason[at++];
       continue;
@@ -167,4 +168,4 @@ Json causes_of(const Json& non_passes) {
   return result;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

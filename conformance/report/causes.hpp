@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures by what they say: a plugin that fails a thousand cases for one reason is told once.
+// Groups failures by their message, so that a thousand failures with one reason are reported once.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,18 +7,19 @@
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// What equal reasons have in common: numbers, shapes, dtypes and ids of cases are masked, the operands and the output of one
-// case are cut off, and a case that was given up says what the others before it said.
+// The common part of equal reasons: numbers, shapes, dtypes and case ids are masked, operands and
+// output of a single case are cut off, and a given-up case has the message of the earlier ones.
 std::string cause_of(std::string_view reason);
 
-// The failures of `non_passes`, one object a cause, as the schema of the certificate has it: the most frequent first.
+// The failures of `non_passes` as one object per cause, as in the certificate's schema, the most
+// frequent first.
 nlohmann::json causes_of(const nlohmann::json& non_passes);
 
-// What a known reason means for its reader. Empty: nothing more than the reason says.
+// Explains a known reason. Empty if there is no explanation.
 struct Advice {
-  std::string_view words{};  // of the reason
+  std::string_view words{};  // text that the reason contains
   std::string_view requirement{};
   std::string_view remedy{};
   std::string_view guide{};
@@ -26,4 +27,4 @@ struct Advice {
 Advice advice_for(std::string_view reason);  // the first row whose words are in the reason
 std::span<const Advice> advice_rows();
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,7 +13,7 @@
 #include "names.hpp"
 #include "suite_digest.h"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -30,12 +30,13 @@ Json tally_of(const Tally& tally) {
   Json json = {{"state", tally.state()},
                {"counts", counts_of(tally)},
                {"seconds", static_cast<double>(tally.nanoseconds) * 1e-9}};
-  if (tally.worst_share >= 0) json["error"] = {{"worst_share", tally.worst_share}, {"bins", tally.share_bins}};
+  if (tally.worst_ratio >= 0) json["error"] = {{"worst_share", tally.worst_ratio}, {"bins", tally.ratio_bins}};
   return json;
 }
 
-// The one text of a document: keys in order, no spaces, ASCII, and of each float the shortest that reads back the same.
-// Other programs write the same; Python's json.dumps(document, sort_keys=True, separators=(",", ":")) does.
+// The canonical text of a document: sorted keys, no spaces, ASCII, and the shortest text of each
+// float that parses to the same value. Python's json.dumps(document, sort_keys=True,
+// separators=(",", ":")) writes the same.
 std::string canonical(const Json& json) {
   std::string text;
   if (json.is_object()) {
@@ -91,19 +92,19 @@ Json verdict_of(const Verdict& verdict, uint32_t abi_version) {
           {"extensions", extensions}};
 }
 
-// Cases of the selection that are newer than what is measured.
+// The number of selected cases that are newer than the measured version.
 size_t not_asked(const Catalogue& catalogue, Selection selection) {
   const size_t asked = select(catalogue, selection).size();
   selection.abi_version = UINT32_MAX;
   return select(catalogue, selection).size() - asked;
 }
 
-// Groups whose rest was not run, for what their first cases said.
+// Groups that were given up, with the message of their first cases.
 Json stopped_groups(const Json& non_passes) {
   std::set<std::string> names;
   for (const Json& each : non_passes) {
     if (each["outcome"] == "not_run" &&
-        each["reason"].get_ref<const std::string&>().find(given_up_mark) != std::string::npos)
+        each["reason"].get_ref<const std::string&>().find(kGivenUpMark) != std::string::npos)
       names.insert(group_of(each["id"].get_ref<const std::string&>()));
   }
   return names;
@@ -115,7 +116,7 @@ std::string_view suite_digest() { return BACKPLANE_SUITE_DIGEST; }
 std::string_view suite_version() { return BACKPLANE_SUITE_VERSION; }
 
 std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile) {
-  std::string path;  // in single quotes, as a shell takes it
+  std::string path;  // quoted for a shell
   for (const char c : target.path) path += c == '\'' ? std::string("'\\''") : std::string(1, c);
   const bool plain = target.path.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == std::string::npos;
@@ -174,8 +175,8 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
-  // Through text once: bytes that are no UTF-8, which a plugin may have written into a message, are replaced, and every
-  // number is as a reader will find it.
+  // Serializes and parses once: this replaces invalid UTF-8 in a plugin's messages, and gives
+  // numbers the values that a reader will see.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));
   certificate["run"]["stopped_groups"] = stopped_groups(certificate["non_passes"]);
   certificate["causes"] = causes_of(certificate["non_passes"]);
@@ -183,4 +184,4 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
   return certificate;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate: one JSON document that says who was measured, with what, and what came out. The other forms, and
-// `verify`, read nothing else.
+// The certificate: one JSON document with the plugin, the suite and the results. The other forms
+// and `verify` read nothing else.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,20 +8,20 @@
 
 #include "verdict.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct RunFacts {
   Target target{};
   Selection selection{};
   uint64_t seed = 0;
   unsigned jobs = 1;
-  std::string started{};  // UTC, as 2026-01-31T12:00:00Z
+  std::string started{};  // UTC, such as 2026-01-31T12:00:00Z
   double seconds = 0;
   bool resumed = false;
-  size_t not_reached = 0;  // cases that a run left out when it stopped at its first failure
+  size_t not_reached = 0;  // cases after the first failure of a run that stopped there
 };
 
-// SHA-256 of the suite's sources, of the build that is running.
+// The SHA-256 of the sources of the running suite.
 std::string_view suite_digest();
 std::string_view suite_version();
 
@@ -29,14 +29,14 @@ nlohmann::json certificate_of(const Catalogue& catalogue, const std::vector<size
                               const std::vector<Result>& results, const Verdict& verdict, const Facts& facts,
                               const RunFacts& run);
 
-// The line that runs one case again, ready to paste into a shell.
+// The shell command that runs one case again.
 std::string repro_line(const Target& target, uint64_t seed, std::string_view id, uint32_t profile);
 
-// The digest over everything else in the certificate; `certificate_of` put it under "digest".
+// The digest of everything else in the certificate, stored under "digest".
 std::string digest_of(const nlohmann::json& certificate);
 
-// As JUnit XML, a test suite a group; and as one self-contained HTML page.
+// As JUnit XML with a test suite per group, and as one self-contained HTML page.
 std::string junit_of(const nlohmann::json& certificate);
 std::string html_of(const nlohmann::json& certificate);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -11,7 +11,7 @@
 #include <memory>
 #include <stdexcept>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -49,7 +49,7 @@ std::string sha256_base64(std::string_view bytes) {
   Digest digest;
   digest.add(bytes.data(), bytes.size());
   const auto value = digest.end();
-  unsigned char text[48];  // 4 characters for each 3 bytes begun, and a zero
+  unsigned char text[48];  // 4 characters per 3 bytes, rounded up, and a terminator
   const int length = EVP_EncodeBlock(text, value.data(), static_cast<int>(value.size()));
   return std::string(text, text + length);
 }
@@ -63,4 +63,4 @@ std::string sha256_of_file(const std::string& path) {
   return digest.text();
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256, in hexadecimal where nothing else is said.
+// SHA-256, in hexadecimal unless named otherwise.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 std::string sha256(std::string_view bytes);
-std::string sha256_base64(std::string_view bytes);    // as a page's security policy names a script
-std::string sha256_of_file(const std::string& path);  // throws std::runtime_error with path and reason
+std::string sha256_base64(std::string_view bytes);    // for a page's content security policy
+std::string sha256_of_file(const std::string& path);  // throws std::runtime_error
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text as XML and HTML take it, in content and in attributes.
+// Escapes text for XML and HTML, in content and in attributes.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 inline std::string escaped(std::string_view text) {
   std::string result;
@@ -27,7 +27,7 @@ inline std::string escaped(std::string_view text) {
       case '\'':
         result += "&#39;";
         break;
-      case '\xef':  // U+FFFE and U+FFFF are no characters of XML
+      case '\xef':  // U+FFFE and U+FFFF are illegal in XML
         if (text.substr(at + 1, 2) == "\xbf\xbe" || text.substr(at + 1, 2) == "\xbf\xbf") {
           result += "\xef\xbf\xbd";
           at += 2;
@@ -35,11 +35,11 @@ inline std::string escaped(std::string_view text) {
         }
         [[fallthrough]];
       default:
-        // Control characters are no XML, however they are written.
+        // XML cannot represent control characters.
         result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
   return result;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate as one page without any reference to the outside.
+// The certificate as one page without external references.
 #include "html.hpp"
 
 #include <fmt/format.h>
@@ -10,18 +10,18 @@
 #include "digest.hpp"
 #include "escape.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace page {
 
-constexpr size_t most_reason = 4000;  // bytes of one
+constexpr size_t kMostReason = 4000;  // bytes
 
 std::string text(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
 
 std::string reason(const Json& each) {
   const std::string& whole = each["reason"].get_ref<const std::string&>();
-  if (whole.size() <= most_reason) return text(each["reason"]);
-  size_t cut = most_reason;
+  if (whole.size() <= kMostReason) return text(each["reason"]);
+  size_t cut = kMostReason;
   while (cut > 0 && (static_cast<unsigned char>(whole[cut]) & 0xc0) == 0x80) --cut;  // between characters
   return text(Json(whole.substr(0, cut))) + " … (cut; the JSON has it whole)";
 }
@@ -32,9 +32,9 @@ std::string number(uint64_t value) {
   return digits;
 }
 
-std::string share(double share) {
-  if (share == 0) return "0";
-  return share < 0.001 || share >= 1e6 ? fmt::format("{:.1e}", share) : fmt::format("{:.3g}", share);
+std::string ratio_text(double ratio) {
+  if (ratio == 0) return "0";
+  return ratio < 0.001 || ratio >= 1e6 ? fmt::format("{:.1e}", ratio) : fmt::format("{:.3g}", ratio);
 }
 
 std::string seconds(double value) {
@@ -103,4 +103,4 @@ std::string html_of(const nlohmann::json& certificate) {
       page::absences(certificate), page::facts(certificate), "The JSON file beside it", page::script());
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

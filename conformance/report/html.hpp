@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the certificate's page, each from the certificate alone.
+// The parts of the certificate's page, each generated from the certificate alone.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 using Json = nlohmann::json;
 
@@ -16,33 +16,33 @@ std::string_view script();
 std::string head(const Json& certificate);      // verdict, supported fraction, counts
 std::string facts(const Json& certificate);     // plugin, device, suite, run
 std::string profiles(const Json& certificate);  // and extensions
-std::string causes(const Json& certificate);    // of what failed
+std::string causes(const Json& certificate);    // causes of failures
 std::string failures(const Json& certificate);
 std::string matrix(const Json& certificate);
 std::string errors(const Json& certificate);
 std::string groups(const Json& certificate);
-std::string mandatory(const Json& certificate);  // what is not claimed and must be
-std::string absences(const Json& certificate);   // what is not claimed
+std::string mandatory(const Json& certificate);  // mandatory cases that are not claimed
+std::string absences(const Json& certificate);   // all cases that are not claimed
 
-// ---- what the parts share
+// ---- Helpers of the parts
 
-// The reason of a case or a cause, cut where it is very long.
+// The reason of a case or a cause, truncated if it is very long.
 std::string reason(const Json& each);
-// Text of the certificate, safe in content and in attributes.
+// Text of the certificate, escaped for content and attributes.
 std::string text(const Json& value);
-std::string list(const Json& names);   // text of each, with commas
-std::string number(uint64_t value);    // 12 345, with narrow spaces that do not break
-std::string share(double share);       // 0.61 of a bound
-std::string seconds(double value);     // 1.2 s
-std::string percent(double fraction);  // 99.9 %: 100 % is all, and 0 none
+std::string list(const Json& names);   // escaped and separated by commas
+std::string number(uint64_t value);    // "12 345" with narrow no-break spaces
+std::string ratio_text(double ratio);  // ratio of an error to its bound, as "0.61"
+std::string seconds(double value);     // "1.2 s"
+std::string percent(double fraction);  // "99.9 %"; "100 %" only for all, "0 %" only for none
 std::string plural(uint64_t count, std::string_view noun);
 std::string_view symbol(std::string_view state);
-std::string_view words(std::string_view state);  // "not claimed"
-// Symbol and words of a state in its colour.
+std::string_view words(std::string_view state);  // as "not claimed"
+// The symbol and words of a state, in its colour.
 std::string mark(std::string_view state);
 uint64_t failures_of(const Json& counts);
 uint64_t total_of(const Json& counts);
-// "48 pass, 2 fail": what is not zero.
+// The counts that are not zero, as "48 pass, 2 fail".
 std::string counts_text(const Json& counts);
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

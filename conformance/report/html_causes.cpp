@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's list of causes: what failed, by what it says.
+// The page's list of causes of failure.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t most_causes = 50;
+constexpr size_t kMostCauses = 50;
 
 std::string outcomes_text(const Json& outcomes) {
   std::string result;
@@ -44,7 +44,7 @@ std::string cause(const Json& each) {
 std::string causes(const Json& certificate) {
   const Json& all = certificate["causes"];
   if (all.empty()) return "";
-  const size_t shown = std::min(all.size(), most_causes);
+  const size_t shown = std::min(all.size(), kMostCauses);
   std::string articles;
   for (size_t index = 0; index < shown; ++index) articles += cause(all[index]);
   const size_t hidden = all.size() - shown;
@@ -56,4 +56,4 @@ std::string causes(const Json& certificate) {
       hidden == 0 ? "" : fmt::format("<p class=\"more\">{} more in the JSON.</p>\n", plural(hidden, "cause")));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

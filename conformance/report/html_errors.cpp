@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's error distributions: for each operator, how many cases came how near to their bound.
+// The page's error distributions: a histogram of error ratios per operator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,17 +12,17 @@
 #include "oracle/table.hpp"
 #include "verdict.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t bin_count = share_bin_count;
-constexpr double bar_width = 15;  // in the picture's units
-constexpr double height = 46;     // of the highest bar
-constexpr double left = 4, top = 4;
+constexpr size_t kBinCount = kRatioBinCount;
+constexpr double kBarWidth = 15;  // in units of the picture
+constexpr double kHeight = 46;    // height of the highest bar
+constexpr double kLeft = 4, kTop = 4;
 
 struct Distribution {
-  std::array<uint64_t, bin_count> bins{};
+  std::array<uint64_t, kBinCount> bins{};
   double worst = -1;
   std::string worst_dtype{};
   uint64_t cases() const {
@@ -32,35 +32,36 @@ struct Distribution {
   }
 };
 
-// Heights are logarithmic: one case near its bound shows beside ten thousand exact ones.
+// Heights are logarithmic, so that one case near its bound is visible beside ten thousand exact
+// ones.
 std::string bars(const Distribution& of) {
   const double most = std::log2(1.0 + static_cast<double>(*std::max_element(of.bins.begin(), of.bins.end())));
   std::string result;
-  for (size_t bin = 0; bin < bin_count; ++bin) {
+  for (size_t bin = 0; bin < kBinCount; ++bin) {
     if (of.bins[bin] == 0) continue;
-    const double tall = std::max(2.0, height * std::log2(1.0 + static_cast<double>(of.bins[bin])) / most);
+    const double tall = std::max(2.0, kHeight * std::log2(1.0 + static_cast<double>(of.bins[bin])) / most);
     result += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>",
-                          bin == bin_count - 1 ? "over" : "in", left + bar_width * static_cast<double>(bin) + 1,
-                          top + height - tall, bar_width - 2, tall);
+                          bin == kBinCount - 1 ? "over" : "in", kLeft + kBarWidth * static_cast<double>(bin) + 1,
+                          kTop + kHeight - tall, kBarWidth - 2, tall);
   }
   return result;
 }
 
 std::string picture(const std::string& op, const Distribution& of) {
-  const double bound = left + bar_width * (bin_count - 1), end = left + bar_width * bin_count, base = top + height;
+  const double bound = kLeft + kBarWidth * (kBinCount - 1), end = kLeft + kBarWidth * kBinCount, base = kTop + kHeight;
   std::string label =
       fmt::format("{}: error over bound in {} cases. Exact or at most 2^-10: {}", op, of.cases(), of.bins[0]);
-  for (size_t bin = 1; bin + 1 < bin_count; ++bin) {
+  for (size_t bin = 1; bin + 1 < kBinCount; ++bin) {
     if (of.bins[bin] != 0) label += fmt::format("; up to 2^{}: {}", static_cast<int>(bin) - 10, of.bins[bin]);
   }
-  label += fmt::format("; over the bound: {}.", of.bins[bin_count - 1]);
+  label += fmt::format("; over the bound: {}.", of.bins[kBinCount - 1]);
   return fmt::format(
       "<svg viewBox=\"0 0 {0:.0f} 70\" role=\"img\" aria-label=\"{1}\"><title>{1}</title>"
       "<rect class=\"beyond\" x=\"{2:.1f}\" y=\"0\" width=\"{3:.1f}\" height=\"{4:.1f}\"/>{5}"
       "<path class=\"axis\" d=\"M{6} {4:.1f}H{7:.1f}\"/><path class=\"bound\" d=\"M{2:.1f} 0V{8:.1f}\"/>"
       "<text x=\"{6}\" y=\"65\">0</text><text x=\"{9:.1f}\" y=\"65\" class=\"mid\">1/32</text>"
       "<text x=\"{2:.1f}\" y=\"65\" class=\"mid strong\">bound</text></svg>",
-      end + left, text(Json(label)), bound, bar_width, base, bars(of), left, end, base + 3, left + bar_width * 6);
+      end + kLeft, text(Json(label)), bound, kBarWidth, base, bars(of), kLeft, end, base + 3, kLeft + kBarWidth * 6);
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ std::string errors(const Json& certificate) {
     if (!cell.contains("error")) continue;
     Distribution& of = operators[cell["op"].get<std::string>()];
     const Json& error = cell["error"];
-    for (size_t bin = 0; bin < bin_count; ++bin) of.bins[bin] += error["bins"][bin].get<uint64_t>();
+    for (size_t bin = 0; bin < kBinCount; ++bin) of.bins[bin] += error["bins"][bin].get<uint64_t>();
     const double worst = error["worst_share"];
     if (worst > of.worst) {
       of.worst = worst;
@@ -79,7 +80,7 @@ std::string errors(const Json& certificate) {
     }
   }
   std::string figures, exact;
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     const std::string op(row.name);
     const auto found = operators.find(op);
     if (found == operators.end()) continue;
@@ -90,7 +91,7 @@ std::string errors(const Json& certificate) {
     }
     figures +=
         fmt::format("<figure><figcaption><strong>{}</strong> <span{}>worst {} in {}</span></figcaption>{}</figure>\n",
-                    op, of.worst > 1 ? " class=\"bad\"" : "", share(of.worst), of.worst_dtype, picture(op, of));
+                    op, of.worst > 1 ? " class=\"bad\"" : "", ratio_text(of.worst), of.worst_dtype, picture(op, of));
   }
   if (figures.empty() && exact.empty()) return "";
   if (!exact.empty()) exact = fmt::format("<p class=\"small\">Without any error in every case: {}.</p>\n", exact);
@@ -103,4 +104,4 @@ std::string errors(const Json& certificate) {
       figures, exact);
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

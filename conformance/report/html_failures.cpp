@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's lists of cases: failures with the line that repeats each, and what is not claimed. Both are cut, so that the
-// page stays quick however much failed; the JSON holds every case.
+// The page's lists of cases: failures, each with the command that repeats it, and cases that are
+// not claimed. Both are truncated to keep the page fast; the JSON has every case.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t first_of_group = 10;  // shown where the group is unfolded
-constexpr size_t most_per_group = 100;
-constexpr size_t most_failures = 600;
-constexpr size_t most_absences = 1500;
-constexpr size_t open_groups = 4;  // shown unfolded
+constexpr size_t kFirstOfGroup = 10;  // shown in an expanded group
+constexpr size_t kMostPerGroup = 100;
+constexpr size_t kMostFailures = 600;
+constexpr size_t kMostAbsences = 1500;
+constexpr size_t kOpenGroups = 4;  // groups that are initially expanded
 
 struct Group {
   std::string name{};
@@ -73,17 +73,17 @@ std::string failures(const Json& certificate) {
   size_t total = 0, shown = 0, place = 0;
   for (const Group& group : groups) {
     total += group.cases.size();
-    const size_t here = std::min({group.cases.size(), most_per_group, most_failures - shown});
+    const size_t here = std::min({group.cases.size(), kMostPerGroup, kMostFailures - shown});
     std::string articles;
     for (size_t index = 0; index < here; ++index) {
-      if (index == first_of_group)
-        articles += fmt::format("<details><summary>{} more</summary>\n", number(here - first_of_group));
+      if (index == kFirstOfGroup)
+        articles += fmt::format("<details><summary>{} more</summary>\n", number(here - kFirstOfGroup));
       articles += failure(*group.cases[index]);
     }
-    if (here > first_of_group) articles += "</details>\n";
+    if (here > kFirstOfGroup) articles += "</details>\n";
     shown += here;
     parts += fmt::format("<details{}><summary><strong>{}</strong> <span>{}</span></summary>\n{}{}</details>\n",
-                         place++ < open_groups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,
+                         place++ < kOpenGroups ? " open" : "", text(Json(group.name)), outcomes_text(group), articles,
                          more(group.cases.size() - here, "failure"));
   }
   return fmt::format(
@@ -94,7 +94,7 @@ std::string failures(const Json& certificate) {
       parts);
 }
 
-// All of them, in few elements: of a plugin without operators there are thousands.
+// All of them in few elements, since a plugin without operators has thousands.
 std::string mandatory(const Json& certificate) {
   Json missing = Json::array();
   for (const Json& each : certificate["non_passes"]) {
@@ -123,7 +123,7 @@ std::string absences(const Json& certificate) {
   size_t total = 0, shown = 0;
   for (const Group& group : groups) {
     total += group.cases.size();
-    const size_t here = std::min({group.cases.size(), most_per_group, most_absences - shown});
+    const size_t here = std::min({group.cases.size(), kMostPerGroup, kMostAbsences - shown});
     std::string rows;
     for (size_t index = 0; index < here; ++index) rows += absence(*group.cases[index]);
     shown += here;
@@ -158,4 +158,4 @@ std::string groups(const Json& certificate) {
       rows);
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

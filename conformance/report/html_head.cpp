@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The upper part of the page: the verdict and what it is about.
+// The top of the page: the verdict, and plugin and device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,18 +7,18 @@
 
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
-constexpr size_t most_filters = 20;
+constexpr size_t kMostFilters = 20;
 
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
   return text;
 }
 
-// A bar of shares with its legend: what passed, failed and is not claimed.
+// A bar with the fractions of cases that passed, failed and are not claimed, and its legend.
 std::string bar(const Json& counts) {
   const uint64_t total = std::max<uint64_t>(total_of(counts), 1);
   const std::pair<std::string_view, uint64_t> parts[] = {{"pass", counts["pass"].get<uint64_t>()},
@@ -34,7 +34,7 @@ std::string bar(const Json& counts) {
   return fmt::format("<div class=\"bar\" aria-hidden=\"true\">{}</div><ul class=\"legend\">{}</ul>", pieces, legend);
 }
 
-// The facts in one line; all of them are at the end of the page.
+// The main facts in one line. The end of the page has all of them.
 std::string brief(const Json& certificate) {
   const Json &device = certificate["device"], &run = certificate["run"];
   return fmt::format("{}{}{} · suite {} · seed {} · {}", upper(text(device["type"])),
@@ -117,8 +117,8 @@ std::string profiles(const Json& certificate) {
 std::string facts(const Json& certificate) {
   const Json &plugin = certificate["plugin"], &device = certificate["device"], &suite = certificate["suite"],
              &run = certificate["run"];
-  // A repetition of what failed has a filter for each case.
-  const size_t all = run["filters"].size(), shown = std::min(all, most_filters);
+  // A run with --only-failed has one filter per case.
+  const size_t all = run["filters"].size(), shown = std::min(all, kMostFilters);
   const std::string filters =
       list(Json(run["filters"].begin(), run["filters"].begin() + static_cast<ptrdiff_t>(shown))) +
       (shown == all ? "" : fmt::format(" and {} more", number(all - shown)));
@@ -157,4 +157,4 @@ std::string facts(const Json& certificate) {
       row("processes", number(run["jobs"])), text(plugin["file"]));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

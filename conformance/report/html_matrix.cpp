@@ -10,7 +10,7 @@
 #include "names.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string cell(const std::string& op, const std::string& dtype, const Json& ta
   std::string error;
   if (tally.contains("error")) {
     const double worst = tally["error"]["worst_share"];
-    error = worst == 0 ? " No error." : fmt::format(" Worst error: {} of the bound.", share(worst));
+    error = worst == 0 ? " No error." : fmt::format(" Worst error: {} of the bound.", ratio_text(worst));
   }
   const std::string whole = fmt::format("{} {}: {}. {}.{} {}.", op, dtype, words(state), counts_text(tally["counts"]),
                                         error, seconds(tally["seconds"]));
@@ -48,7 +48,7 @@ std::string row(const std::string& op, const std::vector<std::string>& dtypes, c
 
 std::string body(uint32_t kind, std::string_view title, const std::vector<std::string>& dtypes, const Cells& cells) {
   std::string rows;
-  for (const oracle::Operator& each : oracle::rows::all) {
+  for (const oracle::Operator& each : oracle::kOperators) {
     const std::string op(each.name);
     const auto first = cells.lower_bound({op, ""});
     if (each.kind == kind && first != cells.end() && first->first.first == op) rows += row(op, dtypes, cells);
@@ -75,7 +75,7 @@ std::string matrix(const Json& certificate) {
   }
   std::string columns;
   for (const std::string& dtype : dtypes) columns += fmt::format("<th scope=\"col\">{}</th>", dtype);
-  for (const auto& [place, tally] : cells) {  // cases of an operator and no dtype
+  for (const auto& [place, tally] : cells) {  // cases of an operator without a dtype
     if (!place.second.empty()) continue;
     dtypes.emplace_back();
     columns += "<th scope=\"col\">any</th>";
@@ -93,4 +93,4 @@ std::string matrix(const Json& certificate) {
       body(BP_KIND_PRIMITIVE, "primitives", dtypes, cells), body(BP_KIND_COMPOSITE, "composites", dtypes, cells));
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

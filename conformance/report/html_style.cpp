@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the page looks, and the little that it does: a tapped cell's details, and copying a line.
+// The page's style sheet and script: details of a tapped cell, and copying of a command.
 #include "html.hpp"
 
-namespace bp::conformance::page {
+namespace backplane::conformance::page {
 
 std::string_view style() {
   return R"css(
@@ -176,4 +176,4 @@ for (const line of document.querySelectorAll(".line")) {
 )js";
 }
 
-}  // namespace bp::conformance::page
+}  // namespace backplane::conformance::page

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// JUnit XML of a certificate. A test suite a group; its counts are of cases. To stay small where thousands pass, its
-// elements are each failure, and one element each for all that passed and for all that is not claimed.
+// JUnit XML of a certificate, with a test suite per group. Counts are of cases. To stay small, a
+// suite has an element per failure, one for all passes, and one for all cases that are not claimed.
 #include <fmt/format.h>
 
 #include "certificate.hpp"
 #include "escape.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t most_failures = 200;  // of a group
+constexpr size_t kMostFailures = 200;  // per group
 
 struct Group {
   std::string failures{};
@@ -44,7 +44,7 @@ void add(Group& group, std::string_view name, const Json& each) {
     if (group.absent.empty()) group.absent = text_of(each["reason"]);
     return;
   }
-  if (++group.failed > most_failures) return;
+  if (++group.failed > kMostFailures) return;
   const std::string id = each["id"];
   std::string requirements;
   for (const Json& requirement : each["requirements"])
@@ -56,8 +56,8 @@ void add(Group& group, std::string_view name, const Json& each) {
 
 std::string summaries(const std::string& name, const Group& group, const Json& counts) {
   std::string result;
-  if (group.failed > most_failures)
-    result += case_of(name, fmt::format("{} more failures", group.failed - most_failures),
+  if (group.failed > kMostFailures)
+    result += case_of(name, fmt::format("{} more failures", group.failed - kMostFailures),
                       "<failure type=\"cut\" message=\"the certificate's JSON lists all\"/>");
   if (const uint64_t passed = count_of(counts, "pass"); passed != 0)
     result += case_of(name, fmt::format("{} cases passed", passed), "");
@@ -94,4 +94,4 @@ std::string junit_of(const Json& certificate) {
   return text + "</testsuites>\n";
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <span>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::vector<std::string> names_of(uint64_t mask, std::span<const char* const> na
   return set;
 }
 
-constexpr const char* memory_kinds[BP_MEMORY_KINDS] = {"device", "host", "shared"};
+constexpr const char* kMemoryKinds[BP_MEMORY_KINDS] = {"device", "host", "shared"};
 
 }  // namespace
 
@@ -55,9 +55,9 @@ const char* device_type_name(uint32_t type) {
   }
 }
 
-const char* memory_kind_name(uint32_t kind) { return kind < BP_MEMORY_KINDS ? memory_kinds[kind] : "unknown"; }
+const char* memory_kind_name(uint32_t kind) { return kind < BP_MEMORY_KINDS ? kMemoryKinds[kind] : "unknown"; }
 
-std::vector<std::string> memory_kind_names(uint64_t kinds) { return names_of(kinds, memory_kinds); }
+std::vector<std::string> memory_kind_names(uint64_t kinds) { return names_of(kinds, kMemoryKinds); }
 
 std::vector<std::string> capability_names(uint64_t capabilities) {
   static constexpr const char* names[] = {"synchronous", "host_operands",  "ftz_f32",          "deterministic",
@@ -86,4 +86,4 @@ std::optional<uint32_t> version_number(const std::string& text) {
   return at == end && version_text(version) == text ? std::optional(version) : std::nullopt;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

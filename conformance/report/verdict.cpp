@@ -10,26 +10,26 @@
 #include "harness/supervisor.hpp"
 #include "names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-constexpr double most_share = 1e12;
+constexpr double kMostRatio = 1e12;
 
-size_t bin_of_share(double share) {
-  if (!(share <= 1)) return share_bin_count - 1;
-  int exponent = 0;  // share = part * 2^exponent with part in [1/2, 1)
-  const double part = std::frexp(share, &exponent);
-  const int power = share > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with share <= 2^power
+size_t bin_of_ratio(double ratio) {
+  if (!(ratio <= 1)) return kRatioBinCount - 1;
+  int exponent = 0;  // ratio = part * 2^exponent with part in [1/2, 1)
+  const double part = std::frexp(ratio, &exponent);
+  const int power = ratio > 0 ? exponent - (part == 0.5 ? 1 : 0) : -100;  // the least with ratio <= 2^power
   return static_cast<size_t>(std::max(0, power + 10));
 }
 
 void Tally::add(const Result& result) {
   ++counts[static_cast<size_t>(result.outcome)];
   nanoseconds += result.nanoseconds;
-  if (result.error_share < 0) return;  // none was measured
-  // An infinite error, or one that is no number, is over every bound, and no number of JSON.
-  const double share = result.error_share < most_share ? result.error_share : most_share;
-  worst_share = std::max(worst_share, share);
-  ++share_bins[bin_of_share(share)];
+  if (result.error_ratio < 0) return;  // not measured
+  // JSON has no infinity and no NaN; such errors exceed every bound.
+  const double ratio = result.error_ratio < kMostRatio ? result.error_ratio : kMostRatio;
+  worst_ratio = std::max(worst_ratio, ratio);
+  ++ratio_bins[bin_of_ratio(ratio)];
 }
 
 uint64_t Tally::failures() const {
@@ -53,31 +53,32 @@ std::string_view Tally::state() const {
 
 namespace {
 
-// The second profile asks for storage and matmul in one of the 16-bit floats: whatever the extension of that name asks of
-// these operators passes. What further extensions ask of them, such as other accumulators, does not count here.
+// INFER requires storage and matmul in f16 or bf16: all cases of these operators with the extension
+// of that name must pass. Cases of further extensions, such as other accumulators, do not count
+// here.
 class HalfRule {
  public:
   void add(const Case& which, Outcome outcome) {
-    for (size_t half = 0; half < dtypes.size(); ++half) {
-      for (size_t op = 0; op < ops.size(); ++op) {
-        if (which.dtype != dtypes[half] || which.op != ops[op] || which.extension != names[half]) continue;
+    for (size_t half = 0; half < kDtypes.size(); ++half) {
+      for (size_t op = 0; op < kOps.size(); ++op) {
+        if (which.dtype != kDtypes[half] || which.op != kOps[op] || which.extension != kNames[half]) continue;
         ++(outcome == Outcome::pass ? passed_ : rest_)[half][op];
       }
     }
   }
   bool holds() const {
-    for (size_t half = 0; half < dtypes.size(); ++half) {
+    for (size_t half = 0; half < kDtypes.size(); ++half) {
       bool all = true;
-      for (size_t op = 0; op < ops.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
+      for (size_t op = 0; op < kOps.size(); ++op) all = all && passed_[half][op] != 0 && rest_[half][op] == 0;
       if (all) return true;
     }
     return false;
   }
 
  private:
-  static constexpr std::array<uint32_t, 2> dtypes = {BP_F16, BP_BF16};
-  static constexpr std::array<std::string_view, 2> names = {"f16", "bf16"};
-  static constexpr std::array<uint32_t, 3> ops = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
+  static constexpr std::array<uint32_t, 2> kDtypes = {BP_F16, BP_BF16};
+  static constexpr std::array<std::string_view, 2> kNames = {"f16", "bf16"};
+  static constexpr std::array<uint32_t, 3> kOps = {BP_OP_COPY, BP_OP_CAST, BP_OP_MATMUL};
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
@@ -97,12 +98,12 @@ std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile,
   return reasons;
 }
 
-// 100 % is all, and nothing less.
+// 100 % is reserved for all.
 std::string percent(double fraction) {
   return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
 
-// How many operators have a dtype that passes whatever was asked of it.
+// The number of operators with a dtype whose cases all pass.
 size_t passing_operators(const Verdict& verdict) {
   uint32_t last = 0;
   size_t count = 0;
@@ -152,7 +153,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     verdict.all.add(result);
     half.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    // A composite that is not native runs by decomposition: nothing is missing.
+    // A composite that is not native is decomposed, so nothing is missing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
     asked_for += decomposed ? 0 : 1;
     if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
@@ -177,4 +178,4 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
   return verdict;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

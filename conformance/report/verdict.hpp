@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run proves: the profile reached, extensions, and how much of the suite the plugin supports.
+// The verdict of a run: the profile, the extensions, and the supported fraction of the suite.
 #pragma once
 
 #include <array>
@@ -11,44 +11,46 @@
 #include "harness/run.hpp"
 #include "harness/select.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-using Counts = std::array<uint64_t, outcome_count>;  // by Outcome
+using Counts = std::array<uint64_t, kOutcomeCount>;  // by Outcome
 
-// Errors over their bounds: bin i holds (2^(i-11), 2^(i-10)], 0 all below, and 11 what is over the bound.
-inline constexpr size_t share_bin_count = 12;
-size_t bin_of_share(double share);
+// Bins of error ratios: bin i holds (2^(i-11), 2^(i-10)], bin 0 everything below, bin 11 errors
+// over the bound.
+inline constexpr size_t kRatioBinCount = 12;
+size_t bin_of_ratio(double ratio);
 
 struct Tally {
   Counts counts{};
   uint64_t nanoseconds = 0;
-  double worst_share = -1;  // greatest error over its bound; negative: none was measured
-  std::array<uint64_t, share_bin_count> share_bins{};
+  double worst_ratio = -1;  // greatest ratio of an error to its bound; negative: not measured
+  std::array<uint64_t, kRatioBinCount> ratio_bins{};
   void add(const Result& result);
   uint64_t of(Outcome outcome) const { return counts[static_cast<size_t>(outcome)]; }
   uint64_t failures() const;
   uint64_t total() const;
-  // "pass", "fail", "not_claimed", or "partial": some pass, some are not claimed.
+  // "pass", "fail", "not_claimed", or "partial" if some pass and some are not claimed.
   std::string_view state() const;
 };
 
-// A plugin may not decline it: it keeps the profile from whoever does.
+// Whether the case is mandatory: a plugin that declines it does not reach the profile.
 inline bool is_mandatory(const Case& which) { return which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE; }
 
 struct ProfileState {
   uint64_t mandatory = 0;  // cases that a plugin may not decline
-  uint64_t absent = 0;     // of these, declined
-  uint64_t failures = 0;   // of all that was run within the profile, claimed extensions with it
-  bool complete = false;   // every case of the profile was run
+  uint64_t absent = 0;     // mandatory cases that were declined
+  uint64_t failures = 0;   // of all cases in the profile that ran, including claimed extensions
+  bool complete = false;   // every case of the profile ran
   bool reached = false;
-  std::vector<std::string> reasons{};  // why not; empty if it is reached
+  std::vector<std::string> reasons{};  // why the profile is not reached; empty if it is
 };
 
 struct Verdict {
   uint32_t level = 0;  // BP_PROFILE_*: the highest reached; 0: none
   std::string statement{};
   Tally all{};
-  // What passed, of what was asked: a claim that fails supports nothing. Composites that run by decomposition do not count.
+  // Passes as a fraction of all cases that ran or were declined. Composites without a native
+  // version do not count.
   double supported_fraction = 0;
   std::map<uint32_t, ProfileState> profiles{};
   std::map<std::string, Tally, std::less<>> extensions{};
@@ -59,4 +61,4 @@ struct Verdict {
 Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, const std::vector<Result>& results,
               const Selection& asked, const Facts& facts);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case of behaviour in this process against the reference plugin: what a sound plugin must pass.
+// Every case that is not numeric, in this process against the reference plugin, which must pass.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 #include "harness/context.hpp"
 #include "harness/probe.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 namespace {
 
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Case, Behaviour, testing::Range(size_t{0}, cases().size
                            return name;
                          });
 
-// The reference plugin through a table without copies from host memory, whose buffer_map fails.
+// The reference plugin without copy_in and copy_out, and with a buffer_map that fails.
 class Harness : public testing::Test {
  protected:
   Harness() : plugin(std::getenv("BACKPLANE_TEST_REFERENCE")), slots(plugin.slots()) {
@@ -87,7 +87,7 @@ TEST_F(Harness, AMapThatFailsIsSaidAndNotGoneAround) {
     device.write(buffer.get(), 0, bytes, sizeof(bytes));
     ADD_FAILURE() << "written";
   } catch (const CaseEnd& end) {
-    begin_case();  // or the owners here, and in every later test of the process, would end nothing
+    begin_case();  // otherwise the owners here and in later tests would release nothing
     EXPECT_TRUE(is_failure(end.outcome));
     EXPECT_NE(end.message.find("buffer_map"), std::string::npos) << end.message;
   }
@@ -138,10 +138,10 @@ TEST(BehaviourCatalogue, IdsAreUniqueAndCite) {
 
 }  // namespace
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test
 
 int main(int argc, char** argv) {
-  bp::conformance::serve_probe(argc, argv);
+  backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -8,7 +8,7 @@
 #include "oracle/composite.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::units {
+namespace backplane::conformance::test::units {
 
 namespace {
 
@@ -20,7 +20,7 @@ double f32(double value) { return static_cast<float>(value); }
 double nearest(uint32_t dtype, double value) {
   return static_cast<double>(oracle::decode(dtype, oracle::encode(dtype, static_cast<long double>(value))));
 }
-// Toward zero.
+// Rounds toward zero.
 double truncated(uint32_t dtype, double value) {
   const double rounded = nearest(dtype, value);
   if (!std::isfinite(value) || std::fabs(rounded) <= std::fabs(value)) return rounded;
@@ -47,7 +47,7 @@ std::span<const double> row_of(const Doubles& values, int64_t row, int64_t lengt
   return std::span(values).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
 }
 
-// sum + 16 products, every one cut to the 24 bits below the greatest.
+// sum + 16 products, each truncated to the 24 bits below the greatest exponent.
 double add_aligned(double sum, std::span<const double> a, std::span<const double> b, bool downward) {
   Doubles terms = {sum};
   double greatest = std::fabs(sum);
@@ -114,7 +114,7 @@ double dot(const Unit& unit, std::span<const double> a, std::span<const double> 
 
 namespace {
 
-// rows x depth times (cols x depth) turned.
+// (rows x depth) times the transpose of (cols x depth).
 Tensor products(const Unit& unit, const Tensor& out, const Doubles& a, const Doubles& b, int64_t depth,
                 int64_t rows_of_b, const Tensor* bias) {
   Tensor got{out.dtype, out.shape,
@@ -146,7 +146,7 @@ Tensor linear(const Unit& unit, const Call& call) {
                   oracle::optional(call.inputs, 2));
 }
 
-// Of one image without padding, stride 1, as its columns' product.
+// The convolution of one image without padding and with stride 1, as a GEMM of its im2col matrix.
 Tensor conv(const Unit& unit, const Call& call) {
   const Tensor &x = call.inputs[0], &w = call.inputs[1], &out = call.outputs[0];
   const int64_t channels = x.shape[1], width = x.shape[3], kernel = w.shape[3], side = out.shape[3];
@@ -193,7 +193,7 @@ struct Row {
   double greatest = -std::numeric_limits<double>::infinity();
 };
 
-// One result of attention's row: blocks of keys under a running maximum.
+// One result of a row of attention: blocks of keys with a running maximum.
 double weighted(const Unit& unit, uint32_t dtype, const Row& row, std::span<const double> values, double total) {
   const auto keys = static_cast<int64_t>(row.scores.size());
   const int64_t block = unit.key_block == 0 ? std::max<int64_t>(keys, 1) : unit.key_block;
@@ -285,4 +285,4 @@ Tensor compute(const Unit& unit, const Call& call) {
   }
 }
 
-}  // namespace bp::conformance::units
+}  // namespace backplane::conformance::test::units

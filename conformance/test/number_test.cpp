@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's numbers against the host's own conversions and against their definition.
+// The oracle's number formats against the host's conversions and their definition.
 #include "oracle/number.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 TEST(Number, EveryHalfComesBack) {
@@ -20,7 +20,7 @@ TEST(Number, EveryHalfComesBack) {
   }
 }
 
-// Between neighbours: below the middle goes down, above goes up, the middle to even.
+// Between neighbours: values below the middle round down, values above up, the middle to even.
 TEST(Number, NarrowingRoundsOnceToNearestEven) {
   for (const uint32_t dtype : {uint32_t{BP_F16}, uint32_t{BP_BF16}, uint32_t{BP_F32}, uint32_t{BP_F64}}) {
     std::mt19937_64 random(dtype);
@@ -75,4 +75,4 @@ TEST(Number, NeighboursAreNextInValue) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numeric cases: what is enumerated, and a sample of them run in this process against the reference plugin.
+// The list of numeric cases, and a sample of them in this process against the reference plugin.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,10 +8,11 @@
 #include <set>
 #include <string>
 
+#include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 bool is_numeric(const Case& which) { return which.id.starts_with("numeric."); }
@@ -30,19 +31,19 @@ TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
   for (const Case& which : enumerate()) {
     if (is_numeric(which)) dtypes[which.op] |= BP_DTYPE_BIT(which.dtype);
   }
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     EXPECT_EQ(dtypes[row.id], row.kind == BP_KIND_PRIMITIVE ? row.dtypes : dtypes[row.id]) << row.name;
   }
 }
 
-// The requirement of an operator is its sentence in the table, `|` escaped.
+// The requirement of an operator is its sentence in the operator table, with `|` escaped.
 TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   const char* const source = std::getenv("BACKPLANE_TEST_SOURCE");
   ASSERT_NE(source, nullptr);
   std::ifstream file(std::string(source) + "/docs/requirements.md");
   std::set<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.insert(line);
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     std::string sentence;
     for (const char letter : std::string_view(row.doc))
       sentence += letter == '|' ? std::string("\\|") : std::string(1, letter);
@@ -51,7 +52,7 @@ TEST(Numeric, RequirementsOfOperatorsAreTheTablesSentences) {
   }
 }
 
-// Every n-th case, so that each operator is among them.
+// Every n-th case, so that each operator is included.
 TEST(Numeric, TheReferencePluginPassesASample) {
   const char* const plugin = std::getenv("BACKPLANE_TEST_REFERENCE");
   ASSERT_NE(plugin, nullptr);
@@ -67,7 +68,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
       which.run(context);
       ++ran;
     } catch (const CaseEnd& end) {
-      // It has no composite natively, and every primitive.
+      // The reference plugin has every primitive and no native composite.
       const bool native = which.profile == BP_PROFILE_COMPOSITE && !which.id.ends_with(".decomposed");
       if (!native || end.outcome != Outcome::not_claimed) ADD_FAILURE() << which.id << ": " << end.message;
     }
@@ -77,4 +78,4 @@ TEST(Numeric, TheReferencePluginPassesASample) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

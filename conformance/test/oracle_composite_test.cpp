@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composites' oracles against closed forms, and against the decompositions of operators.md in plain f32: these meet
-// every bound, and the usual short cuts do not.
+// The composites' oracles against closed forms, and against the decompositions of operators.md in
+// plain f32, which meet every bound; common shortcuts do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -27,16 +27,16 @@ Tensor of(const Floats& values, std::vector<int64_t> shape) {
 }
 Tensor of(const Floats& values) { return of(values, {static_cast<int64_t>(values.size())}); }
 
-// The greatest error over its bound; above 1 where a result is refused.
+// The greatest ratio of an error to its bound; above 1 if a result is rejected.
 double share(const Expected& expected, const Floats& got) {
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const Element& element = expected.elements[i];
-    if (element.rule == Rule::any) continue;
+    if (element.criterion == Criterion::any) continue;
     const auto value = static_cast<long double>(got[i]);
     if (std::isnan(element.value) || std::isnan(value)) {
       worst = std::isnan(element.value) && std::isnan(value) ? worst : HUGE_VAL;
-    } else if (element.rule == Rule::bound) {
+    } else if (element.criterion == Criterion::bound) {
       worst = std::max(worst, static_cast<double>(std::fabs(value - element.value) / element.bound));
     } else if (value != decode(BP_F32, element.bits)) {
       worst = HUGE_VAL;
@@ -72,7 +72,7 @@ TEST(OracleActivation, DecompositionsInF32AreWithinTheBounds) {
   EXPECT_GT(share(gelu_of(BP_GELU_ERF), mapped(x, sigmoid_form)), 1) << "one form is not the other";
 }
 
-// 1 + erf x is a multiple of 2^-24: 4 % off where x is -5, and 0 from -6 on, however good the error function.
+// 1 + erf x is a multiple of 2^-24, so it is 4 % off at x = -5 and 0 below -6 with any erf.
 TEST(OracleActivation, GelusLeftTailIsRelative) {
   const auto share_at = [](uint32_t form, float x, float y) {
     const Tensor in = of(Floats{x});
@@ -91,10 +91,10 @@ TEST(OracleActivation, GelusLeftTailIsRelative) {
 }
 
 TEST(OracleActivation, Corners) {
-  const Tensor in = row(BP_F32, {0, inf, -inf, nan_value});
+  const Tensor in = row(BP_F32, {0, kInf, -kInf, kNanValue});
   const Expected silu_of = first_of(BP_OP_SILU, bp_no_attributes{}, {in}, {in});
-  EXPECT_EQ(silu_of.elements[1].value, inf);
-  EXPECT_EQ(silu_of.elements[2].rule, Rule::any);
+  EXPECT_EQ(silu_of.elements[1].value, kInf);
+  EXPECT_EQ(silu_of.elements[2].criterion, Criterion::any);
   EXPECT_TRUE(std::isnan(silu_of.elements[3].value));
   const Expected sigmoid_of = first_of(BP_OP_SIGMOID, bp_no_attributes{}, {in}, {in});
   EXPECT_EQ(sigmoid_of.elements[0].value, 0.5L);
@@ -108,13 +108,13 @@ TEST(OraclePow, FollowsTheLibrarysCorners) {
   for (size_t i = 0; i < x.size(); ++i) got[i] = std::exp(y[i] * std::log(x[i]));
   EXPECT_LE(share(first_of(BP_OP_POW, bp_no_attributes{}, {of(x), of(y)}, {of(x)}), got), 1);
   const Expected out = first_of(BP_OP_POW, bp_no_attributes{},
-                                {row(BP_F32, {-2, -2, nan_value, 0, -2}), row(BP_F32, {3, .5L, 0, -1, inf})},
+                                {row(BP_F32, {-2, -2, kNanValue, 0, -2}), row(BP_F32, {3, .5L, 0, -1, kInf})},
                                 {row(BP_F32, {0, 0, 0, 0, 0})});
   EXPECT_EQ(out.elements[0].value, -8);
   EXPECT_TRUE(std::isnan(out.elements[1].value));
   EXPECT_EQ(out.elements[2].value, 1);
-  EXPECT_EQ(out.elements[3].value, inf);
-  EXPECT_EQ(out.elements[4].value, inf);
+  EXPECT_EQ(out.elements[3].value, kInf);
+  EXPECT_EQ(out.elements[4].value, kInf);
 }
 
 Floats softmax_in_f32(const Floats& x, bool subtract) {
@@ -140,8 +140,8 @@ TEST(OracleSoftmax, RowsThatAreOdd) {
     return values_of(first_of(BP_OP_SOFTMAX, bp_axis_attributes{}, {row(BP_F32, x)}, {row(BP_F32, x)}));
   };
   EXPECT_THAT(row_of({5, 5, 5, 5}), testing::Each(0.25L));
-  EXPECT_THAT(row_of({-inf, 3}), testing::ElementsAre(0, 1));
-  for (const auto& x : {std::vector<long double>{-inf, -inf}, {1, nan_value}, {1, inf}}) {
+  EXPECT_THAT(row_of({-kInf, 3}), testing::ElementsAre(0, 1));
+  for (const auto& x : {std::vector<long double>{-kInf, -kInf}, {1, kNanValue}, {1, kInf}}) {
     EXPECT_TRUE(std::isnan(row_of(x)[0]));
   }
 }
@@ -201,7 +201,7 @@ TEST(OracleNorm, StatisticsByGroup) {
 }
 
 TEST(OracleNorm, TheGradientIsThatOfTheForward) {
-  // By differences of the oracle itself, which is good for half of its digits.
+  // By finite differences of the oracle, which are accurate to half of its digits.
   const Floats x = normals(7), dy = normals(7, 1, 0, 2);
   const auto loss = [&](const std::vector<long double>& values, uint32_t op) {
     const Tensor in = tensor(BP_F64, {1, 7}, values);
@@ -244,7 +244,7 @@ TEST(OracleConv, SmallByHand) {
   EXPECT_THAT(conv_of(conv_attributes(1, 1, 1, 0, 1), 4), testing::ElementsAre(12, 23, 34, 40));
 }
 
-// <conv(x, w), dy> is <x, bwd_input(dy, w)> and <w, bwd_weight(x, dy)>: the three are one bilinear form.
+// <conv(x, w), dy> = <x, bwd_input(dy, w)> = <w, bwd_weight(x, dy)>: all are one trilinear form.
 TEST(OracleConv, GradientsAreAdjoint) {
   bp_conv_attributes attributes = conv_attributes(2, 2, 1, 1, 0);
   attributes.groups = 2;
@@ -282,7 +282,7 @@ Expected attention_of(const Tensor& q, const Tensor& k, const Tensor& v, uint32_
 }
 
 TEST(OracleAttention, CausalFromTheLastKeyAndHeadsInBlocks) {
-  // Equal scores: each query gives the mean of what it sees.
+  // Equal scores: the result of each query is the mean of its visible values.
   const Tensor v = tensor(BP_F32, {1, 1, 4, 1}, {1, 2, 3, 4}), k = tensor(BP_F32, {1, 1, 4, 1});
   EXPECT_THAT(values_of(attention_of(tensor(BP_F32, {1, 1, 2, 1}), k, v, 1, {1, 1, 2, 1})),
               testing::ElementsAre(2, 2.5L));
@@ -309,11 +309,11 @@ TEST(OracleRope, TurnsHalvesAndPairs) {
 }
 
 TEST(OracleQuantize, RoundsToEvenSaturatesAndPacks) {
-  const Tensor x = row(BP_F32, {1.25L, -1.5L, 1000, nan_value, 0.3L}), scale = row(BP_F32, {.5L, 1, 1, 1, 1});
+  const Tensor x = row(BP_F32, {1.25L, -1.5L, 1000, kNanValue, 0.3L}), scale = row(BP_F32, {.5L, 1, 1, 1, 1});
   const auto out = first_of(BP_OP_QUANTIZE, bp_quantize_attributes{0, 8}, {x, scale}, {row(BP_I8, {0, 0, 0, 0, 0})});
   EXPECT_THAT(values_of(out), testing::ElementsAre(2, -2, 127, 0, 0));
-  EXPECT_EQ(out.elements[0].rule, Rule::one_of) << "a tie may go either way";
-  EXPECT_EQ(out.elements[4].rule, Rule::bits);
+  EXPECT_EQ(out.elements[0].criterion, Criterion::one_of) << "a tie may go either way";
+  EXPECT_EQ(out.elements[4].criterion, Criterion::bits);
   const auto packed = first_of(BP_OP_QUANTIZE, bp_quantize_attributes{0, 4},
                                {row(BP_F32, {3.1L, 20, -1}), row(BP_F32, {1, 1, 1})}, {row(BP_U8, {0, 0})});
   EXPECT_THAT(values_of(packed), testing::ElementsAre(3 + 16 * 15, 0));
@@ -324,7 +324,7 @@ TEST(OracleQuantize, RoundsToEvenSaturatesAndPacks) {
 }
 
 TEST(OracleQuantize, AnF32ScaleRoundsSixteenBitsOnceOrTwice) {
-  // 58 * scale is less than half of f32's ulp below a tie of f16; 57 * scale is far from one.
+  // 58 * scale is less than half an f32 ulp below a tie of f16; 57 * scale is far from a tie.
   const Tensor steps = row(BP_I8, {58, 57}), scale = row(BP_F32, {0.0494174287L, 0.0494174287L});
   const auto expected = first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 8}, {steps, scale}, {row(BP_F16, {0, 0})});
   const auto refused = [&](uint64_t first, uint64_t second) {
@@ -342,7 +342,7 @@ TEST(OracleQuantize, AnF32ScaleRoundsSixteenBitsOnceOrTwice) {
   EXPECT_EQ(refused(below, far - 1), 1);
   const auto same = first_of(BP_OP_DEQUANTIZE, bp_quantize_attributes{0, 8}, {steps, row(BP_F16, {1, 0.049L})},
                              {row(BP_F16, {0, 0})});
-  EXPECT_EQ(same.elements[1].rule, Rule::unsigned_zero) << "f32 holds the product with an f16 scale";
+  EXPECT_EQ(same.elements[1].criterion, Criterion::unsigned_zero) << "f32 holds the product with an f16 scale";
 }
 
 TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
@@ -355,13 +355,13 @@ TEST(OracleQuantizedMatmul, ZeroPointsOfBothSides) {
 }
 
 TEST(OracleQuantizedMatmul, IntegersThatCancelGiveZeroWhateverTheScales) {
-  // 3 * 7 - 7 * 3: the products with these scales need more bits than the host's widest float has.
+  // 3 * 7 - 7 * 3: products with these scales need more bits than the host's widest float has.
   const Tensor a = tensor(BP_I8, {1, 2}, {3, 7}), w = tensor(BP_I8, {1, 2}, {7, -3});
   const auto out =
       first_of(BP_OP_QUANTIZED_MATMUL, bp_quantized_matmul_attributes{0, 8, 0, 0},
                {a, w, row(BP_F64, {1 / 3.0L}), row(BP_I8, {0}), row(BP_F64, {1 / 7.0L})}, {tensor(BP_F64, {1, 1})});
   EXPECT_EQ(out.elements[0].value, 0);
-  EXPECT_EQ(out.elements[0].rule, Rule::unsigned_zero);
+  EXPECT_EQ(out.elements[0].criterion, Criterion::unsigned_zero);
 }
 
 TEST(OracleLoss, MeanOverWhatCounts) {
@@ -394,4 +394,4 @@ TEST(OracleLookup, EmbeddingAndTopk) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the oracle, put together from plain numbers.
+// Builds calls of the oracle from plain numbers.
 #pragma once
 
 #include <cmath>
@@ -7,13 +7,13 @@
 #include <initializer_list>
 #include <limits>
 
-#include "oracle/families.hpp"
 #include "oracle/number.hpp"
+#include "oracle/operators.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 
-inline constexpr long double inf = std::numeric_limits<long double>::infinity();
-inline constexpr long double nan_value = std::numeric_limits<long double>::quiet_NaN();
+inline constexpr long double kInf = std::numeric_limits<long double>::infinity();
+inline constexpr long double kNanValue = std::numeric_limits<long double>::quiet_NaN();
 
 inline Tensor tensor(uint32_t dtype, std::vector<int64_t> shape, const std::vector<long double>& values = {}) {
   Tensor result{dtype, std::move(shape), {}};
@@ -44,4 +44,4 @@ inline std::vector<long double> values_of(const Expected& expected) {
   return values;
 }
 
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite's own cases and its judge against what matrix units compute: honest ones pass every case, and each that keeps
-// less than it claims fails one. A failure says by how much: the greatest error over its bound, and the greatest root mean
-// square over its limit of 1.
+// The suite's cases and checks against simulated matrix units: honest ones pass every case, and
+// each less precise one fails a case. A failure prints the greatest ratio of an error to its bound,
+// and the greatest root mean square, whose limit is 1.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
 #include <functional>
 
+#include "cases/catalogue.hpp"
 #include "cases/numeric/deviations.hpp"
 #include "matrix_units.hpp"
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using units::Adding;
 using units::Operand;
 using units::Unit;
 
-// What became of one unit over many cases.
+// The results of one unit over many cases.
 struct Survey {
   int asked = 0, refused = 0;
-  double worst_share = 0, worst_root_mean_square = 0;  // of its bound; of the limit 1
-  std::string refusals{};                              // the first few
+  double worst_ratio = 0, worst_root_mean_square = 0;  // ratio to the bound; limit 1
+  std::string refusals{};                              // the first few failures
   bool refused_each = true;
   std::string text() const {
     return fmt::format("{} of {} cases refuse it; hard bound {:.3g}, root mean square {:.3g}{}", refused, asked,
-                       worst_share, worst_root_mean_square, refusals);
+                       worst_ratio, worst_root_mean_square, refusals);
   }
 };
 
-// Whether the case's judge takes these results; adds what it saw.
-void judge(const Case& which, const numeric::Job& job, const std::vector<oracle::Expected>& expected,
+// Whether the case's checks accept these results. Updates the tally.
+void judge(const Case& which, const numeric::Setup& setup, const std::vector<oracle::Expected>& expected,
            const oracle::Tensor& got, Survey& survey) {
   const oracle::Comparison found = oracle::compare(expected[0], got, false);
   std::string fault;
   if (found.bad > 0)
     fault = fmt::format("{} elements, {}", found.bad, oracle::difference_text(expected[0], got, found.first));
-  if (fault.empty() && job.judge_whole) fault = job.judge_whole(job, expected, {got});
+  if (fault.empty() && setup.judge_whole) fault = setup.judge_whole(setup, expected, {got});
   const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
   ++survey.asked;
-  survey.worst_share = std::max(survey.worst_share, found.worst_share);
+  survey.worst_ratio = std::max(survey.worst_ratio, found.worst_ratio);
   if (deviations.count >= 1000)
     survey.worst_root_mean_square = std::max(survey.worst_root_mean_square, deviations.root_mean_square);
   if (fault.empty()) {
@@ -52,27 +53,29 @@ void judge(const Case& which, const numeric::Job& job, const std::vector<oracle:
   if (++survey.refused <= 3) survey.refusals += fmt::format("\n  {}: {}", which.id, fault);
 }
 
-using Filter = std::function<bool(const numeric::Spec&, const Case&)>;
+using Filter = std::function<bool(const numeric::Problem&, const Case&)>;
 
-// Every unit on every case of an operator that `wanted` takes. Layouts say nothing here.
+// Runs every unit on every case that `wanted` selects. Layouts do not matter here.
 std::vector<Survey> ask(const std::vector<Unit>& list, uint32_t op, const Filter& wanted) {
   static const Catalogue catalogue = enumerate();
   std::vector<Survey> surveys(list.size());
   for (const Case& which : catalogue) {
-    const numeric::Spec* const spec = which.op == op ? numeric::spec_of(which) : nullptr;
-    const bool usual = spec != nullptr && spec->layout == numeric::Layout::dense && spec->mode == numeric::Mode::once &&
-                       spec->precision == BP_PRECISION_FULL;
-    if (!usual || which.id.ends_with(".decomposed") || spec->shape.count() == 0 || !wanted(*spec, which)) continue;
+    const numeric::Problem* const problem = which.op == op ? numeric::problem_of(which) : nullptr;
+    const bool usual = problem != nullptr && problem->layout == numeric::Layout::dense &&
+                       problem->mode == numeric::Mode::once && problem->precision == BP_PRECISION_FULL;
+    if (!usual || which.id.ends_with(".decomposed") || problem->shape.count() == 0 || !wanted(*problem, which))
+      continue;
     numeric::Random random(7919 + static_cast<uint64_t>(surveys[0].asked));
-    numeric::Job job = spec->make(*spec, random);
-    job.call.outputs.resize(1);
-    const std::vector<oracle::Expected> expected = oracle::evaluate(job.call);
-    for (size_t i = 0; i < list.size(); ++i) judge(which, job, expected, units::compute(list[i], job.call), surveys[i]);
+    numeric::Setup setup = problem->make(*problem, random);
+    setup.call.outputs.resize(1);
+    const std::vector<oracle::Expected> expected = oracle::evaluate(setup.call);
+    for (size_t i = 0; i < list.size(); ++i)
+      judge(which, setup, expected, units::compute(list[i], setup.call), surveys[i]);
   }
   return surveys;
 }
 
-// The first pass every case. The others are refused by one at least; `each`: by every one.
+// The first units pass every case. The others fail at least one, or, with `each`, all of them.
 void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, uint32_t op, const Filter& wanted,
             bool each = false) {
   std::vector<Unit> list = passing;
@@ -91,7 +94,7 @@ void expect(const std::vector<Unit>& passing, const std::vector<Unit>& failing, 
   }
 }
 
-const std::vector<Unit> honest = {
+const std::vector<Unit> kHonest = {
     {.name = "operands to nearest"},
     {.name = "operands truncated", .operand = Operand::truncated},
     {.name = "operands in f32", .operand = Operand::full},
@@ -104,47 +107,47 @@ const std::vector<Unit> honest = {
      .splits = 3,
      .operand = Operand::truncated},
 };
-// Products without an operand of their own.
-const std::vector<Unit> honest_sums = {
+// GEMM cases without mixed operands.
+const std::vector<Unit> kHonestSums = {
     {.name = "sums to nearest"},
     {.name = "sums toward zero", .adding = Adding::toward_zero},
     {.name = "split K", .splits = 4},
 };
-const std::vector<Unit> half_accumulators = {
+const std::vector<Unit> kHalfAccumulators = {
     {.name = "f16 sums", .half_block = -1},
     {.name = "f16 sums of 4", .half_block = 4},
     {.name = "f16 sums of 8", .half_block = 8},
     {.name = "f16 sums of 16", .half_block = 16},
 };
-const Unit lost_key = {.name = "a lost key", .loses_key = true};
-const Unit lost_product = {.name = "a lost product", .loses_key = true};
-const Unit narrow_operands = {.name = "TF32", .tf32 = true};
-const Unit downward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
-const std::vector<Unit> careless = {lost_key, {.name = "16-bit scores", .half_scores = true}};
+const Unit kLostKey = {.name = "a lost key", .loses_key = true};
+const Unit kLostProduct = {.name = "a lost product", .loses_key = true};
+const Unit kNarrowOperands = {.name = "TF32", .tf32 = true};
+const Unit kDownward = {.name = "two's-complement truncation", .adding = Adding::twos_complement};
+const std::vector<Unit> kCareless = {kLostKey, {.name = "16-bit scores", .half_scores = true}};
 
-// Many keys under one mask of the eight: they are work for software, and the masks have few.
+// Many keys with one of the eight masks only, since they are slow to simulate.
 Filter attention_of(uint32_t dtype) {
-  return [dtype](const numeric::Spec& spec, const Case& which) {
+  return [dtype](const numeric::Problem& problem, const Case& which) {
     const bool many = which.id.find(".many_keys") != std::string::npos;
-    return spec.dtype == dtype && (!many || which.id.find(".open.all") != std::string::npos);
+    return problem.dtype == dtype && (!many || which.id.find(".open.all") != std::string::npos);
   };
 }
 Filter named(uint32_t dtype, std::string_view word) {
-  return [=](const numeric::Spec& spec, const Case& which) {
-    return spec.dtype == dtype && which.id.find(word) != std::string::npos;
+  return [=](const numeric::Problem& problem, const Case& which) {
+    return problem.dtype == dtype && which.id.find(word) != std::string::npos;
   };
 }
-// Products that are no work for software.
+// GEMM cases that are fast to simulate.
 Filter small(uint32_t dtype, uint32_t second) {
-  return [=](const numeric::Spec& spec, const Case&) {
-    return spec.dtype == dtype && spec.second == second &&
-           spec.shape.count() * std::max(spec.parameters[0], 1) < 600000 && spec.shape.count() < 20000;
+  return [=](const numeric::Problem& problem, const Case&) {
+    return problem.dtype == dtype && problem.second == second &&
+           problem.shape.count() * std::max(problem.parameters[0], 1) < 600000 && problem.shape.count() < 20000;
   };
 }
-// Weights and activations that are floats: no integer activations.
+// Float weights and activations, no integer activations.
 Filter weights_only(uint32_t dtype) {
-  return [=](const numeric::Spec& spec, const Case& which) {
-    return spec.dtype == dtype && which.id.find("weights_") != std::string::npos;
+  return [=](const numeric::Problem& problem, const Case& which) {
+    return problem.dtype == dtype && which.id.find("weights_") != std::string::npos;
   };
 }
 
@@ -153,32 +156,32 @@ INSTANTIATE_TEST_SUITE_P(Halves, MatrixUnit, testing::Values(uint32_t{BP_F16}, u
                          [](const auto& which) { return std::string(oracle::format_of(which.param).name); });
 
 TEST_P(MatrixUnit, Attention) {
-  expect(honest, careless, BP_OP_ATTENTION, attention_of(GetParam()));
-  expect(honest, half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".range"), true);
-  expect(honest, half_accumulators, BP_OP_ATTENTION, named(GetParam(), ".digits"), true);
+  expect(kHonest, kCareless, BP_OP_ATTENTION, attention_of(GetParam()));
+  expect(kHonest, kHalfAccumulators, BP_OP_ATTENTION, named(GetParam(), ".range"), true);
+  expect(kHonest, kHalfAccumulators, BP_OP_ATTENTION, named(GetParam(), ".digits"), true);
 }
 TEST_P(MatrixUnit, DequantisedProducts) {
-  expect(honest, {lost_product}, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
+  expect(kHonest, {kLostProduct}, BP_OP_QUANTIZED_MATMUL, weights_only(GetParam()));
 }
 TEST_P(MatrixUnit, Products) {
-  expect(honest_sums, half_accumulators, BP_OP_MATMUL, small(GetParam(), 0));
-  expect(honest_sums, {downward, lost_product}, BP_OP_MATMUL, small(GetParam(), BP_F32));
+  expect(kHonestSums, kHalfAccumulators, BP_OP_MATMUL, small(GetParam(), 0));
+  expect(kHonestSums, {kDownward, kLostProduct}, BP_OP_MATMUL, small(GetParam(), BP_F32));
 }
 TEST_P(MatrixUnit, SumsThatF16CannotHold) {
   for (const uint32_t op : {BP_OP_MATMUL, BP_OP_LINEAR, BP_OP_CONV, BP_OP_QUANTIZED_MATMUL}) {
     for (const std::string_view kind : {".range", ".digits"}) {
       SCOPED_TRACE(fmt::format("operator {} {}", op, kind));
-      expect(honest_sums, half_accumulators, op, named(GetParam(), kind), true);
+      expect(kHonestSums, kHalfAccumulators, op, named(GetParam(), kind), true);
     }
   }
 }
 
 TEST(MatrixUnitOfF32, Products) {
-  expect(honest_sums, {narrow_operands, downward, lost_product}, BP_OP_MATMUL, small(BP_F32, 0));
+  expect(kHonestSums, {kNarrowOperands, kDownward, kLostProduct}, BP_OP_MATMUL, small(BP_F32, 0));
 }
 TEST(MatrixUnitOfF32, Attention) {
-  expect(honest_sums, {narrow_operands, lost_key}, BP_OP_ATTENTION, attention_of(BP_F32));
+  expect(kHonestSums, {kNarrowOperands, kLostKey}, BP_OP_ATTENTION, attention_of(BP_F32));
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of gather, scatter, argmax, sort and philox against small cases done by hand and published answers.
+// The oracles of gather, scatter, argmax, sort and philox against results by hand and published
+// ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using testing::ElementsAre;
@@ -23,7 +24,7 @@ TEST(OracleGather, KeepsEveryBit) {
   const Call call = call_of(BP_OP_GATHER, bp_axis_attributes{}, {x, row(BP_I64, {1})}, {row(BP_F32, {0})});
   const Element element = gather(call)[0].elements[0];
   EXPECT_EQ(element.bits, signalling_nan_bits(BP_F32));
-  EXPECT_EQ(element.rule, Rule::bits);
+  EXPECT_EQ(element.criterion, Criterion::bits);
 }
 
 Expected scatter_row(uint32_t mode, const Tensor& io, const std::vector<long double>& index, const Tensor& source) {
@@ -34,8 +35,8 @@ TEST(OracleScatter, SetTakesOneOfTheDuplicatesAndDropsWhatIsOutside) {
   const Expected out =
       scatter_row(BP_SCATTER_SET, row(BP_I32, {9, 8, 7}), {1, 1, 0, 3, -1, 1}, row(BP_I32, {1, 2, 3, 4, 5, 1}));
   EXPECT_EQ(out.elements[0].bits, 3u);
-  EXPECT_EQ(out.elements[0].rule, Rule::bits);
-  EXPECT_EQ(out.elements[1].rule, Rule::one_of);
+  EXPECT_EQ(out.elements[0].criterion, Criterion::bits);
+  EXPECT_EQ(out.elements[1].criterion, Criterion::one_of);
   EXPECT_THAT(out.choices[1], ElementsAre(1, 2));
   EXPECT_EQ(out.elements[2].bits, 7u);
 }
@@ -44,15 +45,15 @@ TEST(OracleScatter, IntegersWrapAndFloatsHaveTheBoundOfASum) {
   const Expected bytes = scatter_row(BP_SCATTER_ADD, row(BP_U8, {250, 1}), {0, 0}, row(BP_U8, {3, 4}));
   EXPECT_THAT(values_of(bytes), ElementsAre(1, 1));
   const Expected floats = scatter_row(BP_SCATTER_ADD, row(BP_F32, {0.1L, 0.1L}), {0, 0}, row(BP_F32, {0.1L, -0.3L}));
-  EXPECT_EQ(floats.elements[0].rule, Rule::bound);
-  EXPECT_EQ(floats.elements[1].rule, Rule::bits) << "nobody wrote there";
+  EXPECT_EQ(floats.elements[0].criterion, Criterion::bound);
+  EXPECT_EQ(floats.elements[1].criterion, Criterion::bits) << "nobody wrote there";
   // 2n u (.1 + .1 + .3) and half an ulp of .1
   EXPECT_NEAR(static_cast<double>(floats.elements[0].bound), 6 * 0x1p-24 * .5 + 0x1p-28, 0x1p-40);
 }
 
 TEST(OracleScatter, ExtremesPropagateNan) {
-  const Expected greatest = scatter_row(BP_SCATTER_MAX, row(BP_F32, {1, nan_value, -5}), {0, 1, 2, 2, 0},
-                                        row(BP_F32, {2, 3, -7, nan_value, 1}));
+  const Expected greatest = scatter_row(BP_SCATTER_MAX, row(BP_F32, {1, kNanValue, -5}), {0, 1, 2, 2, 0},
+                                        row(BP_F32, {2, 3, -7, kNanValue, 1}));
   EXPECT_EQ(greatest.elements[0].value, 2);
   EXPECT_TRUE(std::isnan(greatest.elements[1].value));
   EXPECT_TRUE(std::isnan(greatest.elements[2].value));
@@ -68,8 +69,8 @@ TEST(OracleArg, TheLowestOfTiesAndTheFirstNan) {
   EXPECT_THAT(arg_of(BP_OP_ARGMAX, {1, 3, 3, 2}), ElementsAre(1));
   EXPECT_THAT(arg_of(BP_OP_ARGMIN, {0, -0.0L, 3}), ElementsAre(0));
   EXPECT_THAT(arg_of(BP_OP_ARGMIN, {2, -0.0L, 0}), ElementsAre(1));
-  EXPECT_THAT(arg_of(BP_OP_ARGMAX, {1, nan_value, inf, nan_value}), ElementsAre(1));
-  EXPECT_THAT(arg_of(BP_OP_ARGMAX, {-inf, -inf}), ElementsAre(0));
+  EXPECT_THAT(arg_of(BP_OP_ARGMAX, {1, kNanValue, kInf, kNanValue}), ElementsAre(1));
+  EXPECT_THAT(arg_of(BP_OP_ARGMAX, {-kInf, -kInf}), ElementsAre(0));
 }
 
 std::vector<Expected> sort_row(const std::vector<long double>& values, uint32_t descending) {
@@ -78,7 +79,7 @@ std::vector<Expected> sort_row(const std::vector<long double>& values, uint32_t 
 }
 
 TEST(OracleSort, IsStableBothWaysWithNanTheGreatest) {
-  const std::vector<long double> values{2, nan_value, 0, -0.0L, inf, 2, -inf};
+  const std::vector<long double> values{2, kNanValue, 0, -0.0L, kInf, 2, -kInf};
   EXPECT_THAT(values_of(sort_row(values, 0)[1]), ElementsAre(6, 2, 3, 0, 5, 4, 1));
   EXPECT_THAT(values_of(sort_row(values, 1)[1]), ElementsAre(1, 4, 0, 5, 2, 3, 6));
   EXPECT_EQ(sort_row(values, 0)[0].elements[2].bits, sign_bit(BP_F32)) << "-0 stays behind 0";
@@ -100,7 +101,7 @@ std::vector<uint64_t> philox_of(uint64_t key, uint64_t low, uint64_t high, int64
   return words;
 }
 
-// Random123's known answers.
+// The known answers of Random123.
 TEST(OraclePhilox, KnownAnswers) {
   constexpr uint64_t all = ~uint64_t{0};
   EXPECT_THAT(philox_of(0, 0, 0, 4), ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
@@ -118,4 +119,4 @@ TEST(OraclePhilox, TheCounterCarriesThrough128Bits) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

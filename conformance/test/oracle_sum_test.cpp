@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracles of sums, products, running sums and matmul: closed forms, corners, and bounds that honest arithmetic keeps
-// and careless arithmetic breaks.
+// The oracles of sums, products, running sums and matmul: closed forms, corner cases, and bounds
+// that honest arithmetic meets and careless arithmetic violates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "oracle/sum.hpp"
 #include "oracle_fixture.hpp"
 
-namespace bp::conformance::oracle {
+namespace backplane::conformance::oracle::test {
 namespace {
 
 using testing::ElementsAre;
@@ -46,8 +46,8 @@ TEST(OracleReduce, EmptySets) {
   EXPECT_EQ(empty(BP_OP_REDUCE_SUM, BP_F32, BP_F32), 0);
   EXPECT_EQ(empty(BP_OP_REDUCE_PROD, BP_F32, BP_F32), 1);
   EXPECT_EQ(empty(BP_OP_REDUCE_PROD, BP_U8, BP_I32), 1);
-  EXPECT_EQ(empty(BP_OP_REDUCE_MAX, BP_F16, BP_F16), -inf);
-  EXPECT_EQ(empty(BP_OP_REDUCE_MIN, BP_F16, BP_F16), inf);
+  EXPECT_EQ(empty(BP_OP_REDUCE_MAX, BP_F16, BP_F16), -kInf);
+  EXPECT_EQ(empty(BP_OP_REDUCE_MIN, BP_F16, BP_F16), kInf);
   EXPECT_EQ(empty(BP_OP_REDUCE_MAX, BP_I32, BP_I32), -2147483648.0L);
   EXPECT_EQ(empty(BP_OP_REDUCE_MIN, BP_I64, BP_I64), 9223372036854775807.0L);
   EXPECT_EQ(empty(BP_OP_REDUCE_MAX, BP_BOOL, BP_BOOL), 0);
@@ -63,21 +63,21 @@ TEST(OracleReduce, IntegersWrapInTheOutputsDtype) {
 }
 
 TEST(OracleSum, IntegersAndTheirMultiplesByPowersOfTwoAreExact) {
-  EXPECT_EQ(sum_of({1, 2, 3}).rule, Rule::unsigned_zero);
-  EXPECT_EQ(sum_of({0x1p23L, 0x1p23L - 1}).rule, Rule::unsigned_zero);
-  EXPECT_EQ(sum_of({0x1p23L, 0x1p23L - 1, 1}).rule, Rule::bound) << "the limit is 2^24";
-  EXPECT_EQ(sum_of({0x1p80L, 3 * 0x1p80L}).rule, Rule::unsigned_zero);
-  EXPECT_EQ(sum_of({0x1p-80L, 0x1p20L}).rule, Rule::bound);
-  EXPECT_EQ(sum_of({0x1p40L, 1}, BP_F64).rule, Rule::unsigned_zero);
+  EXPECT_EQ(sum_of({1, 2, 3}).criterion, Criterion::unsigned_zero);
+  EXPECT_EQ(sum_of({0x1p23L, 0x1p23L - 1}).criterion, Criterion::unsigned_zero);
+  EXPECT_EQ(sum_of({0x1p23L, 0x1p23L - 1, 1}).criterion, Criterion::bound) << "the limit is 2^24";
+  EXPECT_EQ(sum_of({0x1p80L, 3 * 0x1p80L}).criterion, Criterion::unsigned_zero);
+  EXPECT_EQ(sum_of({0x1p-80L, 0x1p20L}).criterion, Criterion::bound);
+  EXPECT_EQ(sum_of({0x1p40L, 1}, BP_F64).criterion, Criterion::unsigned_zero);
   EXPECT_EQ(sum_of({2048, 1}, BP_F16).bits, encode(BP_F16, 2048)) << "rounded once, at the end";
 }
 
 TEST(OracleSum, SpecialValues) {
-  EXPECT_TRUE(std::isnan(sum_of({1, inf, -inf}).value));
-  EXPECT_TRUE(std::isnan(sum_of({1, nan_value, inf}).value));
-  EXPECT_EQ(sum_of({1, -inf}).value, -inf);
-  EXPECT_EQ(sum_of({3e38L, 3e38L, -3e38L}).rule, Rule::any) << "a partial sum may overflow";
-  EXPECT_EQ(sum_of({65504, 65504, -65504}, BP_F16).rule, Rule::unsigned_zero) << "sums are f32's";
+  EXPECT_TRUE(std::isnan(sum_of({1, kInf, -kInf}).value));
+  EXPECT_TRUE(std::isnan(sum_of({1, kNanValue, kInf}).value));
+  EXPECT_EQ(sum_of({1, -kInf}).value, -kInf);
+  EXPECT_EQ(sum_of({3e38L, 3e38L, -3e38L}).criterion, Criterion::any) << "a partial sum may overflow";
+  EXPECT_EQ(sum_of({65504, 65504, -65504}, BP_F16).criterion, Criterion::unsigned_zero) << "sums are f32's";
 }
 
 TEST(OracleSum, TheBoundIsRhoTimesTheMagnitude) {
@@ -88,7 +88,7 @@ TEST(OracleSum, TheBoundIsRhoTimesTheMagnitude) {
   EXPECT_EQ(rho(1000000), 4064);
 }
 
-// What rho is for: 1e6 times .1 in one chain of f32 fails, in 64 lanes it passes.
+// The purpose of rho: 1e6 times .1 in one f32 chain fails, and in 64 lanes it passes.
 TEST(OracleSum, OneLongChainOfConstantsFails) {
   const std::vector<long double> values(1000000, 0.1L);
   const Element element = sum_of(values);
@@ -121,7 +121,7 @@ TEST(OracleSum, ZeroMeanHasATighterBound) {
   EXPECT_TRUE(allows(reduce(call)[0].elements[0], chain + 0.1L)) << "which the bound of n alone lets pass";
 }
 
-// In f64 the oracle itself must not lose what the bound is about: 1 + n * 2^-70 in the worst order.
+// The oracle must be more precise than the bound of f64: 1 + n * 2^-70 in the worst order.
 TEST(OracleSum, IsBetterThanLongDouble) {
   std::vector<long double> values(1 << 16, 0x1p-70L);
   values[0] = 1;
@@ -129,14 +129,14 @@ TEST(OracleSum, IsBetterThanLongDouble) {
 }
 
 TEST(OracleProduct, BoundsAndCorners) {
-  EXPECT_EQ(product_of({3, 5, -7}).rule, Rule::value);
+  EXPECT_EQ(product_of({3, 5, -7}).criterion, Criterion::value);
   EXPECT_EQ(product_of({3, 5, -7}).value, -105);
-  EXPECT_EQ(product_of({0.1L, 0.3L}).rule, Rule::bound);
-  EXPECT_EQ(product_of({1e30L, 1e30L, 1e-30L}).rule, Rule::any);
-  EXPECT_TRUE(std::isnan(product_of({inf, 0}).value));
-  EXPECT_EQ(product_of({inf, -2}).value, -inf);
-  EXPECT_EQ(product_of({0, 5, 0.3L}).rule, Rule::unsigned_zero);
-  EXPECT_EQ(product_of({1e-30L, 1e-30L, inf}).rule, Rule::any) << "0 may meet the infinity";
+  EXPECT_EQ(product_of({0.1L, 0.3L}).criterion, Criterion::bound);
+  EXPECT_EQ(product_of({1e30L, 1e30L, 1e-30L}).criterion, Criterion::any);
+  EXPECT_TRUE(std::isnan(product_of({kInf, 0}).value));
+  EXPECT_EQ(product_of({kInf, -2}).value, -kInf);
+  EXPECT_EQ(product_of({0, 5, 0.3L}).criterion, Criterion::unsigned_zero);
+  EXPECT_EQ(product_of({1e-30L, 1e-30L, kInf}).criterion, Criterion::any) << "0 may meet the infinity";
   const Element small = product_of({1e-30L, 1e-30L, 1e30L});
   EXPECT_TRUE(allows(small, 0)) << "a partial product may underflow";
 }
@@ -156,10 +156,10 @@ TEST(OracleCumsum, ExclusiveAndReverse) {
 }
 
 TEST(OracleCumsum, WhatIsNotFiniteStays) {
-  const Expected out = cumsum(call_of(BP_OP_CUMSUM, bp_cumsum_attributes{}, {row(BP_F32, {1, inf, 2, -inf, 1})},
+  const Expected out = cumsum(call_of(BP_OP_CUMSUM, bp_cumsum_attributes{}, {row(BP_F32, {1, kInf, 2, -kInf, 1})},
                                       {row(BP_F32, {0, 0, 0, 0, 0})}))[0];
   EXPECT_EQ(out.elements[0].value, 1);
-  EXPECT_EQ(out.elements[2].value, inf);
+  EXPECT_EQ(out.elements[2].value, kInf);
   EXPECT_TRUE(std::isnan(out.elements[3].value));
   EXPECT_TRUE(std::isnan(out.elements[4].value));
 }
@@ -174,7 +174,7 @@ TEST(OracleMatmul, SmallByHandWithBatches) {
   const Tensor a = tensor(BP_F32, {2, 1, 2}, {1, 2, 3, 4}), b = tensor(BP_F32, {2, 2, 2}, {1, 0, 0, 1, 5, 6, 7, 8});
   const Expected out = matmul_of(a, b, BP_F32);
   EXPECT_THAT(values_of(out), ElementsAre(1, 2, 43, 50));
-  EXPECT_EQ(out.elements[0].rule, Rule::unsigned_zero) << "integers are exact";
+  EXPECT_EQ(out.elements[0].criterion, Criterion::unsigned_zero) << "integers are exact";
   EXPECT_THAT(values_of(matmul_of(tensor(BP_F32, {2, 0}), tensor(BP_F32, {0, 1}), BP_F32)), ElementsAre(0, 0));
 }
 
@@ -186,9 +186,10 @@ TEST(OracleMatmul, IntegersAreExactModulo32Bits) {
 }
 
 TEST(OracleMatmul, NanWhereInfinityMeetsZero) {
-  const Expected out = matmul_of(tensor(BP_F32, {2, 2}, {inf, 1, 2, 1}), tensor(BP_F32, {2, 2}, {0, 3, 1, -1}), BP_F32);
+  const Expected out =
+      matmul_of(tensor(BP_F32, {2, 2}, {kInf, 1, 2, 1}), tensor(BP_F32, {2, 2}, {0, 3, 1, -1}), BP_F32);
   EXPECT_TRUE(std::isnan(out.elements[0].value));
-  EXPECT_EQ(out.elements[1].value, inf);
+  EXPECT_EQ(out.elements[1].value, kInf);
   EXPECT_THAT((std::vector<long double>{out.elements[2].value, out.elements[3].value}), ElementsAre(1, 5));
 }
 
@@ -207,7 +208,7 @@ Element permitted(uint32_t dtype, uint32_t precision, std::vector<long double> a
 TEST(OracleMatmul, APermissionWidensTheBoundOfItsDtypeOnly) {
   const auto bound = [](uint32_t dtype, uint32_t precision) {
     const Element element = permitted(dtype, precision, {1.5L, 0.75L}, {1.25L, 0.5L});
-    return element.rule == Rule::bound ? static_cast<double>(element.bound) : 0;
+    return element.criterion == Criterion::bound ? static_cast<double>(element.bound) : 0;
   };
   constexpr double magnitude = 2.25;
   constexpr uint32_t of_f32 = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 | BP_PRECISION_ALLOW_BF16;
@@ -225,20 +226,20 @@ TEST(OracleMatmul, APermissionWidensTheBoundOfItsDtypeOnly) {
 
 TEST(OracleMatmul, NarrowSumsOfF16MayOverflowWhereTheyAreAllowed) {
   const std::vector<long double> great = {40000, 40000, -40000, -40000}, ones = {1, 1, 1, 1};
-  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, great, ones).rule, Rule::unsigned_zero);
-  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE, great, ones).rule, Rule::any);
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, great, ones).criterion, Criterion::unsigned_zero);
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE, great, ones).criterion, Criterion::any);
 }
 
 TEST(OracleMatmul, SubnormalHalvesCountUnlessTheyMayBeFlushed) {
   const std::vector<long double> small = {0x1p-15L, 0x1p-20L}, great = {0x1p10L, 0x1p12L};
   EXPECT_EQ(permitted(BP_F16, BP_PRECISION_ALLOW_F16_ACCUMULATE, small, great).value, 0x1p-5L + 0x1p-8L);
-  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, small, great).rule, Rule::unsigned_zero) << "exact";
+  EXPECT_EQ(permitted(BP_F16, BP_PRECISION_FULL, small, great).criterion, Criterion::unsigned_zero) << "exact";
   const Element flushed = permitted(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16, small, great);
-  EXPECT_EQ(flushed.rule, Rule::bound);
+  EXPECT_EQ(flushed.criterion, Criterion::bound);
   EXPECT_GE(flushed.bound, flushed.value) << "0 is allowed";
   EXPECT_LT(flushed.bound, flushed.value * 1.01L);
   const Element normal = permitted(BP_F16, BP_PRECISION_ALLOW_FLUSH_F16, {1, 3}, {1, 1});
-  EXPECT_EQ(normal.rule, Rule::unsigned_zero) << "nothing is flushed here";
+  EXPECT_EQ(normal.criterion, Criterion::unsigned_zero) << "nothing is flushed here";
 }
 
 TEST(OracleMatmul, HalvesAreSummedInF32) {
@@ -247,4 +248,4 @@ TEST(OracleMatmul, HalvesAreSummedInF32) {
 }
 
 }  // namespace
-}  // namespace bp::conformance::oracle
+}  // namespace backplane::conformance::oracle::test

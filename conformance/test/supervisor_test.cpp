@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor: whatever a case does to its process, the case has a named outcome and the others theirs.
+// The supervisor: whatever a case does to its process, each case gets its own named outcome.
 #include "harness/supervisor.hpp"
 
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "harness/context.hpp"
-#include "harness/promises.hpp"
+#include "harness/plan_support.hpp"
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using testing::HasSubstr;
@@ -33,7 +33,7 @@ Case named(std::string id, std::function<void(Context&)> body) {
   return result;
 }
 
-// Runs `body` among cases that pass, and expects them to pass.
+// Runs `body` among passing cases, and expects those to pass.
 Result among_others(std::function<void(Context&)> body, unsigned jobs = 1, uint64_t case_ns = 30'000'000'000) {
   Catalogue catalogue;
   for (int index = 0; index < 40; ++index)
@@ -111,7 +111,7 @@ TEST(Supervisor, AHangNamesTheSlotThatDoesNotReturn) {
                  hang, "it did not end within 1 s");
 }
 
-// A compiler may take three time limits more, and no longer.
+// A compiler may take three additional time limits, and no more.
 TEST(Supervisor, ACompilerIsNoHang) {
   const auto compile = [](std::chrono::milliseconds time) {
     return [time](Context&) {
@@ -256,7 +256,7 @@ TEST(Supervisor, ProcessesLeftBehindAreEnded) {
   ASSERT_EQ(pipe(ends), 0);
   const Result result = among_others([&](Context&) {
     if (fork() == 0) {
-      setsid();  // out of the worker's group
+      setsid();  // leaves the worker's process group
       static_cast<void>(!write(ends[1], "x", 1));
       pause();
       _exit(0);
@@ -374,7 +374,7 @@ TEST(Supervisor, NoDescriptorsAndNoChildrenStay) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
-// In the memory of one worker.
+// In one worker's memory.
 int cases_of_this_process = 0;
 
 TEST(Supervisor, AFreshCaseHasAProcessOfItsOwn) {
@@ -402,7 +402,7 @@ bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, b
   return answer_of_plan_create;
 }
 
-// Asks for neg of `count` elements, and gets `answer`.
+// Requests neg of `count` elements, and gets `answer`.
 Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};
@@ -416,8 +416,8 @@ Case asks(std::string id, int64_t count, bp_status answer, bool fresh) {
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
     answer_of_plan_create = answer;
-    EXPECT_EQ(Promises::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
-    Promises::unwatch(plan_create);
+    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), answer);
+    PlanSupport::unwatch(plan_create);
   });
   made.fresh = fresh;
   return made;
@@ -458,4 +458,4 @@ TEST(Context, DataDependOnSeedAndIdAlone) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -132,9 +132,9 @@ bp_conv_attributes line() {
 // Calls visit(output channel, position, tap, channel, index in x) for each product.
 void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_t)>& visit) {
   for (size_t o = 0; o < 4; ++o) {
-    for (size_t p = 0; p < places; ++p) {
-      for (size_t t = 0; t < taps; ++t) {
-        if (p * 2 + t >= 1 && p * 2 + t - 1 < length) visit(o, p, t, o / 2, p * 2 + t - 1);
+    for (size_t p = 0; p < kPositions; ++p) {
+      for (size_t t = 0; t < kTaps; ++t) {
+        if (p * 2 + t >= 1 && p * 2 + t - 1 < kLength) visit(o, p, t, o / 2, p * 2 + t - 1);
       }
     }
   }
@@ -142,15 +142,15 @@ void each_meeting(const std::function<void(size_t, size_t, size_t, size_t, size_
 
 TEST_F(Composite, ConvolutionAndItsGradients) {
   const bp_conv_attributes attributes = line();
-  const Values x = numbers(2 * length), w = numbers(4 * taps), dy = numbers(4 * places);
-  const bph_tensor tx = f32({1, 2, length}, x), tw = f32({4, 1, taps}, w), tdy = f32({1, 4, places}, dy);
-  std::vector<double> y(4 * places), dx(2 * length), dw(4 * taps);
+  const Values x = numbers(2 * kLength), w = numbers(4 * kTaps), dy = numbers(4 * kPositions);
+  const bph_tensor tx = f32({1, 2, kLength}, x), tw = f32({4, 1, kTaps}, w), tdy = f32({1, 4, kPositions}, dy);
+  std::vector<double> y(4 * kPositions), dx(2 * kLength), dw(4 * kTaps);
   each_meeting([&](size_t o, size_t p, size_t t, size_t c, size_t i) {
-    y[o * places + p] += at(x, c * length + i) * at(w, o * taps + t);
-    dx[c * length + i] += at(dy, o * places + p) * at(w, o * taps + t);
-    dw[o * taps + t] += at(dy, o * places + p) * at(x, c * length + i);
+    y[o * kPositions + p] += at(x, c * kLength + i) * at(w, o * kTaps + t);
+    dx[c * kLength + i] += at(dy, o * kPositions + p) * at(w, o * kTaps + t);
+    dw[o * kTaps + t] += at(dy, o * kPositions + p) * at(x, c * kLength + i);
   });
-  const bph_tensor ty = out({1, 4, places}), tdx = out({1, 2, length}), tdw = out({4, 1, taps});
+  const bph_tensor ty = out({1, 4, kPositions}), tdx = out({1, 2, kLength}), tdw = out({4, 1, kTaps});
   run(BP_OP_CONV, {tx, tw}, {ty}, &attributes);
   expect_near(ty, y, 1e-6);
   run(BP_OP_CONV_BWD_INPUT, {tdy, tw}, {tdx}, &attributes);
@@ -158,7 +158,7 @@ TEST_F(Composite, ConvolutionAndItsGradients) {
   run(BP_OP_CONV_BWD_WEIGHT, {tx, tdy}, {tdw}, &attributes);
   expect_near(tdw, dw, 1e-6);
   const Values bias = numbers(2);
-  for (size_t i = 0; i < dx.size(); ++i) dx[i] += at(bias, i / length);
+  for (size_t i = 0; i < dx.size(); ++i) dx[i] += at(bias, i / kLength);
   run(BP_OP_CONV_TRANSPOSE, {tdy, tw, f32({2}, bias)}, {tdx}, &attributes);
   expect_near(tdx, dx, 1e-6);
 }

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "cases/catalogue.hpp"
 #include "certify.hpp"
 #include "certify_progress.hpp"
 #include "certify_summary.hpp"
@@ -21,7 +22,7 @@
 namespace tool {
 namespace {
 
-namespace suite = bp::conformance;
+namespace suite = backplane::conformance;
 namespace fs = std::filesystem;
 using Certificate = nlohmann::json;
 

@@ -53,7 +53,7 @@ double interval_of(CertifyProgress::Manner manner) {
 }
 
 // "; numeric.exp.f32.tail for 12 s, plan_create for 11 s of them"
-std::string slow_text(const bp::conformance::Progress& now) {
+std::string slow_text(const backplane::conformance::Progress& now) {
   if (now.slow == nullptr) return "";
   return fmt::format("; {} for {}{}", now.slow->id, time_text(now.slow_seconds),
                      now.slot.empty() ? "" : fmt::format(", in {} for {}", now.slot, time_text(now.slot_seconds)));
@@ -70,12 +70,12 @@ CertifyProgress::CertifyProgress(bool quiet)
                               : isatty(STDERR_FILENO) != 0 ? Manner::bar
                                                            : Manner::lines) {}
 
-void CertifyProgress::show(const bp::conformance::Progress& now) {
+void CertifyProgress::show(const backplane::conformance::Progress& now) {
   const bool bar = manner_ == Manner::bar;
-  if (manner_ != Manner::quiet && now.result != nullptr && bp::conformance::is_failure(now.result->outcome) &&
+  if (manner_ != Manner::quiet && now.result != nullptr && backplane::conformance::is_failure(now.result->outcome) &&
       causes_printed_.size() < kMostCauses &&
-      causes_printed_.insert(bp::conformance::cause_of(now.result->message)).second) {
-    fmt::print(file_, "{}{}: {}: {}\n", bar ? "\r\x1b[K" : "", bp::conformance::name_of(now.result->outcome),
+      causes_printed_.insert(backplane::conformance::cause_of(now.result->message)).second) {
+    fmt::print(file_, "{}{}: {}: {}\n", bar ? "\r\x1b[K" : "", backplane::conformance::name_of(now.result->outcome),
                now.latest->id, printable(now.result->message.substr(0, kMostReason)));
   }
   if (now.seconds - latest_ < interval_of(manner_)) return;

@@ -17,7 +17,7 @@ class CertifyProgress {
   enum class Manner { bar, lines, quiet };
   CertifyProgress(std::FILE* file, Manner manner);
   explicit CertifyProgress(bool quiet);  // to standard error, as it is
-  void show(const bp::conformance::Progress& progress);
+  void show(const backplane::conformance::Progress& progress);
   void end();  // takes the bar away
 
  private:

@@ -42,10 +42,10 @@ std::vector<bph_candidate> candidates(const Registry& registry);
 // Every operator, in order of id.
 std::vector<bph_op_info> operators();
 
-using bp::conformance::capability_names;
-using bp::conformance::device_type_name;
-using bp::conformance::memory_kind_name;
-using bp::conformance::version_text;
+using backplane::conformance::capability_names;
+using backplane::conformance::device_type_name;
+using backplane::conformance::memory_kind_name;
+using backplane::conformance::version_text;
 std::string uuid_text(const uint8_t (&uuid)[16]);
 std::string bytes_text(uint64_t bytes);
 

@@ -21,7 +21,7 @@ bool wants_colour() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bp::conformance::serve_probe(argc, argv);
+  backplane::conformance::serve_probe(argc, argv);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const tool::Answer answer = tool::command(arguments, wants_colour());
   if (answer.exit_code != 0 && answer.out.empty() && answer.err.empty()) {

@@ -17,7 +17,7 @@
 namespace tool {
 namespace {
 
-namespace suite = bp::conformance;
+namespace suite = backplane::conformance;
 using Document = nlohmann::json;
 
 constexpr size_t kMostDifferences = 20;

@@ -88,7 +88,7 @@ std::string model_html(const ModelReport& report) {
       "<section><h2>Beside</h2><ul class=\"chips\">{8}</ul></section>\n<section><h2>Models</h2>\n{9}</section>\n"
       "<footer>Times are of this machine and this run. They are no part of a "
       "certificate.</footer>\n</main></body></html>\n",
-      safe_html(report.device), bp::conformance::page::style(), safe_html(report.description),
+      safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
       safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started, notes_html(report),
       peers.empty() ? "<li>nothing</li>" : peers, body);
 }

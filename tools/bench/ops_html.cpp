@@ -98,7 +98,7 @@ std::string ops_html(const OpsReport& report) {
       "<section><h2>Peak of each dtype, in this run</h2><ul class=\"chips\">{9}</ul></section>\n{11}{10}"
       "<footer>Times are of this machine and this run. They are no part of a "
       "certificate.</footer>\n</main></body></html>\n",
-      safe_html(report.device), bp::conformance::page::style(), safe_html(report.description),
+      safe_html(report.device), backplane::conformance::page::style(), safe_html(report.description),
       safe_html(report.plugin_version), safe_html(report.machine), report.threads, report.started,
       peers.empty() ? "" : " · beside " + safe_html(peers), notes_html(report), peaks, body, together);
 }

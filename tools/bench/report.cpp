@@ -43,7 +43,7 @@ Json head_json(const Report& report, const char* schema, const char* seconds_key
   return document;
 }
 
-std::string safe_html(std::string_view text) { return bp::conformance::escaped(valid_utf8(text)); }
+std::string safe_html(std::string_view text) { return backplane::conformance::escaped(valid_utf8(text)); }
 
 std::string notes_html(const Report& report) {
   std::string notes;

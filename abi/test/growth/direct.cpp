@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework that calls the new bph_ function without asking whether it is there: with an older library it does not start.
+// A framework that links the new bph_ function directly: it does not start with an older library.
 #include <backplane/backplane.h>
 
 #include <cstdio>

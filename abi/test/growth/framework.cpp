@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework of the ABI that grew: framework PLUGIN. Prints what came of the calls of 0.2, of what grew with a zero in it, and of what grew
-// with a value.
+// A framework of the grown ABI: framework PLUGIN. Prints the results of the calls of 0.2, and of
+// the grown ones with and without a value in what grew.
 #include <dlfcn.h>
 
 #include "../frozen/0.2/framework.hpp"
@@ -23,7 +23,7 @@ std::string run_square(Session& session) {
   return session.run(call_of(BP_OP_SQUARE), {{BP_F32, {2}, {3, -4}}}, {{BP_F32, {2}, {9, 16}}});
 }
 
-// Looked up at run time, as a framework does that must run with older libraries too.
+// Looked up at run time, so that the framework also runs with older libraries.
 std::string ask_later(Session& session) {
   const auto later = reinterpret_cast<decltype(&bph_device_later)>(dlsym(RTLD_DEFAULT, "bph_device_later"));
   if (later == nullptr) return "no function";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frozen plugin on the kit, built for the ABI and the kit that grew, with what grew.
+// The frozen kit plugin, built for the grown ABI and kit; it also implements what grew.
 #include <backplane/kit/plugin.hpp>
 
 #include "grown_arithmetic.h"

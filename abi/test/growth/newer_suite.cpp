@@ -3,12 +3,13 @@
 // of each, a line each.
 #include <cstdio>
 
+#include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 #include "report/certificate.hpp"
 
 namespace {
 
-using namespace bp::conformance;
+using namespace backplane::conformance;
 
 // What every plugin states of its version, and is quick to ask.
 Catalogue suite_of_today() {
@@ -32,7 +33,7 @@ Case later_case(const char* id, bool passes) {
 
 void report(const char* name, const Catalogue& catalogue, const char* plugin) {
   const Target target = {plugin, 0};
-  const Facts facts = ask_facts(target);
+  const Facts facts = query_facts(target);
   // A suite of the next minor knows the next minor's plugins.
   const Selection asked = {BP_PROFILE_CORE, {}, facts.abi_version == 0 ? BP_ABI_VERSION : facts.abi_version};
   const std::vector<size_t> selection = select(catalogue, asked);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin on the kit whose executions bind their operands and do nothing else: what `backplane bench dispatch` measures the
-// kit's binding with.
+// A plugin on the kit whose executions only bind their operands. `backplane bench dispatch` uses it
+// to measure that binding.
 #include <backplane/kit/plugin.hpp>
 
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every composite whose shape rule is its own refuses every wrong shape, when a plan is made and when one is executed.
+// Composites with shape rules of their own reject every wrong shape, at plan creation and at
+// execution.
 #include <memory>
 
 #include "driver.hpp"
@@ -19,12 +20,12 @@ std::shared_ptr<const void> sized(T attributes) {
   return std::make_shared<const T>(attributes);
 }
 
-// One legal descriptor, no extent below 2 but where the rule is 1.
+// A valid descriptor. Extents are at least 2 unless the rule requires 1.
 struct Legal {
   uint32_t op;
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
-  const char* free = "";  // operand and dimension of which nothing else speaks
+  const char* free = "";  // the operand and dimension that no rule constrains
 };
 
 std::shared_ptr<const void> window() {
@@ -110,8 +111,8 @@ std::vector<Legal> legal() {
 
 class Composites : public KitTest {
  protected:
-  // Calls `body(what)` for each dimension of an operand that another one or an attribute speaks of, the operand being
-  // changed by `change(view, dimension)` meanwhile.
+  // For each dimension of an operand that a rule constrains: applies change(view, dimension), calls
+  // body(what) and restores the operand.
   static void for_wrong(Op& one, const Legal& legal, const auto& change, const auto& body) {
     for (uint32_t i = 0; i < one.in.size() + one.out.size(); ++i) {
       bp_tensor_desc& operand = i < one.in.size() ? one.in[i] : one.out[i - one.in.size()];

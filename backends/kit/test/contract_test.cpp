@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kit promises of every plugin made with it: errors, struct roles, negotiation, plans, memory.
+// The guarantees of every plugin made with the kit: errors, struct roles, negotiation, plans,
+// memory.
 #include <sys/mman.h>
 #include <array>
 
@@ -43,7 +44,7 @@ TEST(Error, ExceptionsStopAtTheBoundary) {
   EXPECT_EQ(fence(&error, []() -> Status { throw 1; }), BP_INTERNAL);
 }
 
-// A struct at the end of a page, so that a byte too far faults.
+// A struct at the end of a page: any access beyond it faults.
 class Guarded {
  public:
   explicit Guarded(size_t bytes) {
@@ -187,7 +188,7 @@ TEST_F(KitTest, APreparedKernelServesItsSizesAlone) {
   EXPECT_EQ(op.info.stage_inputs, 1u);
   EXPECT_EQ(op.info.workspace_bytes, 64u);
 
-  op.in[0].strides[0] = 1;  // as core describes what it staged
+  op.in[0].strides[0] = 1;  // as core describes a staged operand
   std::fill_n(map(x), 4, 8.0f);
   ASSERT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
   EXPECT_EQ(wait(a), BP_OK);
@@ -220,7 +221,7 @@ TEST_F(KitTest, ScalarsMayLieOnTheDevice) {
   ASSERT_EQ(prepare(BP_OP_FILL, op), BP_OK);
   bp_buffer *x = buffer(), *value = buffer();
   map(value)[2] = 1;
-  enqueue(a, BP_OP_NEG, x, x);  // the value is read when the work runs, and not before
+  enqueue(a, BP_OP_NEG, x, x);  // the value is read when the work runs
   enqueue(a, BP_OP_FILL, nullptr, value, 6);
   ASSERT_EQ(execute(a, op, {}, {x, 0, 0}, {{value, 8, 0}}), BP_OK) << error.message;
   ASSERT_EQ(wait(a), BP_OK);

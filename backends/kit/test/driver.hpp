@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin made with the kit, with kernels that are slow or fail when told to, and short ways to call it.
+// A plugin made with the kit, whose kernels are slow or fail on request, and helpers to call it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSlow = 40ms;
 
-// Holds back the kernel of `floor`, so that what a test sees meanwhile does not depend on the machine's load.
+// Blocks the kernel of `floor`, so that a test's observations do not depend on the machine's load.
 inline std::atomic<bool> gate_open{false};
 inline void await_gate() {
   constexpr auto kTooLong = 10s;
@@ -46,16 +46,16 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
-    // Made ready for one size: divides by the number of elements that it was prepared for, too.
+    // Prepared for one size: also divides by the number of elements that it was prepared for.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
-    // Nothing, of every composite whose shapes follow a rule of its own.
+    // Kernels that do nothing, for each composite with shape rules of its own.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
       if (find_op(id) == nullptr || find_op(id)->shape_rule != BP_SHAPE_COMPOSITE) continue;
       for (const uint32_t dtype : {BP_F32, BP_U8, BP_I8}) {
         kernels().add(id, dtype, KernelSpec{.run = [](const Call&) {}, .mixed = UINT32_MAX});
       }
     }
-    // The number of operands that are there, in every element.
+    // Writes the number of present operands to every element.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
       const auto there =
           std::count_if(call.inputs.begin(), call.inputs.end(), [](const View& in) { return in.dtype != 0; });
@@ -104,7 +104,7 @@ inline const bp_host* host() {
 inline bp_tensor_desc view(std::initializer_list<int64_t> shape) {
   bp_tensor_desc out{};
   out.dtype = BP_F32;
-  uint64_t stride = 1;  // wraps where a test describes more than there can be
+  uint64_t stride = 1;  // wraps if a test describes an impossible size
   for (const int64_t extent : shape) out.shape[out.rank++] = extent;
   for (int d = out.rank - 1; d >= 0; stride *= static_cast<uint64_t>(out.shape[d--]))
     out.strides[d] = static_cast<int64_t>(stride);
@@ -154,7 +154,7 @@ class KitTest : public testing::Test {
     return static_cast<float*>(out);
   }
 
-  // An operator on vectors of 4, which keeps what it points at.
+  // An operator on vectors of 4 that owns its arrays.
   struct Op {
     std::vector<bp_tensor_desc> in, out;
     bp_op_desc desc{};
@@ -177,7 +177,7 @@ class KitTest : public testing::Test {
     if (made.plan != nullptr) plans_.push_back(made.plan);
     return status;
   }
-  // Of i8 by i8, 4x4, with a scale of the weights and one of the rows; the zero point between them is absent.
+  // i8 by i8, 4x4, with scales of weights and rows. The zero point between the scales is absent.
   bp_status prepare_quantized_matmul(Op& op) {
     static constexpr bp_quantized_matmul_attributes attributes{sizeof(attributes), 8, 0, 0};
     op.in = {view({4, 4}), view({4, 4}), view({4}), {}, view({4})};
@@ -196,12 +196,12 @@ class KitTest : public testing::Test {
     execution.workspace_bytes = workspace == nullptr ? 0 : 256;
     return api->plan_execute(device, s, op.plan, &execution, &error);
   }
-  // Destroys the plan that was made last.
+  // Destroys the plan created last.
   void forget(const Op& made) {
     api->plan_destroy(device, made.plan);
     plans_.pop_back();
   }
-  // Makes, enqueues and destroys the plan at once.
+  // Creates a plan, enqueues it and destroys it at once.
   bp_status enqueue(bp_stream* s, uint32_t op, bp_buffer* in, bp_buffer* out, float value = 0) {
     Op made;
     EXPECT_EQ(prepare(op, made), BP_OK) << error.message;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a driver changes while it starts is as it was behind the guard.
+// The guard restores what a driver changes while it starts.
 #include <gtest/gtest.h>
 
 #include <backplane/kit/driver_guard.hpp>
@@ -40,7 +40,7 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
     set_handler(SIGUSR1, SIG_IGN);
     set_handler(SIGUSR2, on_signal);
     std::setlocale(LC_ALL, locale == "C" ? "C.UTF-8" : "C");
-    // Threads that a driver starts take no signals.
+    // Threads that a driver starts block signals.
     std::thread([] { EXPECT_TRUE(is_blocked(SIGUSR1)); }).join();
   }
   EXPECT_EQ(std::fegetround(), FE_UPWARD);
@@ -52,7 +52,7 @@ TEST(DriverGuard, RestoresTheThreadAndTheProcess) {
   set_handler(SIGUSR1, SIG_DFL);
 }
 
-// The second guard begins behind the first driver's change, and ends last.
+// The second guard begins after the first driver's change and ends last.
 TEST(DriverGuard, OverlappingGuardsRestoreWhatWasBeforeBoth) {
   std::promise<void> begun, ended;
   std::thread second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An execution that its plan was not made for is refused, whoever calls: a kernel never sees what it does not count on.
+// An execution that is not of its plan's class is rejected, so that kernels can rely on the class.
 #include "driver.hpp"
 
 namespace backplane::kit::test {
@@ -20,7 +20,8 @@ TEST_F(KitTest, ExecutionsAreChecked) {
   EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
 }
 
-// A plan of `mul`, any strides, on vectors of 4 of which the first is changed before the execution.
+// A plan of `mul` with any strides, on vectors of 4. Tests change the first one before the
+// execution.
 class PlanClass : public KitTest {
  protected:
   bp_status execute_changed(const auto& plan_of, const auto& change) {
@@ -80,7 +81,7 @@ TEST_F(PlanClass, ReachIsCheckedWithoutOverflow) {
   }
   const auto broadcast = [](Op& op) { op.in[0].strides[0] = 0; };
   EXPECT_EQ(execute_changed(broadcast, as_made), BP_OK) << error.message;
-  // Few bytes are reached, but no loop over so many elements ends.
+  // The view reaches few bytes, but a loop over so many elements would not end.
   const auto planes = [](Op& op) {
     op.in[0] = op.in[1] = op.out[0] = view({2, 2});
     for (bp_tensor_desc* each : {&op.in[0], &op.in[1], &op.out[0]}) each->strides[0] = each->strides[1] = 0;
@@ -106,7 +107,7 @@ TEST_F(KitTest, ADenseKernelIsGivenPackedOperandsOnly) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "an immediate is staged";
   op.in[0].flags = 0;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "a broadcast is staged";
-  op.in[0].strides[0] = 1;  // as core describes what it staged
+  op.in[0].strides[0] = 1;  // as core describes a staged operand
   EXPECT_EQ(run(), BP_OK) << error.message;
   op.in[1].strides[0] = 2;
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT) << "packed when the plan was made";
@@ -125,7 +126,7 @@ TEST_F(KitTest, OperandsAreThereWhereThePlanHasThem) {
   EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("input 4 is absent"));
   op.in[4] = view({4});
-  op.in[3].rank = 255;  // an absent view is not looked into
+  op.in[3].rank = 255;  // the fields of an absent view are ignored
   EXPECT_EQ(run(), BP_OK) << error.message;
 }
 
@@ -136,15 +137,15 @@ TEST_F(KitTest, APlanForOneSizeServesStagedOperandsWithoutElements) {
   op.in[0].strides[0] = 2;
   ASSERT_EQ(prepare(BP_OP_DIV, op), BP_OK) << error.message;
   ASSERT_EQ(op.info.flags & BP_PLAN_ANY_SIZE, 0u);
-  op.in[0].strides[0] = 1;  // as core describes it, once staged
+  op.in[0].strides[0] = 1;  // as core describes a staged operand
   EXPECT_EQ(execute(a, op, {{x, 0, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_OK) << error.message;
 }
 
-// The way of a release build, which relies on core.
+// The path of a release build, which relies on core's checks.
 class Unchecked : public testing::Test {
  protected:
   Unchecked() { plan.op = &op; }
-  // Binds `views`, of which the first `inputs` are inputs, to the memory at the same index.
+  // Binds each view to the memory at the same index. The first `inputs` views are inputs.
   void bind(uint32_t inputs, const std::vector<bp_tensor_desc>& views, std::vector<bp_operand> operands,
             const std::vector<bp_operand>& scalars = {}) {
     plan.input_count = inputs;
@@ -202,7 +203,7 @@ TEST_F(Unchecked, OperandsAreBoundAsTheyAreDescribed) {
 }
 
 TEST_F(Unchecked, ScalarsThatTheHostLacksAreZero) {
-  op.scalars_max = 3;  // as a later version may have them
+  op.scalars_max = 3;  // as in a later version
   call.scalar_bits[2] = 7;
   call.scalar_at[2] = address(0);
   bind(0, {view({2})}, {{at(0), 0, 0}}, {{nullptr, 0, 5}, {at(1), 8, 0}});

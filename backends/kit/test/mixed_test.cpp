@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel is found for what its plugin said that it serves, and for nothing else.
+// A kernel is found for exactly the dtypes that its plugin registered.
 #include <backplane/kit/plan.hpp>
 
 #include "driver.hpp"
@@ -15,7 +15,7 @@ bp_tensor_desc of(uint32_t dtype, std::initializer_list<int64_t> shape) {
   return out;
 }
 
-// A kernel that is told apart from others by its state.
+// A kernel that its state identifies.
 KernelSpec marked(int mark, uint32_t mixed = 0) {
   return {.run = [](const Call&) {}, .state = std::make_shared<const int>(mark), .mixed = mixed};
 }
@@ -38,10 +38,10 @@ TEST(Kernels, OperatorsAndDtypesDoNotMeetInOneKey) {
   EXPECT_EQ(kernels.find(5, {BP_F32 + 1, 8}), nullptr);
 }
 
-// A descriptor, what it departs in, and a word of it.
+// A descriptor, its departure from the plain form, and a word of the error message.
 struct Departure {
   uint32_t op;
-  uint32_t dtype;  // of the kernel that would be found
+  uint32_t dtype;  // of the kernel that serves the plain form
   std::vector<bp_tensor_desc> in, out;
   std::shared_ptr<const void> attributes;
   uint32_t mixed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A native queue whose commands run when a test says so, and short ways to call a device over it.
+// A native queue whose commands run on a test's request, and helpers to call a device over it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 
 namespace backplane::kit::test {
 
-// Passed by the thread that runs the queue, polled by others.
+// Set by the thread that runs the queue, polled by others.
 class Fence {
  public:
   void end(const Status& result) {
@@ -40,7 +40,7 @@ struct ManualQueue {
   }
 };
 
-// What a launch was given, and whether it is over.
+// The arguments of a launch, and whether it has ended.
 struct Launch {
   std::array<QueueView<int>, 3> views;
   std::array<QueueScalar<int>, 2> scalars;
@@ -53,17 +53,17 @@ class ManualNative {
   using Queue = ManualQueue;
   using Mark = std::shared_ptr<Fence>;
   using Kernel = std::string;
-  using Program = std::shared_ptr<const std::string>;  // a test sees when it ends
+  using Program = std::shared_ptr<const std::string>;  // lets a test observe its end
 
-  static inline Status outcome;         // of the next commands, when they run
-  static inline Status enqueue_answer;  // of the next enqueues
+  static inline Status outcome;         // the result of the next commands when they run
+  static inline Status enqueue_result;  // the result of the next enqueues
   static inline int marks = 0;
   static inline int memories = 0;
   static inline std::vector<Queue*> queues;
   static inline std::vector<Launch> launches;
   static inline std::vector<std::weak_ptr<const std::string>> programs;
   static void reset() {
-    outcome = enqueue_answer = Status();
+    outcome = enqueue_result = Status();
     marks = memories = 0;
     queues.clear();
     launches.clear();
@@ -122,7 +122,7 @@ class ManualNative {
 
  private:
   static Status push(Queue& queue) {
-    if (!enqueue_answer.ok()) return enqueue_answer;
+    if (!enqueue_result.ok()) return enqueue_result;
     queue.commands.emplace_back([result = outcome] { return result; });
     return {};
   }
@@ -154,7 +154,7 @@ class QueueTest : public testing::Test {
     rules::make_dense(out);
     return out;
   }
-  // Null with a status if the plugin declines.
+  // Null with a status if the plugin refuses.
   Device::Plan* plan(uint32_t op, std::vector<bp_tensor_desc> in, uint64_t flags = 0, uint32_t scalars = 0) {
     inputs = std::move(in);
     output = view({4});
@@ -192,7 +192,7 @@ class QueueTest : public testing::Test {
     return buffers.back().get();
   }
   bp_operand operand(uint64_t offset = 0) { return {reinterpret_cast<bp_buffer*>(buffer()), offset, 0}; }
-  // Ends idle: what a test leaves in the queue is run.
+  // Runs the commands that a test left in the queue.
   struct RunToTheEnd {
     ManualQueue* queue = nullptr;
     void operator()(Device::Stream* stream) const {
@@ -204,7 +204,7 @@ class QueueTest : public testing::Test {
     Device::Stream* made = device->create_stream({sizeof(bp_stream_desc), 0}).value();
     return {made, RunToTheEnd{ManualNative::queues.back()}};
   }
-  // A copy, which ends as ManualNative::outcome says.
+  // A copy that ends with ManualNative::outcome.
   Status command(Device::Stream& on) {
     Device::Buffer *dst = buffer(), *src = buffer();
     return device->copy(on, *dst, 0, *src, 0, 4);

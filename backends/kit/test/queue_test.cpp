@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, failures and lifetimes of a queue device, over a queue whose commands run when the test says so.
+// Streams, events, failures and lifetimes of a queue device, over a queue whose commands the test
+// runs.
 #include "queue_driver.hpp"
 
 namespace backplane::kit::test {
@@ -32,7 +33,7 @@ TEST_F(QueueTest, AStreamWithARecordInFlightIsNotIdle) {
   device->destroy(event);
 }
 
-// A native device whose programs depend on the kernel alone, and that stays open.
+// A native device that stays open and whose programs depend on the kernel only.
 class SharingNative : public ManualNative {
  public:
   static constexpr bool kStaysOpen = true;
@@ -93,18 +94,18 @@ TEST_F(QueueTest, TimedWaitsPollAndEndInTime) {
 
 TEST_F(QueueTest, ARefusedEnqueueLeavesTheStreamAndAPartialOneFailsIt) {
   auto a = stream();
-  ManualNative::enqueue_answer = out_of_memory("no room");
+  ManualNative::enqueue_result = out_of_memory("no room");
   EXPECT_EQ(command(*a).code(), BP_OUT_OF_MEMORY);
-  ManualNative::enqueue_answer = {};
+  ManualNative::enqueue_result = {};
   EXPECT_TRUE(command(*a).ok());
-  ManualNative::enqueue_answer = broken();
+  ManualNative::enqueue_result = broken();
   EXPECT_EQ(command(*a).code(), BP_EXECUTION_FAILED);
-  ManualNative::enqueue_answer = out_of_memory("a later failure");
+  ManualNative::enqueue_result = out_of_memory("a later failure");
   const Status first = command(*a);
   EXPECT_EQ(first.code(), BP_EXECUTION_FAILED);
   EXPECT_EQ(first.vendor_code(), 7);
   EXPECT_THAT(first.message(), HasSubstr("a planted failure"));
-  ManualNative::enqueue_answer = {};
+  ManualNative::enqueue_result = {};
   EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT) << "work is in flight";
   run(0);
   EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
@@ -130,7 +131,7 @@ TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndOneBehindItFails) {
       << "a record on a failed stream stands for it";
 }
 
-// a fails; b waits for a, c waits for b. Nobody waits for a on the host.
+// a fails; b waits for a, c waits for b. The host never waits for a.
 TEST_F(QueueTest, AFailureTravelsWithEvents) {
   auto a = stream(), b = stream(), c = stream();
   Device::Event of_a(false), of_b(false), of_c(false), early(false);
@@ -166,7 +167,8 @@ TEST_F(QueueTest, WaitingForWhatHasFailedFailsAtOnce) {
   EXPECT_EQ(command(*b).code(), BP_EXECUTION_FAILED);
 }
 
-// Two streams that wait for each other in turns keep neither a chain nor each other.
+// Two streams that alternately wait for each other keep neither a chain of records nor each other
+// alive.
 TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
   auto a = stream(), b = stream();
   Device::Event event(false);
@@ -193,7 +195,7 @@ TEST_F(QueueTest, StreamsThatTakeTurnsKeepNothing) {
 TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   auto a = stream();
   const bp_operand x = operand();
-  constexpr int kPlans = 400;  // more than an interval holds
+  constexpr int kPlans = 400;  // more than one interval keeps
   for (int i = 0; i < kPlans; ++i) {
     const std::unique_ptr<Device::Plan> once(add());
     ASSERT_NE(once, nullptr) << status.message();
@@ -208,7 +210,7 @@ TEST_F(QueueTest, APlanThatEndsLeavesItsProgramToTheQueue) {
   run(0);
   EXPECT_TRUE(device->wait(*a, 0).ok());
   EXPECT_EQ(alive(), 0);
-  // A plan that goes on is kept anew.
+  // A plan that is used again is kept again.
   std::unique_ptr<Device::Plan> twice(add());
   ASSERT_TRUE(execute(*a, *twice, {x, x, x}).ok());
   run(0);

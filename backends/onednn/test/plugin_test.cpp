@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only this plugin has: its settings, and plans that oneDNN makes.
+// Settings of the onednn plugin, and plans that oneDNN makes.
 #include <backplane/plugin.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+namespace backplane::onednn::test {
 namespace {
 
 using testing::HasSubstr;
@@ -48,7 +49,7 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
   return out;
 }
 
-// Rows times columns of counting numbers, whose sums are exact.
+// The product of two matrices of small integers, whose sums are exact.
 std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
   bp_error error{};
   error.struct_size = sizeof(error);
@@ -65,9 +66,9 @@ std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t 
   bp_plan* plan = nullptr;
   EXPECT_EQ(api->plan_create(device, &desc, &plan, &info, &error), BP_OK) << error.message;
   const auto buffer = [&](uint64_t bytes) {
-    const bp_buffer_desc asked{sizeof(asked), BP_MEMORY_SHARED, bytes, 0};
+    const bp_buffer_desc requested{sizeof(requested), BP_MEMORY_SHARED, bytes, 0};
     bp_buffer* out = nullptr;
-    EXPECT_EQ(api->buffer_create(device, &asked, &out, &error), BP_OK) << error.message;
+    EXPECT_EQ(api->buffer_create(device, &requested, &out, &error), BP_OK) << error.message;
     return out;
   };
   const auto map = [&](bp_buffer* from) {
@@ -79,9 +80,9 @@ std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t 
   bp_buffer *in = buffer(count * 4), *out = buffer(count * 4), *work = buffer(info.workspace_bytes + 1);
   for (size_t i = 0; i < count; ++i) map(in)[i] = static_cast<float>(i % 7);
   const bp_operand operands[] = {{in, 0, 0}, {in, 0, 0}}, result{out, 0, 0};
-  const bp_stream_desc asked{sizeof(asked), 0};
+  const bp_stream_desc requested{sizeof(requested), 0};
   bp_stream* stream = nullptr;
-  EXPECT_EQ(api->stream_create(device, &asked, &stream, &error), BP_OK);
+  EXPECT_EQ(api->stream_create(device, &requested, &stream, &error), BP_OK);
   const bp_execution execution{sizeof(execution), 0, &desc, operands, &result, nullptr, work, 0, info.workspace_bytes};
   EXPECT_EQ(api->plan_execute(device, stream, plan, &execution, &error), BP_OK) << error.message;
   api->plan_destroy(device, plan);  // while it may be running
@@ -118,7 +119,7 @@ TEST_F(Plugin, BadVariableLeavesTheDeviceShut) {
   unsetenv("BACKPLANE_ONEDNN_THREADS");
 }
 
-// Each size with as many threads as the option says; the sums are exact, so the bits are the same.
+// The sums are exact, so every number of threads gives the same bits.
 TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   for (const int64_t n : {1, 5, 160}) {
     std::vector<float> expected(static_cast<size_t>(n * n));
@@ -145,3 +146,4 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
 }
 
 }  // namespace
+}  // namespace backplane::onednn::test

@@ -50,8 +50,8 @@ TEST(Matmul, WholeNumbersAreExactAtTheEdgesOfEveryTile) {
       for (const int64_t n : {1, 15, 33}) check_matmul(a, b, to, m, n, 19, true);
     }
   }
-  check_matmul(BP_F32, BP_F32, BP_F32, 195, 259, 17, true);  // past a block in rows and columns
-  check_matmul(BP_F32, BP_F32, BP_F32, 3, 5, 600, true);     // and in depth
+  check_matmul(BP_F32, BP_F32, BP_F32, 195, 259, 17, true);  // beyond a block's rows and columns
+  check_matmul(BP_F32, BP_F32, BP_F32, 3, 5, 600, true);     // beyond a block's depth
 }
 
 TEST(Matmul, RealNumbersStayInClassD) {
@@ -61,9 +61,9 @@ TEST(Matmul, RealNumbersStayInClassD) {
 }
 
 TEST(Matmul, F32IsNotTf32) {
-  // Significands of 12 bits: their products are exact in f32 and not in a type of 11.
+  // Significands of 12 bits: their products are exact in f32, but not with the 11 bits of TF32.
   const Tensor a = of_values(BP_F32, {1, 2}, {2049, 4095}), b = of_values(BP_F32, {2, 1}, {2051, -1});
-  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // permissions need not be used
+  for (const uint32_t p : {0u, 1u, 2u, 8u, UINT32_MAX}) {  // a plugin may ignore permissions
     const auto attributes = precision(p);
     EXPECT_EQ(run1(BP_OP_MATMUL, &attributes, {a, b}, Tensor(BP_F32, {1, 1})).at(0), 2049 * 2051 - 4095)
         << "precision " << p;
@@ -87,14 +87,14 @@ TEST(Matmul, ZeroTimesInfinityIsNan) {
              Tensor(dtype, {2, 2}));
     EXPECT_TRUE(std::isnan(got.at(0))) << dtype_text(dtype);
     EXPECT_EQ(got.at(1), 3);
-    EXPECT_EQ(got.at(2), kInf);  // and nothing spills over to the neighbours
+    EXPECT_EQ(got.at(2), kInf);  // neighbouring elements are unaffected
     EXPECT_EQ(got.at(3), 4);
   }
 }
 
 TEST(Matmul, IntegersNeverSaturate) {
   const auto full = precision(BP_PRECISION_FULL);
-  const int64_t k = 70000;  // 255 * -128 * 70000 leaves 32 bits
+  const int64_t k = 70000;  // 255 * -128 * 70000 exceeds 32 bits
   const Tensor a = of_values(BP_U8, {1, k}, std::vector<Real>(static_cast<size_t>(k), 255)),
                b = of_values(BP_I8, {k, 1}, std::vector<Real>(static_cast<size_t>(k), -128));
   EXPECT_EQ(run1(BP_OP_MATMUL, &full, {a, b}, Tensor(BP_I32, {1, 1})).bits[0],

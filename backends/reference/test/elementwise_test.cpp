@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators: every corner value, and every pair of them, against naive arithmetic.
+// Elementwise operators on every special value, and on every pair of them, against naive
+// arithmetic.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
@@ -12,7 +13,7 @@ constexpr Real kInf = std::numeric_limits<Real>::infinity();
 Int integer(uint32_t dtype, uint64_t bits) { return static_cast<Int>(decode(dtype, bits)); }
 uint64_t wrap(uint32_t dtype, Int value) { return static_cast<uint64_t>(value) & mask_of(dtype); }
 
-// One operand list with every pair of corner values.
+// Two operands that hold every pair of special values.
 struct Pairs {
   Tensor a, b;
 };
@@ -78,7 +79,7 @@ TEST(Binary, RemHasTheSignOfTheDividendAndGuards) {
   });
 }
 
-// The sign of a zero that wins is free.
+// The sign of a zero result is unspecified.
 void check_extremum(uint32_t op, bool greater) {
   for (const uint32_t dtype : kNumeric) {
     const auto [a, b] = pairs_of(dtype);
@@ -114,7 +115,7 @@ TEST(Binary, ShrMasksItsAmountAndKeepsTheSign) {
   });
 }
 
-// Corners and a fine sweep of the whole range.
+// Special values and a fine sweep of the whole range.
 Tensor sweep(uint32_t dtype) {
   std::vector<uint64_t> bits = corners(dtype);
   if (width_of(dtype) == 16) {
@@ -142,7 +143,8 @@ void check_exact(uint32_t op, const std::vector<uint32_t>& dtypes, uint64_t (*or
   }
 }
 
-// |error| <= ulps for f32 and f64, 1 for the 16-bit types; infinities, NaN and the sign of zero as the oracle has them.
+// |error| <= ulps for f32 and f64, 1 for the 16-bit types. Infinities, NaN and the sign of zero
+// must equal the oracle's.
 void check_close(uint32_t op, Real ulps, Real (*oracle)(Real x), Real limit = kInf) {
   for (const uint32_t dtype : kFloats) {
     const Tensor x = sweep(dtype), got = run1(op, nullptr, {x}, Tensor(dtype, x.shape));
@@ -249,7 +251,8 @@ TEST(Unary, SubnormalsAreNotFlushed) {
 TEST(Cast, EveryPairOfDtypes) {
   for (const uint32_t from : kAll) {
     std::vector<uint64_t> bits = is_float(from) ? sweep(from).bits : corners(from);
-    for (const uint32_t to : kAll) {  // halfway points, and the ends of every integer type, with their neighbours
+    // Halfway points and limits of integer types, with their neighbours.
+    for (const uint32_t to : kAll) {
       if (from == BP_BOOL) break;
       for (const Real edge : {greatest_of(to), least_of(to), greatest_of(to) + 1, std::ldexp(Real{1}, 53) + 1,
                               Real{65519}, Real{65520}, Real{0x1p-25L}}) {
@@ -285,7 +288,7 @@ TEST(Cast, EveryPairOfDtypes) {
 }
 
 TEST(Cast, DoubleRoundingIsAvoided) {
-  // Just above a tie of the 16-bit type, by less than f32 sees.
+  // Above a tie of the 16-bit type by less than one ulp of f32.
   const Tensor f16 = of_values(BP_F64, {1}, {1 + 0x1p-11L + 0x1p-40L}),
                bf16 = of_values(BP_F64, {1}, {1 + 0x1p-8L + 0x1p-40L});
   EXPECT_EQ(run1(BP_OP_CAST, nullptr, {f16}, Tensor(BP_F16, {1})).at(0), 1 + 0x1p-10L);
@@ -377,7 +380,8 @@ TEST(Iota, FloatsRoundTheExactValueOnce) {
                   dtype_text(dtype));
     }
   }
-  // 77 steps are 2^-24 - 2^-54: the sum lies just below a tie of f32, and f64 rounds it onto the tie.
+  // 77 steps are 2^-24 - 2^-54: the sum is just below a tie of f32, and f64 would round it to the
+  // tie.
   const bp_axis_attributes first{sizeof(first), 0};
   const uint64_t start = encode(BP_F32, 1 + 0x1p-23L), step = encode(BP_F32, std::ldexp(Real{13944699}, -54));
   EXPECT_EQ(run1(BP_OP_IOTA, &first, {}, Tensor(BP_F32, {78}), {start, step}).at(77), 1 + 0x1p-23L);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built plugin, loaded as a host loads it, and tensors in any layout with guarded memory around every element.
+// Loads the built plugin like a host, and tensors in any layout with guard bytes around every
+// element.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -24,7 +25,7 @@ inline int64_t count_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>{});
 }
 
-// A tensor as the tests see it: bits in logical order.
+// A tensor as bits in logical order.
 struct Tensor {
   uint32_t dtype = 0;
   Shape shape;
@@ -46,7 +47,7 @@ inline Tensor of_values(uint32_t dtype, Shape shape, const std::vector<Real>& va
 inline Tensor list_of(uint32_t dtype, const std::vector<uint64_t>& bits) {
   return {dtype, {static_cast<int64_t>(bits.size())}, bits};
 }
-// Small integers that every dtype holds.
+// Small integers that every dtype represents.
 inline Tensor small_numbers(uint32_t dtype, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   Tensor out(dtype, shape);
@@ -54,7 +55,7 @@ inline Tensor small_numbers(uint32_t dtype, const Shape& shape, unsigned seed) {
   return out;
 }
 
-// Real-valued data of zero mean.
+// Real numbers of zero mean.
 inline Tensor noise(uint32_t dtype, const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -79,7 +80,7 @@ class Placed {
   bp_tensor_desc desc{};
   bp_operand operand{};
   Tensor read() const;
-  // Bytes between and around the elements that are no longer as they were.
+  // The number of guard bytes that have changed.
   int64_t disturbed() const;
 
  private:
@@ -153,7 +154,7 @@ class Device {
     return static_cast<std::byte*>(out);
   }
 
-  // Makes a plan, runs it, waits.
+  // Creates a plan, runs it and waits.
   bp_status run(uint32_t op, const void* attributes, const std::vector<Placed*>& in, const std::vector<Placed*>& out,
                 const std::vector<uint64_t>& scalars = {}) const {
     std::vector<bp_tensor_desc> in_desc, out_desc;
@@ -269,7 +270,7 @@ inline int64_t Placed::disturbed() const {
   return out;
 }
 
-// Runs an operator on fresh copies, every operand in `layout`, and returns its outputs.
+// Runs an operator on copies of its operands, each in `layout`, and returns the outputs.
 inline std::vector<Tensor> run(uint32_t op, const void* attributes, const std::vector<Tensor>& in,
                                const std::vector<Tensor>& out, const std::vector<uint64_t>& scalars = {},
                                Layout layout = Layout::kDense) {
@@ -289,7 +290,7 @@ inline Tensor run1(uint32_t op, const void* attributes, const std::vector<Tensor
   return run(op, attributes, in, {out}, scalars, layout)[0];
 }
 
-// Equal bits, where one NaN is as good as another.
+// Equal bits; any NaN equals any other.
 inline void expect_same(const Tensor& got, const std::vector<uint64_t>& expected, const std::string& what) {
   ASSERT_EQ(got.bits.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any layout gives the same result: every operator over permuted, negative, gapped, broadcast and overlapping views, at
-// rank 0 and 8, with no elements, and in place.
+// The layout of operands never changes a result: every operator on permuted, reversed, gapped,
+// broadcast and overlapping views, at ranks 0 and 8, without elements, and in place.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {
 namespace {
 
-// An operator with attributes and shapes that suit it.
+// An operator with valid attributes and shapes.
 struct Case {
   uint32_t op;
   std::vector<Tensor> in, out;
@@ -59,7 +59,7 @@ std::vector<Case> cases() {
     for (const uint32_t index : {BP_I32, BP_I64}) {
       out.push_back({BP_OP_GATHER, {number(t, 1), number(index, 2)}, {Tensor(t, shape)}, axis, {}});
       for (uint32_t mode = 0; mode < (t == BP_BOOL ? 1u : 4u); ++mode) {
-        Tensor order(index, {3, 4, 5});  // no duplicates within a lane, so that SET is determined
+        Tensor order(index, {3, 4, 5});  // no duplicates in a lane: SET is deterministic
         for (size_t i = 0; i < order.bits.size(); ++i) order.bits[i] = (i / 5 + i % 5) % 4;
         out.push_back({BP_OP_SCATTER,
                        {order, number(t, 3)},
@@ -164,7 +164,8 @@ TEST(Layout, BroadcastAndOverlappingInputs) {
 }
 
 TEST(Layout, BroadcastOperandsOfEveryBinaryLoop) {
-  // Vector with scalar, scalar with vector, row with column: the paths of the innermost loop.
+  // Vector with scalar, scalar with vector, row with column: each takes another path of the
+  // innermost loop.
   const Tensor grid = of_values(BP_I32, {2, 3}, {10, 20, 30, 40, 50, 60}), line = of_values(BP_I32, {3}, {1, 2, 3});
   Placed a(device(), grid, Layout::kDense), b(device(), line, Layout::kDense),
       out(device(), Tensor(BP_I32, {2, 3}), Layout::kDense);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every dtype for the tests' oracles: bits to exact values and back, by arithmetic and not by bit tricks, so
-// that nothing is shared with what is tested.
+// Numbers of every dtype for the tests' oracles: conversion of bits to exact values and back. It
+// uses arithmetic, not bit manipulation, so that it shares nothing with the tested code.
 #pragma once
 
 #include <backplane/ops.h>
@@ -22,7 +22,8 @@ inline const std::vector<uint32_t> kFloats = {BP_F16, BP_BF16, BP_F32, BP_F64};
 inline const std::vector<uint32_t> kNumeric = {BP_U8, BP_I8, BP_I32, BP_U32, BP_I64, BP_F16, BP_BF16, BP_F32, BP_F64};
 inline const std::vector<uint32_t> kBits = {BP_BOOL, BP_U8, BP_I8, BP_I32, BP_U32, BP_I64};
 
-// Layout of a float: mantissa bits without the leading one, and the exponent of the least and greatest normal number.
+// The format of a float: mantissa bits without the implicit one, and exponents of the smallest and
+// largest normal number.
 struct Format {
   int mantissa, least, greatest, width;
 };
@@ -79,7 +80,7 @@ inline Real decode(uint32_t dtype, uint64_t bits) {
   return sign * std::ldexp(1 + std::ldexp(static_cast<Real>(mantissa), -f.mantissa), exponent - 1 + f.least);
 }
 
-// Distance of neighbouring values around x.
+// The distance between x and its neighbours.
 inline Real ulp_of(uint32_t dtype, Real x) {
   const Format f = format_of(dtype);
   const int exponent = x == 0 || !std::isfinite(x) ? f.least : std::max(std::ilogb(x), f.least);
@@ -96,7 +97,7 @@ inline Real least_of(uint32_t dtype) {
   return is_float(dtype) ? -greatest_of(dtype) : is_signed(dtype) ? -greatest_of(dtype) - 1 : 0;
 }
 
-// Floats: one rounding to nearest even. Integers: x is integral, and wraps.
+// Floats: rounds once, to nearest even. Integers: x must be integral; it wraps.
 inline uint64_t encode(uint32_t dtype, Real x) {
   if (!is_float(dtype)) {
     const Real span = std::ldexp(Real{1}, 64);
@@ -124,7 +125,7 @@ inline uint64_t encode(uint32_t dtype, Real x) {
 inline uint64_t nan_bits(uint32_t dtype) { return encode(dtype, std::numeric_limits<Real>::quiet_NaN()); }
 inline bool is_nan(uint32_t dtype, uint64_t bits) { return is_float(dtype) && std::isnan(decode(dtype, bits)); }
 
-// Values that rules turn on: zeros, ones, extremes, infinities, NaN, subnormals, and some plain ones.
+// Special values: zeros, ones, extremes, infinities, NaN, subnormals, and some ordinary ones.
 inline std::vector<uint64_t> corners(uint32_t dtype) {
   if (dtype == BP_BOOL) return {0, 1};
   std::vector<uint64_t> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin itself: its one symbol, what it declares, that it has every primitive, its settings.
+// The plugin itself: its exported symbol, its manifest, its set of primitives, its settings.
 #include <cstdio>
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Lines of a command's output.
+// The lines of a command's output.
 std::vector<std::string> lines_of(const std::string& command) {
   std::vector<std::string> out;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
@@ -88,7 +88,7 @@ TEST(Plans, AnAliasedInputIsStagedUnlessElementwise) {
   }
 }
 
-// An instance made under a setting of the environment.
+// An instance created with an environment variable set.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) {

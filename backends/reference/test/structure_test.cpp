@@ -14,7 +14,8 @@ TEST(Gather, AnIndexOutsideGivesZero) {
   const bp_axis_attributes attributes{sizeof(attributes), 0};
   for (const uint32_t dtype : kAll) {
     for (const uint32_t index : kIndexes) {
-      const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;  // 2^32 is 0 to who drops the upper half
+      // 2^32 truncates to 0.
+      const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
       const Tensor x = list_of(dtype, {1, 1, 1}),
                    i = list_of(index, {0, 3, 2, encode(index, -1), 1, high, encode(index, -3), encode(index, 2 - 4)});
       const Tensor got = run1(BP_OP_GATHER, &attributes, {x, i}, list_of(dtype, std::vector<uint64_t>(8, 1)));
@@ -71,7 +72,7 @@ TEST(Scatter, OutsideIsDroppedAndTheRestStays) {
     for (const uint32_t index : kIndexes) {
       for (uint32_t mode = 0; mode < (dtype == BP_BOOL ? 1u : 4u); ++mode) {
         const auto attributes = scatter_mode(mode);
-        // An untouched NaN keeps its payload; index 2^32 and -1 are outside.
+        // A NaN that is not written keeps its payload; indices 2^32 and -1 are out of range.
         const uint64_t kept = is_float(dtype) ? nan_bits(dtype) + 1 : 1;
         const uint64_t high = index == BP_I64 ? uint64_t{1} << 32 : 0x7FFFFFFF;
         const Tensor got = run1(BP_OP_SCATTER, &attributes,
@@ -107,7 +108,7 @@ TEST(Scatter, IntegerAddWraps) {
 TEST(Scatter, FloatAddRoundsOnceHoweverMany) {
   const auto attributes = scatter_mode(BP_SCATTER_ADD);
   for (const uint32_t dtype : kFloats) {
-    const int64_t count = 4096;  // a chain in the element's own precision would stall or drift
+    const int64_t count = 4096;  // sums in the element's own precision would stall or drift
     const Tensor source = of_values(dtype, {count}, std::vector<Real>(count, 0.1L));
     const Real sum = source.at(0) * count + 1;
     const Real got =

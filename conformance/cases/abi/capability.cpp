@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth of what a device declares: each capability, and each optional slot that goes with it.
+// Whether a device's declarations are true: each capability, and its optional slots.
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -67,7 +67,7 @@ void shared_operands(Context& context) {
     context.require(out[i] == i * 22, "over SHARED memory {} + {} gave {}", in[i], in[i], out[i]);
 }
 
-// One buffer is touched by the host while the device works on others.
+// The host accesses one buffer while the device works on others.
 void shared_while_busy(Context& context) {
   need_kind(context, BP_MEMORY_SHARED, "SHARED");
   Device& device = context.device();
@@ -120,7 +120,7 @@ void unified_memory(Context& context) {
                   "BP_CAP_UNIFIED_MEMORY without any memory that the host reaches");
 }
 
-// Every operator that the device has must take the flag; without the capability it may refuse, cleanly.
+// Every operator of the device must accept the flag. Without the capability it may decline cleanly.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc plain = sample(op, usual_dtype(op));
@@ -189,4 +189,4 @@ void add_capability_cases(Catalogue& catalogue) {
                          .run = [op](Context& context) { deterministic(context, op); }});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

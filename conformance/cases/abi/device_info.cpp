@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a plugin say of themselves, before and after they are open.
+// The device info of a plugin's devices, before and after they are opened.
 #include <bit>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -81,7 +81,7 @@ void threads_open_at_once(Context& context) {
   });
 }
 
-// Opens with each way to say "all defaults".
+// Opens the device with each form of default options.
 void opens(Context& context, const bp_device_desc* desc) {
   Plugin& plugin = context.plugin();
   bp_device* device = nullptr;
@@ -116,11 +116,11 @@ struct Field {
   std::string_view requirement;
   Check check;
 };
-constexpr uint64_t known_kinds = (uint64_t{1} << BP_MEMORY_KINDS) - 1;
-constexpr uint64_t known_capabilities = BP_CAP_SYNCHRONOUS | BP_CAP_HOST_OPERANDS | BP_CAP_FTZ_F32 |
+constexpr uint64_t kKnownKinds = (uint64_t{1} << BP_MEMORY_KINDS) - 1;
+constexpr uint64_t kKnownCapabilities = BP_CAP_SYNCHRONOUS | BP_CAP_HOST_OPERANDS | BP_CAP_FTZ_F32 |
                                         BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY |
                                         BP_CAP_PROCESS_ADDRESSES;
-constexpr Field fields[] = {
+constexpr Field kFields[] = {
     {"name", "BP-DEV-003",
      [](Context& context, uint32_t index, const bp_device_info& info) {
        text_field(context, info.name, "name", index);
@@ -149,12 +149,12 @@ constexpr Field fields[] = {
      [](Context& context, uint32_t index, const bp_device_info& info) {
        context.require((info.memory_kinds >> BP_MEMORY_DEVICE & 1) != 0, "memory_kinds of device {} lacks DEVICE",
                        index);
-       context.require((info.memory_kinds & ~known_kinds) == 0, "memory_kinds of device {} is {:#x}", index,
+       context.require((info.memory_kinds & ~kKnownKinds) == 0, "memory_kinds of device {} is {:#x}", index,
                        info.memory_kinds);
      }},
     {"capabilities", "BP-DEV-011",
      [](Context& context, uint32_t index, const bp_device_info& info) {
-       context.require((info.capabilities & ~known_capabilities) == 0, "capabilities of device {} are {:#x}", index,
+       context.require((info.capabilities & ~kKnownCapabilities) == 0, "capabilities of device {} are {:#x}", index,
                        info.capabilities);
      }},
     {"dlpack", "BP-DEV-018",
@@ -178,7 +178,7 @@ void add_device_info_cases(Catalogue& catalogue) {
     catalogue.push_back(
         {.id = "abi.device." + std::move(what), .requirements = std::move(requirements), .run = std::move(run)});
   };
-  for (const Field& field : fields)
+  for (const Field& field : kFields)
     add(fmt::format("info_{}", field.name), {field.requirement}, [&field](Context& context) {
       for_each_device(context, [&](uint32_t index, const bp_device_info& info) { field.check(context, index, info); });
     });
@@ -200,4 +200,4 @@ void add_device_info_cases(Catalogue& catalogue) {
   });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

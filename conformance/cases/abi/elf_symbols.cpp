@@ -8,11 +8,11 @@
 #include <fstream>
 #include <iterator>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// A view of the file that refuses what lies outside it.
+// A view of the file that rejects offsets outside it.
 class Image {
  public:
   explicit Image(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
@@ -65,4 +65,4 @@ DynamicSymbols read_dynamic_symbols(const std::string& path) {
   return found;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

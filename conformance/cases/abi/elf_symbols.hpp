@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct DynamicSymbols {
-  std::string error{};  // why the file could not be read; empty if it could
+  std::string error{};  // why the file could not be read; empty on success
   std::vector<std::string> defined{};
-  std::vector<std::string> wanted{};  // undefined, weak ones left out: they may stay so
+  std::vector<std::string> wanted{};  // undefined symbols, except weak ones, which may stay undefined
 };
 DynamicSymbols read_dynamic_symbols(const std::string& path);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error record: every refusal with each kind of record that a host may hand in, and successes that leave it alone.
+// The error record: every rejection with each kind of record that a host may pass, and successes,
+// which must not change it.
 #include <algorithm>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned char garbage = 0xA5;
+constexpr unsigned char kGarbage = 0xA5;
 
 bool expected(const Refusal& refusal, bp_status status) {
   return std::find(refusal.expected.begin(), refusal.expected.end(), status) != refusal.expected.end();
 }
 
-// A record of `size` bytes of garbage: the callee may not read what is in it.
+// A record of `size` bytes of garbage, which the callee must not read.
 void with_record(Context& context, const Refusal& refusal, size_t size) {
-  const GuardedBytes bytes(std::max<size_t>(size, 4), garbage);
+  const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   const bp_status status = refusal.call(context, reinterpret_cast<bp_error*>(bytes.data()));
@@ -34,7 +35,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   context.require(bytes.slack_intact(), "{} wrote behind an error record of {} bytes", refusal.slot, size);
   if (size < BP_ERROR_MIN_SIZE) {
     context.require(
-        std::all_of(bytes.data() + 4, bytes.data() + bytes.size(), [](auto byte) { return byte == garbage; }),
+        std::all_of(bytes.data() + 4, bytes.data() + bytes.size(), [](auto byte) { return byte == kGarbage; }),
         "{} wrote to an error record of {} bytes, which counts as null", refusal.slot, size);
     return;
   }
@@ -45,7 +46,7 @@ void with_record(Context& context, const Refusal& refusal, size_t size) {
   context.require(known.op == 0 || refusal.slot.starts_with("plan_"), "{} named operator {} in the error record",
                   refusal.slot, known.op);
   int64_t unwritten = 0;
-  std::memset(&unwritten, garbage, sizeof(unwritten));
+  std::memset(&unwritten, kGarbage, sizeof(unwritten));
   context.require(known.vendor_code != unwritten, "{} left vendor_code of the error record as it was", refusal.slot);
   for (size_t at = sizeof(bp_error); at < size; ++at)
     context.require(bytes.data()[at] == 0, "{} left byte {} of an error record of {} bytes at {:#x}", refusal.slot, at,
@@ -57,12 +58,12 @@ void with_null(Context& context, const Refusal& refusal) {
   context.require(expected(refusal, status), "{} answered {} with a null record", refusal.slot, status_name(status));
 }
 
-// Every slot that can succeed, with a record full of garbage that success leaves alone.
+// Every slot that can succeed, with a record of garbage that a success must not change.
 void untouched_by_success(Context& context) {
   Plugin& plugin = context.plugin();
   Device& device = context.device();
   ErrorRecord record;
-  std::memset(reinterpret_cast<char*>(&record) + 4, garbage, sizeof(bp_error) - 4);
+  std::memset(reinterpret_cast<char*>(&record) + 4, kGarbage, sizeof(bp_error) - 4);
   const bp_error before = record;
   const auto check = [&](std::string_view slot, bp_status status) {
     context.require(status == BP_OK, "{} answered {}; expected OK", slot, status_name(status));
@@ -113,7 +114,7 @@ void add_error_record_cases(Catalogue& catalogue) {
   const std::pair<const char*, size_t> sizes[] = {{"size_0", 0},     {"size_4", 4},     {"size_511", 511},
                                                   {"size_512", 512}, {"size_576", 576}, {"size_4608", 4608}};
   for (const Refusal& refusal : all_refusals()) {
-    // One record per slot and reason; the kinds and bits that a reason is tried with are the negative cases' affair.
+    // One record per slot and reason. The negative cases test the variants of a reason.
     const bool repeated =
         refusal.what.find_first_of("0123456789") != std::string::npos && refusal.what.find("_0") == std::string::npos;
     if (repeated) continue;
@@ -132,4 +133,4 @@ void add_error_record_cases(Catalogue& catalogue) {
       {.id = "abi.error.success.untouched", .requirements = {"BP-ERR-002"}, .run = untouched_by_success});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

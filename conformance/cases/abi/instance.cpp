@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances: several at once, one after another, from many threads, and what is left of them.
+// Instances: several at once, one after another, from many threads, and what they leak.
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <thread>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// A device of `plugin` computes.
+// Checks that a device of `plugin` computes.
 void work(Plugin& plugin, uint32_t index) {
   Device device(plugin, index);
   Buffer data(device, 64);
@@ -166,4 +166,4 @@ void add_instance_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library is, before any device is open.
+// Properties of the library, before a device is opened.
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "cases/abi/cases.hpp"
 #include "cases/abi/elf_symbols.hpp"
-#include "cases/abi/parts.hpp"
-#include "cases/support/well.hpp"
+#include "cases/support/health_check.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -20,7 +20,7 @@ DynamicSymbols symbols_of(Context& context) {
   return symbols;
 }
 
-// Put into every library by the toolchain, with or without sanitizers.
+// Symbols that the toolchain adds to every library, with or without sanitizers.
 bool of_toolchain(std::string_view name) {
   constexpr std::array<std::string_view, 5> plain = {"_init", "_fini", "_edata", "_end", "__bss_start"};
   constexpr std::array<std::string_view, 6> stems = {"__asan_", "__ubsan_",     "__tsan_",
@@ -47,7 +47,7 @@ void wants_no_symbol_of_the_sdk(Context& context) {
                     "the library wants {}; a plugin imports nothing of the host", name);
 }
 
-// What it wants it must get from libraries that it names itself, not from whoever loads it.
+// The libraries in its own dependency list must define its undefined symbols.
 void wants_no_symbol_of_the_program(Context& context) {
   void* const library = dlopen(context.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   context.require(library != nullptr, "the library cannot be opened: {}", dlerror());
@@ -126,7 +126,7 @@ struct Slot {
   {                                                                                   \
     #slot, [](const bp_plugin& plugin) { return plugin.device_api->slot == nullptr; } \
   }
-constexpr Slot required_slots[] = {
+constexpr Slot kRequiredSlots[] = {
     BP_PLUGIN_SLOT(device_count),   BP_PLUGIN_SLOT(device_info),    BP_PLUGIN_SLOT(device_open),
     BP_PLUGIN_SLOT(shutdown),       BP_DEVICE_SLOT(close),          BP_DEVICE_SLOT(memory_info),
     BP_DEVICE_SLOT(buffer_create),  BP_DEVICE_SLOT(buffer_destroy), BP_DEVICE_SLOT(stream_create),
@@ -151,7 +151,7 @@ void add_library_cases(Catalogue& catalogue) {
   add("strings_are_static", "BP-INST-001", strings_are_static);
   add("version_is_text", "BP-INST-002", version_is_text);
   add("build_flags_are_known", "BP-INST-010", build_flags_are_known);
-  for (const Slot& slot : required_slots)
+  for (const Slot& slot : kRequiredSlots)
     catalogue.push_back({.id = fmt::format("abi.slot.{}", slot.name),
                          .requirements = {"BP-INST-011"},
                          .run = [&slot](Context& context) {
@@ -160,15 +160,4 @@ void add_library_cases(Catalogue& catalogue) {
                          }});
 }
 
-void add_abi_cases(Catalogue& catalogue) {
-  add_library_cases(catalogue);
-  add_version_cases(catalogue);
-  add_instance_cases(catalogue);
-  add_device_info_cases(catalogue);
-  add_capability_cases(catalogue);
-  add_input_size_cases(catalogue);
-  add_output_size_cases(catalogue);
-  add_error_record_cases(catalogue);
-}
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each input struct at each size that a host of another version may give it, with a page behind it that ends who reads on.
+// Each input struct at each size that a host of another version may use, before a guard page.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// A size, and a byte beyond today's struct that a newer host set.
+// A size, and a byte after the current struct that a newer host has set.
 struct Variant {
   const char* name;
   size_t (*size)(size_t minimum, size_t current);
-  ptrdiff_t set_byte;  // from the end of today's struct; -1: none
+  ptrdiff_t set_byte;  // offset from the end of the current struct; -1: none
 };
-constexpr Variant variants[] = {
+constexpr Variant kVariants[] = {
     {"minimum", [](size_t minimum, size_t) { return minimum; }, -1},
     {"current", [](size_t, size_t current) { return current; }, -1},
     {"zero_tail_8", [](size_t, size_t current) { return current + 8; }, -1},
     {"zero_tail_64", [](size_t, size_t current) { return current + 64; }, -1},
     {"zero_tail_to_the_limit", [](size_t, size_t) -> size_t { return BP_STRUCT_LIMIT; }, -1},
 };
-constexpr Variant set_tails[] = {
+constexpr Variant kSetTails[] = {
     {"set_tail_first", [](size_t, size_t current) { return current + 64; }, 0},
     {"set_tail_middle", [](size_t, size_t current) { return current + 64; }, 33},
     {"set_tail_last", [](size_t, size_t current) { return current + 64; }, 63},
 };
-constexpr Variant illegal_sizes[] = {
+constexpr Variant kIllegalSizes[] = {
     {"size_0", [](size_t, size_t) -> size_t { return 0; }, -1},
     {"size_4", [](size_t, size_t) -> size_t { return 4; }, -1},
     {"below_minimum", [](size_t minimum, size_t) { return minimum - 1; }, -1},
@@ -40,13 +40,13 @@ constexpr Variant illegal_sizes[] = {
     {"uninitialised", [](size_t, size_t) -> size_t { return 0xCCCCCCC8; }, -1},
 };
 
-// One try: today's struct, and the call that gets it in other clothes.
+// One call, and the struct that it passes at another size.
 struct Trial {
   std::vector<unsigned char> value;
   std::function<bp_status(void* bytes, bp_error* error)> call;
 };
 
-// How a struct reaches the plugin.
+// How a struct is passed to the plugin.
 struct Role {
   std::string name;
   size_t minimum, current;
@@ -59,7 +59,7 @@ std::vector<unsigned char> bytes_of(const T& value) {
   return {bytes, bytes + sizeof(T)};
 }
 
-// Calls with `value` in `held` bytes before an inaccessible page; the struct states the size `stated`.
+// Calls with `value` in `held` bytes before an inaccessible page and with struct_size `stated`.
 bp_status call_with(Context& context, const std::string& name, const Trial& trial, size_t stated, size_t held,
                     ptrdiff_t set_byte, ErrorRecord& error) {
   const GuardedBytes bytes(std::max<size_t>(held, 4));
@@ -82,10 +82,10 @@ void run(Context& context, const Role& role, const Variant& variant) {
   const bp_status status = call_with(context, role.name, trial, size, held, set, error);
   const bool legal = size >= role.minimum && size <= BP_STRUCT_LIMIT;
   expect_status(status, error, role.name, {set >= 0 ? BP_UNSUPPORTED : legal ? BP_OK : BP_INVALID_ARGUMENT});
-  require_well(context);
+  require_healthy(context);
 }
 
-// `claim` ends the case as not claimed where the plugin lacks what it needs.
+// `claim` ends the case as not claimed if the plugin lacks a prerequisite.
 template <typename T>
 Role of_create(
     std::string name, size_t minimum, T value, std::function<bp_status(Context&, const T*, bp_error*)> call,
@@ -134,7 +134,7 @@ std::vector<Role> create_roles() {
   return roles;
 }
 
-// The same for bp.import, where a plugin has it, with pages that live as long as the case.
+// The same for bp.import if the plugin has it, with pages that live as long as the case.
 Role import_role() {
   return {
       "import_memory", BP_IMPORT_DESC_MIN_SIZE, sizeof(bp_import_desc), [](Context& context) {
@@ -161,7 +161,7 @@ OpDesc& neg() {
   return desc;
 }
 
-// An execution of it with all that it points at.
+// An execution with everything that it points to.
 struct Execution {
   explicit Execution(Device& device)
       : plan(device, neg().get()), from(device, 32), to(device, 32), workspace(device, nullptr), stream(device) {
@@ -265,7 +265,7 @@ Trial attribute_trial(Context& context, const bph_op_info& op) {
 
 std::string attributes_of(const bph_op_info& op) { return fmt::format("attributes_of_{}", op.name); }
 
-// A struct of the first `size` bytes gives the status of the whole one with the rest zero.
+// The first `size` bytes must give the same status as the whole struct with zeros after them.
 void run_shorter(Context& context, const bph_op_info& op, size_t size) {
   const Plan claimed(context.device(), sample(op, usual_dtype(op)).get());
   const Trial trial = attribute_trial(context, op);
@@ -276,7 +276,7 @@ void run_shorter(Context& context, const bph_op_info& op, size_t size) {
       call_with(context, attributes_of(op), whole, whole.value.size(), whole.value.size(), -1, expected_error);
   const bp_status status = call_with(context, attributes_of(op), trial, size, size, -1, error);
   expect_status(status, error, fmt::format("{} at struct_size {}", attributes_of(op), size), {expected});
-  require_well(context);
+  require_healthy(context);
 }
 
 struct AttributeSize {
@@ -293,7 +293,7 @@ void run_size(Context& context, const bph_op_info& op, const AttributeSize& vari
   const bp_status status = call_with(context, attributes_of(op), attribute_trial(context, op), variant.stated,
                                      variant.held, variant.set_byte, error);
   expect_status(status, error, attributes_of(op), {variant.expected});
-  require_well(context);
+  require_healthy(context);
 }
 
 void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
@@ -327,9 +327,9 @@ void add_attribute_cases(Catalogue& catalogue, const bph_op_info& op) {
   }
 }
 
-// ---- Additions that change nothing
+// ---- Additions without effect
 
-// An execution with and without the change of `spoil` to its descriptor.
+// Compares executions with and without the change that `spoil` makes to the descriptor.
 void run_ignorable(Context& context, void (*spoil)(bp_op_desc& desc, std::vector<bp_tensor_desc>& inputs)) {
   Execution execution(context.device());
   std::vector<bp_tensor_desc> inputs = neg().inputs();
@@ -376,15 +376,15 @@ void add_input_size_cases(Catalogue& catalogue) {
   roles.push_back(import_role());
   add_plan_roles(roles);
   for (const Role& role : roles) {
-    for (const Variant& variant : illegal_sizes) add(catalogue, role, variant);
-    for (const Variant& variant : variants) add(catalogue, role, variant);
-    for (const Variant& variant : set_tails) add(catalogue, role, variant);
+    for (const Variant& variant : kIllegalSizes) add(catalogue, role, variant);
+    for (const Variant& variant : kVariants) add(catalogue, role, variant);
+    for (const Variant& variant : kSetTails) add(catalogue, role, variant);
   }
-  // What core sends is legal: for a host of another version only the size differs.
+  // Core sends legal structs. With a host of another version only the size differs.
   for (const Role& role : execution_roles()) {
-    for (const Variant& variant : variants) add(catalogue, role, variant);
+    for (const Variant& variant : kVariants) add(catalogue, role, variant);
   }
   for (const bph_op_info& op : primitives()) add_attribute_cases(catalogue, op);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each output struct at each size that a host of another version may give it.
+// Each output struct at each size that a host of another version may use.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/guarded.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned char garbage = 0xA5;
+constexpr unsigned char kGarbage = 0xA5;
 
 struct Role {
   std::string name;
@@ -23,9 +23,9 @@ struct Role {
   std::string_view extension = {};
 };
 
-// `size` bytes of garbage with struct_size: what the callee reads is the size only.
+// `size` bytes of garbage with struct_size, which is all that the callee may read.
 void run(Context& context, const Role& role, size_t size) {
-  const GuardedBytes bytes(std::max<size_t>(size, 4), garbage);
+  const GuardedBytes bytes(std::max<size_t>(size, 4), kGarbage);
   const auto stated = static_cast<uint32_t>(size);
   std::memcpy(bytes.data(), &stated, sizeof(stated));
   ErrorRecord error;
@@ -34,7 +34,7 @@ void run(Context& context, const Role& role, size_t size) {
   std::memcpy(&after, bytes.data(), sizeof(after));
   context.require(after == stated, "{} changed struct_size from {} to {}", role.name, stated, after);
   context.require(bytes.slack_intact(), "{} wrote behind a struct of {} bytes", role.name, size);
-  const auto written = [&](unsigned char byte) { return byte != garbage; };
+  const auto written = [&](unsigned char byte) { return byte != kGarbage; };
   if (size < role.minimum) {
     expect_status(status, error, role.name, {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
     context.require(std::none_of(bytes.data() + 4, bytes.data() + bytes.size(), written),
@@ -42,8 +42,8 @@ void run(Context& context, const Role& role, size_t size) {
     return;
   }
   expect_status(status, error, role.name, {BP_OK});
-  // The same answer in today's struct, taken over other garbage: what differs was not written.
-  std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~garbage));
+  // The same call over other garbage: bytes that differ were not written.
+  std::vector<unsigned char> plain(role.current, static_cast<unsigned char>(~kGarbage));
   const auto plain_size = static_cast<uint32_t>(role.current);
   std::memcpy(plain.data(), &plain_size, sizeof(plain_size));
   expect_status(role.call(context, plain.data(), &error), error, role.name, {BP_OK});
@@ -56,7 +56,7 @@ void run(Context& context, const Role& role, size_t size) {
                     "{} left byte {} of a struct of {} bytes at {:#x}; what the plugin does not "
                     "know is zeroed",
                     role.name, at, size, bytes.data()[at]);
-  require_well(context);
+  require_healthy(context);
 }
 
 std::vector<Role> roles() {
@@ -118,4 +118,4 @@ void add_output_size_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

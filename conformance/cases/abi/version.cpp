@@ -3,17 +3,17 @@
 #include <backplane/rules/tables.hpp>
 #include <cstring>
 
-#include "cases/abi/parts.hpp"
+#include "cases/abi/cases.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 constexpr uint32_t version_of(uint32_t major, uint32_t minor) { return major << 16 | minor; }
 
-// Queries with `host`, works with the instance, and shuts it down.
+// Queries with `host`, uses the instance, and shuts it down.
 void work_with(Context& context, const bp_host& host, std::initializer_list<bp_status> expected) {
   const Library library(context.path());
   const bp_plugin* instance = nullptr;
@@ -42,11 +42,11 @@ struct Tail {
   size_t bytes;
   bool garbage;
 };
-constexpr Tail tails[] = {{"none", 0, false},          {"zero_8", 8, false},     {"zero_64", 64, false},
-                          {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
-                          {"garbage_4096", 4096, true}};
+constexpr Tail kTails[] = {{"none", 0, false},          {"zero_8", 8, false},     {"zero_64", 64, false},
+                           {"garbage_8", 8, true},      {"garbage_64", 64, true}, {"zero_4096", 4096, false},
+                           {"garbage_4096", 4096, true}};
 
-// A host that grew: slots of tomorrow behind today's, which the plugin ignores.
+// A newer host with additional slots, which the plugin ignores.
 void with_tail(Context& context, uint32_t version, const Tail& tail) {
   LogHost host(version);
   const GuardedStruct<bp_host> table(sizeof(bp_host) + tail.bytes, host.table);
@@ -68,7 +68,7 @@ void versions_are_stated(Context& context) {
                   "works with hosts from ABI {:#x} on; this one speaks {:#x}", plugin->abi_version_min, BP_ABI_VERSION);
 }
 
-// Checks a plugin's tables; for a table newer than this suite, at least the part that the suite knows.
+// Checks a plugin's tables. Of a table newer than this suite, it checks the known part.
 template <class Table>
 void is_as_long_as_its_version(Context& context, const char* type, const Table& table) {
   const uint32_t version = context.plugin()->abi_version;
@@ -108,10 +108,11 @@ void add_version_cases(Catalogue& catalogue) {
   add("host_without_get_interface", {"BP-VER-005"}, null_interface_slot);
   for (const auto& [name, version] : {std::pair{"same", BP_ABI_VERSION}, std::pair{"next_minor", BP_ABI_VERSION + 1},
                                       std::pair{"far_minor", BP_ABI_VERSION | 0xFFFFu}})
-    for (const Tail& tail : tails)
+    for (const Tail& tail : kTails)
       add(fmt::format("host_{}.tail_{}", name, tail.name), {"BP-VER-001", "BP-VER-004", "BP-VER-005"},
           [version = version, &tail](Context& context) { with_tail(context, version, tail); });
-  // A plugin may read only the first two fields of a host of another major: nothing lies behind them.
+  // A plugin may read only the first two fields of a host of another major version. A guard page
+  // follows.
   for (const uint32_t major : {1u, 2u, 0xFFFFu})
     for (const uint32_t minor : {0u, 0xFFFFu})
       add(fmt::format("host_of_major_{}.minor_{}", major, minor), {"BP-VER-002"}, [=](Context& context) {
@@ -121,4 +122,4 @@ void add_version_cases(Catalogue& catalogue) {
       });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

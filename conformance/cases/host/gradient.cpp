@@ -2,16 +2,17 @@
 // Gradients against finite differences.
 #include <cmath>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 using V = backplane::Tensor;
 
-// A chain of operators f(x), some with a weight w; and the gradient of sum(c * f(x)) by x, written out.
+// A chain of operators f(x), some with a weight w, and the gradient of sum(c * f(x)) by x.
 struct Chain {
   const char* name;
   V (*forward)(DeviceMath&, const V& x, const V& w);
@@ -20,7 +21,7 @@ struct Chain {
 
 V one_less_square(DeviceMath& m, const V& y) { return m.plus(m.times(m.mul(y, y), -1), 1); }
 
-const Chain chains[] = {
+const Chain kChains[] = {
     {"matmul_tanh", [](DeviceMath& m, const V& x, const V& w) { return m.tanh(m.matmul(x, w)); },
      [](DeviceMath& m, const V& x, const V& w, const V& c) {
        return m.matmul(m.mul(one_less_square(m, m.tanh(m.matmul(x, w))), c), m.transpose(w));
@@ -91,7 +92,7 @@ void gradient_agrees(Context& context, const Chain& chain) {
       x.values[at] = before + by;
       return loss(x);
     };
-    // Of fourth order, so that the step may be wide beside the rounding of f32.
+    // Fourth order, so that the step may be large compared with the rounding of f32.
     const double slope = (8 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12 * step);
     x.values[at] = before;
     const double error = std::abs(slope - gradient.values[at]), bound = 2e-3 * (1 + std::abs(slope));
@@ -104,7 +105,7 @@ void gradient_agrees(Context& context, const Chain& chain) {
 }  // namespace
 
 void add_host_gradient_cases(Catalogue& catalogue) {
-  for (const Chain& chain : chains)
+  for (const Chain& chain : kChains)
     catalogue.push_back(
         {.id = fmt::format("host.gradient.{}", chain.name),
          .profile = BP_PROFILE_TRAIN,
@@ -112,4 +113,4 @@ void add_host_gradient_cases(Catalogue& catalogue) {
          .run = not_claimed_where_declined([&chain](Context& context) { gradient_agrees(context, chain); })});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -5,7 +5,7 @@
 
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 bph_registry_desc HostLog::desc(const char* layers) {
   bph_registry_desc made = {};
@@ -116,4 +116,4 @@ HostData::HostData(Context& context, const bph_op_info& op, OpDesc& desc) {
   for (const bp_operand& scalar : operands.scalars()) scalars.push_back(scalar.immediate);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

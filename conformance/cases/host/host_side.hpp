@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin as a framework has it: through the host library, by its path.
+// The plugin as a framework uses it: through the host library, by path.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -8,23 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cases/runtime/parts.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-void add_host_life_cases(Catalogue& catalogue);
-void add_host_operator_cases(Catalogue& catalogue);
-void add_host_memory_cases(Catalogue& catalogue);
-void add_host_refusal_cases(Catalogue& catalogue);
-void add_host_sharing_cases(Catalogue& catalogue);
-void add_host_order_cases(Catalogue& catalogue);
-void add_host_model_cases(Catalogue& catalogue);
-void add_host_gradient_cases(Catalogue& catalogue);
-void add_host_training_cases(Catalogue& catalogue);
-
-// Collects what the library logs; lives longer than the registry.
+// Collects the library's log. Must outlive the registry.
 class HostLog {
  public:
   bph_registry_desc desc(const char* layers);
@@ -37,7 +26,7 @@ class HostLog {
 };
 
 struct HostSide {
-  // `layers`: names with commas between; "" none, whatever the environment says.
+  // `layers`: names separated by commas; "" for none, whatever the environment says.
   explicit HostSide(Context& context, const char* layers = "", const bph_device_desc* desc = nullptr);
   HostLog log;
   backplane::Registry registry;
@@ -46,16 +35,18 @@ struct HostSide {
   backplane::Stream stream;
 };
 
-// One for the cases of a worker that need none of their own, with the validation layer between. Never ends: a worker does.
+// Shared by the cases of a worker that need none of their own, with the validation layer. It is
+// never destroyed: the worker ends first.
 HostSide& shared_host_side(Context& context);
 
-// The operands of one call, in buffers of their own at the start.
+// The operands of one call, each at the start of its own buffer.
 struct HostCall {
   HostCall(HostSide& side, OpDesc& desc, const std::vector<Bytes>& inputs, const std::vector<Bytes>& outputs,
            std::vector<uint64_t> scalar_bits);
-  // Enqueues; any answer.
+  // Enqueues and returns any status.
   bp_status execute(HostSide& side, bp_error* error);
-  // Enqueues; ends the case for anything but OK. What the plugin declines, core declines: that is not claimed.
+  // Enqueues. Ends the case unless the status is OK; UNSUPPORTED is not claimed, since core
+  // declines what the plugin declines.
   void execute(Context& context, HostSide& side);
   std::vector<Bytes> results(HostSide& side) const;
 
@@ -67,7 +58,7 @@ struct HostCall {
   std::vector<unsigned char> attributes;
 };
 
-// A case of several operators: the one that the plugin declines, core declines. The case is then not claimed.
+// Runs a case of several operators, which is not claimed if core declines one of them.
 template <typename Run>
 auto not_claimed_where_declined(Run run) {
   return [run](Context& context) {
@@ -81,11 +72,11 @@ auto not_claimed_where_declined(Run run) {
 }
 
 bph_tensor view_of(const bp_tensor_desc& desc, bph_buffer* buffer, uint64_t offset = 0);
-// Small whole numbers for each operand of the descriptor, as support/samples.hpp has them.
+// Small integers for each operand of the descriptor (support/samples.hpp).
 struct HostData {
   HostData(Context& context, const bph_op_info& op, OpDesc& desc);
   std::vector<Bytes> inputs, outputs;
   std::vector<uint64_t> scalars;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

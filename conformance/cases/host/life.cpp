@@ -4,17 +4,19 @@
 #include <array>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/threads.hpp"
 #include "harness/probe.hpp"
 #include "harness/probes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// out = a + a through one side, and what it should be.
+// Computes out = a + a through one side, and checks it.
 void work(Context& context, HostSide& side) {
   OpDesc desc = elementwise(BP_OP_ADD, BP_U32, 100);
   const Words data = noise_words(context, 100);
@@ -88,7 +90,7 @@ void two_opens(Context& context) {
   work(context, side);
 }
 
-// Handles released in every order: each keeps its parents.
+// Releases handles in every order: each keeps its parents alive.
 void released_in_order(Context& context, unsigned permutation) {
   HostLog log;
   const bph_registry_desc desc = log.desc("");
@@ -133,7 +135,7 @@ void from_threads(Context& context) {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.well, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
 }  // namespace
@@ -159,16 +161,4 @@ void add_host_life_cases(Catalogue& catalogue) {
           [name = row.name](Context& context) { exits(context, name); });
 }
 
-void add_host_cases(Catalogue& catalogue) {
-  add_host_life_cases(catalogue);
-  add_host_operator_cases(catalogue);
-  add_host_memory_cases(catalogue);
-  add_host_refusal_cases(catalogue);
-  add_host_sharing_cases(catalogue);
-  add_host_order_cases(catalogue);
-  add_host_model_cases(catalogue);
-  add_host_gradient_cases(catalogue);
-  add_host_training_cases(catalogue);
-}
-
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

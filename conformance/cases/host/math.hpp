@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same small vocabulary twice: on the device through the host library in f32, and here in double. A model is written
-// once, over either.
+// One small set of operations, implemented twice: on the device through the host library in f32,
+// and on the host in double. Models are templates over both.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -12,7 +12,7 @@
 #include "cases/support/op_desc.hpp"
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 // A dense, row-major array.
 struct Array {
@@ -20,7 +20,7 @@ struct Array {
   std::vector<double> values;
 };
 
-// Numbers in [-scale, scale] that f32 has exactly, so that both sides begin with the same.
+// Numbers in [-scale, scale] that f32 represents exactly, so that both sides start equal.
 Array draw(Context& context, const Shape& shape, double scale);
 
 class HostMath {
@@ -35,10 +35,10 @@ class HostMath {
   Value reshape(const Value& a, const Shape& shape);
   Value patches(const Value& x, int64_t size);  // [N,C,H,W] -> [N*H'*W', C*size*size]
   Value gather_rows(const Value& table, const std::vector<int32_t>& rows);
-  Value sum(const Value& a, uint32_t axes);  // kept with extent 1
+  Value sum(const Value& a, uint32_t axes);  // reduced axes keep extent 1
   Value greatest(const Value& a, uint32_t axes);
   Value cumsum(const Value& a, uint32_t axis);
-  // Shapes as they broadcast.
+  // The shape after broadcasting.
   Value add(const Value& a, const Value& b);
   Value sub(const Value& a, const Value& b);
   Value mul(const Value& a, const Value& b);
@@ -55,7 +55,7 @@ class HostMath {
   Value cos(const Value& a);
   Value relu(const Value& a);
   Value is_positive(const Value& a);  // 1 or 0
-  // `a` where the column is not behind the row, else `other`; the last two dimensions.
+  // `a` where column <= row in the last two dimensions, else `other`.
   Value causal(const Value& a, double other);
 
  private:
@@ -104,13 +104,13 @@ class DeviceMath {
   const backplane::Stream& stream_;
 };
 
-// What models are built of, over either.
+// Building blocks of models, over either implementation.
 template <typename Math>
 typename Math::Value softmax(Math& math, const typename Math::Value& a, uint32_t axis) {
   const auto raised = math.exp(math.sub(a, math.greatest(a, 1u << axis)));
   return math.div(raised, math.sum(raised, 1u << axis));
 }
-// By rows of a matrix.
+// Over the rows of a matrix.
 template <typename Math>
 typename Math::Value normalized(Math& math, const typename Math::Value& a, double extent) {
   const auto centred = math.sub(a, math.times(math.sum(a, 2), 1 / extent));
@@ -127,7 +127,7 @@ typename Math::Value gelu_slope(Math& math, const typename Math::Value& a) {
   const auto density = math.times(math.exp(math.times(math.mul(a, a), -0.5)), 0.39894228040143268);
   return math.add(share, math.mul(a, density));
 }
-// By `a` of the sum of c * y, where y is normalized(a).
+// The gradient by `a` of the sum of c * y, with y = normalized(a).
 template <typename Math>
 typename Math::Value normalized_gradient(Math& math, const typename Math::Value& a, const typename Math::Value& y,
                                          const typename Math::Value& c, double extent) {
@@ -137,4 +137,4 @@ typename Math::Value normalized_gradient(Math& math, const typename Math::Value&
   return math.mul(root, math.sub(math.sub(c, mean(c)), math.mul(y, mean(math.mul(c, y)))));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of models on the device, in f32, through the host library's C++ face.
+// The operations of models on the device, in f32, through the host library's C++ API.
 #include <algorithm>
 
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 using backplane::Dims;
 using backplane::Tensor;
@@ -34,7 +34,7 @@ Tensor DeviceMath::constant(const Array& array) {
   const std::vector<float> values(array.values.begin(), array.values.end());
   Tensor made = empty(dims(array.shape));
   backplane::copy_in(stream_, made, std::span<const float>(values));
-  stream_.wait();  // the vector ends here
+  stream_.wait();  // the vector must live until here
   return made;
 }
 
@@ -143,4 +143,4 @@ Tensor DeviceMath::causal(const Tensor& a, double other) {
   return out;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

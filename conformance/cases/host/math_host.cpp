@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of models in double.
+// The operations of models in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -16,7 +16,7 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// Index into an array of `shape`, which broadcasts to `whole`, of the element `at` of the whole.
+// The index into an array of `shape` of element `at` of `whole`, to which it broadcasts.
 size_t broadcast_index(int64_t at, const Shape& whole, const Shape& shape) {
   int64_t index = 0, stride = 1;
   const size_t lead = whole.size() - shape.size();
@@ -203,4 +203,4 @@ Array HostMath::causal(const Array& a, double other) {
   return out;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

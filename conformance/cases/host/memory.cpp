@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator, transfers and statistics over the plugin's memory.
+// The caching allocator, transfers and statistics on the plugin's memory.
 #include <algorithm>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -55,7 +57,7 @@ void many_live_at_once(Context& context, bool raw) {
     all.push_back(make(side, bytes, BP_MEMORY_DEVICE, raw ? BPH_BUFFER_RAW : 0));
     data.push_back(noise(context, bytes));
     put(side, all.back(), data.back());
-    if (i % 3 == 2) {  // some end, and their place is used again
+    if (i % 3 == 2) {  // some are released, and their memory is reused
       const uint64_t which = context.below(all.size());
       all.erase(all.begin() + static_cast<ptrdiff_t>(which));
       data.erase(data.begin() + static_cast<ptrdiff_t>(which));
@@ -93,7 +95,8 @@ void trims(Context& context) {
   require_same(context, get(side, again, 4096, (32u << 20) - 4096), data, "a buffer made after a trim");
 }
 
-// Released while its work is pending, and made again on the same stream: the order of the stream keeps both right.
+// A buffer is released while its work is pending, and allocated again on the same stream. The order
+// of the stream keeps both correct.
 void released_while_pending(Context& context) {
   HostSide side(context);
   constexpr uint64_t bytes = 1u << 20;
@@ -116,7 +119,7 @@ void released_while_pending(Context& context) {
   }
 }
 
-// A device may refuse what is above its own alignment.
+// A device may reject an alignment above its own.
 void need_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   if (alignment <= device.info().alignment) return;
@@ -242,4 +245,4 @@ void add_host_memory_cases(Catalogue& catalogue) {
   add("threads_share_a_device", "BP-USE-013", threads_share_a_device);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models built of primitives, on the device and in double.
+// Small models of primitives, on the device and in double.
 #include <cmath>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -17,7 +18,7 @@ struct Weights {
 template <typename Math>
 using Values = std::vector<typename Math::Value>;
 
-// Each model takes the weights in turn, the input first.
+// Each model takes the input and then the weights, in order.
 struct Mlp {
   static Weights draw_all(Context& context) {
     return {{draw(context, {32, 16}, 1), draw(context, {16, 48}, 0.4), draw(context, {1, 48}, 0.2),
@@ -151,4 +152,4 @@ void add_host_model_cases(Catalogue& catalogue) {
   add("embedding", agrees<Embedding>);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator through the host library: sizes that change from call to call, views of any strides, with and without the
-// validation layer in between.
+// Every operator through the host library: sizes that change from call to call, views with any
+// strides, with and without the validation layer.
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/support/exact.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -45,7 +46,8 @@ void each_dtype(Context& context, const bph_op_info& op) {
   if (!any) context.not_claimed("no dtype of {} is supported", op.name);
 }
 
-// With the layer between, whose own rules bind the plugin as well: what it finds is an error or a line that names a rule.
+// With the validation layer, whose rules also apply to the plugin. A violation is an error or a log
+// line that names the rule.
 void layered(Context& context, const bph_op_info& op) {
   HostSide side(context, "validation");
   for (const int64_t rows : {3, 40, 3}) {
@@ -58,7 +60,8 @@ void layered(Context& context, const bph_op_info& op) {
 
 enum class Turn { inputs, output, all };
 
-// Square operands seen transposed, through the host library, which stages what the plugin does not take.
+// Transposed views of square operands. The host library stages operands that the plugin does not
+// take.
 void transposed(Context& context, const bph_op_info& op, Turn turn) {
   HostSide side(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
@@ -80,7 +83,7 @@ void transposed(Context& context, const bph_op_info& op, Turn turn) {
   require_same(context, got, expected, fmt::format("{} on transposed views", op.name));
 }
 
-// The first input is one row for all, and one immediate value for all.
+// The first input is a broadcast row, and then an immediate value.
 void broadcast(Context& context, const bph_op_info& op, bool immediate) {
   HostSide side(context);
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 24);
@@ -142,4 +145,4 @@ void add_host_operator_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

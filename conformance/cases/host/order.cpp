@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events through the host library, plain and with the validation layer in between.
+// Streams and events through the host library, with and without the validation layer.
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 4096;
+constexpr uint64_t kBytes = 4096;
 
 struct Scene {
   Scene(Context& context, const char* layers) : side(context, layers), other(side.device) {
@@ -17,9 +19,9 @@ struct Scene {
       desc.bytes = size;
       return backplane::Buffer(side.device.get(), desc);
     };
-    from = make(bytes);
-    middle = make(bytes);
-    to = make(bytes);
+    from = make(kBytes);
+    middle = make(kBytes);
+    to = make(kBytes);
     large = make(8u << 20);
     larger = make(8u << 20);
   }
@@ -30,13 +32,13 @@ struct Scene {
   }
   void put(const Bytes& data) {
     backplane::detail::call(bph_copy_in, side.stream.get(), from.get(), uint64_t{0},
-                            static_cast<const void*>(data.data()), bytes, uint32_t{0});
+                            static_cast<const void*>(data.data()), kBytes, uint32_t{0});
     side.stream.wait();
   }
   Bytes get(const backplane::Stream& stream, const backplane::Buffer& buffer) {
-    Bytes got(bytes);
+    Bytes got(kBytes);
     backplane::detail::call(bph_copy_out, stream.get(), static_cast<void*>(got.data()), buffer.get(), uint64_t{0},
-                            bytes, uint32_t{0});
+                            kBytes, uint32_t{0});
     return got;
   }
   void check_log(Context& context) {
@@ -52,14 +54,14 @@ void across_streams(Context& context, const char* layers) {
   Scene scene(context, layers);
   const backplane::Event event(scene.side.device), back(scene.side.device);
   for (int round = 0; round < 24; ++round) {
-    const Bytes data = noise(context, bytes);
+    const Bytes data = noise(context, kBytes);
     scene.put(data);
     scene.side.stream.wait_event(back);
     for (uint64_t i = context.below(3); i-- > 0;) scene.copy(scene.side.stream, scene.larger, scene.large, 8u << 20);
-    scene.copy(scene.side.stream, scene.middle, scene.from, bytes);
+    scene.copy(scene.side.stream, scene.middle, scene.from, kBytes);
     event.record(scene.side.stream);
     scene.other.wait_event(event);
-    scene.copy(scene.other, scene.to, scene.middle, bytes);
+    scene.copy(scene.other, scene.to, scene.middle, kBytes);
     back.record(scene.other);
     require_same(context, scene.get(scene.other, scene.to), data, "work behind another stream's event");
   }
@@ -114,4 +116,4 @@ void add_host_order_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad calls through the host library, with and without the validation layer: refused before the plugin sees them, and the
-// device goes on.
+// Illegal calls through the host library, with and without the validation layer: rejected before
+// the plugin sees them, and the device still works.
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// A good call of add over [4,6] f32, for one thing to be spoilt.
+// A legal call of add on [4,6] f32, of which a case makes one part illegal.
 struct Scene {
   explicit Scene(Context& context, const char* layers)
       : side(context, layers),
@@ -29,7 +31,7 @@ struct BadCall {
   std::initializer_list<bp_status> expected;
   bp_status (*run)(Scene&, ErrorRecord&);
 };
-const BadCall bad_calls[] = {
+const BadCall kBadCalls[] = {
     {"unknown_operator", {BP_UNSUPPORTED}, [](Scene& s, ErrorRecord& e) { return s.call.call.op = 99, s.run(e); }},
     {"unknown_flag",
      {BP_UNSUPPORTED, BP_INVALID_ARGUMENT},
@@ -180,7 +182,7 @@ void refused(Context& context, const BadCall& bad, const char* layers) {
     const bp_status status = bad.run(scene, error);
     expect_status(status, error, "the call", bad.expected);
   }
-  // The same device, a good call.
+  // A legal call on the same device.
   HostCall call(scene.side, scene.desc, {Bytes(96, 0x11), Bytes(96, 0)}, {Bytes(96)}, {});
   call.execute(context, scene.side);
   require_same(context, call.results(scene.side)[0], Bytes(96, 0x11), "an addition after a refusal");
@@ -189,7 +191,7 @@ void refused(Context& context, const BadCall& bad, const char* layers) {
 }  // namespace
 
 void add_host_refusal_cases(Catalogue& catalogue) {
-  for (const BadCall& bad : bad_calls) {
+  for (const BadCall& bad : kBadCalls) {
     add_case(catalogue, fmt::format("host.refusal.{}.plain", bad.what), {"BP-USE-007"},
              [&bad](Context& context) { refused(context, bad, ""); });
     add_case(catalogue, fmt::format("negative.layer.{}", bad.what), {"BP-LAYER-001", "BP-USE-007"},
@@ -197,4 +199,4 @@ void add_host_refusal_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

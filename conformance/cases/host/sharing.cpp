@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharing across threads, streams and open devices: shared streams, HOST buffers, copies across, imports, addresses.
+// Sharing between threads, streams and open devices: shared streams, HOST buffers, copies between
+// devices, imports, addresses.
 #include <algorithm>
 #include <cstring>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -62,7 +65,7 @@ void source_is_free(Context& context, uint64_t bytes) {
   }
 }
 
-// Two opens of one plugin are two devices to the host library.
+// A plugin that is opened twice gives two devices in the host library.
 void host_buffer_of_another_open(Context& context) {
   need_kind(context, BP_MEMORY_HOST);
   HostSide side(context);
@@ -96,7 +99,7 @@ void across(Context& context, uint64_t bytes, bool one_device) {
     put(stream, source, data, BPH_COPY_SOURCE_FREE);
     backplane::detail::call(bph_copy_across, side.stream.get(), target.get(), uint64_t{0}, stream.get(), source.get(),
                             uint64_t{0}, bytes, uint32_t{0});
-    put(stream, source, Bytes(bytes, 0xEE), BPH_COPY_SOURCE_FREE);  // later work of the source's stream
+    put(stream, source, Bytes(bytes, 0xEE), BPH_COPY_SOURCE_FREE);  // later work on the source's stream
     require_same(context, get(side.stream, target, bytes), data, "a copy across streams");
   }
 }
@@ -184,4 +187,4 @@ void add_host_sharing_cases(Catalogue& catalogue) {
         [kind](Context& context) { addresses_lead_back(context, kind); }, kind_extension(kind));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small networks learn on the device as they do in double precision: the loss of every step.
+// Small networks train on the device and in double; the cases compare the loss of each step.
 #include <cmath>
 #include <numeric>
 
+#include "cases/host/cases.hpp"
 #include "cases/host/host_side.hpp"
 #include "cases/host/math.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -14,7 +15,7 @@ struct Task {
   Array x, target, w1, b1, w2;
 };
 
-// One hidden layer that learns what another network does; the loss of each step.
+// Trains a network with one hidden layer to imitate another one. Returns the loss of each step.
 template <typename Math>
 std::vector<double> regress(Math& m, const Task& task, int steps) {
   const double share = 1.0 / static_cast<double>(task.target.values.size());
@@ -34,7 +35,7 @@ std::vector<double> regress(Math& m, const Task& task, int steps) {
   return losses;
 }
 
-// Classes by cross entropy, with momentum.
+// Trains a classifier with cross entropy and momentum.
 template <typename Math>
 std::vector<double> classify(Math& m, const Task& task, int steps) {
   const double share = 1.0 / static_cast<double>(task.x.shape[0]);
@@ -74,7 +75,7 @@ struct Images {
   int64_t images, places;
 };
 
-// A convolution, relu, the mean over the image, classes; by cross entropy with momentum.
+// Trains a convolution, relu, mean over the image and classifier with cross entropy and momentum.
 template <typename Math>
 std::vector<double> look(Math& m, const Images& task, int steps) {
   const int64_t images = task.images, places = task.places, filters = task.w1.shape[1];
@@ -103,14 +104,15 @@ std::vector<double> look(Math& m, const Images& task, int steps) {
   return losses;
 }
 
-// A sequence of tokens and, one-hot, each and the one behind it.
+// A sequence of tokens, and each token and its successor as one-hot vectors.
 struct Sequence {
   std::vector<int32_t> tokens;
   Array given, next;  // [length, vocabulary]
   Array embedding, position, wq, wk, wv, wo, w1, w2, head;
 };
 
-// One block of a decoder: causal attention and a wide layer, each normalised before and added; gradients written out.
+// One decoder block: causal attention and a wide layer, each with pre-normalisation and a residual
+// connection, with explicit gradients.
 template <typename Math>
 std::vector<double> read_on(Math& m, const Sequence& task, int steps) {
   const int64_t length = task.given.shape[0], width = task.wq.shape[0];
@@ -193,7 +195,7 @@ void learns_classes(Context& context) {
   require_curve(context, classify(device, task, 200), classify(host, task, 200));
 }
 
-// Stripes along one axis, along the other, and neither.
+// Images with stripes along one axis, along the other, and without stripes.
 void learns_images(Context& context) {
   constexpr int64_t images = 24, extent = 8, taps = 9, places = 36, classes = 3;
   HostSide side(context);
@@ -221,7 +223,8 @@ void learns_images(Context& context) {
   require_curve(context, look(device, task, 200), look(host, task, 200));
 }
 
-// Through the vocabulary by steps of one, each third of two: which it is, the position tells, or the tokens before.
+// Walks through the vocabulary in steps of one, every third step two. The position, or the previous
+// tokens, determine the step.
 void learns_a_sequence(Context& context) {
   constexpr int64_t length = 24, vocabulary = 8, width = 16;
   HostSide side(context);
@@ -266,4 +269,4 @@ void add_host_training_cases(Catalogue& catalogue) {
   add("learns_a_sequence", learns_a_sequence);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case for each refusal: the status, the record, nothing given, and a device that goes on.
+// One case per rejection: checks the status, the error record, the outputs, and that the device
+// still works.
 #include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/support/well.hpp"
+#include "cases/support/health_check.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -21,7 +22,7 @@ void expect_refused(Context& context, const Refusal& refusal) {
                     "{} refused operator {} and named operator {} in the record", refusal.slot, refusal.op, error.op);
     context.require(is_text(error.message), "the message of {} is no UTF-8 text", refusal.slot);
   }
-  require_well(context);
+  require_healthy(context);
 }
 
 }  // namespace
@@ -41,4 +42,4 @@ void add_negative_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

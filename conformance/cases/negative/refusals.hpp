@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to make a slot of a sound device say no that the contract documents: used by the negative cases, by those of
-// the error record, and by those that look for what a refusal leaves behind.
+// Every documented way to make a slot of a healthy device reject a call. Used by the negative
+// cases, by those of the error record, and by those that look for leaks.
 #pragma once
 
 #include <functional>
@@ -9,26 +9,26 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Refusal {
   std::string slot;
   std::string what;
   std::vector<bp_status> expected;
   std::string_view requirement;
-  // The bad call. Checks that what it was to give stays null, and that nothing else was written.
+  // Makes the illegal call. Checks that its output is null and that nothing else was written.
   std::function<bp_status(Context& context, bp_error* error)> call;
-  uint32_t op = 0;                  // that the record must name
-  std::string_view extension = {};  // that a device must offer for the call to be possible at all; empty: none
+  uint32_t op = 0;                  // the operator that the record must name
+  std::string_view extension = {};  // the extension that the call needs; empty: none
 };
 
 std::vector<Refusal> query_refusals();
 std::vector<Refusal> device_refusals();
 std::vector<Refusal> buffer_refusals();
 std::vector<Refusal> stream_refusals();
-std::vector<Refusal> plan_refusals();      // of plan_create, without those that each operator has
-std::vector<Refusal> operator_refusals();  // of plan_create, for each primitive
-std::vector<Refusal> all_refusals();       // all but those of each primitive
+std::vector<Refusal> plan_refusals();      // of plan_create, except those of single operators
+std::vector<Refusal> operator_refusals();  // of plan_create, for every primitive
+std::vector<Refusal> all_refusals();       // all except operator_refusals
 
 // A value that the callee must overwrite with null.
 template <typename Handle>
@@ -42,4 +42,4 @@ bp_status require_null(Context& context, bp_status status, const Handle* out, st
   return status;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bp_plugin_query, the plugin's slots and the memory slots refuse.
+// Calls that bp_plugin_query, the plugin's slots and the memory slots reject.
 #include <cstring>
 
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -18,7 +18,7 @@ bp_status query_with(Context& context, const bp_host& host, bp_error* error) {
   return require_null(context, status, instance, BP_PLUGIN_QUERY_SYMBOL);
 }
 
-// A struct that a newer host filled in beyond what today's headers know.
+// A struct that a newer host has filled beyond the current size.
 template <typename T>
 GuardedStruct<T> with_tail(const T& value, size_t tail, size_t set_byte) {
   GuardedStruct<T> made(sizeof(T) + tail, value);
@@ -75,7 +75,7 @@ bp_buffer_desc buffer_desc(uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE, uin
   return desc;
 }
 
-constexpr uint32_t unknown_kinds[] = {BP_MEMORY_KINDS, 31, 32, 63, 64, 255, UINT32_MAX};
+constexpr uint32_t kUnknownKinds[] = {BP_MEMORY_KINDS, 31, 32, 63, 64, 255, UINT32_MAX};
 
 }  // namespace
 
@@ -148,7 +148,7 @@ std::vector<Refusal> device_refusals() {
 
 std::vector<Refusal> buffer_refusals() {
   std::vector<Refusal> all;
-  for (const uint32_t kind : unknown_kinds) {
+  for (const uint32_t kind : kUnknownKinds) {
     all.push_back({"memory_info",
                    fmt::format("unknown_kind_{}", kind),
                    {BP_UNSUPPORTED},
@@ -233,4 +233,4 @@ std::vector<Refusal> buffer_refusals() {
   return all;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of plan_create. Core's own checks (too few operands, shapes that do not fit) are a precondition, so such
-// descriptors are not sent. Descriptors that a newer host may send or query are sent.
+// Descriptors that plan_create rejects. Core's checks (operand counts, shapes) are a precondition,
+// so these cases do not violate them. They send what a newer host may send or query.
 #include <bit>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 #include "cases/support/guarded.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -21,7 +21,7 @@ bp_status create(Context& context, const bp_op_desc& desc, bp_error* error) {
   info.struct_size = sizeof(info);
   const bp_status status = device->plan_create(device.get(), &desc, &plan, &info, error);
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
-  // The question alone has the same answer.
+  // A query with a null output returns the same status.
   const bp_status answer = device->plan_create(device.get(), &desc, nullptr, &info, nullptr);
   context.require(answer == status, "plan_create answered {} with a place for the plan and {} without",
                   status_name(status), status_name(answer));
@@ -50,14 +50,14 @@ void set_attribute(OpDesc& desc, size_t offset, uint32_t value) {
   std::memcpy(desc.attribute_bytes().data() + offset, &value, sizeof(value));
 }
 
-// Attribute fields whose values are enumerators or reserved: a value that today's headers do not have.
+// Attribute fields with enumerators or reserved values, and a value unknown to the current headers.
 struct UnknownValue {
   uint32_t op;
   const char* field;
   size_t offset;
   uint32_t value;
 };
-constexpr UnknownValue unknown_values[] = {
+constexpr UnknownValue kUnknownValues[] = {
     {BP_OP_SCATTER, "mode", offsetof(bp_scatter_attributes, mode), 4},
     {BP_OP_SCATTER, "reserved", offsetof(bp_scatter_attributes, reserved), 1},
     {BP_OP_COMPARE, "predicate", offsetof(bp_compare_attributes, predicate), 6},
@@ -108,7 +108,7 @@ std::vector<Refusal> operator_refusals() {
         const auto size = static_cast<uint32_t>(bytes.size());
         std::memcpy(bytes.data(), &size, sizeof(size));
       }));
-    for (const UnknownValue& unknown : unknown_values)
+    for (const UnknownValue& unknown : kUnknownValues)
       if (unknown.op == op.op)
         all.push_back(of_op(op, fmt::format("unknown_{}", unknown.field), {BP_UNSUPPORTED}, "BP-SIZE-006", dtype,
                             [unknown](OpDesc& desc) { set_attribute(desc, unknown.offset, unknown.value); }));
@@ -154,4 +154,4 @@ std::vector<Refusal> all_refusals() {
   return all;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stream and event slots refuse.
+// Calls that the stream and event slots reject.
 #include "cases/negative/refusals.hpp"
 #include "cases/support/guarded.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::vector<Refusal> stream_refusals() {
   return all;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

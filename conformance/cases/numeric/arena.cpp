@@ -8,13 +8,13 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// Wide enough for the tile of any vector or wave that might reach over an end.
-constexpr uint64_t guard_bytes = 256;
-constexpr uint64_t operand_alignment = 256;
+// Wide enough for the tile of any vector or wave that might cross an end.
+constexpr uint64_t kGuardBytes = 256;
+constexpr uint64_t kOperandAlignment = 256;
 
 uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -51,8 +51,8 @@ uint64_t Arena::reserve(size_t& image, uint64_t bytes, bool nan, uint64_t alignm
   image = images_.size() - 1;
   std::vector<unsigned char>& memory = images_.back();
   const uint64_t from = memory.size();
-  const uint64_t begin = shared_ ? round_up(from + guard_bytes, alignment) : 0;
-  memory.resize(shared_ ? begin + bytes + guard_bytes : bytes);
+  const uint64_t begin = shared_ ? round_up(from + kGuardBytes, alignment) : 0;
+  memory.resize(shared_ ? begin + bytes + kGuardBytes : bytes);
   if (nan) {
     std::memset(memory.data() + from, 0xFF, memory.size() - from);
   } else {
@@ -70,7 +70,7 @@ size_t Arena::place(std::string label, uint32_t dtype, const View& view, bool is
     const int64_t span = view.empty() ? 0 : (view.high - view.low + 1) * size;
     const int64_t shift = shared_ ? view.shift * size : 0;
     region.begin = reserve(region.image, static_cast<uint64_t>(shift + span), is_read && oracle::is_float(dtype),
-                           operand_alignment) +
+                           kOperandAlignment) +
                    static_cast<uint64_t>(shift);
     region.end = region.begin + static_cast<uint64_t>(span);
     region.element_0 = region.begin + static_cast<uint64_t>(-view.low * size);
@@ -82,7 +82,7 @@ size_t Arena::place(std::string label, uint32_t dtype, const View& view, bool is
 size_t Arena::place_bytes(std::string label, uint64_t bytes) {
   Region region{.label = std::move(label), .scratch = true};
   region.begin = region.element_0 =
-      reserve(region.image, bytes, false, std::max<uint64_t>(alignment_, operand_alignment));
+      reserve(region.image, bytes, false, std::max<uint64_t>(alignment_, kOperandAlignment));
   region.end = region.begin + bytes;
   regions_.push_back(std::move(region));
   return regions_.size() - 1;
@@ -99,7 +99,7 @@ void Arena::put(std::vector<std::vector<unsigned char>>& images, size_t index, c
   const Region& region = regions_[index];
   if (region.none || region.view.empty()) return;
   unsigned char* const at = images[region.image].data() + region.element_0;
-  if (region.view.packed()) {
+  if (region.view.is_dense()) {
     std::copy(dense.bytes.begin(), dense.bytes.end(), at);
     return;
   }
@@ -122,7 +122,7 @@ oracle::Tensor Arena::get(const std::vector<std::vector<unsigned char>>& images,
   dense.bytes.resize(static_cast<size_t>(dense.count()) * size);
   if (dense.bytes.empty()) return dense;
   const unsigned char* const at = images[region.image].data() + region.element_0;
-  if (region.view.packed()) {
+  if (region.view.is_dense()) {
     std::memcpy(dense.bytes.data(), at, dense.bytes.size());
     return dense;
   }
@@ -182,4 +182,4 @@ std::string Arena::place_text(size_t image, uint64_t byte) const {
                      nearest->label);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host images of the buffers of one execution: operands between guard bands, canaries in every gap.
+// Host images of the buffers of one execution: operands between guard bands, and canaries in gaps.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
-// A view's place in an image.
+// The position of a view in an image.
 struct Region {
-  std::string label{};  // "input 0"
+  std::string label{};  // as "input 0"
   uint32_t dtype = 0;
   View view{};
   size_t image = 0;
-  uint64_t element_0 = 0;       // bytes from the image's start
-  uint64_t begin = 0, end = 0;  // bytes that the view spans
-  bool none = false;            // no memory: an immediate
-  bool scratch = false;         // workspace: free to change between begin and end
+  uint64_t element_0 = 0;       // in bytes from the start of the image
+  uint64_t begin = 0, end = 0;  // the bytes that the view spans
+  bool none = false;            // an immediate has no memory
+  bool scratch = false;         // workspace, which may change between begin and end
 };
 
 class Arena {
  public:
-  // `shared`: one image for all; else one each, filled exactly. `alignment`: of a buffer's start, in bytes.
+  // `shared`: one image for all operands; otherwise each fills an image of its own. `alignment` is
+  // that of a buffer's start, in bytes.
   Arena(Random& random, bool shared, uint64_t alignment) : random_(random), shared_(shared), alignment_(alignment) {}
 
-  // The memory is filled with canaries: NaN about floats that are read, random bytes elsewhere.
+  // Fills the memory with canaries: NaN around floats that are read, random bytes elsewhere.
   size_t place(std::string label, uint32_t dtype, const View& view, bool is_read);
   size_t place_bytes(std::string label, uint64_t bytes);
   // Another view of the same memory.
@@ -37,7 +38,7 @@ class Arena {
   uint64_t alignment() const { return alignment_; }
   std::vector<std::vector<unsigned char>>& images() { return images_; }
 
-  // The first byte of a region in images like these.
+  // The first byte of a region in images with the same layout.
   unsigned char* bytes_of(std::vector<std::vector<unsigned char>>& images, size_t region) const {
     return images[regions_[region].image].data() + regions_[region].begin;
   }
@@ -46,7 +47,7 @@ class Arena {
   oracle::Tensor get(size_t region) const { return get(images_, region); }
   oracle::Tensor get(const std::vector<std::vector<unsigned char>>& images, size_t region) const;
   void put(std::vector<std::vector<unsigned char>>& images, size_t region, const oracle::Tensor& dense) const;
-  // What differs between what was sent and `got` outside of the elements of `written`, in words; "" if nothing does.
+  // Describes a byte of `got` that changed outside the elements of `written`; "" if none did.
   std::string stray_write(const std::vector<std::vector<unsigned char>>& got, const std::vector<size_t>& written) const;
 
  private:
@@ -60,4 +61,4 @@ class Arena {
   std::vector<std::vector<unsigned char>> images_{};
 };
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,33 +4,37 @@
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// On the plugin's own version of the composite.
-void run_native(Context& context, const Spec& spec) {
+constexpr std::string_view kActivations[kActivationCount] = {"none",      "relu", "gelu_erf",
+                                                             "gelu_tanh", "silu", "sigmoid"};
+
+// Runs the plugin's native composite.
+void run_native(Context& context, const Problem& problem) {
   try {
-    run(context, spec);
+    run(context, problem);
   } catch (const CaseEnd& end) {
     if (end.outcome != Outcome::not_claimed) throw;
-    context.not_claimed("{} runs by decomposition: {}", oracle::operator_of(spec.op)->name, end.message);
+    context.not_claimed("{} runs by decomposition: {}", oracle::operator_of(problem.op)->name, end.message);
   }
 }
 
 }  // namespace
 
-void add_composite(Catalogue& catalogue, const Spec& spec, std::string_view more,
+void add_composite(Catalogue& catalogue, const Problem& problem, std::string_view more,
                    std::initializer_list<std::string_view> requirements) {
-  add(catalogue, spec, more, requirements);
-  catalogue.back().run = RunSpec{spec, run_native};
-  // Scalars in device memory are for plans.
-  if (spec.mode == Mode::device_scalars) return;
-  add_decomposed(catalogue, spec, more, requirements);
+  add(catalogue, problem, more, requirements);
+  catalogue.back().run = RunProblem{problem, run_native};
+  // Only plans take scalars in device memory.
+  if (problem.mode == Mode::device_scalars) return;
+  add_decomposed(catalogue, problem, more, requirements);
   catalogue.back().requirements.push_back("BP-USE-014");
 }
 
-oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, Data data, int64_t terms, Random& random) {
+oracle::Tensor filled(uint32_t dtype, const std::vector<int64_t>& shape, DataPattern data, int64_t terms,
+                      Random& random) {
   oracle::Tensor tensor = make_tensor(dtype, shape);
   fill(tensor, data, terms, random);
   return tensor;
@@ -51,4 +55,9 @@ Shape shape_of(const std::vector<int64_t>& extents) {
   return shape;
 }
 
-}  // namespace bp::conformance::numeric
+std::string variant_name(int32_t variant) {
+  std::string name(kActivations[variant % kWithoutBias]);
+  return variant < kWithoutBias ? name : name.append(".no_bias");
+}
+
+}  // namespace backplane::conformance::numeric

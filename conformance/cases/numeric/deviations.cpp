@@ -7,12 +7,12 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr double limit = 1;
-constexpr int64_t least_outputs = 1000;
+constexpr double kLimit = 1;
+constexpr int64_t kLeastOutputs = 1000;
 
 }  // namespace
 
@@ -21,26 +21,26 @@ Deviations deviations_of(const oracle::Expected& expected, const oracle::Tensor&
   Deviations found;
   for (size_t i = 0; i < expected.deviations.size(); ++i) {
     const oracle::Element& element = expected.elements[i];
-    if (element.rule != oracle::Rule::bound) continue;
+    if (element.criterion != oracle::Criterion::bound) continue;
     const long double error = oracle::value_at(got, static_cast<int64_t>(i)) - element.value;
     if (!std::isfinite(error)) continue;
-    const long double share = error / expected.deviations[i];
-    squares += share * share;
+    const long double ratio = error / expected.deviations[i];
+    squares += ratio * ratio;
     ++found.count;
   }
   if (found.count > 0) found.root_mean_square = static_cast<double>(std::sqrt(squares / found.count));
   return found;
 }
 
-std::string judge_deviations(const Job&, const std::vector<oracle::Expected>& expected,
+std::string check_deviations(const Setup&, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got) {
   const Deviations found = deviations_of(expected[0], got[0]);
-  if (found.count < least_outputs || found.root_mean_square <= limit) return {};
+  if (found.count < kLeastOutputs || found.root_mean_square <= kLimit) return {};
   return fmt::format(
       "the root mean square of {} errors is {:.3g} of what rounding each product's operand to 16 bits, and the result, "
       "makes it, u root(sum of squared terms) + ulp / 2 with u half that format's unit roundoff; at most {:g} is "
       "honest",
-      found.count, found.root_mean_square, limit);
+      found.count, found.root_mean_square, kLimit);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

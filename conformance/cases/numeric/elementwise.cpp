@@ -1,112 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary, binary, compare and select: one element of each input makes one of the output.
-#include "cases/numeric/design.hpp"
-#include "cases/numeric/families.hpp"
+// Cases of unary and binary operators, compare and select.
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "cases/numeric/test_matrix.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr std::string_view predicate_names[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+constexpr std::string_view kPredicateNames[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
-Job make(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  for (uint32_t i = 0; i < oracle::operator_of(spec.op)->inputs_max; ++i) {
-    job.call.inputs.push_back(make_tensor(spec.dtype, shape));
+Setup make(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  for (uint32_t i = 0; i < oracle::operator_of(problem.op)->inputs_max; ++i) {
+    setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
   }
-  fill_inputs(job.call.inputs, spec, spec.dtype, random);
-  job.call.outputs.push_back({spec.dtype, shape, {}});
-  return job;
+  fill_inputs(setup.call.inputs, problem, problem.dtype, random);
+  setup.call.outputs.push_back({problem.dtype, shape, {}});
+  return setup;
 }
 
-Job make_compare(const Spec& spec, Random& random) {
-  Job job = make(spec, random);
-  job.call.outputs[0].dtype = BP_BOOL;
-  set_attributes(job.call,
-                 bp_compare_attributes{sizeof(bp_compare_attributes), static_cast<uint32_t>(spec.parameters[0])});
-  return job;
+Setup make_compare(const Problem& problem, Random& random) {
+  Setup setup = make(problem, random);
+  setup.call.outputs[0].dtype = BP_BOOL;
+  set_attributes(setup.call, bp_compare_attributes{0, static_cast<uint32_t>(problem.parameters[0])});
+  return setup;
 }
 
 // Any non-zero byte is true.
-Job make_select(const Spec& spec, Random& random) {
-  const std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  job.call.inputs = {make_tensor(spec.dtype, shape), make_tensor(spec.dtype, shape)};
-  fill_inputs(job.call.inputs, spec, spec.dtype, random);
+Setup make_select(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  setup.call.inputs = {make_tensor(problem.dtype, shape), make_tensor(problem.dtype, shape)};
+  fill_inputs(setup.call.inputs, problem, problem.dtype, random);
   oracle::Tensor condition = make_tensor(BP_BOOL, shape);
   for (unsigned char& byte : condition.bytes)
     byte = static_cast<unsigned char>(random() % 2 == 0 ? 0 : random() % 255 + 1);
-  job.call.inputs.insert(job.call.inputs.begin(), std::move(condition));
-  job.call.outputs.push_back({spec.dtype, shape, {}});
-  return job;
+  setup.call.inputs.insert(setup.call.inputs.begin(), std::move(condition));
+  setup.call.outputs.push_back({problem.dtype, shape, {}});
+  return setup;
 }
 
-std::string vary_predicate(Spec& spec, uint64_t turn) {
-  spec.parameters[0] = static_cast<int32_t>(turn % std::size(predicate_names));
-  return std::string(predicate_names[turn % std::size(predicate_names)]);
+std::string vary_predicate(Problem& problem, uint64_t turn) {
+  problem.parameters[0] = static_cast<int32_t>(turn % std::size(kPredicateNames));
+  return std::string(kPredicateNames[turn % std::size(kPredicateNames)]);
 }
 
-std::vector<Values> values_of(const oracle::Operator& row, uint32_t dtype) {
-  if (dtype == BP_BOOL) return {Values::tags, Values::uniform};
+std::vector<DataPattern> patterns_of(const oracle::Operator& row, uint32_t dtype) {
+  if (dtype == BP_BOOL) return {DataPattern::tags, DataPattern::uniform};
   const bool several = row.inputs_max > 1;
-  std::vector<Values> values = {Values::tags, Values::uniform, Values::special, Values::bounds, Values::zeros};
-  if (oracle::is_float(dtype)) values.push_back(Values::bits);
-  if (several) values.push_back(Values::cancel);
-  return values;
+  std::vector<DataPattern> patterns = {DataPattern::tags, DataPattern::uniform, DataPattern::special,
+                                       DataPattern::bounds, DataPattern::zeros};
+  if (oracle::is_float(dtype)) patterns.push_back(DataPattern::bits);
+  if (several) patterns.push_back(DataPattern::cancel_pairs);
+  return patterns;
 }
 
-// Where all inputs can be had in one case, or many of them about every threshold.
-void cover_exhaustively(Design& design, const oracle::Operator& row, uint32_t dtype) {
+// Adds cases of all possible inputs, or of many inputs around every threshold.
+void cover_exhaustively(TestMatrix& matrix, const oracle::Operator& row, uint32_t dtype) {
   const uint32_t width = 8 * oracle::bytes_of(dtype);
   const auto specials = static_cast<int32_t>(special_bits(dtype).size());
   if (row.inputs_max == 1) {
     if (width <= 16) {
       const auto patterns = static_cast<int32_t>(dtype == BP_BOOL ? 2 : 1u << width);
-      design.one({patterns}, Layout::dense, Values::exhaustive);
-      design.one({patterns}, Layout::sliced, Values::exhaustive);
+      matrix.one({patterns}, Layout::dense, DataPattern::exhaustive);
+      matrix.one({patterns}, Layout::sliced, DataPattern::exhaustive);
     } else if (oracle::is_float(dtype)) {
       const int32_t count = dtype == BP_F32 ? 65536 : 16384;
-      design.one({count}, Layout::dense, Values::bits);
-      if (row.accuracy.letter == 'U') design.one({count}, Layout::dense, Values::windows);
+      matrix.one({count}, Layout::dense, DataPattern::bits);
+      if (row.accuracy.letter == 'U') matrix.one({count}, Layout::dense, DataPattern::windows);
     }
-    design.one({4, specials}, Layout::sliced, Values::special);
+    matrix.one({4, specials}, Layout::sliced, DataPattern::special);
     return;
   }
   if (width == 8) {
     const int32_t patterns = dtype == BP_BOOL ? 2 : 256;
-    design.one({patterns, patterns}, Layout::dense, Values::exhaustive);
+    matrix.one({patterns, patterns}, Layout::dense, DataPattern::exhaustive);
   } else if (oracle::is_float(dtype)) {
-    design.one({16384}, Layout::dense, Values::bits);
-    design.one({16384}, Layout::dense, Values::cancel);
+    matrix.one({16384}, Layout::dense, DataPattern::bits);
+    matrix.one({16384}, Layout::dense, DataPattern::cancel_pairs);
   }
-  design.one({specials, specials}, Layout::dense, Values::special);
-  design.one({specials, specials}, Layout::mixed, Values::special);
+  matrix.one({specials, specials}, Layout::dense, DataPattern::special);
+  matrix.one({specials, specials}, Layout::mixed, DataPattern::special);
 }
 
 void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
   const bool compares = row.id == BP_OP_COMPARE, selects = row.id == BP_OP_SELECT;
   const auto maker = compares ? make_compare : selects ? make_select : make;
-  std::vector<Spec> apart;
+  std::vector<Problem> apart;
   for_dtypes(row.dtypes, [&](uint32_t dtype) {
     std::vector<uint32_t> inputs(row.inputs_max, dtype);
     if (selects) inputs.front() = BP_BOOL;
-    Design design(catalogue, {.op = row.id, .dtype = dtype, .make = maker}, inputs, values_of(row, dtype));
-    if (compares) design.vary(vary_predicate);
-    design.cover(oracle::format_of(dtype).core ? 1 : 2);
-    design.cover_values();
-    design.cover_modes();
+    TestMatrix matrix(catalogue, {.op = row.id, .dtype = dtype, .make = maker}, inputs, patterns_of(row, dtype));
+    if (compares) matrix.vary(vary_predicate);
+    matrix.cover(oracle::format_of(dtype).core ? 1 : 2);
+    matrix.cover_patterns();
+    matrix.cover_modes();
     // Compare: each predicate.
-    for (size_t i = 0; i < (compares ? std::size(predicate_names) : 1); ++i) cover_exhaustively(design, row, dtype);
+    for (size_t i = 0; i < (compares ? std::size(kPredicateNames) : 1); ++i) cover_exhaustively(matrix, row, dtype);
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {
       apart.push_back({.op = row.id, .dtype = dtype, .shape = {9, 7}, .layout = layout, .make = maker});
-      apart.back().parameters[0] = static_cast<int32_t>(apart.size() * 5 % std::size(predicate_names));
+      apart.back().parameters[0] = static_cast<int32_t>(apart.size() * 5 % std::size(kPredicateNames));
     }
   });
   add_apart(catalogue, apart, "apart");
@@ -115,11 +116,11 @@ void add_operator(Catalogue& catalogue, const oracle::Operator& row) {
 }  // namespace
 
 void add_elementwise(Catalogue& catalogue) {
-  for (const oracle::Operator& row : oracle::rows::all) {
+  for (const oracle::Operator& row : oracle::kOperators) {
     const bool others = row.id == BP_OP_COPY || row.id == BP_OP_CAST || row.id == BP_OP_CUMSUM;
     if (row.kind == BP_KIND_PRIMITIVE && row.shape_rule == BP_SHAPE_ELEMENTWISE && !others)
       add_operator(catalogue, row);
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

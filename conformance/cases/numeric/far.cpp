@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every primitive over operands whose elements lie further apart than 31 or 32 bits count, by one stride or by index times stride,
-// and over operands, workspace and scalars that begin behind so many bytes. Only the elements and what lies beside them is touched.
+// Every primitive on operands with distances beyond 31 or 32 bits, by one stride or by index times
+// stride, and on operands, workspace and scalars with such offsets. The cases touch only the
+// elements and the bytes beside them.
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
 #include "cases/numeric/values.hpp"
+#include "cases/support/large_buffer.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/room.hpp"
-#include "oracle/compare.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr uint64_t guard = 32;  // bytes beside each element that must not change
+constexpr uint64_t kGuard = 32;  // bytes beside each element that must not change
 
 std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   std::vector<unsigned char> bytes(count);
@@ -25,14 +26,14 @@ std::vector<unsigned char> random_bytes(Random& random, uint64_t count) {
   return bytes;
 }
 
-// Elements of a view in a buffer of their own, of which nothing else is touched. `used` tells which elements there are, in
-// row-major order; empty: all.
+// The elements of a view in a buffer of its own, of which nothing else is touched. `used` has a
+// flag per element in row-major order; empty: all are used.
 class Sparse {
  public:
   Sparse(Context& context, const bp_tensor_desc& view, uint64_t offset, const std::vector<bool>& used)
       : device_(context.device()),
         view_(view),
-        offset_(offset + guard),
+        offset_(offset + kGuard),
         size_(oracle::bytes_of(view.dtype)),
         buffer_(make_large(context, bytes_of(view, offset))) {
     std::vector<int64_t> index(view.rank, 0);
@@ -40,39 +41,39 @@ class Sparse {
     for (size_t i = 0; i < count; ++i) {
       uint64_t at = offset_;
       for (uint32_t d = 0; d < view.rank; ++d) at += static_cast<uint64_t>(index[d] * view.strides[d]) * size_;
-      places_.push_back(used.empty() || used[i] ? at : nowhere);
+      places_.push_back(used.empty() || used[i] ? at : kNowhere);
       for (uint32_t d = view.rank; d-- > 0 && ++index[d] == view.shape[d];) index[d] = 0;
     }
     std::vector<uint64_t> sorted = places_;
-    std::erase(sorted, nowhere);
+    std::erase(sorted, kNowhere);
     std::sort(sorted.begin(), sorted.end());
     for (const uint64_t at : sorted) {
-      if (windows_.empty() || at - guard > windows_.back().begin + windows_.back().bytes.size())
-        windows_.push_back({at - guard, {}});
-      windows_.back().bytes.resize(at + size_ + guard - windows_.back().begin);
+      if (windows_.empty() || at - kGuard > windows_.back().begin + windows_.back().bytes.size())
+        windows_.push_back({at - kGuard, {}});
+      windows_.back().bytes.resize(at + size_ + kGuard - windows_.back().begin);
     }
   }
 
   void write(const oracle::Tensor& dense, Random& random) {
     for (Window& window : windows_) window.bytes = random_bytes(random, window.bytes.size());
     for (size_t i = 0; i < places_.size(); ++i)
-      if (places_[i] != nowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
+      if (places_[i] != kNowhere) std::memcpy(byte_at(places_[i]), dense.bytes.data() + i * size_, size_);
     for (const Window& window : windows_)
       device_.write(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
   }
-  // Reads the elements; throws if a byte beside them changed.
+  // Reads the elements. Fails the case if a byte beside them changed.
   oracle::Tensor read(Context& context, std::string_view label) {
     oracle::Tensor dense = make_tensor(view_.dtype, {view_.shape, view_.shape + view_.rank});
     std::vector<Window> before = windows_;
     for (Window& window : windows_) device_.read(buffer_.get(), window.begin, window.bytes.data(), window.bytes.size());
     for (size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i] == nowhere) continue;
+      if (places_[i] == kNowhere) continue;
       std::memcpy(dense.bytes.data() + i * size_, byte_at(places_[i]), size_);
       std::memset(byte_at(places_[i]), 0, size_);
     }
     std::swap(before, windows_);
     for (const uint64_t at : places_)
-      if (at != nowhere) std::memset(byte_at(at), 0, size_);
+      if (at != kNowhere) std::memset(byte_at(at), 0, size_);
     for (size_t i = 0; i < windows_.size(); ++i)
       context.require(before[i].bytes == windows_[i].bytes, "a byte beside an element of {} changed, near byte {}",
                       label, windows_[i].begin);
@@ -81,7 +82,7 @@ class Sparse {
   bp_operand operand() const { return {buffer_.get(), offset_, 0}; }
 
  private:
-  static constexpr uint64_t nowhere = UINT64_MAX;
+  static constexpr uint64_t kNowhere = UINT64_MAX;
   struct Window {
     uint64_t begin;
     std::vector<unsigned char> bytes;
@@ -89,7 +90,7 @@ class Sparse {
   static uint64_t bytes_of(const bp_tensor_desc& view, uint64_t offset) {
     uint64_t reach = 1;
     for (uint32_t d = 0; d < view.rank; ++d) reach += static_cast<uint64_t>((view.shape[d] - 1) * view.strides[d]);
-    return offset + 2 * guard + reach * oracle::bytes_of(view.dtype);
+    return offset + 2 * kGuard + reach * oracle::bytes_of(view.dtype);
   }
   unsigned char* byte_at(uint64_t at) {
     for (Window& window : windows_)
@@ -108,7 +109,7 @@ class Sparse {
 
 struct Far {
   OpDesc desc;                            // over dense views
-  std::vector<std::vector<bool>> used{};  // of each operand, inputs first; empty: all elements
+  std::vector<std::vector<bool>> used{};  // by operand, inputs first; empty: all elements
   oracle::Call call{};                    // with data
 };
 
@@ -134,7 +135,7 @@ void make_call(Far& far, Random& random) {
         bph_scalar_from_i64(op.scalar_dtype == 0 ? far.desc.outputs()[0].dtype : op.scalar_dtype, 3 + i));
 }
 
-// Indices along an axis of a few elements, each cell once.
+// Indices along a short axis, each cell once.
 void set_indices(Far& far, uint32_t axis) {
   const bph_op_info& op = op_info(far.desc.op());
   if (op.dtype_rule != BP_RULE_GATHER && op.dtype_rule != BP_RULE_SCATTER) return;
@@ -150,7 +151,7 @@ std::string strides_text(const bp_tensor_desc& view) {
   return fmt::format("[{}]", fmt::join(view.strides, view.strides + view.rank, ", "));
 }
 
-// Executes over `views`, inputs first, each behind `offsets` bytes.
+// Executes on `views`, inputs first, each with its offset in bytes.
 void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>& views,
                   const std::vector<uint64_t>& offsets, const std::vector<oracle::Expected>& expected) {
   Device& device = context.device();
@@ -186,7 +187,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   std::string where;
   for (size_t i = 0; i < views.size(); ++i)
     where += fmt::format("{}{} has strides {} from byte {}", i == 0 ? "" : ", ", i < inputs ? "input" : "output",
-                         strides_text(views[i]), offsets[i] + guard);
+                         strides_text(views[i]), offsets[i] + kGuard);
   for (size_t i = 0; i < inputs; ++i) {
     const oracle::Tensor after = sparse[i].read(context, fmt::format("input {}", i));
     if (far.used.empty()) context.require(after.bytes == far.call.inputs[i].bytes, "input {} changed; {}", i, where);
@@ -194,7 +195,7 @@ void execute_over(Context& context, Far& far, const std::vector<bp_tensor_desc>&
   for (size_t o = 0; o < expected.size(); ++o) {
     oracle::Tensor got = sparse[inputs + o].read(context, fmt::format("output {}", o));
     if (!far.used.empty() && !far.used[inputs + o].empty())
-      for (int64_t i = 0; i < got.count(); ++i)  // what was not touched counts as it was
+      for (int64_t i = 0; i < got.count(); ++i)  // unused elements count as unchanged
         if (!far.used[inputs + o][static_cast<size_t>(i)]) oracle::store(got, i, oracle::load(far.call.outputs[o], i));
     const oracle::Comparison result = oracle::compare(expected[o], got, false);
     context.require(result.bad == 0, "{}: element {}: {}; {}", oracle::operator_of(far.call.op)->name,
@@ -209,7 +210,7 @@ std::vector<bp_tensor_desc> views_of(Far& far) {
   return views;
 }
 
-// Strides with `distance` elements from the first to the last along `axis`, and as dense as can be otherwise.
+// Strides with `distance` elements between the first and the last along `axis`, otherwise dense.
 void spread(bp_tensor_desc& view, uint32_t axis, int64_t distance) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0;) {
@@ -225,11 +226,11 @@ struct Reach {
   int64_t distance;  // in elements
   std::string_view text;
 };
-constexpr Reach reaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
-                             {BP_F32, int64_t{1} << 29, "bytes31"},
-                             {BP_F32, int64_t{1} << 30, "bytes32"}};
+constexpr Reach kReaches[] = {{BP_U8, int64_t{1} << 31, "elements31"},
+                              {BP_F32, int64_t{1} << 29, "bytes31"},
+                              {BP_F32, int64_t{1} << 30, "bytes32"}};
 
-// Along an axis, if the operator has one, over a few rows and columns; products have a batch too.
+// A small problem along an axis, if the operator has one. matmul has a batch, too.
 OpDesc few_elements(const bph_op_info& op, uint32_t dtype, uint32_t axis) {
   OpDesc made = sample(op, dtype);
   if (op.shape_rule == BP_SHAPE_MATMUL) {
@@ -257,7 +258,7 @@ bool has_axis(const bph_op_info& op) {
   }
 }
 
-// Near views first, so that a plan for such exists before the far ones get theirs.
+// Runs near views first, so that their plan exists before that of the far views.
 void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint32_t axis, size_t operand,
                uint32_t along) {
   Far far{few_elements(op, reach.dtype, axis)};
@@ -268,12 +269,12 @@ void reach_far(Context& context, const bph_op_info& op, const Reach& reach, uint
   const std::vector<uint64_t> offsets(views.size(), 0);
   execute_over(context, far, views, offsets, expected);
   const uint64_t bytes = static_cast<uint64_t>(reach.distance) * oracle::bytes_of(reach.dtype);
-  // Operands of another width reach as many bytes.
+  // Operands of another width span the same number of bytes.
   spread(views[operand], along, static_cast<int64_t>(bytes / oracle::bytes_of(views[operand].dtype)));
   execute_over(context, far, views, offsets, expected);
 }
 
-// No stride is great and no index: their product is. Rows that no index names are not touched.
+// Neither stride nor index is large, but their product is. Rows without an index are not touched.
 void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype, bool bytes) {
   constexpr int64_t rows = 70001, columns = 3;
   const int64_t named[] = {0, 1, 40000, 70000};
@@ -302,7 +303,7 @@ void index_times_stride(Context& context, const bph_op_info& op, uint32_t dtype,
   execute_over(context, far, views, std::vector<uint64_t>(views.size(), 0), expected);
 }
 
-constexpr uint64_t far_offset = (uint64_t{1} << 32) + 4096;
+constexpr uint64_t kFarOffset = (uint64_t{1} << 32) + 4096;
 
 void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   Far far{few_elements(op, usual_dtype(op), 0)};
@@ -310,11 +311,11 @@ void behind_bytes(Context& context, const bph_op_info& op, size_t operand) {
   set_indices(far, 0);
   const std::vector<bp_tensor_desc> views = views_of(far);
   std::vector<uint64_t> offsets(views.size(), 0);
-  offsets[operand] = far_offset;
+  offsets[operand] = kFarOffset;
   execute_over(context, far, views, offsets, oracle::evaluate(far.call));
 }
 
-// Of each primitive that needs a workspace.
+// For each primitive that needs a workspace.
 void workspace_behind_bytes(Context& context) {
   Device& device = context.device();
   for (const bph_op_info& op : primitives()) {
@@ -325,7 +326,7 @@ void workspace_behind_bytes(Context& context) {
     Runner runner(device, far.desc);
     const uint64_t needed = runner.plan().info.workspace_bytes;
     if (needed == 0) continue;
-    const uint64_t at = far_offset / 4096 * 4096;
+    const uint64_t at = kFarOffset / 4096 * 4096;
     const Buffer workspace = make_large(context, at + needed + 4096);
     std::vector<Buffer> buffers;
     std::vector<bp_operand> operands, scalars;
@@ -340,7 +341,7 @@ void workspace_behind_bytes(Context& context) {
       operands.push_back({buffers.back().get(), 0, 0});
     }
     for (const uint64_t bits : far.call.scalars) scalars.push_back({nullptr, 0, bits});
-    // Whoever cuts the offset to 32 bits writes here.
+    // A kernel that truncates the offset to 32 bits writes here.
     const std::vector<unsigned char> poison = random_bytes(context.random(), needed);
     device.write(workspace.get(), at & UINT32_MAX, poison.data(), needed);
     bp_execution execution = {};
@@ -376,11 +377,11 @@ void scalar_behind_bytes(Context& context) {
   OpDesc desc = elementwise(BP_OP_FILL, BP_F32, 16);
   desc.flags(BP_OP_FLAG_DEVICE_SCALARS);
   Runner runner(device, desc);
-  const Buffer scalars = make_large(context, far_offset + 4096), out(device, 64);
+  const Buffer scalars = make_large(context, kFarOffset + 4096), out(device, 64);
   const float right = 7.5F, wrong = 0.25F;
-  device.write(scalars.get(), far_offset, &right, sizeof(right));
-  device.write(scalars.get(), far_offset & UINT32_MAX, &wrong, sizeof(wrong));
-  const bp_operand scalar = {scalars.get(), far_offset, 0}, output = {out.get(), 0, 0};
+  device.write(scalars.get(), kFarOffset, &right, sizeof(right));
+  device.write(scalars.get(), kFarOffset & UINT32_MAX, &wrong, sizeof(wrong));
+  const bp_operand scalar = {scalars.get(), kFarOffset, 0}, output = {out.get(), 0, 0};
   bp_execution execution = {};
   execution.struct_size = sizeof(execution);
   execution.desc = &runner.desc().get();
@@ -395,7 +396,7 @@ void scalar_behind_bytes(Context& context) {
   float got[16];
   device.read(out.get(), 0, got, sizeof(got));
   for (const float value : got)
-    context.require(value == right, "fill with a scalar at byte {} gave {}, the scalar is {}", far_offset, value,
+    context.require(value == right, "fill with a scalar at byte {} gave {}, the scalar is {}", kFarOffset, value,
                     right);
 }
 
@@ -412,7 +413,7 @@ void add_far(Catalogue& catalogue) {
                          .run = std::move(run)});
   };
   for (const bph_op_info& op : primitives()) {
-    for (const Reach& reach : reaches) {
+    for (const Reach& reach : kReaches) {
       if ((op.dtypes >> reach.dtype & 1) == 0) continue;
       for (uint32_t axis = 0; axis < (has_axis(op) ? 2u : 1u); ++axis) {
         OpDesc desc = few_elements(op, reach.dtype, axis);
@@ -454,4 +455,4 @@ void add_far(Catalogue& catalogue) {
                        .run = scalar_behind_bytes});
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of gather and scatter.
-#include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "cases/numeric/lengths.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the index's, `second` its dtype where it is not i32; scatter's mode is where spec.cpp looks for it.
+// Problem: `shape` is that of the index, and `second` its dtype unless that is i32. Parameter 1 is
+// scatter's mode, which problem.cpp reads.
 enum Parameter { axis_parameter, mode_parameter, extent_parameter, chosen_parameter, data_parameter };
 
-// Which elements the indices choose.
+// Which elements the indices select.
 enum class Chosen : int32_t {
-  random,   // any, so that some are chosen often and some never
+  random,   // random: some elements are selected often and some never
   once,     // each at most once
-  reverse,  // in falling order
+  reverse,  // in descending order
   one,      // all the same
-  outside,  // half of them beyond either end, at it and far away
+  outside,  // half of them outside either end, near it and far from it
   none,     // all outside
   count,
 };
-constexpr std::string_view chosen_names[] = {"random", "once", "reverse", "one", "outside", "none"};
-static_assert(std::size(chosen_names) == static_cast<size_t>(Chosen::count));
+constexpr std::string_view kChosenNames[] = {"random", "once", "reverse", "one", "outside", "none"};
+static_assert(std::size(kChosenNames) == static_cast<size_t>(Chosen::count));
 
-// Indices that a narrowing, a wrap-around or a clamp would bring inside.
+// Indices that narrowing, wrap-around or clamping would make legal.
 int64_t outside(uint32_t dtype, int64_t extent, uint64_t draw) {
   const int64_t narrow[] = {-1, extent, -extent, extent + 1, INT32_MAX, INT32_MIN, -extent - 1, 2 * extent};
   const int64_t wide[] = {int64_t{1} << 32, (int64_t{1} << 32) - 1, -(int64_t{1} << 32), INT64_MIN, INT64_MAX};
@@ -48,7 +50,7 @@ void fill_indices(oracle::Tensor& index, int64_t extent, Chosen chosen, uint32_t
     int64_t value = 0;
     switch (chosen) {
       case Chosen::once:
-        // 7 and the extent have no common factor but where the extent is a multiple of 7.
+        // 7 and the extent are coprime unless the extent is a multiple of 7.
         value = i >= extent ? -1 : extent % 7 == 0 ? (i + shift) % extent : (i * 7 + shift + n % inner) % extent;
         break;
       case Chosen::reverse:
@@ -79,22 +81,22 @@ void fill_bits(oracle::Tensor& tensor, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, any_bits(tensor.dtype, random));
 }
 
-Job make_gather(const Spec& spec, Random& random) {
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
-  const int64_t extent = spec.parameters[extent_parameter];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_axis_attributes{0, axis});
-  const std::vector<int64_t> shape = spec.shape.list();
-  job.call.inputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
-  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
-  job.call.outputs.push_back({spec.dtype, shape, {}});
-  fill_bits(job.call.inputs[0], random);
-  fill_indices(job.call.inputs[1], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
-  return job;
+Setup make_gather(const Problem& problem, Random& random) {
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  const int64_t extent = problem.parameters[extent_parameter];
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_axis_attributes{0, axis});
+  const std::vector<int64_t> shape = problem.shape.list();
+  setup.call.inputs.push_back(make_tensor(problem.dtype, with_extent(shape, axis, extent)));
+  setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
+  setup.call.outputs.push_back({problem.dtype, shape, {}});
+  fill_bits(setup.call.inputs[0], random);
+  fill_indices(setup.call.inputs[1], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  return setup;
 }
 
-// Cells whose bits change where something is added to them or compared with them though no index chose them.
+// Cells whose bits change if an implementation adds to them or compares them without an index.
 void plant_fragile(oracle::Tensor& io, Random& random) {
   constexpr int64_t few = 16;
   if (!oracle::is_float(io.dtype)) return;
@@ -105,32 +107,32 @@ void plant_fragile(oracle::Tensor& io, Random& random) {
   }
 }
 
-Job make_scatter(const Spec& spec, Random& random) {
-  const auto axis = static_cast<uint32_t>(spec.parameters[axis_parameter]);
-  const auto mode = static_cast<uint32_t>(spec.parameters[mode_parameter]);
-  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
-  const int64_t extent = spec.parameters[extent_parameter];
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_scatter_attributes{0, axis, mode, 0});
-  const std::vector<int64_t> shape = spec.shape.list();
-  job.call.inputs.push_back(make_tensor(spec.second != 0 ? spec.second : uint32_t{BP_I32}, shape));
-  job.call.inputs.push_back(make_tensor(spec.dtype, shape));
-  job.call.outputs.push_back(make_tensor(spec.dtype, with_extent(shape, axis, extent)));
-  fill_indices(job.call.inputs[0], extent, static_cast<Chosen>(spec.parameters[chosen_parameter]), axis, random);
-  for (oracle::Tensor* tensor : {&job.call.inputs[1], &job.call.outputs[0]}) {
+Setup make_scatter(const Problem& problem, Random& random) {
+  const auto axis = static_cast<uint32_t>(problem.parameters[axis_parameter]);
+  const auto mode = static_cast<uint32_t>(problem.parameters[mode_parameter]);
+  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+  const int64_t extent = problem.parameters[extent_parameter];
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_scatter_attributes{0, axis, mode, 0});
+  const std::vector<int64_t> shape = problem.shape.list();
+  setup.call.inputs.push_back(make_tensor(problem.second != 0 ? problem.second : uint32_t{BP_I32}, shape));
+  setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
+  setup.call.outputs.push_back(make_tensor(problem.dtype, with_extent(shape, axis, extent)));
+  fill_indices(setup.call.inputs[0], extent, static_cast<Chosen>(problem.parameters[chosen_parameter]), axis, random);
+  for (oracle::Tensor* tensor : {&setup.call.inputs[1], &setup.call.outputs[0]}) {
     if (mode == BP_SCATTER_SET) {
       fill_bits(*tensor, random);
     } else {
       fill(*tensor, data, shape[axis] + 1, random);
     }
   }
-  if (mode != BP_SCATTER_SET) plant_fragile(job.call.outputs[0], random);
-  return job;
+  if (mode != BP_SCATTER_SET) plant_fragile(setup.call.outputs[0], random);
+  return setup;
 }
 
-Job make(const Spec& spec, Random& random) {
-  return spec.op == BP_OP_GATHER ? make_gather(spec, random) : make_scatter(spec, random);
+Setup make(const Problem& problem, Random& random) {
+  return problem.op == BP_OP_GATHER ? make_gather(problem, random) : make_scatter(problem, random);
 }
 
 class Adder {
@@ -138,28 +140,28 @@ class Adder {
   Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t index, uint32_t mode = 0)
       : catalogue_(catalogue), op_(op), dtype_(dtype), index_(index), mode_(static_cast<int32_t>(mode)) {}
 
-  void operator()(const Shape& shape, int32_t axis, int32_t extent, Chosen chosen, Data data = Data::integers,
-                  Layout layout = Layout::dense, Mode mode = Mode::once) {
+  void operator()(const Shape& shape, int32_t axis, int32_t extent, Chosen chosen,
+                  DataPattern data = DataPattern::integers, Layout layout = Layout::dense, Mode mode = Mode::once) {
     constexpr std::string_view modes[] = {"set", "add", "max", "min"};
-    Spec spec{.op = op_,
-              .dtype = dtype_,
-              .second = index_ == BP_I32 ? 0 : index_,
-              .shape = shape,
-              .layout = layout,
-              .values = data == Data::special ? Values::special : Values::family,
-              .mode = mode,
-              .make = make};
-    spec.parameters = {axis, mode_, extent, static_cast<int32_t>(chosen), number_of(data)};
+    Problem problem{.op = op_,
+                    .dtype = dtype_,
+                    .second = index_ == BP_I32 ? 0 : index_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = data == DataPattern::special ? DataPattern::special : DataPattern::family,
+                    .mode = mode,
+                    .make = make};
+    problem.parameters = {axis, mode_, extent, static_cast<int32_t>(chosen), number_of(data)};
     std::string more;
     if (op_ == BP_OP_SCATTER) more.append(modes[static_cast<size_t>(mode_)]).append(".");
     more.append("axis_").append(std::to_string(axis)).append("_of_").append(std::to_string(extent)).append(".");
-    more.append(chosen_names[static_cast<size_t>(chosen)]);
-    if (data != Data::integers) more.append(".").append(name_of(data));
-    add(catalogue_, spec, more);
+    more.append(kChosenNames[static_cast<size_t>(chosen)]);
+    if (data != DataPattern::integers) more.append(".").append(name_of(data));
+    add(catalogue_, problem, more);
   }
 
   void shapes(bool all) {
-    for (const int32_t n : all ? std::span<const int32_t>(tile_lengths) : std::span<const int32_t>(few_lengths)) {
+    for (const int32_t n : all ? std::span<const int32_t>(kTileLengths) : std::span<const int32_t>(kFewLengths)) {
       (*this)({n}, 0, 19, Chosen::random);
       (*this)({n}, 0, n, Chosen::once);
       (*this)({n, 5}, 0, 6, Chosen::outside);
@@ -173,7 +175,7 @@ class Adder {
     (*this)({4, 7, 9}, 2, 17, Chosen::outside);
     (*this)({2, 1, 3, 2, 2, 1, 5, 2}, 6, 4, Chosen::outside);
     (*this)({2, 0, 3}, 0, 4, Chosen::random);
-    (*this)({2, 3}, 0, 0, Chosen::none);  // nothing to choose from
+    (*this)({2, 3}, 0, 0, Chosen::none);  // an empty axis
     if (op_ == BP_OP_GATHER) (*this)({2, 3}, 0, 0, Chosen::one);
   }
 
@@ -185,16 +187,16 @@ class Adder {
       for (const Layout layout :
            gathers ? layouts_for({data, index}, {values}) : layouts_for({index, values}, {data})) {
         if (layout != Layout::dense && layout != Layout::same)
-          (*this)({4, 5, 11}, axis, 7, Chosen::outside, Data::integers, layout);
+          (*this)({4, 5, 11}, axis, 7, Chosen::outside, DataPattern::integers, layout);
       }
     }
     for (const Layout layout : {Layout::in_place, Layout::in_place_strided}) {
-      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 2, 11, Chosen::reverse, Data::integers, layout);
-      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 1, 5, Chosen::outside, Data::integers, layout);
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 2, 11, Chosen::reverse, DataPattern::integers, layout);
+      if (op_ == BP_OP_GATHER) (*this)({4, 5, 11}, 1, 5, Chosen::outside, DataPattern::integers, layout);
     }
     for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
-      (*this)({5, 67}, 1, 40, Chosen::outside, Data::integers, Layout::dense, mode);
-      (*this)({67, 5}, 0, 40, Chosen::random, Data::integers, Layout::dense, mode);
+      (*this)({5, 67}, 1, 40, Chosen::outside, DataPattern::integers, Layout::dense, mode);
+      (*this)({67, 5}, 0, 40, Chosen::random, DataPattern::integers, Layout::dense, mode);
     }
   }
 
@@ -214,11 +216,12 @@ void add_scatter(Catalogue& catalogue, uint32_t dtype, uint32_t mode, uint32_t i
     adder({n}, 0, 3, Chosen::one);
     adder({n}, 0, 3, Chosen::random);
   }
-  // Updates of one cell by everything at once: none may be lost.
-  if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, Data::integers, Layout::dense, Mode::twice);
+  // Many updates of one cell at once, none of which may be lost.
+  if (mode == BP_SCATTER_ADD) adder({64, 33}, 0, 1, Chosen::one, DataPattern::integers, Layout::dense, Mode::twice);
   if (mode == BP_SCATTER_SET || index != BP_I32) return;
-  if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, Data::special);
-  for (const Data data : {Data::zero_mean, Data::spikes, Data::tenth, Data::one_nan, Data::two_infs, Data::special}) {
+  if (!oracle::is_float(dtype)) return adder({3, 257}, 1, 9, Chosen::random, DataPattern::special);
+  for (const DataPattern data : {DataPattern::zero_mean, DataPattern::spikes, DataPattern::tenth, DataPattern::one_nan,
+                                 DataPattern::two_infs, DataPattern::special}) {
     adder({3, 257}, 1, 9, Chosen::random, data);
     adder({257, 3}, 0, 300, Chosen::once, data);
     adder({1025}, 0, 2, Chosen::one, data);
@@ -243,4 +246,4 @@ void add_index(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views that reach past 2^31 elements or bytes. Only the few elements and their neighbourhood are written and read back.
+// Views that extend past 2^31 elements or bytes. The cases write and read only the few elements and
+// the bytes around them.
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/values.hpp"
-#include "cases/support/room.hpp"
-#include "oracle/compare.hpp"
+#include "cases/support/large_buffer.hpp"
+#include "oracle/comparison.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr uint64_t guard_bytes = 64;
-constexpr int64_t rows = 2, columns = 3;
-constexpr int64_t near_stride = columns + 2 * static_cast<int64_t>(guard_bytes);  // so that guards do not overlap
+constexpr uint64_t kGuardBytes = 64;
+constexpr int64_t kRows = 2, kColumns = 3;
+constexpr int64_t kNearStride = kColumns + 2 * static_cast<int64_t>(kGuardBytes);  // so that guards do not overlap
 
 struct Reach {
   uint32_t op;
   uint32_t dtype;
-  int64_t stride;  // of the rows, in elements
-  bool output;     // the output reaches far, else the inputs do
+  int64_t stride;  // between rows, in elements
+  bool output;     // the output has the large stride; otherwise the inputs do
 };
 
-// A view of rows, `stride` elements apart, in a buffer of its own with guards about each row.
+// A view of rows, `stride` elements apart, in its own buffer with guards around each row.
 class FarTensor {
  public:
   FarTensor(Context& context, uint32_t dtype, int64_t stride)
@@ -34,27 +36,27 @@ class FarTensor {
         dtype_(dtype),
         size_(oracle::bytes_of(dtype)),
         stride_(stride),
-        buffer_(make_large(context, 2 * guard_bytes + (static_cast<uint64_t>((rows - 1) * stride + columns)) * size_)) {
-  }
+        buffer_(
+            make_large(context, 2 * kGuardBytes + (static_cast<uint64_t>((kRows - 1) * stride + kColumns)) * size_)) {}
 
   void write(const oracle::Tensor& dense, Random& random) {
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0; row < kRows; ++row) {
       std::vector<unsigned char>& window = windows_[row];
-      window.resize(2 * guard_bytes + row_bytes());
+      window.resize(2 * kGuardBytes + row_bytes());
       for (unsigned char& byte : window) byte = static_cast<unsigned char>(random());
-      std::memcpy(window.data() + guard_bytes, dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(),
+      std::memcpy(window.data() + kGuardBytes, dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(),
                   row_bytes());
       device_.write(buffer_.get(), window_at(row), window.data(), window.size());
     }
   }
-  // The elements; throws if a byte about them changed.
+  // Reads the elements. Fails the case if a byte around them changed.
   oracle::Tensor read(Context& context, std::string_view label) {
-    oracle::Tensor dense = make_tensor(dtype_, {rows, columns});
-    for (int64_t row = 0; row < rows; ++row) {
+    oracle::Tensor dense = make_tensor(dtype_, {kRows, kColumns});
+    for (int64_t row = 0; row < kRows; ++row) {
       std::vector<unsigned char> got(windows_[row].size());
       device_.read(buffer_.get(), window_at(row), got.data(), got.size());
-      std::memcpy(dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(), got.data() + guard_bytes, row_bytes());
-      std::memcpy(got.data() + guard_bytes, windows_[row].data() + guard_bytes, row_bytes());
+      std::memcpy(dense.bytes.data() + static_cast<uint64_t>(row) * row_bytes(), got.data() + kGuardBytes, row_bytes());
+      std::memcpy(got.data() + kGuardBytes, windows_[row].data() + kGuardBytes, row_bytes());
       context.require(got == windows_[row], "a byte beside row {} of {} changed, {} elements from the start", row,
                       label, row * stride_);
     }
@@ -64,16 +66,16 @@ class FarTensor {
     bp_tensor_desc view = {};
     view.dtype = static_cast<uint16_t>(dtype_);
     view.rank = 2;
-    view.shape[0] = rows;
-    view.shape[1] = columns;
+    view.shape[0] = kRows;
+    view.shape[1] = kColumns;
     view.strides[0] = stride_;
     view.strides[1] = 1;
     return view;
   }
-  bp_operand operand() const { return {buffer_.get(), guard_bytes, 0}; }
+  bp_operand operand() const { return {buffer_.get(), kGuardBytes, 0}; }
 
  private:
-  uint64_t row_bytes() const { return columns * size_; }
+  uint64_t row_bytes() const { return kColumns * size_; }
   uint64_t window_at(int64_t row) const { return static_cast<uint64_t>(row * stride_) * size_; }
 
   Device& device_;
@@ -81,7 +83,7 @@ class FarTensor {
   uint64_t size_;
   int64_t stride_;
   Buffer buffer_;
-  std::vector<unsigned char> windows_[rows];
+  std::vector<unsigned char> windows_[kRows];
 };
 
 void execute_at(Context& context, const Reach& reach, const oracle::Call& call, const oracle::Expected& expected) {
@@ -90,14 +92,14 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
   std::vector<bp_tensor_desc> views;
   std::vector<bp_operand> operands;
   for (const oracle::Tensor& tensor : call.inputs) {
-    // One input reaches far, so that memory lasts.
-    inputs.emplace_back(context, reach.dtype, !reach.output && inputs.empty() ? reach.stride : near_stride);
+    // Only one input is large, to save memory.
+    inputs.emplace_back(context, reach.dtype, !reach.output && inputs.empty() ? reach.stride : kNearStride);
     inputs.back().write(tensor, context.random());
     views.push_back(inputs.back().view());
     operands.push_back(inputs.back().operand());
   }
-  FarTensor output(context, reach.dtype, reach.output ? reach.stride : near_stride);
-  oracle::Tensor poison = make_tensor(reach.dtype, {rows, columns});
+  FarTensor output(context, reach.dtype, reach.output ? reach.stride : kNearStride);
+  oracle::Tensor poison = make_tensor(reach.dtype, {kRows, kColumns});
   for (int64_t i = 0; i < poison.count(); ++i) {
     oracle::store(poison, i, ~expected.elements[static_cast<size_t>(i)].bits & oracle::mask_of(reach.dtype));
   }
@@ -140,19 +142,19 @@ void execute_at(Context& context, const Reach& reach, const oracle::Call& call, 
                   result.bad == 0 ? std::string() : oracle::difference_text(expected, got, result.first), reach.stride);
 }
 
-// Near views first, so that a plan of this class for near views exists before the far ones get theirs.
+// Runs near views first, so that their plan of the same class exists before that of the far views.
 void reach_far(Context& context, const Reach& reach) {
-  const Spec spec{.op = reach.op, .dtype = reach.dtype};
+  const Problem problem{.op = reach.op, .dtype = reach.dtype};
   oracle::Call call;
   call.op = reach.op;
   for (uint32_t i = 0; i < oracle::operator_of(reach.op)->inputs_max; ++i) {
-    call.inputs.push_back(make_tensor(reach.dtype, {rows, columns}));
+    call.inputs.push_back(make_tensor(reach.dtype, {kRows, kColumns}));
   }
-  fill_inputs(call.inputs, spec, reach.dtype, context.random());
-  call.outputs.push_back({reach.dtype, {rows, columns}, {}});
+  fill_inputs(call.inputs, problem, reach.dtype, context.random());
+  call.outputs.push_back({reach.dtype, {kRows, kColumns}, {}});
   const oracle::Expected expected = std::move(oracle::evaluate(call).front());
   Reach near = reach;
-  near.stride = near_stride;
+  near.stride = kNearStride;
   execute_at(context, near, call, expected);
   execute_at(context, reach, call, expected);
 }
@@ -167,7 +169,7 @@ void add_large(Catalogue& catalogue) {
     int64_t stride;
     std::string_view text;
   };
-  // Past 2^31 elements; past 2^31 and 2^32 bytes, with fewer elements.
+  // Past 2^31 elements, and past 2^31 and 2^32 bytes with fewer elements.
   constexpr Stride strides[] = {{BP_U8, (int64_t{1} << 31) + 5, "elements"},
                                 {BP_F32, (int64_t{1} << 29) + 3, "bytes31"},
                                 {BP_F32, (int64_t{1} << 30) + 3, "bytes32"}};
@@ -189,4 +191,4 @@ void add_large(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long ramps and counters: positions that f32 does not tell apart, beyond 2^24, and beyond 2^31. Inputs of one element that is
-// repeated, or of one byte a position; of the results the ends are read, and what lies about powers of two.
+// Long ramps and counters: positions beyond 2^24, which f32 does not represent, and beyond 2^31.
+// Inputs repeat one element or have one byte per position. The cases read the ends of the results
+// and the elements around powers of two.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/exact.hpp"
+#include "cases/support/large_buffer.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/room.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr int64_t power = int64_t{1} << 24;
-constexpr int64_t length = power + 101;
+constexpr int64_t kPower = int64_t{1} << 24;
+constexpr int64_t kLength = kPower + 101;
 
 bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
   bp_tensor_desc view = dense_view(dtype, {count});
@@ -27,7 +28,7 @@ bp_tensor_desc repeated(uint32_t dtype, int64_t count) {
   return view;
 }
 
-// A run of one plan over whole buffers.
+// Executes one plan on whole buffers.
 void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vector<bp_operand> outputs,
          const std::vector<uint64_t>& scalars = {}) {
   Runner runner(device, std::move(desc));
@@ -48,11 +49,11 @@ void run(Device& device, OpDesc desc, std::vector<bp_operand> inputs, std::vecto
   stream.wait();
 }
 
-// Where elements of a result of `length` are read: pairs of first and last.
+// The elements of a result that are read: pairs of first and last.
 std::vector<std::pair<int64_t, int64_t>> windows(Context& context) {
-  std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {power / 2 - 32, power / 2 + 32}, {power - 32, length}};
+  std::vector<std::pair<int64_t, int64_t>> all = {{0, 64}, {kPower / 2 - 32, kPower / 2 + 32}, {kPower - 32, kLength}};
   for (int i = 0; i < 6; ++i) {
-    const auto at = static_cast<int64_t>(context.below(static_cast<uint64_t>(power - 64)));
+    const auto at = static_cast<int64_t>(context.below(static_cast<uint64_t>(kPower - 64)));
     all.emplace_back(at, at + 64);
   }
   return all;
@@ -74,14 +75,14 @@ void check(Context& context, Buffer& out, uint32_t dtype, std::string_view what,
 }
 
 Buffer make_result(Context& context, uint32_t dtype) {
-  return make_large(context, static_cast<uint64_t>(length) * oracle::bytes_of(dtype));
+  return make_large(context, static_cast<uint64_t>(kLength) * oracle::bytes_of(dtype));
 }
 
 void ramp(Context& context, uint32_t dtype) {
   constexpr int64_t start = 5, step = 3;
   Buffer out = make_result(context, dtype);
   OpDesc desc(BP_OP_IOTA);
-  desc.attributes(bp_axis_attributes{}).output(dense_view(dtype, {length})).scalars(2);
+  desc.attributes(bp_axis_attributes{}).output(dense_view(dtype, {kLength})).scalars(2);
   const bool real = oracle::is_float(dtype);
   run(context.device(), desc, {}, {{out.get(), 0, 0}},
       {bph_scalar_from_i64(dtype, real ? 0 : start), bph_scalar_from_i64(dtype, real ? 1 : step)});
@@ -103,26 +104,26 @@ void running_sum(Context& context, uint32_t dtype, bool exclusive, bool reverse)
   bp_cumsum_attributes attributes = {};
   attributes.exclusive = exclusive ? 1 : 0;
   attributes.reverse = reverse ? 1 : 0;
-  desc.attributes(attributes).input(repeated(dtype, length)).output(dense_view(dtype, {length}));
+  desc.attributes(attributes).input(repeated(dtype, kLength)).output(dense_view(dtype, {kLength}));
   run(context.device(), desc, {{one.get(), 0, 0}}, {{out.get(), 0, 0}});
   check(context, out, dtype, "a running sum of ones", [=](int64_t i) {
-    return static_cast<uint64_t>((reverse ? length - 1 - i : i) + (exclusive ? 0 : 1)) & oracle::mask_of(dtype);
+    return static_cast<uint64_t>((reverse ? kLength - 1 - i : i) + (exclusive ? 0 : 1)) & oracle::mask_of(dtype);
   });
 }
 
-// One byte that is greater, or less, than all others.
+// One byte is greater, or less, than all others.
 void extreme(Context& context, uint32_t op, bool of_index) {
   Device& device = context.device();
   const bool least = op == BP_OP_ARGMIN || op == BP_OP_REDUCE_MIN;
-  Buffer in(device, static_cast<uint64_t>(length)), out(device, 64);
-  upload(in, Bytes(static_cast<size_t>(length), 100));
+  Buffer in(device, static_cast<uint64_t>(kLength)), out(device, 64);
+  upload(in, Bytes(static_cast<size_t>(kLength), 100));
   OpDesc desc(op);
   if (of_index)
     desc.attributes(bp_axis_attributes{});
   else
     desc.attributes(bp_reduce_attributes{0, 1});
-  desc.input(dense_view(BP_U8, {length})).output(dense_view(of_index ? BP_I32 : BP_U8, {1}));
-  for (const int64_t at : {power + 1, power + 3, length - 1, power - 1}) {
+  desc.input(dense_view(BP_U8, {kLength})).output(dense_view(of_index ? BP_I32 : BP_U8, {1}));
+  for (const int64_t at : {kPower + 1, kPower + 3, kLength - 1, kPower - 1}) {
     const unsigned char value = least ? 7 : 200;
     upload(in, Bytes{value}, static_cast<uint64_t>(at));
     run(device, desc, {{in.get(), 0, 0}}, {{out.get(), 0, 0}});
@@ -137,7 +138,7 @@ void extreme(Context& context, uint32_t op, bool of_index) {
   }
 }
 
-// Ones, counted.
+// Counts ones.
 void count(Context& context, uint32_t dtype, int64_t times) {
   Device& device = context.device();
   Buffer one(device, 64), out(device, 64);
@@ -151,7 +152,7 @@ void count(Context& context, uint32_t dtype, int64_t times) {
                   static_cast<int32_t>(expected));
 }
 
-// Rows of one byte, named by indices of which f32 would make others.
+// Rows of one byte, selected by indices that f32 does not represent.
 template <typename Index>
 void indexed(Context& context, bool gather, int64_t rows, const std::vector<Index>& named) {
   Device& device = context.device();
@@ -162,7 +163,7 @@ void indexed(Context& context, bool gather, int64_t rows, const std::vector<Inde
   upload(index, named);
   Bytes values(named.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<unsigned char>(i + 1);
-  for (const Index row : named)  // what a near index would name
+  for (const Index row : named)  // rows that a rounded index would select
     for (int64_t near = std::max<int64_t>(row - 4, 0); near < std::min<int64_t>(row + 5, rows); ++near)
       upload(table, Bytes{0xEE}, static_cast<uint64_t>(near));
   if (gather)
@@ -191,12 +192,12 @@ void indexed(Context& context, bool gather, int64_t rows, const std::vector<Inde
 
 void elements(Context& context, uint32_t op) {
   Device& device = context.device();
-  Buffer in(device, static_cast<uint64_t>(length)), out(device, static_cast<uint64_t>(length));
+  Buffer in(device, static_cast<uint64_t>(kLength)), out(device, static_cast<uint64_t>(kLength));
   const auto value = [](int64_t i) { return static_cast<unsigned char>(i * 7 + (i >> 8) + (i >> 16) * 3); };
-  Bytes data(static_cast<size_t>(length));
-  for (int64_t i = 0; i < length; ++i) data[static_cast<size_t>(i)] = value(i);
+  Bytes data(static_cast<size_t>(kLength));
+  for (int64_t i = 0; i < kLength; ++i) data[static_cast<size_t>(i)] = value(i);
   upload(in, data);
-  OpDesc desc = elementwise(op, BP_U8, length);
+  OpDesc desc = elementwise(op, BP_U8, kLength);
   std::vector<bp_operand> inputs(desc.inputs().size(), {in.get(), 0, 0});
   run(device, desc, inputs, {{out.get(), 0, 0}});
   check(context, out, BP_U8, op_info(op).name, [&](int64_t i) {
@@ -209,7 +210,7 @@ void random_numbers(Context& context) {
   Buffer out = make_result(context, BP_U32);
   constexpr uint64_t key = 0x0123456789abcdef, low = 0xfffffff0, high = 3;
   OpDesc desc(BP_OP_PHILOX);
-  desc.output(dense_view(BP_U32, {length})).scalars(3);
+  desc.output(dense_view(BP_U32, {kLength})).scalars(3);
   run(context.device(), desc, {}, {{out.get(), 0, 0}}, {key, low, high});
   for (const auto& [from, to] : windows(context)) {
     const int64_t first = from / 4 * 4;
@@ -250,11 +251,12 @@ void add_long(Catalogue& catalogue) {
   for (const uint32_t op : {BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN})
     add(op, BP_U8, "past_2_to_24", [=](Context& context) { extreme(context, op, false); });
   for (const uint32_t dtype : {BP_BOOL, BP_I32})
-    add(BP_OP_REDUCE_SUM, dtype, "past_2_to_24", [=](Context& context) { count(context, dtype, length); });
+    add(BP_OP_REDUCE_SUM, dtype, "past_2_to_24", [=](Context& context) { count(context, dtype, kLength); });
   add(
       BP_OP_REDUCE_SUM, BP_BOOL, "past_2_to_31",
       [](Context& context) {
-        // One row is one worker's on many devices: a part tells how long all of it would take.
+        // Many devices give one row to one worker, so the time of a part predicts that of the
+        // whole.
         constexpr int64_t parts = 64, all = (int64_t{1} << 31) + 3;
         constexpr uint64_t most_ns = 8'000'000'000;
         const uint64_t begin = now_ns();
@@ -268,13 +270,13 @@ void add_long(Catalogue& catalogue) {
   for (const bool gather : {true, false}) {
     const uint32_t op = gather ? BP_OP_GATHER : BP_OP_SCATTER;
     add(op, BP_U8, "past_2_to_24", [=](Context& context) {
-      indexed<int32_t>(context, gather, length, {power + 1, power + 3, 5, power - 1, length - 1, power + 50});
+      indexed<int32_t>(context, gather, kLength, {kPower + 1, kPower + 3, 5, kPower - 1, kLength - 1, kPower + 50});
     });
     add(
         op, BP_U8, "past_2_to_31",
         [=](Context& context) {
           constexpr int64_t far = int64_t{1} << 31;
-          indexed<int64_t>(context, gather, far + 101, {far + 1, 5, far - 1, far + 100, power + 1, far});
+          indexed<int64_t>(context, gather, far + 101, {far + 1, 5, far - 1, far + 100, kPower + 1, far});
         },
         "LARGE", BP_PROFILE_INFER);
   }
@@ -283,4 +285,4 @@ void add_long(Catalogue& catalogue) {
   add(BP_OP_PHILOX, BP_U32, "past_2_to_24", random_numbers);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

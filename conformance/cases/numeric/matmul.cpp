@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
 #include "cases/numeric/matmul_statistics.hpp"
 #include "cases/numeric/mixed.hpp"
 #include "cases/numeric/narrow.hpp"
@@ -13,39 +13,40 @@
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the output's, `second` its dtype where the rule leaves it free, or b's for u8.
+// Problem: `shape` is that of the output, `second` its dtype if the rule leaves it free, or the
+// dtype of b for u8.
 enum Parameter { depth_parameter, kind_parameter };
 
 enum class Kind : int32_t {
-  integers,      // exact under any order
-  one_hot,       // b picks one element of each row of a, whose tags tell which
+  integers,      // exact in any order
+  one_hot,       // b selects one element of each row of a, identified by its tag
   significands,  // 12 bits times powers of two: exact, and beyond 11 bits
   partial,       // exact, with partial sums beyond 11 bits
-  range,         // exact, with sums of few neighbours beyond f16's greatest number
-  digits,        // exact, with sums of few neighbours beyond 11 bits
-  zero_mean,     // with its root mean square
-  spikes,        // likewise
+  range,         // exact, with sums of a few neighbours beyond the greatest f16
+  digits,        // exact, with sums of a few neighbours beyond 11 bits
+  zero_mean,     // with a check of the root mean square
+  spikes,        // with a check of the root mean square
   positive,      // hard bound only
   tenth,
-  cancel,     // pairs that cancel each other but for little
+  cancel,     // pairs that cancel each other almost entirely
   overflow,   // products near the greatest number
-  one_inf,    // one infinity in a: its row alone changes, and 0 times it is NaN
-  right_inf,  // likewise in b: 0 of a times it is NaN
+  one_inf,    // one infinity in a: affects its row only, and 0 times it is NaN
+  right_inf,  // one infinity in b
   one_nan,
-  extremes,         // integers: the ends of the range, in pairs that saturate 16 bits
-  subnormal_left,   // a below the normal numbers, b that brings its products back
-  subnormal_right,  // likewise b
+  extremes,         // integers: the ends of the range, in pairs that overflow 16 bits
+  subnormal_left,   // a is subnormal, and b scales the products back to normal
+  subnormal_right,  // the same with b subnormal
   count,
 };
-constexpr std::string_view kind_names[] = {"integers", "one_hot",        "significands",   "partial",   "range",
+constexpr std::string_view kKindNames[] = {"integers", "one_hot",        "significands",   "partial",   "range",
                                            "digits",   "zero_mean",      "spikes",         "positive",  "tenth",
                                            "cancel",   "overflow",       "one_inf",        "right_inf", "one_nan",
                                            "extremes", "subnormal_left", "subnormal_right"};
-static_assert(std::size(kind_names) == static_cast<size_t>(Kind::count));
+static_assert(std::size(kKindNames) == static_cast<size_t>(Kind::count));
 
 struct Sides {
   oracle::Tensor &a, &b;
@@ -66,7 +67,7 @@ struct Sides {
   }
 };
 
-// |a| |b| K below 2^24, and sums that the output still tells apart.
+// |a| |b| K is below 2^24, and the output dtype represents the sums.
 void fill_exact(const Sides& sides, uint32_t out, Random& random) {
   const auto terms = static_cast<double>(std::max<int64_t>(sides.depth, 1));
   const double shown = static_cast<double>(whole_limit(out)) / (2 * std::sqrt(terms) + 1);
@@ -86,7 +87,7 @@ void fill_one_hot(const Sides& sides, uint32_t out, Random&) {
   sides.each_b([&](int64_t k, int64_t n) { return k == (n * 7 + 3) % sides.depth ? 1.0L : 0.0L; });
 }
 
-// 12 significant bits on one side, powers of two on the other, turned about from row to row and column to column.
+// 12 significant bits on one side and powers of two on the other, alternating by row and column.
 void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const int bits = std::min(12, oracle::format_of(sides.a.dtype).precision);
   const bool narrow = out != BP_F32 && out != BP_F64;
@@ -97,7 +98,7 @@ void fill_significands(const Sides& sides, uint32_t out, Random& random) {
   const auto power = [&] {
     return std::ldexp(random() % 2 == 0 ? 1.0L : -1.0L, static_cast<int>(random() % (narrow ? 1 : 3)));
   };
-  if (sides.depth == 1) {  // products of both: 24 bits
+  if (sides.depth == 1) {  // products have 24 bits
     sides.each_a([&](int64_t, int64_t) { return wide(); });
     sides.each_b([&](int64_t, int64_t) { return narrow ? power() : wide(); });
     return;
@@ -117,8 +118,8 @@ void fill_partial(const Sides& sides, Random& random) {
 
 // Every other column has the opposite sign.
 void fill_narrow(const Sides& sides, Narrow kind) {
-  sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / narrow_right; });
-  sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? narrow_right : -narrow_right; });
+  sides.each_a([&](int64_t row, int64_t k) { return narrow_term(kind, k, sides.depth, row) / kNarrowRight; });
+  sides.each_b([&](int64_t, int64_t n) { return n % 2 == 0 ? kNarrowRight : -kNarrowRight; });
 }
 
 void fill_extremes(const Sides& sides, Random& random) {
@@ -131,7 +132,8 @@ void fill_extremes(const Sides& sides, Random& random) {
   });
 }
 
-// Below the least normal number, never 0; and the factor that lifts it to about 1. Few bits, so that sums are exact.
+// A subnormal number other than 0, and the factor that scales it to about 1. Few bits, so that sums
+// are exact.
 long double subnormal(uint32_t dtype, Random& random) {
   const auto steps = static_cast<long double>(random() % 7 + 1);
   return (random() % 2 == 0 ? steps : -steps) * oracle::least_normal(dtype) / 16;
@@ -141,9 +143,9 @@ long double restoring(uint32_t dtype, Random& random) {
 }
 
 void fill_cancelling(const Sides& sides, Random& random) {
-  fill(sides.a, Data::zero_mean, sides.depth, random);
+  fill(sides.a, DataPattern::zero_mean, sides.depth, random);
   sides.each_b([&, last = 0.0L](int64_t, int64_t) mutable { return last = 2 * unit(random) - 1; });
-  // k and its partner: equal products of either sign, one of them a little off.
+  // k and its partner have equal products of opposite sign, one of them slightly different.
   for (int64_t row = 0; row < sides.batches * sides.rows; ++row) {
     for (int64_t k = 1; k < sides.depth; k += 2) {
       const long double before = oracle::value_at(sides.a, row * sides.depth + k - 1);
@@ -160,13 +162,13 @@ void fill_cancelling(const Sides& sides, Random& random) {
 }
 
 void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
-  const auto both = [&](Data data) {
+  const auto both = [&](DataPattern data) {
     fill(sides.a, data, sides.depth, random);
     fill(sides.b, data, sides.depth, random);
   };
   switch (kind) {
     case Kind::integers:
-      return oracle::is_float(sides.a.dtype) ? fill_exact(sides, out, random) : both(Data::integers);
+      return oracle::is_float(sides.a.dtype) ? fill_exact(sides, out, random) : both(DataPattern::integers);
     case Kind::one_hot:
       return fill_one_hot(sides, out, random);
     case Kind::significands:
@@ -178,23 +180,23 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
     case Kind::digits:
       return fill_narrow(sides, Narrow::digits);
     case Kind::spikes:
-      fill(sides.a, Data::spikes, sides.depth, random);
-      return fill(sides.b, Data::zero_mean, sides.depth, random);
+      fill(sides.a, DataPattern::spikes, sides.depth, random);
+      return fill(sides.b, DataPattern::zero_mean, sides.depth, random);
     case Kind::positive:
-      return both(Data::positive);
+      return both(DataPattern::positive);
     case Kind::tenth:
-      return both(Data::tenth);
+      return both(DataPattern::tenth);
     case Kind::cancel:
       return fill_cancelling(sides, random);
     case Kind::overflow:
-      fill(sides.a, Data::overflow, sides.depth, random);
+      fill(sides.a, DataPattern::overflow, sides.depth, random);
       return sides.each_b([&](int64_t, int64_t n) { return n % 3 == 0 ? 0.5L : n % 3 == 1 ? 1.5L : 0x1p-12L; });
     case Kind::one_inf:
     case Kind::one_nan:
-      fill(sides.a, kind == Kind::one_inf ? Data::one_inf : Data::one_nan, sides.depth, random);
+      fill(sides.a, kind == Kind::one_inf ? DataPattern::one_inf : DataPattern::one_nan, sides.depth, random);
       return fill_integers(sides.b, 1, random);  // a third of them 0
     case Kind::right_inf:
-      fill(sides.b, Data::one_inf, sides.depth, random);
+      fill(sides.b, DataPattern::one_inf, sides.depth, random);
       return fill_integers(sides.a, 1, random);
     case Kind::extremes:
       return fill_extremes(sides, random);
@@ -205,41 +207,42 @@ void fill_sides(const Sides& sides, Kind kind, uint32_t out, Random& random) {
       sides.each_a([&](int64_t, int64_t) { return restoring(sides.a.dtype, random); });
       return sides.each_b([&](int64_t, int64_t) { return subnormal(sides.b.dtype, random); });
     default:
-      return both(Data::zero_mean);
+      return both(DataPattern::zero_mean);
   }
 }
 
-Job make(const Spec& spec, Random& random) {
-  const int64_t depth = spec.parameters[depth_parameter];
-  const auto kind = static_cast<Kind>(spec.parameters[kind_parameter]);
-  std::vector<int64_t> shape = spec.shape.list(), left = shape, right = shape;
+Setup make(const Problem& problem, Random& random) {
+  const int64_t depth = problem.parameters[depth_parameter];
+  const auto kind = static_cast<Kind>(problem.parameters[kind_parameter]);
+  std::vector<int64_t> shape = problem.shape.list(), left = shape, right = shape;
   const size_t rank = shape.size();
   const int64_t rows = shape[rank - 2], cols = shape[rank - 1];
   left[rank - 1] = right[rank - 2] = depth;
-  const bool integer = !oracle::is_float(spec.dtype);
-  const uint32_t out = integer ? uint32_t{BP_I32} : spec.second != 0 ? spec.second : spec.dtype;
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_matmul_attributes{0, spec.precision});
-  job.call.inputs.push_back(make_tensor(spec.dtype, left));
-  job.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : spec.dtype, right));
-  job.call.outputs.push_back({out, shape, {}});
+  const bool integer = !oracle::is_float(problem.dtype);
+  const uint32_t out = integer ? uint32_t{BP_I32} : problem.second != 0 ? problem.second : problem.dtype;
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_matmul_attributes{0, problem.precision});
+  setup.call.inputs.push_back(make_tensor(problem.dtype, left));
+  setup.call.inputs.push_back(make_tensor(integer ? uint32_t{BP_I8} : problem.dtype, right));
+  setup.call.outputs.push_back({out, shape, {}});
   int64_t batches = 1;
   for (size_t d = 0; d + 2 < rank; ++d) batches *= shape[d];
-  if (depth > 0) fill_sides({job.call.inputs[0], job.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
-  if (spec.layout == Layout::same) job.call.inputs[1].bytes = job.call.inputs[0].bytes;
-  // All results of one row share its few spikes, so their errors are no sample.
+  if (depth > 0)
+    fill_sides({setup.call.inputs[0], setup.call.inputs[1], rows, depth, cols, batches}, kind, out, random);
+  if (problem.layout == Layout::same) setup.call.inputs[1].bytes = setup.call.inputs[0].bytes;
+  // All results of a row share its few spikes, so their errors are not independent.
   const bool many_rows = rows > 1 && cols > 1;
-  if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) job.judge_whole = judge_statistics;
-  return job;
+  if (kind == Kind::zero_mean || (kind == Kind::spikes && many_rows)) setup.check_whole = check_statistics;
+  return setup;
 }
 
 std::string_view requirement_of(Kind kind, uint32_t precision) {
-  if (precision != BP_PRECISION_FULL) return permission_requirement;
+  if (precision != BP_PRECISION_FULL) return kPermissionRequirement;
   switch (kind) {
     case Kind::range:
     case Kind::digits:
-      return narrow_requirement;
+      return kNarrowRequirement;
     case Kind::one_inf:
     case Kind::right_inf:
     case Kind::one_nan:
@@ -265,30 +268,30 @@ class Adder {
 
   void operator()(const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense, Mode mode = Mode::once,
                   uint32_t precision = BP_PRECISION_FULL) {
-    const Values values = kind == Kind::overflow   ? Values::bounds
-                          : kind == Kind::integers ? Values::tags
-                                                   : Values::family;
-    Spec spec{.op = BP_OP_MATMUL,
-              .dtype = dtype_,
-              .second = second_,
-              .shape = shape,
-              .layout = layout,
-              .values = values,
-              .mode = mode,
-              .make = make};
-    spec.parameters = {depth, static_cast<int32_t>(kind)};
-    spec.precision = precision;
+    const DataPattern pattern = kind == Kind::overflow   ? DataPattern::bounds
+                                : kind == Kind::integers ? DataPattern::tags
+                                                         : DataPattern::family;
+    Problem problem{.op = BP_OP_MATMUL,
+                    .dtype = dtype_,
+                    .second = second_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = pattern,
+                    .mode = mode,
+                    .make = make};
+    problem.parameters = {depth, static_cast<int32_t>(kind)};
+    problem.precision = precision;
     std::string more("k");
     more.append(std::to_string(depth))
         .append(".")
-        .append(kind_names[static_cast<size_t>(kind)])
+        .append(kKindNames[static_cast<size_t>(kind)])
         .append(suffix_of(precision));
-    if (mixed) return add_mixed(catalogue_, spec, more);
-    add(catalogue_, spec, more, {requirement_of(kind, precision)});
+    if (mixed) return add_mixed(catalogue_, problem, more);
+    add(catalogue_, problem, more, {requirement_of(kind, precision)});
   }
 
   void permitted() {
-    for (const Permission& permission : permissions) {
+    for (const Permission& permission : kPermissions) {
       const auto put = [&](const Shape& shape, int32_t depth, Kind kind, Layout layout = Layout::dense) {
         (*this)(shape, depth, kind, layout, Mode::once, permission.mask);
       };
@@ -301,9 +304,9 @@ class Adder {
     }
   }
 
-  bool mixed = false;  // cases of other dtypes than the plain ones
+  bool mixed = false;  // adds mixed-dtype cases in place of plain ones
 
-  // Every extent meets many others, without all products.
+  // Combines each extent with many others, but not with all.
   void extents(std::span<const int32_t> list) {
     const auto count = static_cast<int32_t>(list.size());
     for (int32_t i = 0; i < count; ++i) {
@@ -317,7 +320,7 @@ class Adder {
     }
   }
 
-  // Some of them meet twice.
+  // Some combinations occur twice.
   void once(const Shape& shape, int32_t depth, Kind kind) {
     const std::tuple key(shape.extents[0], shape.extents[1], depth, kind);
     if (std::find(done_.begin(), done_.end(), key) != done_.end()) return;
@@ -363,7 +366,8 @@ class Adder {
     }
   }
 
-  // Beyond what an invocation counts on some drivers (65,535), and half of it; for many results and for few.
+  // Beyond the iterations of an invocation on some drivers (65,535), and half of them; for many
+  // results and for few.
   void deep() {
     (*this)({3, 2}, 70001, Kind::integers);
     (*this)({3, 33}, 70001, Kind::integers);
@@ -390,13 +394,13 @@ class Adder {
   std::vector<std::tuple<int32_t, int32_t, int32_t, Kind>> done_{};
 };
 
-constexpr int32_t main_extents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
-constexpr int32_t few_extents[] = {1, 3, 8, 17, 33, 64, 65};
+constexpr int32_t kMainExtents[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
+constexpr int32_t kFewExtents[] = {1, 3, 8, 17, 33, 64, 65};
 
 void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   Adder adder(catalogue, dtype, second);
-  if (dtype == BP_F32) adder.extents(main_extents);
-  adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(few_extents));
+  if (dtype == BP_F32) adder.extents(kMainExtents);
+  adder.extents(dtype == BP_F32 ? std::span<const int32_t>() : std::span<const int32_t>(kFewExtents));
   adder.batches();
   adder.deep();
   adder.layouts(second != 0 ? second : dtype);
@@ -436,10 +440,10 @@ void add_floats(Catalogue& catalogue, uint32_t dtype, uint32_t second) {
   adder({17, 9}, 0, Kind::integers);
 }
 
-// u8 comes with i8, so that its name says so and it is asked only of a plugin that has both.
+// u8 is multiplied by i8. The id names i8, so that only a plugin with both runs the case.
 void add_integers(Catalogue& catalogue, uint32_t dtype) {
   Adder adder(catalogue, dtype, dtype == BP_U8 ? uint32_t{BP_I8} : 0);
-  adder.extents(few_extents);
+  adder.extents(kFewExtents);
   adder.batches();
   adder.deep();
   adder.layouts(BP_I32);
@@ -464,4 +468,4 @@ void add_matmul(Catalogue& catalogue) {
   add_integers(catalogue, BP_U8);
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

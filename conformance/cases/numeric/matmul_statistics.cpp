@@ -8,25 +8,25 @@
 #include "oracle/dot.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
-std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>& expected,
+std::string check_statistics(const Setup& setup, const std::vector<oracle::Expected>& expected,
                              const std::vector<oracle::Tensor>& got) {
   constexpr int64_t least_outputs = 1000;
-  const int64_t depth = job.call.inputs[0].shape.back();
+  const int64_t depth = setup.call.inputs[0].shape.back();
   const uint32_t dtype = got[0].dtype;
-  const long double share = 2 + 0.3L * std::sqrt(static_cast<long double>(depth));
+  const long double factor = 2 + 0.3L * std::sqrt(static_cast<long double>(depth));
   long double squares = 0, sum = 0;
   int64_t count = 0;
   for (int64_t i = 0; i < got[0].count(); ++i) {
     const oracle::Element& element = expected[0].elements[static_cast<size_t>(i)];
-    if (element.rule != oracle::Rule::bound) continue;
+    if (element.criterion != oracle::Criterion::bound) continue;
     const long double half_ulp = oracle::ulp(dtype, element.value) / 2;
     // The hard bound is 2 (K + 2) u S + ulp / 2.
     const long double magnitude = (element.bound - half_ulp) / oracle::dot_factor(depth);
     const long double error = oracle::value_at(got[0], i) - element.value;
     if (!std::isfinite(error)) continue;
-    const long double ratio = error / (magnitude * share + half_ulp);
+    const long double ratio = error / (magnitude * factor + half_ulp);
     squares += ratio * ratio;
     sum += ratio;
     ++count;
@@ -44,4 +44,4 @@ std::string judge_statistics(const Job& job, const std::vector<oracle::Expected>
   return {};
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

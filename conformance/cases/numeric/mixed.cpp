@@ -4,7 +4,7 @@
 #include "cases/numeric/composite.hpp"
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
@@ -19,8 +19,8 @@ bool has_letter(uint32_t op, char letter) {
          std::any_of(std::begin(signature.outputs), std::end(signature.outputs), is);
 }
 
-// Values between those of the narrower dtype, within half an ulp of the former ones: an operator that reads or writes
-// the narrower one is off. Zeros stay, and so do values that are not finite.
+// Converts to values between those of the narrower dtype, within half an ulp of the original ones,
+// so that reading or writing the narrower dtype shows. Zeros and values that are not finite stay.
 oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& random) {
   if (from.dtype == dtype || from.dtype == 0 || from.dtype == BP_BOOL) return from;
   oracle::Tensor to{dtype, from.shape, {}};
@@ -39,7 +39,7 @@ oracle::Tensor converted(const oracle::Tensor& from, uint32_t dtype, Random& ran
   return to;
 }
 
-// The dtype of an operand with this letter; `plain` is the dtype in the plain form.
+// The dtype of an operand with this letter; `plain` is its dtype in the plain form.
 uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   const auto departs = [&](uint32_t bit) { return (mix.mixed & bit) != 0; };
   const bool wide_parameters = departs(rules::kMixedParameters);
@@ -63,9 +63,9 @@ uint32_t dtype_of(char letter, const Mix& mix, uint32_t t, uint32_t plain) {
   }
 }
 
-// A minimum for each scale of the weight, of either sign.
-void add_minimum(Job& job, Random& random) {
-  std::vector<oracle::Tensor>& inputs = job.call.inputs;
+// Adds a minimum of either sign for each scale of the weight.
+void add_minimum(Setup& setup, Random& random) {
+  std::vector<oracle::Tensor>& inputs = setup.call.inputs;
   inputs.resize(8);
   inputs[7] = scaled(inputs[2].dtype, inputs[2].shape, 1, 0, random);
 }
@@ -127,10 +127,10 @@ void reach_further(oracle::Call& call) {
 
 }  // namespace
 
-void mix(const Mix& mix, Job& job, Random& random) {
-  oracle::Call& call = job.call;
+void mix(const Mix& mix, Setup& setup, Random& random) {
+  oracle::Call& call = setup.call;
   const auto set = [&](oracle::Tensor& operand, uint32_t dtype) { operand = converted(operand, dtype, random); };
-  if ((mix.mixed & rules::kMixedMinimum) != 0) add_minimum(job, random);
+  if ((mix.mixed & rules::kMixedMinimum) != 0) add_minimum(setup, random);
   switch (call.op) {
     case BP_OP_SOFTMAX:
     case BP_OP_LOG_SOFTMAX:
@@ -168,15 +168,15 @@ void mix(const Mix& mix, Job& job, Random& random) {
   if ((mix.mixed & rules::kMixedIndex) != 0) reach_further(call);
 }
 
-uint32_t mixed_of(const Job& job) {
+uint32_t mixed_of(const Setup& setup) {
   const auto views_of = [](const std::vector<oracle::Tensor>& operands) {
     std::vector<bp_tensor_desc> views(operands.size());
     for (size_t i = 0; i < views.size(); ++i) views[i].dtype = static_cast<uint16_t>(operands[i].dtype);
     return views;
   };
-  const std::vector<bp_tensor_desc> inputs = views_of(job.call.inputs), outputs = views_of(job.call.outputs);
+  const std::vector<bp_tensor_desc> inputs = views_of(setup.call.inputs), outputs = views_of(setup.call.outputs);
   bp_op_desc desc = {};
-  desc.op = job.call.op;
+  desc.op = setup.call.op;
   desc.inputs = inputs.data();
   desc.outputs = outputs.data();
   desc.input_count = static_cast<uint32_t>(inputs.size());
@@ -184,15 +184,15 @@ uint32_t mixed_of(const Job& job) {
   return rules::mixed_of(desc);
 }
 
-void add_mixed(Catalogue& catalogue, const Spec& plain, std::string_view more) {
+void add_mixed(Catalogue& catalogue, const Problem& plain, std::string_view more) {
   for (const Mix& each : mixes_of(plain.op, plain.dtype)) {
-    Spec spec = plain;
-    spec.mixed = each.mixed;
-    spec.other = each.other;
+    Problem problem = plain;
+    problem.mixed = each.mixed;
+    problem.other = each.other;
     std::string name(more);
     name.append(name.empty() ? "mixed_" : ".mixed_").append(name_of(each));
-    add_composite(catalogue, spec, name);
+    add_composite(catalogue, problem, name);
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -3,21 +3,22 @@
 
 #include "oracle/number.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// The number of neighbours of one sign: blocks of up to this many do not cancel inside.
-constexpr int64_t run_length = 16;
+// The length of a run of one sign: blocks of up to this length do not cancel internally.
+constexpr int64_t kRunLength = 16;
 
 }  // namespace
 
 long double narrow_term(Narrow kind, int64_t k, int64_t count, int64_t line) {
-  // Terms behind the last pair of runs are small.
-  if (k >= count / (2 * run_length) * (2 * run_length)) return static_cast<long double>((k * 7 + line) % 3 - 1);
-  // Every run has a mirror that is slightly smaller, in another order, so that roundings do not cancel.
-  const bool mirror = k / run_length % 2 != 0;
-  const int64_t place = k / (2 * run_length) * run_length + (mirror ? (k * 5 + 3) % run_length : k % run_length);
+  // Terms after the last pair of runs are small.
+  if (k >= count / (2 * kRunLength) * (2 * kRunLength)) return static_cast<long double>((k * 7 + line) % 3 - 1);
+  // Each run is followed by slightly smaller negatives in another order, so that roundings do not
+  // cancel.
+  const bool mirror = k / kRunLength % 2 != 0;
+  const int64_t place = k / (2 * kRunLength) * kRunLength + (mirror ? (k * 5 + 3) % kRunLength : k % kRunLength);
   const int64_t less = mirror && (place + line) % 3 == 0 ? 1 : 0;
   int64_t magnitude = 0;
   if (kind == Narrow::range) {
@@ -35,9 +36,15 @@ oracle::Tensor narrow_rows(uint32_t dtype, const std::vector<int64_t>& shape, Na
   const int64_t count = shape.back();
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double term = narrow_term(kind, i % count, count, i / count);
-    oracle::store(tensor, i, oracle::encode(dtype, term / narrow_right));
+    oracle::store(tensor, i, oracle::encode(dtype, term / kNarrowRight));
   }
   return tensor;
 }
 
-}  // namespace bp::conformance::numeric
+oracle::Tensor narrow_weights(uint32_t dtype, const std::vector<int64_t>& shape) {
+  oracle::Tensor w = make_tensor(dtype, shape);
+  for (int64_t i = 0; i < w.count(); ++i) oracle::store(w, i, oracle::encode(dtype, kNarrowRight));
+  return w;
+}
+
+}  // namespace backplane::conformance::numeric

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permissions of `precision` as cases pass them: each alone, all known, and all 32 bits. Each case has the bound that
-// its permissions allow products of its dtype, so a permission of another dtype allows nothing.
+// The `precision` permissions of cases: each alone, all known ones, and all 32 bits. The bound is
+// what they allow products of the case's dtype, so a permission for another dtype changes nothing.
 #pragma once
 
 #include <string_view>
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 struct Permission {
-  std::string_view suffix;  // of a case's name
+  std::string_view suffix;  // of the case id
   uint32_t mask;
 };
-inline constexpr uint32_t known_permissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
+inline constexpr uint32_t kKnownPermissions = BP_PRECISION_ALLOW_TF32 | BP_PRECISION_ALLOW_BF16X3 |
                                               BP_PRECISION_ALLOW_F16_ACCUMULATE | BP_PRECISION_ALLOW_BF16 |
                                               BP_PRECISION_ALLOW_FLUSH_F16;
-inline constexpr Permission permissions[] = {
+inline constexpr Permission kPermissions[] = {
     {".allow_tf32", BP_PRECISION_ALLOW_TF32},
     {".allow_bf16x3", BP_PRECISION_ALLOW_BF16X3},
     {".allow_f16_accumulate", BP_PRECISION_ALLOW_F16_ACCUMULATE},
     {".allow_bf16", BP_PRECISION_ALLOW_BF16},
     {".allow_flush_f16", BP_PRECISION_ALLOW_FLUSH_F16},
-    {".allow_known", known_permissions},
-    {".allow_unknown", ~known_permissions},  // means nothing: as precise as without permissions
+    {".allow_known", kKnownPermissions},
+    {".allow_unknown", ~kKnownPermissions},  // no effect: as precise as without permissions
     {".allow_all", UINT32_MAX},
 };
 constexpr std::string_view suffix_of(uint32_t mask) {
-  for (const Permission& permission : permissions) {
+  for (const Permission& permission : kPermissions) {
     if (permission.mask == mask) return permission.suffix;
   }
   return {};
 }
 
-inline constexpr std::string_view permission_requirement = "BP-NUM-044";
+inline constexpr std::string_view kPermissionRequirement = "BP-NUM-044";
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

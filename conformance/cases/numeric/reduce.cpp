@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of reduce_sum, reduce_prod, reduce_max and reduce_min.
-#include "cases/numeric/data.hpp"
-#include "cases/numeric/families.hpp"
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "cases/numeric/lengths.hpp"
 #include "cases/numeric/values.hpp"
 #include "oracle/number.hpp"
 #include "oracle/table.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-// Spec: `shape` is the input's, `second` the output's dtype where the rule leaves it free.
+// Problem: `shape` is that of the input, `second` the output's dtype if the rule leaves it free.
 enum Parameter { axes_parameter, data_parameter };
 
 bool is_sum(uint32_t op) { return op == BP_OP_REDUCE_SUM || op == BP_OP_REDUCE_PROD; }
@@ -22,7 +23,7 @@ std::vector<int64_t> reduced(std::vector<int64_t> shape, uint32_t axes) {
   return shape;
 }
 
-// Products that are exact, and never too large: mostly 1, few others among `terms`.
+// Exact products without overflow: the factors are 1 but for a few of every `terms`.
 void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   constexpr long double factors[] = {3, -1, 2, 5, 0.5L, -3, 7, 0.25L};
   const int64_t distance = std::max<int64_t>(terms / 8, 1);
@@ -35,7 +36,7 @@ void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   }
 }
 
-// Factors about 1, whose product keeps its magnitude.
+// Factors near 1, whose product stays near 1.
 void fill_about_one(oracle::Tensor& tensor, Random& random) {
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const long double factor = 1 + (unit(random) - 0.5L) / 4;
@@ -43,38 +44,38 @@ void fill_about_one(oracle::Tensor& tensor, Random& random) {
   }
 }
 
-void fill_product(oracle::Tensor& tensor, Data data, int64_t terms, Random& random) {
+void fill_product(oracle::Tensor& tensor, DataPattern data, int64_t terms, Random& random) {
   if (!oracle::is_float(tensor.dtype)) {
     fill(tensor, data, terms, random);
-    // Odd numbers alone: even ones end at 0.
+    // Odd numbers only: products of even ones become 0.
     for (int64_t i = 0; i < tensor.count(); ++i) oracle::store(tensor, i, oracle::load(tensor, i) | 1);
-  } else if (data == Data::integers) {
+  } else if (data == DataPattern::integers) {
     fill_factors(tensor, terms, random);
-  } else if (data == Data::zero_mean || data == Data::tenth) {
+  } else if (data == DataPattern::zero_mean || data == DataPattern::tenth) {
     fill_about_one(tensor, random);
   } else {
     fill(tensor, data, terms, random);
   }
 }
 
-Job make(const Spec& spec, Random& random) {
-  const auto axes = static_cast<uint32_t>(spec.parameters[axes_parameter]);
-  const auto data = static_cast<Data>(spec.parameters[data_parameter]);
-  const std::vector<int64_t> shape = spec.shape.list();
-  Job job;
-  job.call.op = spec.op;
-  set_attributes(job, bp_reduce_attributes{0, axes});
-  job.call.inputs.push_back(make_tensor(spec.dtype, shape));
-  job.call.outputs.push_back({spec.second != 0 ? spec.second : spec.dtype, reduced(shape, axes), {}});
-  const int64_t results = std::max<int64_t>(job.call.outputs[0].count(), 1);
-  const int64_t terms = std::max<int64_t>(spec.shape.count() / results, 1);
-  if (spec.op == BP_OP_REDUCE_PROD) {
-    fill_product(job.call.inputs[0], data, terms, random);
+Setup make(const Problem& problem, Random& random) {
+  const auto axes = static_cast<uint32_t>(problem.parameters[axes_parameter]);
+  const auto data = static_cast<DataPattern>(problem.parameters[data_parameter]);
+  const std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_reduce_attributes{0, axes});
+  setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
+  setup.call.outputs.push_back({problem.second != 0 ? problem.second : problem.dtype, reduced(shape, axes), {}});
+  const int64_t results = std::max<int64_t>(setup.call.outputs[0].count(), 1);
+  const int64_t terms = std::max<int64_t>(problem.shape.count() / results, 1);
+  if (problem.op == BP_OP_REDUCE_PROD) {
+    fill_product(setup.call.inputs[0], data, terms, random);
   } else {
-    fill(job.call.inputs[0], data, terms, random);
+    fill(setup.call.inputs[0], data, terms, random);
   }
-  job.call.zero_mean = data == Data::zero_mean || data == Data::spikes;
-  return job;
+  setup.call.zero_mean = data == DataPattern::zero_mean || data == DataPattern::spikes;
+  return setup;
 }
 
 class Adder {
@@ -82,29 +83,32 @@ class Adder {
   Adder(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t second)
       : catalogue_(catalogue), op_(op), dtype_(dtype), second_(second == dtype ? 0 : second) {}
 
-  void operator()(const Shape& shape, uint32_t axes, Data data, Layout layout = Layout::dense, Mode mode = Mode::once) {
-    Spec spec{.op = op_,
-              .dtype = dtype_,
-              .second = second_,
-              .shape = shape,
-              .layout = layout,
-              .values = values_of(data),
-              .mode = mode,
-              .make = make};
-    spec.parameters = {static_cast<int32_t>(axes), number_of(data)};
+  void operator()(const Shape& shape, uint32_t axes, DataPattern data, Layout layout = Layout::dense,
+                  Mode mode = Mode::once) {
+    Problem problem{.op = op_,
+                    .dtype = dtype_,
+                    .second = second_,
+                    .shape = shape,
+                    .layout = layout,
+                    .pattern = pattern_of(data),
+                    .mode = mode,
+                    .make = make};
+    problem.parameters = {static_cast<int32_t>(axes), number_of(data)};
     std::string more("axes_");
     for (uint32_t d = 0; d < shape.rank; ++d) more += (axes >> d & 1) != 0 ? '1' : '0';
     more.append(".").append(name_of(data));
     if (is_sum(op_) && oracle::is_float(dtype_)) {
-      add(catalogue_, spec, more, {requirement_of(data)});
+      add(catalogue_, problem, more, {requirement_of_sum(data)});
     } else {
-      add(catalogue_, spec, more);
+      add(catalogue_, problem, more);
     }
   }
 
  private:
-  static Values values_of(Data data) {
-    return data == Data::special ? Values::special : data == Data::overflow ? Values::bounds : Values::family;
+  static DataPattern pattern_of(DataPattern data) {
+    return data == DataPattern::special    ? DataPattern::special
+           : data == DataPattern::overflow ? DataPattern::bounds
+                                           : DataPattern::family;
   }
 
   Catalogue& catalogue_;
@@ -112,38 +116,39 @@ class Adder {
 };
 
 void add_lengths(Adder& adder, bool main_dtype) {
-  for (const int32_t n : main_dtype ? std::span<const int32_t>(tile_lengths) : std::span<const int32_t>(few_lengths)) {
-    adder({n}, 1, Data::integers);
-    adder({3, n}, 0b10, Data::integers);
-    adder({n, 5}, 0b01, Data::integers);
+  for (const int32_t n : main_dtype ? std::span<const int32_t>(kTileLengths) : std::span<const int32_t>(kFewLengths)) {
+    adder({n}, 1, DataPattern::integers);
+    adder({3, n}, 0b10, DataPattern::integers);
+    adder({n, 5}, 0b01, DataPattern::integers);
   }
   if (!main_dtype) return;
-  for (const int32_t n : long_lengths) {
-    adder({n}, 1, Data::integers);
-    adder({n, 3}, 0b01, Data::integers);
-    adder({2, n}, 0b10, Data::integers);
-    adder({n, 2}, 0b10, Data::integers);  // many results
+  for (const int32_t n : kLongLengths) {
+    adder({n}, 1, DataPattern::integers);
+    adder({n, 3}, 0b01, DataPattern::integers);
+    adder({2, n}, 0b10, DataPattern::integers);
+    adder({n, 2}, 0b10, DataPattern::integers);  // many results
   }
 }
 
-// More elements to a result than one thread, or one workgroup, should go through.
+// More elements per result than one thread, or one workgroup, should process.
 void add_longest(Adder& adder) {
-  adder({36000000}, 1, Data::integers);
-  adder({3, 2, 1500000}, 0b101, Data::integers);
+  adder({36000000}, 1, DataPattern::integers);
+  adder({3, 2, 1500000}, 0b101, DataPattern::integers);
 }
 
 void add_axes(Adder& adder) {
-  for (uint32_t axes = 0; axes < 8; ++axes) adder({4, 7, 9}, axes, Data::integers);
-  for (const uint32_t axes : {0b0101u, 0b1010u, 0b0110u, 0b1001u, 0b1110u}) adder({2, 3, 4, 5}, axes, Data::integers);
-  for (const uint32_t axes : {0xffu, 0x55u, 0xaau, 0x0fu}) adder({2, 1, 3, 2, 2, 1, 2, 3}, axes, Data::integers);
-  adder({}, 0, Data::integers);
-  for (uint32_t axes = 0; axes < 4; ++axes) adder({0, 3}, axes, Data::integers);
-  adder({3, 0}, 0b01, Data::integers);
-  adder({33, 65}, 0b01, Data::integers);
-  adder({65, 33}, 0b10, Data::integers);
+  for (uint32_t axes = 0; axes < 8; ++axes) adder({4, 7, 9}, axes, DataPattern::integers);
+  for (const uint32_t axes : {0b0101u, 0b1010u, 0b0110u, 0b1001u, 0b1110u})
+    adder({2, 3, 4, 5}, axes, DataPattern::integers);
+  for (const uint32_t axes : {0xffu, 0x55u, 0xaau, 0x0fu}) adder({2, 1, 3, 2, 2, 1, 2, 3}, axes, DataPattern::integers);
+  adder({}, 0, DataPattern::integers);
+  for (uint32_t axes = 0; axes < 4; ++axes) adder({0, 3}, axes, DataPattern::integers);
+  adder({3, 0}, 0b01, DataPattern::integers);
+  adder({33, 65}, 0b01, DataPattern::integers);
+  adder({65, 33}, 0b10, DataPattern::integers);
 }
 
-void add_layouts(Adder& adder, uint32_t in, uint32_t out, Data data) {
+void add_layouts(Adder& adder, uint32_t in, uint32_t out, DataPattern data) {
   for (const uint32_t axes : {0b001u, 0b010u, 0b100u, 0b101u, 0b111u}) {
     const std::vector<int64_t> shape = {5, 4, 11};
     for (const Layout layout : layouts_for({{in, shape}}, {{out, reduced(shape, axes)}})) {
@@ -160,26 +165,28 @@ void add_layouts(Adder& adder, uint32_t in, uint32_t out, Data data) {
   }
 }
 
-// Floats beyond exact data: bounds, statistics of long sums, what is not finite.
+// Float data with inexact sums: bounds, statistics of long sums, infinities and NaN.
 void add_float_data(Adder& adder, uint32_t op, bool at_length) {
-  for (const Data data :
-       {Data::one_inf, Data::two_infs, Data::one_nan, Data::special, Data::overflow, Data::negative}) {
+  for (const DataPattern data : {DataPattern::one_inf, DataPattern::two_infs, DataPattern::one_nan,
+                                 DataPattern::special, DataPattern::overflow, DataPattern::negative}) {
     for (const int32_t n : {2, 9, 33, 257, 1025}) adder({8, n}, 0b10, data), adder({n, 8}, 0b01, data);
     adder({1}, 1, data);
     adder({67}, 1, data, Layout::reversed);
   }
   if (op == BP_OP_REDUCE_MAX || op == BP_OP_REDUCE_MIN) return;
-  for (const Data data : {Data::zero_mean, Data::spikes, Data::positive, Data::tenth, Data::cancel, Data::partial}) {
-    if (op == BP_OP_REDUCE_PROD && data != Data::zero_mean) continue;
+  for (const DataPattern data : {DataPattern::zero_mean, DataPattern::spikes, DataPattern::positive, DataPattern::tenth,
+                                 DataPattern::cancel, DataPattern::partial}) {
+    if (op == BP_OP_REDUCE_PROD && data != DataPattern::zero_mean) continue;
     for (const int32_t n : {16, 255, 256, 257, 1024, 4096, 65536}) {
       adder({n}, 1, data);
       if (n <= 4096) adder({7, n}, 0b10, data), adder({n, 7}, 0b01, data);
     }
   }
   if (op != BP_OP_REDUCE_SUM) return;
-  adder({100000, 3}, 0b01, Data::tenth);
+  adder({100000, 3}, 0b01, DataPattern::tenth);
   if (!at_length) return;
-  for (const Data data : {Data::tenth, Data::zero_mean, Data::spikes}) adder({1000000}, 1, data);
+  for (const DataPattern data : {DataPattern::tenth, DataPattern::zero_mean, DataPattern::spikes})
+    adder({1000000}, 1, data);
 }
 
 std::vector<uint32_t> outputs_of(uint32_t op, uint32_t dtype) {
@@ -200,11 +207,11 @@ void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t out) {
   const bool widened = out != dtype && !oracle::is_float(dtype);
   add_lengths(adder, main_dtype);
   if (op == BP_OP_REDUCE_SUM && dtype == BP_U8 && out == BP_I32) add_longest(adder);
-  if (widened) return;  // the rest says nothing new about it
+  if (widened) return;  // the rest tests nothing new
   add_axes(adder);
-  add_layouts(adder, dtype, out, Data::integers);
+  add_layouts(adder, dtype, out, DataPattern::integers);
   if (oracle::is_float(dtype)) return add_float_data(adder, op, dtype == BP_F32 || dtype == BP_F64);
-  for (const Data data : {Data::special, Data::negative, Data::few}) {
+  for (const DataPattern data : {DataPattern::special, DataPattern::negative, DataPattern::few}) {
     for (const int32_t n : {1, 33, 257}) adder({3, n}, 0b10, data), adder({n, 3}, 0b01, data);
   }
 }
@@ -221,4 +228,4 @@ void add_reduce(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data: what the elements of an operand are, by class of values.
+// Single elements: random numbers, special values, tags.
 #pragma once
 
-#include "cases/numeric/spec.hpp"
+#include "cases/numeric/problem.hpp"
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
-// A dense tensor of zeros.
+// A tensor of zeros.
 oracle::Tensor make_tensor(uint32_t dtype, const std::vector<int64_t>& shape);
 
-// In [0, 1).
+// A random number in [0, 1).
 long double unit(Random& random);
 // Any bits of the dtype; bool: 0 or 1.
 uint64_t any_bits(uint32_t dtype, Random& random);
 // A float in [-1, 1), any integer, any bool.
 uint64_t uniform_bits(uint32_t dtype, Random& random);
-// A float of any magnitude that the dtype has, either sign, no NaN and no infinity.
+// A finite float of any magnitude and sign.
 uint64_t any_finite(uint32_t dtype, Random& random);
-// Zeros, subnormals, infinities, NaN, extremes, 1 and its neighbours, halves; of integers the ends, 0, 1, powers of two.
+// Floats: zeros, subnormals, infinities, NaN, extremes, 1 and its neighbours, halves. Integers: the
+// ends of the range, 0, 1, powers of two.
 const std::vector<uint64_t>& special_bits(uint32_t dtype);
-// Small integers that differ from those of the neighbours: element `index` of operand `operand`.
+// A small integer for element `index` of operand `operand`, different from those of its neighbours.
 uint64_t tag_bits(uint32_t dtype, int64_t index, size_t operand);
 
-// The operands `inputs` of an elementwise operator. `to` is the output's dtype, for halfway points.
-void fill_inputs(std::vector<oracle::Tensor>& inputs, const Spec& spec, uint32_t to, Random& random);
-
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
 namespace {
 
-constexpr LayoutRow rows[] = {
+constexpr LayoutRow kRows[] = {
     {"dense", "BP-NUM-001"},
     {"sliced", "BP-NUM-002"},
     {"padded", "BP-NUM-003"},
@@ -32,11 +32,12 @@ constexpr LayoutRow rows[] = {
     {"same", "BP-NUM-009"},
     {"own", "BP-NUM-001"},
 };
-static_assert(std::size(rows) == static_cast<size_t>(Layout::count));
+static_assert(std::size(kRows) == static_cast<size_t>(Layout::count));
 
 using List = std::vector<int64_t>;
 
-// Strides of dimensions that lie in `order`, innermost last, `step` elements apart, with `pad` elements behind each row.
+// The strides of dimensions in `order` (innermost last), with `step` elements between neighbours
+// and `pad` elements after each row.
 List strides_in(const List& shape, const std::vector<size_t>& order, int64_t step, int64_t pad) {
   List strides(shape.size());
   int64_t stride = step;
@@ -99,7 +100,7 @@ View broadcast(const List& shape, bool outer, bool inner) {
 
 View repeated(const List& shape) { return finished(shape, List(shape.size(), 0)); }
 
-// Windows over the last two dimensions: element (i, j) is i + j.
+// Windows over the last two dimensions: element (i, j) is at i + j.
 View unfolded(const List& shape) {
   List strides(shape.size(), 1);
   int64_t stride = shape.size() < 2 ? 1 : shape[shape.size() - 1] + shape[shape.size() - 2] - 1;
@@ -170,7 +171,7 @@ View of_operand(Layout layout, const List& shape, size_t operand, size_t inputs,
   }
 }
 
-// The input of the output's dtype that an in-place output is; -1: there is none.
+// The input whose memory an in-place output uses; -1: none.
 int in_place_input(Layout layout, const std::vector<Operand>& inputs, const Operand& output) {
   int wanted = layout == Layout::in_place_second ? 1 : 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -185,11 +186,11 @@ bool is_in_place(Layout layout) {
 
 }  // namespace
 
-const LayoutRow& row_of(Layout layout) { return rows[static_cast<size_t>(layout)]; }
+const LayoutRow& row_of(Layout layout) { return kRows[static_cast<size_t>(layout)]; }
 
 bool View::empty() const { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 
-bool View::packed() const {
+bool View::is_dense() const {
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
     if (shape[d] > 1 && strides[d] != stride) return false;
@@ -273,4 +274,12 @@ std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, con
   return views;
 }
 
-}  // namespace bp::conformance::numeric
+std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
+  std::vector<Layout> layouts;
+  for (int i = 0; i < static_cast<int>(Layout::count); ++i) {
+    if (applies(static_cast<Layout>(i), inputs, outputs, false)) layouts.push_back(static_cast<Layout>(i));
+  }
+  return layouts;
+}
+
+}  // namespace backplane::conformance::numeric

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts: where the elements of an operand lie.
+// Layouts of operands.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 #include <backplane/plugin.h>
 
-namespace bp::conformance::numeric {
+namespace backplane::conformance::numeric {
 
-// Of a whole case. Each says how every operand lies.
+// The layout of all operands of a case.
 enum class Layout : uint8_t {
-  dense,       // packed row-major, aligned
-  sliced,      // packed, beginning 1 to 7 elements behind an aligned address
+  dense,       // row-major, aligned
+  sliced,      // dense, 1 to 7 elements after an aligned address
   padded,      // rows with a pitch
   transposed,  // dimensions in reverse order
   rotated,     // the first dimension innermost
@@ -23,7 +23,7 @@ enum class Layout : uint8_t {
   step_2,      // every second element
   step_3,
   back_2,    // every second element, backwards
-  mixed,     // each operand another way
+  mixed,     // a different layout for each operand
   outer_0,   // inputs: stride 0 in the first dimension
   inner_0,   // the last input: stride 0 in the last dimension
   all_0,     // the last input: every stride 0
@@ -32,7 +32,7 @@ enum class Layout : uint8_t {
   in_place_strided,
   in_place_second,  // the output is the second input of its dtype
   immediate,        // the first input is an immediate
-  immediate_last,   // the last one
+  immediate_last,   // the last input is an immediate
   same,             // the last input is the first
   own,              // each operand fills a buffer of its own
   count,
@@ -43,32 +43,35 @@ struct LayoutRow {
 };
 const LayoutRow& row_of(Layout layout);
 
-// Of one operand; in elements.
+// The view of one operand, in elements.
 struct View {
   std::vector<int64_t> shape{};
   std::vector<int64_t> strides{};
-  int64_t low = 0, high = 0;  // reach of the elements about element 0, both included
-  int64_t shift = 0;          // from an aligned address to the lowest element
+  int64_t low = 0, high = 0;  // offsets of the lowest and highest element from element 0
+  int64_t shift = 0;          // distance from an aligned address to the lowest element
   bool immediate = false;
-  int same_as = -1;  // the input whose memory this is; for outputs: in-place
+  int same_as = -1;  // the input whose memory is shared; for outputs: in-place
 
   bool empty() const;
-  bool packed() const;   // row-major without gaps; strides of extents up to 1 count nothing
-  bool repeats() const;  // two elements share an address
+  bool is_dense() const;  // row-major without gaps; strides of extents up to 1 are ignored
+  bool repeats() const;   // two elements share an address
 };
 
-// What the layout needs to know of an operand.
+// The properties of an operand that determine its layout.
 struct Operand {
   uint32_t dtype;
   std::vector<int64_t> shape;
 };
 
-// False where the layout says nothing new for these operands: it needs a rank, an input, an equal dtype. In-place is
-// for elementwise operators; others are asked where their families say so.
+// False if the layout has no effect on these operands, because it needs a rank, an input or an
+// equal dtype. In-place applies to elementwise operators; other families add it themselves.
 bool applies(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, bool elementwise);
-// Inputs first, then outputs. `shifts` draws the offsets of `sliced`.
+// Returns the views of inputs, then outputs. `shifts` seeds the offsets of `sliced`.
 std::vector<View> lay_out(Layout layout, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                           uint64_t shifts);
+
+// All layouts that apply to these operands.
+std::vector<Layout> layouts_for(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
 
 // Calls visit(element offset) for each element in row-major order.
 template <typename Visit>
@@ -92,4 +95,4 @@ void each_offset(const View& view, Visit visit) {
   }
 }
 
-}  // namespace bp::conformance::numeric
+}  // namespace backplane::conformance::numeric

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer_address: one address for each buffer, apart from every other's, which bp.import accepts again.
+// buffer_address: a unique address for each buffer, which bp.import accepts.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr const char* extension = "BUFFER_ADDRESS";
+constexpr const char* kExtension = "BUFFER_ADDRESS";
 
 void need_slot(Context& context) {
   if (context.device().slots().buffer_address == nullptr) context.not_claimed("the device has no buffer_address");
 }
 
-// 0 if the buffer has none.
+// 0 if the buffer has no address.
 uint64_t address_of(Context& context, const Buffer& buffer) {
   Device& device = context.device();
   ErrorRecord error;
@@ -84,7 +85,7 @@ void from_threads(Context& context) {
   });
 }
 
-// Addresses of the process lie in its mapped pages, which no other mapping can be given.
+// Host addresses are in mapped pages, which no other mapping can use.
 void are_of_the_process(Context& context, uint32_t kind) {
   if (!context.device().has(BP_CAP_PROCESS_ADDRESSES))
     context.not_claimed("the device does not declare BP_CAP_PROCESS_ADDRESSES");
@@ -131,7 +132,7 @@ void is_imported_again(Context& context) {
   expect_status(status, error, "import_memory", {BP_OK, BP_UNSUPPORTED});
   context.require((status == BP_OK) == (made != nullptr), "import_memory answered {} and gave {}", status_name(status),
                   static_cast<const void*>(made));
-  if (made == nullptr) return;  // cleanly refused
+  if (made == nullptr) return;  // declined cleanly
   {
     const Owner<bp_buffer, &bp_device_api::buffer_destroy> twin(device, made);
     context.require(kind == BP_MEMORY_DEVICE, "import_memory gave memory of kind {} for BP_IMPORT_DEVICE", kind);
@@ -151,14 +152,14 @@ void add_address_cases(Catalogue& catalogue) {
     const auto add = [&](std::string what, std::string_view requirement, auto body) {
       add_case(
           catalogue, fmt::format("runtime.address.{}_{}", kind_name(kind), what), {requirement},
-          [=](Context& context) { body(context, kind); }, extension);
+          [=](Context& context) { body(context, kind); }, kExtension);
     };
     add("is_constant", "BP-BUF-016", is_constant);
     add("are_apart", "BP-BUF-016", are_apart);
     add("are_of_the_process", "BP-DEV-021", are_of_the_process);
   }
-  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, from_threads, extension);
-  add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, extension);
+  add_case(catalogue, "runtime.address.from_threads", {"BP-BUF-016", "BP-THR-002"}, from_threads, kExtension);
+  add_case(catalogue, "runtime.address.is_imported_again", {"BP-BUF-017"}, is_imported_again, kExtension);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

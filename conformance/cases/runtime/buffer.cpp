@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// Every byte of the buffer holds what was written, first and last.
+// Checks that the buffer returns what was written, including its first and last byte.
 void holds_bytes(Context& context, Buffer& buffer) {
   const Bytes data = noise(context, std::min<uint64_t>(buffer.bytes, 1u << 16));
   upload(buffer, data);
@@ -45,7 +46,7 @@ void of_alignment(Context& context, uint32_t kind, uint64_t alignment) {
   Device& device = context.device();
   const uint64_t stated = alignment == 0 ? device.info().alignment : alignment;
   std::vector<Owner<bp_buffer, &bp_device_api::buffer_destroy>> held;
-  for (int i = 0; i < 16; ++i) {  // one that lies right may be luck
+  for (int i = 0; i < 16; ++i) {  // a single aligned buffer may be luck
     bp_buffer* buffer = nullptr;
     if (!take_alignment(context, kind, alignment, &buffer)) {
       context.require(alignment > device.info().alignment, "alignment {} is refused, and the device's own is {}",
@@ -87,7 +88,7 @@ void maps_to_one_address(Context& context, uint32_t kind) {
   context.require(buffer.map() == address, "buffer_map gave another address after use");
 }
 
-// Writes made between enqueues, each before its own.
+// The host writes between enqueues, each time before the enqueue that reads.
 void host_writes_are_seen(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -134,7 +135,7 @@ void mapped_ranges_are_apart(Context& context, uint32_t kind) {
     context.require(ranges[i - 1].second <= ranges[i].first, "two buffers share bytes at {:#x}", ranges[i].first);
 }
 
-// Ask for more than there is, again and again, with something held.
+// Requests more memory than exists, repeatedly, while another buffer is allocated.
 void exhausted_and_recovers(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device device(context.plugin(), context.device_index());
@@ -162,7 +163,7 @@ void exhausted_and_recovers(Context& context, uint32_t kind) {
   require_same(context, download<unsigned char>(held, data.size()), data, "a buffer held while memory ran out");
 }
 
-// Fills memory up where that costs no more than a few GiB; elsewhere a failure is not provoked.
+// Exhausts memory if that takes no more than a few GiB. Otherwise it provokes no failure.
 void filled_and_recovers(Context& context) {
   constexpr uint64_t most = uint64_t{2} << 30;
   Device device(context.plugin(), context.device_index());
@@ -217,7 +218,7 @@ void odd_alignment(Context& context, uint64_t alignment) {
   expect_status(device->buffer_create(device.get(), &desc, &buffer, &error), error, "buffer_create",
                 {BP_INVALID_ARGUMENT, BP_UNSUPPORTED});
   context.require(buffer == nullptr, "buffer_create failed and gave a buffer");
-  require_well(context);
+  require_healthy(context);
 }
 
 }  // namespace
@@ -250,4 +251,4 @@ void add_buffer_cases(Catalogue& catalogue) {
              [alignment](Context& context) { odd_alignment(context, alignment); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: one plan for all of them, streams of their own, everything created and ended meanwhile.
+// Threads with a shared plan and their own streams, while objects are created and destroyed.
 #include <atomic>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/samples.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned thread_count = 8;
+constexpr unsigned kThreadCount = 8;
 
-// One plan; each thread with a stream, operands and workspace of its own.
+// One plan. Each thread has its own stream, operands and workspace.
 void one_plan(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
@@ -22,7 +23,7 @@ void one_plan(Context& context, const bph_op_info& op) {
   std::vector<std::vector<Bytes>> expected;
   std::vector<Stream> streams;
   std::vector<Buffer> workspaces;
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
     workspaces.emplace_back(device, std::max<uint64_t>(bytes, 1));
@@ -32,7 +33,7 @@ void one_plan(Context& context, const bph_op_info& op) {
     operands[i]->reset_outputs();
   }
   const bp_op_desc& shared = runner.desc().get();
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     for (int i = 0; i < (op.shape_rule == BP_SHAPE_SCATTER ? 1 : 12); ++i) {
       ErrorRecord error;
       expect_ok(operands[index]->try_enqueue(streams[index].get(), runner.plan().get(), shared,
@@ -41,30 +42,31 @@ void one_plan(Context& context, const bph_op_info& op) {
     }
     streams[index].wait();
   });
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     const std::vector<Bytes> got = operands[i]->results();
     for (size_t output = 0; output < got.size(); ++output)
       require_same(context, got[output], expected[i][output], "one plan executed by eight threads at once");
   }
 }
 
-// What a plugin makes when an operator is first asked for in a process, a kernel or a table, all threads ask for at once; then it works alone.
+// All threads request an operator for the first time at once, when a plugin may create a kernel or
+// a table. Then each result is checked on one thread.
 void first_use(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 50);
   std::vector<std::unique_ptr<Operands>> operands;
   std::vector<Stream> streams;
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     operands.push_back(std::make_unique<Operands>(context, op, desc));
     streams.emplace_back(device);
   }
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Runner runner(device, desc);
     operands[index]->enqueue(streams[index], runner);
     streams[index].wait();
   });
   Runner alone(device, desc);
-  for (unsigned i = 0; i < thread_count; ++i) {
+  for (unsigned i = 0; i < kThreadCount; ++i) {
     const std::vector<Bytes> got = operands[i]->results();
     operands[i]->reset_outputs();
     operands[i]->enqueue(streams[i], alone);
@@ -75,11 +77,11 @@ void first_use(Context& context, const bph_op_info& op) {
   }
 }
 
-// Everything that may be called at once, by all.
+// All threads make all calls that may be concurrent.
 void everything_at_once(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 2048;
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Stream stream(device), other(device);
     Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
     Words start(count, index * 1000);
@@ -105,11 +107,11 @@ void everything_at_once(Context& context) {
   });
 }
 
-// A thread a stream, one plan each, ten thousand operators in all.
+// One stream and one plan per thread, ten thousand executions in total.
 void many_small_operators(Context& context) {
   Device& device = context.device();
   constexpr int64_t count = 64;
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Stream stream(device);
     Runner add(device, elementwise(BP_OP_ADD, BP_U32, count));
     Buffer a(device, count * 4), b(device, count * 4), one(device, count * 4);
@@ -124,7 +126,7 @@ void many_small_operators(Context& context) {
   });
 }
 
-// Streams come and go beside ones that work.
+// Streams are created and destroyed while others work.
 void streams_come_and_go(Context& context) {
   Device& device = context.device();
   std::atomic<bool> stop{false};
@@ -180,4 +182,4 @@ void add_concurrency_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.threads.streams_come_and_go", {"BP-THR-002", "BP-STR-010"}, streams_come_and_go);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

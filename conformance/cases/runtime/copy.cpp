@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy between buffers: each pair of kinds, sizes and offsets, and what lies beside the target.
-#include "cases/runtime/parts.hpp"
+// Copies between buffers: each pair of kinds, sizes and offsets, and the bytes beside the target.
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t sizes[] = {1,  2,  3,  4,  5,   7,    8,    13,   15,    16,     31,
-                              33, 63, 64, 65, 127, 1000, 4095, 4097, 65537, 1048579};
-constexpr uint64_t offsets[] = {0, 1, 3, 4, 8, 17, 63, 64, 4093};
-constexpr uint64_t margin = 4200;
+constexpr uint64_t kSizes[] = {1,  2,  3,  4,  5,   7,    8,    13,   15,    16,     31,
+                               33, 63, 64, 65, 127, 1000, 4095, 4097, 65537, 1048579};
+constexpr uint64_t kOffsets[] = {0, 1, 3, 4, 8, 17, 63, 64, 4093};
+constexpr uint64_t kMargin = 4200;
 
-// Copies and then compares the whole target: what was asked has moved, all else stays.
+// Copies, and checks that exactly the requested bytes of the target changed.
 void exact(Context& context, Device& device, Stream& stream, uint32_t to_kind, uint32_t from_kind, uint64_t bytes,
            uint64_t to_offset, uint64_t from_offset) {
-  Buffer from(device, bytes + margin, from_kind), to(device, bytes + margin, to_kind);
+  Buffer from(device, bytes + kMargin, from_kind), to(device, bytes + kMargin, to_kind);
   const Bytes source = noise(context, from.bytes);
   Bytes target = noise(context, to.bytes);
   upload(from, source);
@@ -43,7 +44,7 @@ void at_offset(Context& context, uint32_t to_kind, uint32_t from_kind, uint64_t 
   need_kind(context, to_kind);
   need_kind(context, from_kind);
   Stream stream(context.device());
-  for (const uint64_t other : offsets) exact(context, context.device(), stream, to_kind, from_kind, 61, offset, other);
+  for (const uint64_t other : kOffsets) exact(context, context.device(), stream, to_kind, from_kind, 61, offset, other);
 }
 
 void of_nothing(Context& context, uint32_t to_kind, uint32_t from_kind) {
@@ -75,7 +76,7 @@ void within_one(Context& context, bool up) {
   require_same(context, download<unsigned char>(buffer, 8192), data, "a copy within one buffer");
 }
 
-// Many copies on one stream, each over what the one before wrote.
+// Many copies on one stream, each over the result of the previous one.
 void in_order(Context& context) {
   Device& device = context.device();
   constexpr uint64_t bytes = 4099;
@@ -113,11 +114,11 @@ void add_copy_cases(Catalogue& catalogue) {
       if (to == BP_MEMORY_HOST && from == BP_MEMORY_HOST) continue;
       const std::string stem = fmt::format("runtime.copy.{}_to_{}", kind_name(from), kind_name(to));
       const std::string_view extension = kind_extension(to == BP_MEMORY_DEVICE ? from : to);
-      for (const uint64_t bytes : sizes)
+      for (const uint64_t bytes : kSizes)
         add_case(
             catalogue, fmt::format("{}.of_{}_bytes", stem, bytes), {"BP-CPY-001"},
             [=](Context& context) { of_size(context, to, from, bytes); }, extension);
-      for (const uint64_t offset : offsets)
+      for (const uint64_t offset : kOffsets)
         add_case(
             catalogue, fmt::format("{}.to_offset_{}", stem, offset), {"BP-CPY-001"},
             [=](Context& context) { at_offset(context, to, from, offset); }, extension);
@@ -134,4 +135,4 @@ void add_copy_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.copy.chain.many_small", {"BP-EXE-007", "BP-CPY-001"}, many_small);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

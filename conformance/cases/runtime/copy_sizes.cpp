@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of sizes around powers of two and the chunks that drivers cut copies into, with odd tails and odd offsets, in each
-// direction. What lies at the edges of chunks has data, the rest is pages that nobody touched.
+// Copies with sizes near powers of two and near the chunks of drivers, with odd tails and offsets,
+// in each direction. The edges of chunks have data; the other pages are untouched.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,16 +9,17 @@
 #include <set>
 #include <thread>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
-#include "cases/support/room.hpp"
+#include "cases/support/large_buffer.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t window = 64;  // bytes of data about an edge, on each side
+constexpr uint64_t kWindow = 64;  // bytes of data on each side of an edge
 
 enum class Way { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
@@ -26,13 +27,13 @@ struct Direction {
   const char* name;
   std::string_view extension;
 };
-const Direction directions[] = {{Way::device_to_device, "device_to_device", ""},
-                                {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
-                                {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
-                                {Way::in, "copy_in", "PAGEABLE_COPY"},
-                                {Way::out, "copy_out", "PAGEABLE_COPY"}};
+const Direction kDirections[] = {{Way::device_to_device, "device_to_device", ""},
+                                 {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
+                                 {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
+                                 {Way::in, "copy_in", "PAGEABLE_COPY"},
+                                 {Way::out, "copy_out", "PAGEABLE_COPY"}};
 
-// Where bytes lie, and how the host gets at some of them.
+// The memory of one side of a copy, and the host's access to it.
 class Place {
  public:
   virtual ~Place() = default;
@@ -42,7 +43,7 @@ class Place {
   virtual unsigned char* address() const { return nullptr; }
 };
 
-// Memory of the device, of any kind.
+// Device memory of any kind.
 class OfDevice : public Place {
  public:
   OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
@@ -53,7 +54,7 @@ class OfDevice : public Place {
  private:
   Buffer buffer_;
 };
-// Pages of the host's own.
+// The host's own pages.
 class OfHost : public Place {
  public:
   explicit OfHost(uint64_t bytes) : pages_(bytes) {}
@@ -114,24 +115,25 @@ void whole(Context& context, Way way, unsigned log2) {
     std::copy_n(source.begin() + static_cast<ptrdiff_t>(from_offset), count,
                 target.begin() + static_cast<ptrdiff_t>(to_offset));
     const Bytes got = to->read(0, count + 200);
-    if (got != target)  // to find the place takes longer
+    if (got != target)  // locating the difference takes longer
       require_same(context, got, target,
                    fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset));
   }
 }
 
-// The offsets from a copy's start about which there is data: its ends, multiples of `step`, the same counted in each
-// buffer, and some by chance. In order, and far enough apart.
+// The offsets from the start of a copy that have data around them: its ends, multiples of `step`
+// from the start of the copy and of each buffer, and random ones. Sorted and far enough apart.
 std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uint64_t to_offset, uint64_t from_offset) {
-  std::vector<uint64_t> all = {window, count - window};
+  std::vector<uint64_t> all = {kWindow, count - kWindow};
   for (uint64_t at = step; at < count; at += step)
     for (const uint64_t edge : {at, at - to_offset, at - from_offset}) all.push_back(edge);
   for (int i = 0; i < 16; ++i) all.push_back(context.below(count));
   std::sort(all.begin(), all.end());
   std::vector<uint64_t> apart;
   for (const uint64_t at : all)
-    if (at >= window && at + window <= count && (apart.empty() || at - apart.back() >= 2 * window)) apart.push_back(at);
-  if (apart.back() != count - window) apart.back() = count - window;  // the tail counts most
+    if (at >= kWindow && at + kWindow <= count && (apart.empty() || at - apart.back() >= 2 * kWindow))
+      apart.push_back(at);
+  if (apart.back() != count - kWindow) apart.back() = count - kWindow;  // the tail matters most
   return apart;
 }
 
@@ -139,63 +141,64 @@ void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place
                  uint64_t count, const std::vector<uint64_t>& at) {
   Stream stream(context.device());
   const auto data = [](uint64_t edge) {
-    Bytes bytes(2 * window);
+    Bytes bytes(2 * kWindow);
     for (uint64_t i = 0; i < bytes.size(); ++i)
       bytes[i] = static_cast<unsigned char>((edge + i) * 0x9E3779B97F4A7C15u >> 56 | 1u);
     return bytes;
   };
-  const Bytes margin(window, 0xA5);
+  const Bytes margin(kWindow, 0xA5);
   for (const uint64_t edge : at) {
-    from.write(from_offset + edge - window, data(edge));
-    to.write(to_offset + edge - window, Bytes(2 * window, 0));
+    from.write(from_offset + edge - kWindow, data(edge));
+    to.write(to_offset + edge - kWindow, Bytes(2 * kWindow, 0));
   }
-  to.write(to_offset - window, margin);
+  to.write(to_offset - kWindow, margin);
   to.write(to_offset + count, margin);
   enqueue(context.device(), stream, way, to, to_offset, from, from_offset, count);
   stream.wait();
   const std::string what = fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset);
   for (const uint64_t edge : at)
-    require_same(context, to.read(to_offset + edge - window, 2 * window), data(edge),
-                 fmt::format("{}, the bytes from {} on", what, edge - window));
-  require_same(context, to.read(to_offset - window, window), margin, "the bytes before " + what);
-  require_same(context, to.read(to_offset + count, window), margin, "the bytes behind " + what);
+    require_same(context, to.read(to_offset + edge - kWindow, 2 * kWindow), data(edge),
+                 fmt::format("{}, the bytes from {} on", what, edge - kWindow));
+  require_same(context, to.read(to_offset - kWindow, kWindow), margin, "the bytes before " + what);
+  require_same(context, to.read(to_offset + count, kWindow), margin, "the bytes behind " + what);
 }
 
-// Data at the edges of every mebibyte only.
+// Only the edges of each mebibyte have data.
 void large(Context& context, Way way, uint64_t count) {
   need(context, way);
-  const uint64_t to_offset = window + 1 + context.below(60), from_offset = window + context.below(60);
-  const uint64_t room = count + 4 * window + 128;
+  const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
+  const uint64_t room = count + 4 * kWindow + 128;
   make_large(context, room);
   const std::unique_ptr<Place> from = place(context, way, false, room), to = place(context, way, true, room);
   sparse_copy(context, way, *to, to_offset, *from, from_offset, count,
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
-// Host addresses of many gibibytes that nobody has written: they read as zero, and take no memory.
+// Many gibibytes of unwritten host addresses, which read as zero and take no memory.
 class Zeros : public OfHost {
  public:
   explicit Zeros(uint64_t bytes) : OfHost(bytes) { madvise(address(), bytes, MADV_HUGEPAGE); }
 };
 
-// Host addresses of many gibibytes over a few mebibytes of memory: but for pages at the places that count, all of it is one
-// piece again and again.
+// Many gibibytes of host addresses over a few mebibytes of memory: one piece is mapped repeatedly,
+// except for the pages with data.
 class Repeated : public Place {
  public:
   Repeated(uint64_t bytes, uint64_t offset, const std::vector<uint64_t>& places)
-      : bytes_((bytes + piece - 1) / piece * piece) {
+      : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
     const int file = memfd_create("conformance", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, piece) != 0) throw std::bad_alloc();
+    if (file < 0 || ftruncate(file, kPiece) != 0) throw std::bad_alloc();
     void* const memory = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     address_ = static_cast<unsigned char*>(memory);
-    for (uint64_t at = 0; at < bytes_; at += piece) map(at, piece, MAP_SHARED, file);
+    for (uint64_t at = 0; at < bytes_; at += kPiece) map(at, kPiece, MAP_SHARED, file);
     close(file);
     for (const uint64_t at : places) {
-      const uint64_t first = (offset + at - 2 * window) / page * page, last = (offset + at + 2 * window) / page * page;
-      map(first, last + page - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-      own_.insert(first / piece);
-      own_.insert(last / piece);
+      const uint64_t first = (offset + at - 2 * kWindow) / kPage * kPage,
+                     last = (offset + at + 2 * kWindow) / kPage * kPage;
+      map(first, last + kPage - first, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+      own_.insert(first / kPiece);
+      own_.insert(last / kPiece);
     }
     sweeper_ = std::jthread([this](const std::stop_token& stop) { sweep(stop); });
   }
@@ -209,28 +212,28 @@ class Repeated : public Place {
   unsigned char* address() const override { return address_; }
 
  private:
-  static constexpr uint64_t piece = 8u << 20, page = 4096;
+  static constexpr uint64_t kPiece = 8u << 20, kPage = 4096;
   void map(uint64_t at, uint64_t count, int flags, int file) {
     if (mmap(address_ + at, count, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0) == MAP_FAILED)
       throw std::bad_alloc();
   }
-  // Each page counts as the process's own as often as it is mapped and was touched: that is undone while the copy goes on.
-  // Pieces with pages of their own stay.
+  // Resident memory counts a touched page once per mapping, so pages are released during the copy,
+  // except those of pieces with data.
   void sweep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (uint64_t at = 0; at < bytes_; at += piece)
-        if (!own_.contains(at / piece)) madvise(address_ + at, piece, MADV_DONTNEED);
+      for (uint64_t at = 0; at < bytes_; at += kPiece)
+        if (!own_.contains(at / kPiece)) madvise(address_ + at, kPiece, MADV_DONTNEED);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
 
   uint64_t bytes_;
   unsigned char* address_ = nullptr;
-  std::set<uint64_t> own_{};  // numbers of pieces
+  std::set<uint64_t> own_{};  // indices of pieces with data
   std::jthread sweeper_;
 };
 
-// The same as memory of the device.
+// The same, imported as device memory.
 template <typename Memory>
 class OfImport : public Memory {
  public:
@@ -246,19 +249,19 @@ class OfImport : public Memory {
   Imported imported_;
 };
 
-// Past 2^32 bytes: the device's side is imported, so that none of it takes memory.
+// Past 2^32 bytes. The device's side is imported, so that it takes no memory.
 void past_32_bits(Context& context, Way way, uint64_t count) {
   need(context, way);
 #if defined(__SANITIZE_THREAD__)
   context.not_claimed("a thread sanitizer notes four bytes for each that is copied, and these would not fit");
 #endif
-  const uint64_t to_offset = 2 * window + 1 + context.below(60), from_offset = 2 * window + context.below(60);
-  const uint64_t room = count + 8 * window + 128;
+  const uint64_t to_offset = 2 * kWindow + 1 + context.below(60), from_offset = 2 * kWindow + context.below(60);
+  const uint64_t room = count + 8 * kWindow + 128;
   make_large(context, room);
   const std::vector<uint64_t> at = edges(context, count, 1u << 30, to_offset, from_offset);
   std::vector<uint64_t> of_target = at;
   of_target.push_back(count);
-  of_target.push_back(window);
+  of_target.push_back(kWindow);
   const auto make = [&](bool pageable, uint64_t offset, const std::vector<uint64_t>& places) -> std::unique_ptr<Place> {
     if (pageable) return std::make_unique<Repeated>(room, offset, places);
     return std::make_unique<OfImport<Repeated>>(context, room, offset, places);
@@ -268,7 +271,8 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
     from = std::make_unique<Zeros>(room);
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
-    // Where imported memory is HOST, two of it are no copy of the device's: the source is then the device's own.
+    // If imported memory is HOST, a copy between two imports does not use the device. The source is
+    // then device memory.
     if (way == Way::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
@@ -282,7 +286,7 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
 }  // namespace
 
 void add_copy_size_cases(Catalogue& catalogue) {
-  for (const Direction& direction : directions) {
+  for (const Direction& direction : kDirections) {
     const Way way = direction.way;
     const auto add = [&](std::string what, std::function<void(Context&)> run, std::string_view extension) {
       add_case(catalogue, fmt::format("runtime.copy_size.{}.{}", direction.name, what), {"BP-CPY-008"}, std::move(run),
@@ -294,18 +298,19 @@ void add_copy_size_cases(Catalogue& catalogue) {
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
-        if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;  // one of each of the greatest
+        if (log2 > 25 && tail != (log2 == 27 ? 0 : 1003)) continue;  // one of each of the largest sizes
         const uint64_t count = (uint64_t{1} << log2) + tail;
-        // A device need not have buffers of more than some mebibytes.
+        // A device need not support buffers of more than a few mebibytes.
         add(
             fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, way, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
-    if (way == Way::host_to_device || way == Way::device_to_host) continue;  // imported memory stands for the device's
+    // Imported memory takes the place of device memory.
+    if (way == Way::host_to_device || way == Way::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(
         "of_2_to_32_and_1003", [=](Context& context) { past_32_bits(context, way, count); }, "LARGE");
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

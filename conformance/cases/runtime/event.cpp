@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events on the host's side: what passed means, records again, lifetimes, threads.
+// Events seen from the host: completion, repeated records, lifetimes, threads.
 #include <atomic>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 4096;
+constexpr uint64_t kBytes = 4096;
 
 void never_recorded(Context& context, uint32_t flags) {
   Device& device = context.device();
@@ -22,25 +23,25 @@ void never_recorded(Context& context, uint32_t flags) {
     context.require(event.wait_for(timeout) == BP_OK, "an event that was never recorded does not count as passed");
   Stream stream(device);
   stream.wait_event(event.get());
-  Buffer from(device, bytes), to(device, bytes);
-  const Bytes data = noise(context, bytes);
+  Buffer from(device, kBytes), to(device, kBytes);
+  const Bytes data = noise(context, kBytes);
   upload(from, data);
-  stream.copy(to.get(), 0, from.get(), 0, bytes);
+  stream.copy(to.get(), 0, from.get(), 0, kBytes);
   stream.wait();
-  require_same(context, download<unsigned char>(to, bytes), data, "work behind a wait for an event never recorded");
+  require_same(context, download<unsigned char>(to, kBytes), data, "work behind a wait for an event never recorded");
 }
 
-// A stream with delayed copies whose data tell whether the work before the record has ended.
+// A stream with delayed copies whose data show whether the work before the record has finished.
 struct Producer {
   explicit Producer(Context& context)
-      : delay(context), stream(context.device()), from(context.device(), bytes), to(context.device(), bytes) {}
-  // Copies fresh data behind a delay; says which.
+      : delay(context), stream(context.device()), from(context.device(), kBytes), to(context.device(), kBytes) {}
+  // Copies new data after a delay. Returns the data.
   Bytes enqueue(Context& context, uint64_t microseconds) {
-    Bytes data = noise(context, bytes);
+    Bytes data = noise(context, kBytes);
     upload(from, data);
-    upload(to, Bytes(bytes, 0));
+    upload(to, Bytes(kBytes, 0));
     delay.enqueue(stream, microseconds);
-    stream.copy(to.get(), 0, from.get(), 0, bytes);
+    stream.copy(to.get(), 0, from.get(), 0, kBytes);
     return data;
   }
   Delay delay;
@@ -62,7 +63,7 @@ void wait_for(Event& event, How how) {
   if (status != BP_OK) throw CaseEnd{Outcome::fail, fmt::format("event_wait answered {}", status_name(status))};
 }
 
-// Read through another stream, so that no wait but the event's own orders the read behind the work.
+// Reads through another stream, so that only the wait for the event orders the read after the work.
 void passes_behind_the_work(Context& context, How how) {
   Producer producer(context);
   Event event(context.device());
@@ -70,24 +71,24 @@ void passes_behind_the_work(Context& context, How how) {
     const Bytes data = producer.enqueue(context, context.below(1500));
     producer.stream.record(event.get());
     wait_for(event, how);
-    require_same(context, download<unsigned char>(producer.to, bytes), data, "work before an event that has passed");
+    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work before an event that has passed");
   }
 }
 
-// The host looks at mapped memory as soon as the event has passed.
+// The host reads mapped memory as soon as the event has completed.
 void mapped_behind_the_work(Context& context, uint32_t kind) {
   need_kind(context, kind);
   Device& device = context.device();
   Producer producer(context);
-  Buffer mapped(device, bytes, kind);
+  Buffer mapped(device, kBytes, kind);
   char* const address = mapped.map();
   Event event(device);
   for (unsigned round = 0; round < 32; ++round) {
     const Bytes data = producer.enqueue(context, context.below(1500));
-    producer.stream.copy(mapped.get(), 0, producer.to.get(), 0, bytes);
+    producer.stream.copy(mapped.get(), 0, producer.to.get(), 0, kBytes);
     producer.stream.record(event.get());
     event.wait();
-    require_same(context, Bytes(address, address + bytes), data, "mapped memory behind an event that has passed");
+    require_same(context, Bytes(address, address + kBytes), data, "mapped memory behind an event that has passed");
   }
 }
 
@@ -100,11 +101,11 @@ void record_again(Context& context) {
     const Bytes data = producer.enqueue(context, context.below(1500));
     producer.stream.record(event.get());
     event.wait();
-    require_same(context, download<unsigned char>(producer.to, bytes), data, "work before the latest record");
+    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work before the latest record");
   }
 }
 
-// Recorded on one stream and then on another: the latest counts, whichever passes first.
+// Recorded on one stream and then on another: the latest record counts, whichever completes first.
 void record_on_another_stream(Context& context) {
   Producer first(context), second(context);
   Event event(context.device());
@@ -114,19 +115,19 @@ void record_on_another_stream(Context& context) {
     const Bytes data = second.enqueue(context, context.below(1000));
     second.stream.record(event.get());
     event.wait();
-    require_same(context, download<unsigned char>(second.to, bytes), data, "work before the latest record");
+    require_same(context, download<unsigned char>(second.to, kBytes), data, "work before the latest record");
     first.stream.wait();
   }
 }
 
-// A wait that began before the event was recorded anew ends with the record that it began with.
+// A wait that started before a second record ends with the first record.
 void wait_keeps_its_record(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
   Delay delay(context);
   Stream stream(device);
   Event event(device), last(device);
-  for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
+  for (unsigned attempt = 0; attempt < kDelayAttempts; ++attempt) {
     delay.enqueue(stream, longer_delay(attempt) / 2);
     stream.record(event.get());
     std::atomic<bool> begun{false}, behind{false};
@@ -162,22 +163,22 @@ void destroyed_after_record(Context& context) {
       const Event event(context.device());
       producer.stream.record(event.get());
     }
-    const Event other(context.device());  // may get the place of the one that ended
+    const Event other(context.device());  // may reuse the address of the destroyed one
     producer.stream.wait();
-    require_same(context, download<unsigned char>(producer.to, bytes), data, "work whose event was destroyed");
+    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work whose event was destroyed");
   }
 }
 
 void of_an_ended_stream(Context& context) {
   Device& device = context.device();
   Event event(device);
-  Buffer from(device, bytes), to(device, bytes);
-  const Bytes data = noise(context, bytes);
+  Buffer from(device, kBytes), to(device, kBytes);
+  const Bytes data = noise(context, kBytes);
   upload(from, data);
   for (int round = 0; round < 16; ++round) {
     {
       Stream stream(device);
-      stream.copy(to.get(), 0, from.get(), 0, bytes);
+      stream.copy(to.get(), 0, from.get(), 0, kBytes);
       stream.record(event.get());
       stream.wait();
     }
@@ -188,14 +189,14 @@ void of_an_ended_stream(Context& context) {
     other.record(event.get());
     other.wait();
   }
-  require_same(context, download<unsigned char>(to, bytes), data, "work of a stream that has ended");
+  require_same(context, download<unsigned char>(to, kBytes), data, "work of a stream that has ended");
 }
 
-// Waiting on an event leaves its stream free for another thread's enqueues.
+// While a thread waits for an event, another one can enqueue to its stream.
 void wait_leaves_the_stream_alone(Context& context) {
   Producer producer(context);
   Event event(context.device());
-  Buffer extra(context.device(), bytes);
+  Buffer extra(context.device(), kBytes);
   const Bytes data = producer.enqueue(context, 8000);
   producer.stream.record(event.get());
   std::exception_ptr failure;
@@ -207,11 +208,11 @@ void wait_leaves_the_stream_alone(Context& context) {
         failure = std::current_exception();
       }
     });
-    for (int i = 0; i < 100; ++i) producer.stream.copy(extra.get(), 0, producer.to.get(), 0, bytes);
+    for (int i = 0; i < 100; ++i) producer.stream.copy(extra.get(), 0, producer.to.get(), 0, kBytes);
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   producer.stream.wait();
-  require_same(context, download<unsigned char>(extra, bytes), data, "work enqueued while an event was waited on");
+  require_same(context, download<unsigned char>(extra, kBytes), data, "work enqueued while an event was waited on");
 }
 
 void waited_on_by_threads(Context& context) {
@@ -223,7 +224,7 @@ void waited_on_by_threads(Context& context) {
   std::jthread recorder([&] {
     try {
       for (unsigned round = 0; round < 200; ++round) {
-        producer.stream.copy(producer.to.get(), 0, producer.from.get(), 0, bytes);
+        producer.stream.copy(producer.to.get(), 0, producer.from.get(), 0, kBytes);
         producer.stream.record(event.get());
       }
     } catch (...) {
@@ -253,7 +254,7 @@ void waited_on_by_threads(Context& context) {
   event.wait();
 }
 
-// The record alone submits: nothing else is called until the event has passed.
+// The record alone submits the work: no other call is made until the event has completed.
 void record_submits(Context& context) {
   Producer producer(context);
   Event event(context.device());
@@ -267,7 +268,7 @@ void record_submits(Context& context) {
       status = event.wait_for(0);
     }
     context.require(status == BP_OK, "an event that was only polled did not pass: the record did not submit");
-    require_same(context, download<unsigned char>(producer.to, bytes), data, "work that a record submitted");
+    require_same(context, download<unsigned char>(producer.to, kBytes), data, "work that a record submitted");
   }
 }
 
@@ -301,4 +302,4 @@ void add_event_cases(Catalogue& catalogue) {
   add("record_submits", {"BP-EVT-008"}, record_submits);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions of every operator: what they may depend on, and what they may not.
+// Executions of every operator: what they may and may not depend on.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/guarded.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t rows = 40;
+constexpr int64_t kRows = 40;
 
 void require_results(Context& context, const std::vector<Bytes>& got, const std::vector<Bytes>& expected,
                      std::string_view what) {
   for (size_t i = 0; i < expected.size(); ++i) require_same(context, got[i], expected[i], what);
 }
 
-// What a plan of its own gives on these operands.
+// The results of a new plan on these operands.
 std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc desc) {
   Runner fresh(context.device(), std::move(desc));
   Stream stream(context.device());
@@ -30,9 +30,9 @@ std::vector<Bytes> by_a_fresh_plan(Context& context, Operands& operands, OpDesc 
   return operands.results();
 }
 
-// An operator with operands and what they should give.
+// An operator with operands and expected results.
 struct Scene {
-  Scene(Context& given, const bph_op_info& row, int64_t row_count = rows)
+  Scene(Context& given, const bph_op_info& row, int64_t row_count = kRows)
       : context(given),
         device(given.device()),
         desc(sample_of_rows(row, usual_dtype(row), row_count)),
@@ -61,7 +61,7 @@ void again_and_again(Context& context, const bph_op_info& op) {
   }
 }
 
-// A plan remembers nothing of the execution before.
+// A plan keeps no state of the previous execution.
 void of_other_data(Context& context, const bph_op_info& op) {
   Scene first(context, op), second(context, op);
   Runner runner(first.device, first.desc);
@@ -72,7 +72,7 @@ void of_other_data(Context& context, const bph_op_info& op) {
     stream.wait();
     scene->check("an execution behind one with other data");
   }
-  // Both pending at once.
+  // Both are pending at once.
   first.operands.reset_outputs();
   second.operands.reset_outputs();
   first.operands.enqueue(stream, runner);
@@ -109,7 +109,7 @@ void of_another_size(Context& context, const bph_op_info& op) {
   }
 }
 
-// Workspace is as it comes, begins where it is said, and ends there.
+// Workspace has arbitrary contents. The plugin must use exactly the given range.
 void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   constexpr uint64_t margin = 4096;
   Scene scene(context, op);
@@ -121,7 +121,7 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
     Buffer workspace(scene.device, bytes + 2 * margin);
     const Bytes poison(bytes + 2 * margin, static_cast<unsigned char>(fill));
     upload(workspace, poison);
-    for (int round = 0; round < 2; ++round) {  // the second finds what the first left
+    for (int round = 0; round < 2; ++round) {  // the second gets the contents that the first left
       scene.operands.reset_outputs();
       ErrorRecord error;
       expect_ok(
@@ -138,14 +138,15 @@ void workspace_as_it_comes(Context& context, const bph_op_info& op) {
   }
 }
 
-// The descriptor and all that it points at is gone when plan_create returns; the execution's likewise.
+// The plugin may not use the descriptor after plan_create returns, nor the execution's structs
+// after its call.
 void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Device& device = scene.device;
   Delay delay(context);
   OpDesc kept = scene.desc;
   state_alignment(device, kept);
-  // What was lent stays mapped and is overwritten: who reads it later reads nonsense, and not by chance the same again.
+  // The memory stays mapped but is overwritten, so that later reads get other data.
   const auto overwrite = [](OpDesc& lent, const GuardedStruct<bp_op_desc>& desc) {
     std::fill(lent.inputs().begin(), lent.inputs().end(), bp_tensor_desc{});
     std::fill(lent.outputs().begin(), lent.outputs().end(), bp_tensor_desc{});
@@ -189,7 +190,7 @@ void borrowed_for_the_call(Context& context, const bph_op_info& op) {
   }
 }
 
-// The plan is destroyed as soon as the enqueue returned, and others take its place.
+// The plan is destroyed as soon as the enqueue returns, and others are created.
 void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   Scene scene(context, op);
   Delay delay(context);
@@ -221,7 +222,7 @@ void plan_destroyed_while_pending(Context& context, const bph_op_info& op) {
   }
 }
 
-// On four streams at once, each with data and workspace of its own.
+// On four streams at once, each with its own data and workspace.
 void on_streams_at_once(Context& context, const bph_op_info& op) {
   constexpr size_t count = 4;
   std::vector<std::unique_ptr<Scene>> scenes;
@@ -249,11 +250,11 @@ void on_streams_at_once(Context& context, const bph_op_info& op) {
   }
 }
 
-// The same bits from each plan of the descriptor, wherever operands and workspace lie, and whatever other work runs.
+// Each plan of the descriptor gives the same bits, independent of addresses and of other work.
 void deterministic(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   if (!device.has(BP_CAP_DETERMINISTIC)) context.not_claimed("the device does not declare BP_CAP_DETERMINISTIC");
-  // Data of all magnitudes, where the order of a sum shows.
+  // Data of all magnitudes, which show the order of a sum.
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 997);
   Operands operands(context, op, desc);
   for (size_t i = 0; i < operands.inputs().size(); ++i) {
@@ -284,7 +285,7 @@ void deterministic(Context& context, const bph_op_info& op) {
   for (int round = 0; round < 2; ++round) {
     require_results(context, run(operands, 0), first, "another run with BP_OP_FLAG_DETERMINISTIC");
   }
-  std::vector<std::unique_ptr<Operands>> elsewhere;  // all at once, so that each lies in another place
+  std::vector<std::unique_ptr<Operands>> elsewhere;  // all at once, so that their addresses differ
   std::vector<Buffer> between;
   for (uint64_t place = 1; place <= 4; ++place) {
     between.emplace_back(device, place * device.info().alignment);
@@ -294,7 +295,7 @@ void deterministic(Context& context, const bph_op_info& op) {
   }
   Delay delay(context);
   Stream busy(device);
-  // Twice, and behind longer delays where the machine was too busy for the run to be beside the work.
+  // Twice, with longer delays if the machine was too busy for the run to overlap the work.
   unsigned beside = 0;
   for (unsigned attempt = 0; attempt < 5 && beside < 2; ++attempt) {
     delay.enqueue(busy, 3000u << attempt);
@@ -336,4 +337,4 @@ void add_execution_cases(Catalogue& catalogue) {
                            .run = [op, run = check.run](Context& context) { run(context, op); }});
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// First uses, each in a process of its own: a worker that has run other cases has had everything prepared.
-#include "cases/numeric/spec.hpp"
-#include "cases/runtime/parts.hpp"
+// First uses, each in a new process: in a worker, earlier cases have initialised everything.
+#include "cases/catalogue.hpp"
+#include "cases/numeric/problem.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr unsigned thread_count = 8;
+constexpr unsigned kThreadCount = 8;
 
-// Each thread with an instance of its own, from the query on.
+// Each thread has its own instance, including the query.
 void queries(Context& context) {
-  const Library library(context.path());  // opened once; each Plugin opens it again
-  in_threads(context, thread_count, [&](unsigned) { const Plugin plugin(context.path()); });
+  const Library library(context.path());  // keeps the library loaded; each Plugin opens it again
+  in_threads(context, kThreadCount, [&](unsigned) { const Plugin plugin(context.path()); });
 }
 
 void instances(Context& context) {
-  in_threads(context, thread_count, [&](unsigned index) {
+  in_threads(context, kThreadCount, [&](unsigned index) {
     Plugin plugin(context.path());
     Device device(plugin, context.device_index());
     Buffer from(device, 4096), to(device, 4096);
@@ -36,12 +37,12 @@ void instances(Context& context) {
 
 void device_opens(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, thread_count, [&](unsigned) { const Device device(plugin, context.device_index()); });
+  in_threads(context, kThreadCount, [&](unsigned) { const Device device(plugin, context.device_index()); });
 }
 
 void device_questions(Context& context) {
   Plugin& plugin = context.plugin();
-  in_threads(context, thread_count, [&](unsigned) {
+  in_threads(context, kThreadCount, [&](unsigned) {
     plugin.device_count();
     plugin.device_info(context.device_index());
   });
@@ -50,7 +51,7 @@ void device_questions(Context& context) {
 template <class Body>
 void of_one_device(Context& context, const Body& body) {
   Device& device = context.device();
-  in_threads(context, thread_count, [&](unsigned index) { body(context, device, index); });
+  in_threads(context, kThreadCount, [&](unsigned index) { body(context, device, index); });
 }
 
 void streams(Context& context) {
@@ -78,14 +79,16 @@ void copies(Context& context) {
   });
 }
 
-// How well a case shows that an operator works: one execution of some hundred elements in the operator's usual dtype.
+// Scores how well a case represents its operator: one execution of a few hundred elements in the
+// operator's usual dtype is best.
 int merit(const Case& which) {
-  const numeric::Spec* spec = numeric::spec_of(which);
-  if (spec == nullptr || which.id.ends_with(".decomposed") || spec->mode != numeric::Mode::once) return 0;
-  const int64_t count = spec->shape.count();
-  const bool plain = spec->values == numeric::Values::tags || spec->values == numeric::Values::uniform ||
-                     spec->values == numeric::Values::family;
-  return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (spec->dtype == BP_F32 ? 1 : 0) +
+  const numeric::Problem* problem = numeric::problem_of(which);
+  if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
+  const int64_t count = problem->shape.count();
+  const bool plain = problem->values == numeric::DataPattern::tags ||
+                     problem->values == numeric::DataPattern::uniform ||
+                     problem->values == numeric::DataPattern::family;
+  return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (problem->dtype == BP_F32 ? 1 : 0) +
          (plain && count >= 16 && count <= 4096 ? 1 : 0);
 }
 
@@ -93,7 +96,7 @@ int merit(const Case& which) {
 
 void add_first_use_cases(Catalogue& catalogue) {
   const auto add = [&](const char* what, void (*run)(Context&), int times) {
-    for (int time = 1; time <= times; ++time) {  // races: a few processes each
+    for (int time = 1; time <= times; ++time) {  // races get a few processes each
       add_case(catalogue, fmt::format("runtime.first_use.of_{}_{}", what, time), {"BP-THR-010"}, run);
       catalogue.back().fresh = true;
     }
@@ -107,7 +110,7 @@ void add_first_use_cases(Catalogue& catalogue) {
   add("buffers", buffers, 2);
   add("copies", copies, 4);
 
-  // One numeric case of each operator again, with nothing before it: its outcome is the same.
+  // One numeric case per operator, with nothing before it. Its outcome must be the same.
   struct Best {
     size_t index = 0;
     int merit = 0;
@@ -129,4 +132,4 @@ void add_first_use_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

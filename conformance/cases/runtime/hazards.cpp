@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two commands over one buffer, for each pair of kinds: write after read, read after write and write after write, on one stream
-// and across an event. Before the first command lies work of its own kind: who waits for other kinds only overtakes it.
-#include "cases/runtime/parts.hpp"
+// Two commands on one buffer, for each pair of kinds: write after read, read after write and write
+// after write, on one stream and across an event. Work of the first command's kind precedes it, so
+// that a device that waits only for other kinds overtakes it.
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 4096;
-constexpr uint64_t slow_bytes = 2u << 20;
+constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kSlowBytes = 2u << 20;
 
 enum class Way { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
   Way way;
-  bool writes;  // the buffer in question, else it reads it
+  bool writes;  // the shared buffer; otherwise reads it
   const char* name;
 };
-constexpr Command commands[] = {
+constexpr Command kCommands[] = {
     {Way::copy_out, false, "copy_out"},     {Way::copy, false, "copy_from"},    {Way::to_host, false, "copy_to_host"},
     {Way::execute, false, "execute_from"},  {Way::copy_in, true, "copy_in"},    {Way::copy, true, "copy_to"},
     {Way::from_host, true, "copy_of_host"}, {Way::execute, true, "execute_to"}, {Way::fill, true, "fill"}};
@@ -31,7 +33,7 @@ Bytes inverted(Bytes data) {
   return data;
 }
 
-// A command with what it needs beside the buffer in question.
+// A command with its other buffers.
 class Side {
  public:
   Side(Context& context, const Command& command, uint64_t count)
@@ -44,7 +46,7 @@ class Side {
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
 
-  // New data to write, or a place without data to read to.
+  // Prepares new data to write, or an empty target to read to.
   void prepare() {
     host_ = noise(context_, host_.size());
     value_ = static_cast<unsigned char>(1 + context_.below(255));
@@ -70,13 +72,13 @@ class Side {
                                : stream.copy(other_.get(), 0, it, 0, host_.size());
     }
   }
-  // What a writer leaves in the buffer in question.
+  // The contents of the shared buffer after a writer.
   Bytes written() const {
     return command_.way == Way::execute ? inverted(host_)
            : command_.way == Way::fill  ? Bytes(host_.size(), value_)
                                         : host_;
   }
-  // What a reader found there.
+  // What a reader got from it.
   Bytes seen() const {
     if (command_.way == Way::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
@@ -93,7 +95,8 @@ class Side {
   Runner invert_, fill_;
 };
 
-// A case is about one extension: beside pageable memory a device without HOST memory is asked with its own.
+// A case needs at most one extension: with pageable memory, the buffer is DEVICE memory if the
+// device has no HOST memory.
 void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();
   const bool pageable = is_pageable(first.way) || is_pageable(second.way);
@@ -107,13 +110,13 @@ void in_order(Context& context, const Command& first, const Command& second, boo
   Device& device = context.device();
   Stream stream(device), other(device);
   Event event(device);
-  Buffer subject(device, bytes), busy(device, slow_bytes);
-  Side slow(context, first, slow_bytes), earlier(context, first, bytes), later(context, second, bytes);
+  Buffer subject(device, kBytes), busy(device, kSlowBytes);
+  Side slow(context, first, kSlowBytes), earlier(context, first, kBytes), later(context, second, kBytes);
   slow.prepare();
-  upload(busy, Bytes(slow_bytes, 0x3C));
+  upload(busy, Bytes(kSlowBytes, 0x3C));
   const std::string what = fmt::format("{} and then {}{}", first.name, second.name, across ? " behind an event" : "");
   for (const unsigned units : {4u, 24u}) {
-    Bytes content = noise(context, bytes);
+    Bytes content = noise(context, kBytes);
     upload(subject, content);
     earlier.prepare();
     later.prepare();
@@ -130,15 +133,15 @@ void in_order(Context& context, const Command& first, const Command& second, boo
     if (first.writes) content = earlier.written();
     if (!second.writes) require_same(context, later.seen(), content, "what the second read: " + what);
     if (second.writes) content = later.written();
-    require_same(context, download<unsigned char>(subject, bytes), content, what);
+    require_same(context, download<unsigned char>(subject, kBytes), content, what);
   }
 }
 
 }  // namespace
 
 void add_hazard_cases(Catalogue& catalogue) {
-  for (const Command& first : commands)
-    for (const Command& second : commands) {
+  for (const Command& first : kCommands)
+    for (const Command& second : kCommands) {
       if (!first.writes && !second.writes) continue;
       for (const bool across : {false, true})
         add_case(
@@ -153,4 +156,4 @@ void add_hazard_cases(Catalogue& catalogue) {
     }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// bp.import: buffers over the host's own memory.
+// bp.import: buffers on the host's own memory.
 #include <cstring>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/leak.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// Both see one memory, as it changes.
+// Host and device see each other's changes.
 void is_one_memory(Context& context, uint64_t bytes) {
   Device& device = context.device();
   const Pages pages(bytes);
@@ -89,7 +90,7 @@ void of_odd_memory(Context& context, uint64_t offset, uint64_t bytes) {
   require_same(context, download<unsigned char>(device_side, bytes), data, "imported memory");
 }
 
-// An import of no memory, or of an unknown type, is refused and gives no buffer.
+// An import without memory, or of an unknown type, is rejected and returns no buffer.
 void refuses(Context& context, uint32_t type, bool address, uint64_t bytes, std::initializer_list<bp_status> statuses) {
   const bp_import_api& table = import_of(context);
   const Pages pages(1u << 16);
@@ -131,4 +132,4 @@ void add_import_cases(Catalogue& catalogue) {
   add("refuses_no_bytes", [](Context& context) { refuses(context, BP_IMPORT_HOST, true, 0, {BP_INVALID_ARGUMENT}); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

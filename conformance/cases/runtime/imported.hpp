@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's own memory, and a buffer over it by bp.import.
+// The host's own memory, and a buffer that imports it.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,9 +9,9 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// The host's own pages: a plugin that frees them like malloc's memory crashes.
+// Pages of the host. A plugin that frees them like malloc's memory crashes.
 class Pages {
  public:
   explicit Pages(uint64_t bytes)
@@ -63,4 +63,4 @@ inline void need_import_of_pages(Context& context, const Imported& imported) {
   if (!imported) context.fail("import_memory refuses whole pages of ordinary memory: what would it take?");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that mean the same: the stride of a dimension of extent 0 or 1 moves nothing, so any value is legal there, in the
-// plan's descriptor and in the execution's.
+// Equivalent descriptors: the stride of a dimension of extent 0 or 1 has no effect, so any value is
+// legal there, in the descriptors of plan and execution.
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
 #include "cases/support/exact.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t strides[] = {0, 1, -1, 3, int64_t{1} << 33, INT64_MAX, INT64_MIN, -7};
+constexpr int64_t kStrides[] = {0, 1, -1, 3, int64_t{1} << 33, INT64_MAX, INT64_MIN, -7};
 
 bp_tensor_desc with_strides(bp_tensor_desc view, size_t variant) {
   for (uint32_t axis = 0; axis < view.rank; ++axis)
-    if (view.shape[axis] <= 1) view.strides[axis] = strides[(variant + axis) % std::size(strides)];
+    if (view.shape[axis] <= 1) view.strides[axis] = kStrides[(variant + axis) % std::size(kStrides)];
   return view;
 }
 OpDesc with_strides(OpDesc desc, size_t variant) {
@@ -24,7 +24,8 @@ OpDesc with_strides(OpDesc desc, size_t variant) {
   return desc;
 }
 
-// The operator along its first axis over operands of `shape`; for products rows, inner extent and columns, behind a batch if there are four.
+// The operator along its first axis on operands of `shape`. For matmul, the shape is [batch,] rows,
+// inner extent, columns.
 OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   OpDesc made = sample(op, usual_dtype(op));
   const auto resize = [](bp_tensor_desc& view, const Shape& to) { view = dense_view(view.dtype, to); };
@@ -51,7 +52,7 @@ OpDesc of_shape(const bph_op_info& op, const Shape& shape) {
   return made;
 }
 
-// Each cell once: who wins a tie is not told.
+// Each cell once, since the winner of duplicates is undefined.
 void scatter_once(Operands& operands, const Shape& shape) {
   const Bytes& bytes = operands.input_bytes()[0];
   int64_t row_size = 1;
@@ -71,20 +72,20 @@ class Scene {
     if (op.dtype_rule == BP_RULE_SCATTER) scatter_once(operands_, shape);
     expected_ = operands_.expected(plain_);
   }
-  // A plan for the descriptor, which then serves those with other strides.
+  // A plan for the descriptor, which then executes those with other strides.
   void run(OpDesc made_for, const std::vector<OpDesc>& executed) {
     state_alignment(context_.device(), made_for);
-    // The first is the plain one, and whoever lacks the operator says so there.
+    // The first is the plain one, on which a plugin without the operator is not claimed.
     if (taken_ && !claims(context_.device(), made_for))
       context_.fail("plan_create takes {}, and refuses {}, which means the same", text(plain_), text(made_for));
     taken_ = true;
     Runner runner(context_.device(), std::move(made_for));
     const bool any_size = (runner.plan().info.flags & BP_PLAN_ANY_SIZE) != 0;
     if ((runner.plan().info.stage_inputs | runner.plan().info.stage_outputs) != 0)
-      return;  // core gives other descriptors
+      return;  // core would pass other descriptors
     execute(runner, runner.desc());
     for (OpDesc desc : executed) {
-      if (!any_size) break;  // the execution's descriptor is then the plan's own
+      if (!any_size) break;  // an execution must use the plan's own descriptor
       state_alignment(context_.device(), desc);
       execute(runner, desc);
     }
@@ -113,7 +114,7 @@ class Scene {
     stream_.wait();
     std::vector<Bytes> got = operands_.results();
     for (size_t i = 0; i < got.size(); ++i) {
-      got[i].resize(expected_[i].size());  // a buffer has a byte though nothing is in it
+      got[i].resize(expected_[i].size());  // an empty operand still has a buffer of one byte
       require_same(context_, got[i], expected_[i],
                    fmt::format("a plan for {}, executed with {}", text(runner.desc()), text(desc)));
     }
@@ -130,7 +131,7 @@ class Scene {
 void mean_the_same(Context& context, const bph_op_info& op, const Shape& shape) {
   Scene scene(context, op, shape);
   std::vector<OpDesc> others;
-  for (size_t variant = 0; variant < std::size(strides); ++variant)
+  for (size_t variant = 0; variant < std::size(kStrides); ++variant)
     others.push_back(with_strides(scene.plain(), variant));
   scene.run(scene.plain(), others);
   others.push_back(scene.plain());
@@ -148,7 +149,7 @@ void add_layout_cases(Catalogue& catalogue) {
   for (const bph_op_info& op : primitives()) {
     if (!is_exact_on_whole_numbers(op.op)) continue;
     const auto add = [&](const Shape& shape) {
-      if (op.shape_rule == BP_SHAPE_ARG && shape[0] == 0) return;  // no element to be the greatest
+      if (op.shape_rule == BP_SHAPE_ARG && shape[0] == 0) return;  // no element can be the maximum
       catalogue.push_back({.id = fmt::format("runtime.layout.{}.{}", op.name, text_of(shape)),
                            .profile = op.profile,
                            .op = op.op,
@@ -164,4 +165,4 @@ void add_layout_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stays behind of each object, call and refusal.
+// Leaks of each object, call and rejection.
 #include "cases/support/leak.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -64,14 +65,14 @@ void of_waits(Context& context) {
   });
 }
 
-// Work is pending most of the time, so the answer is NOT_READY or TIMEOUT.
+// Work is pending most of the time, so the status is NOT_READY or TIMEOUT.
 void of_pending_waits(Context& context, uint64_t timeout_ns, unsigned count) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
   Delay delay(context);
   Stream stream(device);
   Event event(device);
-  delay.enqueue(stream, 5000);  // touches its memory: all rounds may be over before the first work is
+  delay.enqueue(stream, 5000);  // touches its memory now, since all rounds may end before the first work does
   stream.wait();
   expect_no_leak(context, timeout_ns == 0 ? "polling what is pending" : "a wait that times out", count, [&] {
     if (event.wait_for(timeout_ns) == BP_OK) {
@@ -130,7 +131,7 @@ void of_plans(Context& context, const bph_op_info& op) {
   expect_no_leak(context, "creating and destroying a plan", 512, [&] { const Plan plan(device, desc.get()); });
 }
 
-// Each another shape: a cache in the plugin may fill, and must end somewhere.
+// Each time with another shape: a cache may fill, but must have a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   int64_t row_count = 1;
@@ -219,4 +220,4 @@ void add_leak_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_info: bounds, and moving with what is allocated.
-#include "cases/runtime/parts.hpp"
+// memory_info: bounds, and changes with allocations.
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -36,12 +37,12 @@ void total_is_stable(Context& context, uint32_t kind) {
   context.require(info_of(device, kind).total_bytes == total, "total_bytes moved with an allocation");
 }
 
-// Other processes and the driver's own caches move the figure too, so it is asked several times, and what is allocated is
-// large beside them.
+// Other processes and the driver's caches also change the figure. The case therefore queries it
+// several times and allocates large buffers.
 void moves(Context& context, uint32_t kind, uint64_t bytes) {
   need_kind(context, kind);
   Device& device = context.device();
-  if (info_of(device, kind).free_bytes == UINT64_MAX) return;  // the driver does not say
+  if (info_of(device, kind).free_bytes == UINT64_MAX) return;  // the driver does not know
   bool fell = false, rose = false;
   for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {
     const uint64_t before = info_of(device, kind).free_bytes;
@@ -73,7 +74,8 @@ void many_are_all_given_back(Context& context, uint32_t kind) {
   context.require(lost < bytes, "{} bytes are missing after 48 buffers were created and destroyed", lost);
 }
 
-// A quarter of what is free can be had; nobody writes to it. Others may take some meanwhile, so it is asked several times.
+// A quarter of the free memory can be allocated. Nothing is written to it. Other processes may
+// allocate meanwhile, so the case tries several times.
 void free_can_be_had(Context& context) {
   Device& device = context.device();
   std::string refused;
@@ -134,4 +136,4 @@ void add_memory_cases(Catalogue& catalogue) {
   add_case(catalogue, "runtime.memory_info.from_threads", {"BP-MEMI-004", "BP-THR-002"}, from_threads);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes, not buffers: the host writes and reads its part of mapped memory while the device works on the part beside it.
+// The host writes and reads its part of mapped memory while the device works on adjacent bytes.
 #include <cstring>
 #include <optional>
 
+#include "cases/runtime/cases.hpp"
 #include "cases/runtime/imported.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// The host's and the device's parts alternate, each of `grain` bytes.
+// The parts of host and device alternate, with `grain` bytes each.
 struct Halves {
   uint64_t grain, count;
   uint64_t host(uint64_t i) const { return 2 * i * grain; }
@@ -20,13 +21,13 @@ struct Halves {
   uint64_t bytes() const { return 2 * count * grain; }
 };
 
-// Memory that host and device reach: a mapped buffer of a kind, or the host's own pages, imported.
+// Memory that host and device access: a mapped buffer of a kind, or imported pages of the host.
 class Mapped {
  public:
-  static constexpr uint32_t imported_pages = UINT32_MAX;  // in place of a kind
+  static constexpr uint32_t kImportedPages = UINT32_MAX;  // used in place of a memory kind
 
   Mapped(Context& context, uint32_t kind, uint64_t bytes) {
-    if (kind != imported_pages) {
+    if (kind != kImportedPages) {
       need_kind(context, kind);
       own_.emplace(context.device(), bytes, kind);
       buffer_ = own_->get();
@@ -50,7 +51,7 @@ class Mapped {
   unsigned char* data_ = nullptr;
 };
 
-// The device writes its parts, behind other work and while the host writes its own.
+// The device writes its parts after other work, while the host writes its own.
 void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -67,7 +68,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
     delay.enqueue(stream, context.below(3000));
     for (uint64_t i = 0; i < halves.count; ++i)
       stream.copy(shared.buffer(), halves.device(i), source.get(), halves.device(i), grain);
-    for (uint64_t i = 0; i < halves.count; ++i)  // the work is pending, or runs
+    for (uint64_t i = 0; i < halves.count; ++i)  // the work is pending or running
       std::memcpy(bytes + halves.host(i), host.data() + halves.host(i), grain);
     stream.wait();
     for (uint64_t i = 0; i < halves.count; ++i) {
@@ -81,7 +82,7 @@ void device_writes_beside(Context& context, uint32_t kind, uint64_t grain) {
   }
 }
 
-// The device reads its parts, behind other work and while the host writes its own.
+// The device reads its parts after other work, while the host writes its own.
 void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
   Device& device = context.device();
   Delay delay(context);
@@ -111,7 +112,7 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
 }  // namespace
 
 void add_neighbour_cases(Catalogue& catalogue) {
-  // Whole blocks of 256 bytes of HOST memory, any bytes of SHARED. Imported memory is of one or the other.
+  // Blocks of 256 bytes for HOST memory, single bytes for SHARED. Imported memory is one of both.
   const auto add = [&](uint32_t kind, uint64_t grain) {
     const bool imported = kind == Mapped::imported_pages;
     const auto add_one = [&](const char* what, auto body) {
@@ -129,4 +130,4 @@ void add_neighbour_cases(Catalogue& catalogue) {
   for (const uint64_t grain : {256u, 4096u}) add(Mapped::imported_pages, grain);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

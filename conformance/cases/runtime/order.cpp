@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order across streams, with delays of real work on the side that is waited for.
+// Order across streams, with delays of real work before the event.
 #include <functional>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 4096;
+constexpr uint64_t kBytes = 4096;
 
-// A producer stream, consumers and the buffers between them.
+// A producer stream, consumer streams and their buffers.
 struct Scene {
   explicit Scene(Context& given, unsigned consumer_count = 1)
       : context(given),
         device(given.device()),
         delay(given),
         producer(device),
-        from(device, bytes),
-        middle(device, bytes) {
+        from(device, kBytes),
+        middle(device, kBytes) {
     for (unsigned i = 0; i < consumer_count; ++i) {
       consumers.emplace_back(device);
-      results.emplace_back(device, bytes);
+      results.emplace_back(device, kBytes);
     }
   }
   Bytes produce(uint64_t most_us) {
-    Bytes data = noise(context, bytes);
+    Bytes data = noise(context, kBytes);
     upload(from, data);
-    upload(middle, Bytes(bytes, 0));
+    upload(middle, Bytes(kBytes, 0));
     delay.enqueue(producer, context.below(most_us));
-    producer.copy(middle.get(), 0, from.get(), 0, bytes);
+    producer.copy(middle.get(), 0, from.get(), 0, kBytes);
     return data;
   }
-  void consume(unsigned index) { consumers[index].copy(results[index].get(), 0, middle.get(), 0, bytes); }
+  void consume(unsigned index) { consumers[index].copy(results[index].get(), 0, middle.get(), 0, kBytes); }
   void check(unsigned index, const Bytes& data, std::string_view what) {
     consumers[index].wait();
-    require_same(context, download<unsigned char>(results[index], bytes), data, what);
+    require_same(context, download<unsigned char>(results[index], kBytes), data, what);
   }
   Context& context;
   Device& device;
@@ -64,7 +65,7 @@ void one_waits(Context& context, uint64_t most_us) {
 void by_operator(Context& context) {
   Scene scene(context);
   Event event(scene.device);
-  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
   for (unsigned round = 0; round < 48; ++round) {
     Bytes data = scene.produce(1500);
     scene.producer.record(event.get());
@@ -78,11 +79,11 @@ void by_operator(Context& context) {
 void of_an_operator(Context& context) {
   Scene scene(context);
   Event event(scene.device);
-  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  Runner invert(scene.device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
   for (unsigned round = 0; round < 48; ++round) {
-    Bytes data = noise(context, bytes);
+    Bytes data = noise(context, kBytes);
     upload(scene.from, data);
-    upload(scene.middle, Bytes(bytes, 0));
+    upload(scene.middle, Bytes(kBytes, 0));
     scene.delay.enqueue(scene.producer, context.below(1500));
     invert.enqueue(scene.producer.get(), {{scene.from.get()}}, {{scene.middle.get()}});
     scene.producer.record(event.get());
@@ -108,7 +109,7 @@ void destroyed_at_once(Context& context) {
   }
 }
 
-// The wait keeps to the record that was there when it was enqueued, though the event is recorded again at once.
+// A wait refers to the latest record when it was enqueued, even if the event is recorded again.
 void recorded_again(Context& context, bool elsewhere) {
   Scene scene(context);
   Event event(scene.device);
@@ -140,12 +141,12 @@ void latest_record(Context& context) {
   }
 }
 
-// The stream's wait is not for what is enqueued behind the record: it ends while that is still pending.
+// A stream's wait does not include work enqueued after the record: it ends while that is pending.
 void later_work_is_not_waited_for(Context& context) {
   Scene scene(context);
   if (scene.device.has(BP_CAP_SYNCHRONOUS)) return;
   Event event(scene.device);
-  for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
+  for (unsigned attempt = 0; attempt < kDelayAttempts; ++attempt) {
     const Bytes data = scene.produce(500);
     scene.producer.record(event.get());
     scene.consumers[0].wait_event(event.get());
@@ -174,16 +175,16 @@ void fan_out(Context& context, unsigned count) {
   }
 }
 
-// Each stream adds its part behind the one before.
+// Each stream adds its part after the previous one.
 void ring(Context& context, unsigned count) {
   Scene scene(context, count);
-  Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, bytes / 4));
-  Buffer one(scene.device, bytes);
-  upload(one, Words(bytes / 4, 1));
+  Runner add(scene.device, elementwise(BP_OP_ADD, BP_U32, kBytes / 4));
+  Buffer one(scene.device, kBytes);
+  upload(one, Words(kBytes / 4, 1));
   std::vector<Event> events;
   for (unsigned i = 0; i < count; ++i) events.emplace_back(scene.device);
   for (unsigned round = 0; round < 12; ++round) {
-    upload(scene.results[0], Words(bytes / 4, round));
+    upload(scene.results[0], Words(kBytes / 4, round));
     unsigned steps = 0;
     for (unsigned lap = 0; lap < 3; ++lap) {
       for (unsigned i = 0; i < count; ++i, ++steps) {
@@ -195,12 +196,12 @@ void ring(Context& context, unsigned count) {
       }
     }
     for (Stream& stream : scene.consumers) stream.wait();
-    require_same(context, download<uint32_t>(scene.results[0], bytes / 4), Words(bytes / 4, round + steps),
+    require_same(context, download<uint32_t>(scene.results[0], kBytes / 4), Words(kBytes / 4, round + steps),
                  "a ring of streams");
   }
 }
 
-// The consumer's read must also end before the producer writes anew.
+// The consumer's read must also finish before the producer writes again.
 void there_and_back(Context& context) {
   Scene scene(context);
   Event full(scene.device), empty(scene.device);
@@ -208,25 +209,25 @@ void there_and_back(Context& context) {
   std::vector<Buffer> sources, results;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < rounds; ++i) {
-    data.push_back(noise(context, bytes));
-    sources.emplace_back(scene.device, bytes);
-    results.emplace_back(scene.device, bytes);
+    data.push_back(noise(context, kBytes));
+    sources.emplace_back(scene.device, kBytes);
+    results.emplace_back(scene.device, kBytes);
     upload(sources.back(), data.back());
   }
   Stream& consumer = scene.consumers[0];
   for (unsigned i = 0; i < rounds; ++i) {
     scene.producer.wait_event(empty.get());
     if (i % 3 == 0) scene.delay.enqueue(scene.producer, context.below(600));
-    scene.producer.copy(scene.middle.get(), 0, sources[i].get(), 0, bytes);
+    scene.producer.copy(scene.middle.get(), 0, sources[i].get(), 0, kBytes);
     scene.producer.record(full.get());
     consumer.wait_event(full.get());
     if (i % 3 == 1) scene.delay.enqueue(consumer, context.below(600));
-    consumer.copy(results[i].get(), 0, scene.middle.get(), 0, bytes);
+    consumer.copy(results[i].get(), 0, scene.middle.get(), 0, kBytes);
     consumer.record(empty.get());
   }
   consumer.wait();
   for (unsigned i = 0; i < rounds; ++i)
-    require_same(context, download<unsigned char>(results[i], bytes), data[i], "a buffer handed there and back");
+    require_same(context, download<unsigned char>(results[i], kBytes), data[i], "a buffer handed there and back");
 }
 
 void own_event(Context& context) {
@@ -236,25 +237,25 @@ void own_event(Context& context) {
     const Bytes data = scene.produce(500);
     scene.producer.record(event.get());
     scene.producer.wait_event(event.get());
-    scene.producer.copy(scene.results[0].get(), 0, scene.middle.get(), 0, bytes);
+    scene.producer.copy(scene.results[0].get(), 0, scene.middle.get(), 0, kBytes);
     scene.producer.wait();
-    require_same(context, download<unsigned char>(scene.results[0], bytes), data,
+    require_same(context, download<unsigned char>(scene.results[0], kBytes), data,
                  "a stream that waits on its own event");
   }
 }
 
-// The producer stream is ended while the consumer's wait may still be pending in the driver's eyes.
+// The producer stream is destroyed while the driver may still hold the consumer's wait as pending.
 void producer_ends(Context& context) {
   Scene scene(context);
   for (unsigned round = 0; round < 16; ++round) {
-    const Bytes data = noise(context, bytes);
+    const Bytes data = noise(context, kBytes);
     upload(scene.from, data);
-    upload(scene.middle, Bytes(bytes, 0));
+    upload(scene.middle, Bytes(kBytes, 0));
     Event event(scene.device);
     {
       Stream producer(scene.device);
       scene.delay.enqueue(producer, context.below(800));
-      producer.copy(scene.middle.get(), 0, scene.from.get(), 0, bytes);
+      producer.copy(scene.middle.get(), 0, scene.from.get(), 0, kBytes);
       producer.record(event.get());
       scene.consumers[0].wait_event(event.get());
       scene.consume(0);
@@ -293,4 +294,4 @@ void add_order_cases(Catalogue& catalogue) {
   add("there_and_back.on_two_streams", {}, there_and_back);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

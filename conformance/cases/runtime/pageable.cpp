@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_in and copy_out: exact, in order, and nothing touched once the stream has passed.
+// copy_in and copy_out: exact, in order, and without access to memory after completion.
 #include <chrono>
 #include <cstring>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/guarded.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr const char* extension = "PAGEABLE_COPY";
+constexpr const char* kExtension = "PAGEABLE_COPY";
 
 void need_slots(Context& context) {
   if (context.device()->copy_in == nullptr || context.device()->copy_out == nullptr)
@@ -31,7 +32,7 @@ void copy_out(Stream& stream, void* to, const Buffer& from, uint64_t offset, uin
   expect_ok(device->copy_out(device.get(), stream.get(), to, from.get(), offset, bytes, &error), error, "copy_out");
 }
 
-// Host memory that ends at a page nobody may touch.
+// Host memory before an inaccessible page.
 void round_trip(Context& context, uint64_t bytes) {
   need_slots(context);
   Device& device = context.device();
@@ -57,7 +58,7 @@ void round_trip(Context& context, uint64_t bytes) {
   }
 }
 
-// The bytes before and behind the target of copy_out stay.
+// The bytes before and after the target of copy_out do not change.
 void target_margins(Context& context) {
   need_slots(context);
   Device& device = context.device();
@@ -91,7 +92,7 @@ void of_nothing(Context& context) {
   require_same(context, download<unsigned char>(buffer, 64), data, "the target of copy_in of 0 bytes");
 }
 
-// As soon as the stream has passed, the host uses its memory for something else.
+// As soon as the copy has completed, the host reuses its memory.
 void source_is_free_after_the_pass(Context& context, uint64_t bytes, bool by_event) {
   need_slots(context);
   Device& device = context.device();
@@ -137,7 +138,7 @@ void target_is_free_after_the_pass(Context& context, uint64_t bytes, bool by_eve
   require_same(context, host, Bytes(bytes, 0x77), "the target of copy_out, long after the pass");
 }
 
-// copy_in behind work that reads its target, and copy_out behind work that writes its source.
+// copy_in after work that reads its target, and copy_out after work that writes its source.
 void keeps_its_place(Context& context, bool in) {
   need_slots(context);
   Device& device = context.device();
@@ -168,7 +169,7 @@ void keeps_its_place(Context& context, bool in) {
   }
 }
 
-// Both ways on several streams at once.
+// Both directions on several streams at once.
 void on_streams(Context& context) {
   need_slots(context);
   Device& device = context.device();
@@ -196,7 +197,7 @@ void on_streams(Context& context) {
 void add_pageable_cases(Catalogue& catalogue) {
   const auto add = [&](std::string what, std::vector<std::string_view> requirements,
                        std::function<void(Context&)> run) {
-    add_case(catalogue, "runtime.pageable." + std::move(what), std::move(requirements), std::move(run), extension);
+    add_case(catalogue, "runtime.pageable." + std::move(what), std::move(requirements), std::move(run), kExtension);
   };
   for (const uint64_t bytes : {1u, 2u, 3u, 4u, 7u, 16u, 63u, 65u, 1000u, 4095u, 4097u, 65537u, 1048577u, 8388611u})
     add(fmt::format("round_trip_of_{}_bytes", bytes), {"BP-CPY-003"},
@@ -219,4 +220,4 @@ void add_pageable_cases(Catalogue& catalogue) {
   add("on_streams", {"BP-CPY-003", "BP-STR-005"}, on_streams);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

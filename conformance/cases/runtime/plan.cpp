@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_create: which operators there are, facts, questions, classes.
+// plan_create: available operators, facts, queries, plan classes.
 #include <algorithm>
 #include <cstring>
 
 #include <backplane/rules/op_table.hpp>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -23,7 +24,8 @@ bp_status create(Device& device, const bp_op_desc& desc, bp_plan** out, bp_plan_
 bool same_facts(const bp_plan_info& a, const bp_plan_info& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
-  if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);  // the other side is
+  // The dtype of the other operand.
+  if (dtype == BP_U8 && op.dtype_rule == BP_RULE_MATMUL) return bph_dtype_name(BP_I8);
   if (dtype == BP_I64 && backplane::rules::find_op(op.op)->i64_profile != 0) return "";
   switch (dtype) {
     case BP_BOOL:
@@ -31,13 +33,13 @@ std::string_view extension_of(const bph_op_info& op, uint32_t dtype) {
     case BP_I32:
     case BP_U32:
     case BP_F32:
-      return "";  // what dtypes.def marks as core
+      return "";  // core dtypes of dtypes.def
     default:
       return bph_dtype_name(dtype);
   }
 }
 
-// The operator is there for the dtype, and says sound facts.
+// The operator exists for the dtype and reports plausible facts.
 void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -62,7 +64,7 @@ void is_there(Context& context, const bph_op_info& op, uint32_t dtype) {
                   "copy asks for staging, which is done by copy");
 }
 
-// Without a place for the plan: the same answer and facts; and twice the same.
+// With a null output: the same status and facts, and the same again.
 void question(Context& context, const bph_op_info& op, uint32_t dtype) {
   Device& device = context.device();
   OpDesc desc = sample(op, dtype);
@@ -89,14 +91,14 @@ void of_two_devices(Context& context, const bph_op_info& op) {
   context.require(same_facts(here.info, there.info), "two opens of a device make different plans of one descriptor");
 }
 
-// Facts hold for the class: another size, and the same facts. Workspace may say that it differs.
+// Facts are the same for all sizes of the class, except a workspace declared as size-dependent.
 void class_has_one_answer(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc small = sample(op, usual_dtype(op));
   const Plan plan(device, small.get());
   if ((plan.info.flags & BP_PLAN_ANY_SIZE) == 0) return;
   OpDesc large = sample(op, usual_dtype(op));
-  const auto grow = [](bp_tensor_desc& view) {  // every extent but 1 grows sevenfold and two more
+  const auto grow = [](bp_tensor_desc& view) {  // every extent except 1 becomes 7 n + 2
     int64_t stride = 1;
     for (uint32_t axis = view.rank; axis-- > 0;) {
       if (view.shape[axis] > 1) view.shape[axis] = view.shape[axis] * 7 + 2;
@@ -147,7 +149,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Flags that a plugin knows: TUNE changes nothing that can be seen, DEVICE_SCALARS is taken or refused.
+// Known flags: TUNE has no visible effect, DEVICE_SCALARS is accepted or declined.
 void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::initializer_list<bp_status> expected) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
@@ -161,7 +163,7 @@ void known_flag(Context& context, const bph_op_info& op, uint64_t flag, std::ini
   expect_status(status, error, "plan_create", expected);
 }
 
-// Where a plan for any size says that one for its size alone helps, that one is not for any.
+// If an any-size plan is SPECIALIZABLE, the specialised plan is not any-size.
 void specialize(Context& context, const bph_op_info& op) {
   Device& device = context.device();
   OpDesc desc = sample(op, usual_dtype(op));
@@ -178,7 +180,7 @@ void specialize(Context& context, const bph_op_info& op) {
       "a plan asked to serve one size says that it serves any");
 }
 
-// An operator of no elements, of rank 0, of rank 8: asked like any other.
+// Operators with no elements, rank 0 and rank 8.
 void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   Device& device = context.device();
   OpDesc desc(op.op);
@@ -190,14 +192,14 @@ void shape_of_rank(Context& context, const bph_op_info& op, uint32_t rank) {
   const Plan plan(device, desc.get());
 }
 
-// copy is what staging is made of, so it takes what any operator may be given.
+// Staging uses copy, so copy must accept every layout that any operator may get.
 struct Layout {
   const char* name;
-  int64_t strides[2];  // of an input of 6 by 6
+  int64_t strides[2];  // of a 6 by 6 input
 };
-constexpr Layout layouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
-                              {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
-                              {"overlapping", {1, 1}}};
+constexpr Layout kLayouts[] = {{"dense", {6, 1}},      {"transposed", {1, 6}}, {"reversed", {-6, -1}},
+                               {"with_gaps", {20, 3}}, {"broadcast", {0, 1}},  {"of_one_element", {0, 0}},
+                               {"overlapping", {1, 1}}};
 
 void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   Device& device = context.device();
@@ -209,7 +211,7 @@ void copy_takes(Context& context, const Layout& layout, uint32_t dtype) {
   const Plan plan(device, desc.get());
   context.require(plan.info.stage_inputs == 0 && plan.info.stage_outputs == 0,
                   "copy from a {} view asks for staging, which is done by copy", layout.name);
-  if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;  // no layout of an output
+  if (layout.strides[0] == 0 || layout.strides[1] == layout.strides[0]) return;  // not a legal layout of an output
   OpDesc back(BP_OP_COPY);
   back.input(dense_view(dtype, {6, 6})).output(view);
   const Plan other(device, back.get());
@@ -255,11 +257,11 @@ void add_plan_cases(Catalogue& catalogue) {
         add(fmt::format("of_rank_{}", rank), {"BP-PLAN-001"}, usual,
             [op, rank](Context& context) { shape_of_rank(context, op, rank); });
   }
-  for (const Layout& layout : layouts)
+  for (const Layout& layout : kLayouts)
     for (const uint32_t dtype : {BP_U8, BP_F32})
       add_case(catalogue, fmt::format("runtime.plan.copy.of_{}_{}", layout.name, bph_dtype_name(dtype)),
                {"BP-PLAN-019"}, [&layout, dtype](Context& context) { copy_takes(context, layout, dtype); });
   add_case(catalogue, "runtime.plan.all.by_threads", {"BP-PLAN-018", "BP-THR-002"}, by_threads);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// More objects and pending commands than a small pool holds, each with data of its own.
+// More objects and pending commands than a small pool holds, each with its own data.
 #include <cstring>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/samples.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t bytes = 256;
-// What is pending must be so still when the last of many calls returned, on a busy machine too.
-constexpr uint64_t delays_us[] = {2000, 10000, 40000};
+constexpr uint64_t kBytes = 256;
+// Long enough that work is still pending after the last of many calls, even on a busy machine.
+constexpr uint64_t kDelaysUs[] = {2000, 10000, 40000};
 
-// Streams cost a driver much, and it may run out of them: as many as it gives, up to `wanted`, and four at least.
+// Streams are expensive, and a driver may run out of them: at least four, up to `wanted`.
 std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Owner<bp_stream, &bp_device_api::stream_destroy>> probes;
@@ -36,26 +37,26 @@ std::vector<Stream> streams_of(Context& context, unsigned wanted) {
   return streams;
 }
 
-// Buffers with data of their own, and others to take them.
+// Buffers with different data, and targets for them.
 struct Pairs {
   Pairs(Context& context, size_t count, uint32_t kind = BP_MEMORY_DEVICE) {
     for (size_t i = 0; i < count; ++i) {
-      from.emplace_back(context.device(), bytes, kind);
-      to.emplace_back(context.device(), bytes);
+      from.emplace_back(context.device(), kBytes, kind);
+      to.emplace_back(context.device(), kBytes);
     }
     renew(context);
   }
   void renew(Context& context) {
     data.clear();
     for (size_t i = 0; i < from.size(); ++i) {
-      data.push_back(noise(context, bytes));
+      data.push_back(noise(context, kBytes));
       upload(from[i], data[i]);
-      upload(to[i], Bytes(bytes, 0));
+      upload(to[i], Bytes(kBytes, 0));
     }
   }
-  void copy(size_t i, Stream& stream) { stream.copy(to[i].get(), 0, from[i].get(), 0, bytes); }
+  void copy(size_t i, Stream& stream) { stream.copy(to[i].get(), 0, from[i].get(), 0, kBytes); }
   void check(Context& context, size_t i, std::string_view what) {
-    require_same(context, download<unsigned char>(to[i], bytes), data[i], fmt::format("{}, number {}", what, i));
+    require_same(context, download<unsigned char>(to[i], kBytes), data[i], fmt::format("{}, number {}", what, i));
   }
   std::vector<Buffer> from, to;
   std::vector<Bytes> data;
@@ -66,15 +67,15 @@ void buffers(Context& context, unsigned count) {
   std::vector<Buffer> all;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < count; ++i) {
-    all.emplace_back(device, bytes);
-    data.push_back(noise(context, bytes));
+    all.emplace_back(device, kBytes);
+    data.push_back(noise(context, kBytes));
     upload(all.back(), data.back());
   }
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, download<unsigned char>(all[i], bytes), data[i], fmt::format("buffer {} of {}", i, count));
+    require_same(context, download<unsigned char>(all[i], kBytes), data[i], fmt::format("buffer {} of {}", i, count));
 }
 
-// The host writes through each mapping what the device reads, and reads what the device wrote.
+// Through each mapping, the host writes what the device reads and reads what the device wrote.
 void mappings(Context& context, uint32_t kind, unsigned count) {
   need_kind(context, kind);
   Device& device = context.device();
@@ -82,26 +83,26 @@ void mappings(Context& context, uint32_t kind, unsigned count) {
   std::vector<char*> addresses;
   std::vector<Bytes> data;
   for (unsigned i = 0; i < count; ++i) {
-    all.emplace_back(device, bytes, kind);
+    all.emplace_back(device, kBytes, kind);
     addresses.push_back(all.back().map());
-    data.push_back(noise(context, bytes));
-    std::memcpy(addresses[i], data[i].data(), bytes);
+    data.push_back(noise(context, kBytes));
+    std::memcpy(addresses[i], data[i].data(), kBytes);
   }
-  Buffer whole(device, bytes * count);
+  Buffer whole(device, kBytes * count);
   Stream stream(device);
-  for (unsigned i = 0; i < count; ++i) stream.copy(whole.get(), bytes * i, all[i].get(), 0, bytes);
+  for (unsigned i = 0; i < count; ++i) stream.copy(whole.get(), kBytes * i, all[i].get(), 0, kBytes);
   stream.wait();
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, download<unsigned char>(whole, bytes, bytes * i), data[i],
+    require_same(context, download<unsigned char>(whole, kBytes, kBytes * i), data[i],
                  fmt::format("mapped buffer {} of {}, read by the device", i, count));
-  for (unsigned i = 0; i < count; ++i) stream.copy(all[i].get(), 0, whole.get(), bytes * (count - 1 - i), bytes);
+  for (unsigned i = 0; i < count; ++i) stream.copy(all[i].get(), 0, whole.get(), kBytes * (count - 1 - i), kBytes);
   stream.wait();
   for (unsigned i = 0; i < count; ++i)
-    require_same(context, Bytes(addresses[i], addresses[i] + bytes), data[count - 1 - i],
+    require_same(context, Bytes(addresses[i], addresses[i] + kBytes), data[count - 1 - i],
                  fmt::format("mapped buffer {} of {}, written by the device", i, count));
 }
 
-// Events of a busy stream and then as many of an idle one, all alive: each passes behind its own work only.
+// Events of a busy stream and then as many of an idle one: each completes after its own work only.
 void events(Context& context, unsigned count, uint32_t flags) {
   Device& device = context.device();
   if (flags != 0 && !device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -112,7 +113,7 @@ void events(Context& context, unsigned count, uint32_t flags) {
   for (unsigned i = 0; i < count; ++i) all.emplace_back(device, flags);
   for (int round = 0; round < 3; ++round) {
     if (round != 0) pairs.renew(context);
-    delay.enqueue(busy, delays_us[round]);
+    delay.enqueue(busy, kDelaysUs[round]);
     for (unsigned i = 0; i < count; ++i) {
       Stream& stream = i < (count + 1) / 2 ? busy : idle;
       if (i % 16 == 15 && &stream == &busy) delay.enqueue(busy, 100);
@@ -128,7 +129,8 @@ void events(Context& context, unsigned count, uint32_t flags) {
   }
 }
 
-// Each of many pending waits of one stream counts: in the order in which the events pass, and in the other.
+// Many pending waits of one stream all count, in the order in which the events complete and
+// reversed.
 void pending_waits(Context& context, unsigned count, bool last_first) {
   Device& device = context.device();
   Delay delay(context);
@@ -137,49 +139,49 @@ void pending_waits(Context& context, unsigned count, bool last_first) {
   std::vector<Buffer> results;
   std::vector<Event> all;
   for (unsigned i = 0; i < count; ++i) {
-    results.emplace_back(device, bytes);
+    results.emplace_back(device, kBytes);
     all.emplace_back(device);
   }
   for (int round = 0; round < 3; ++round) {
     if (round != 0) pairs.renew(context);
-    delay.enqueue(producer, delays_us[round]);
+    delay.enqueue(producer, kDelaysUs[round]);
     for (unsigned i = 0; i < count; ++i) {
-      if (i + 1 == count) delay.enqueue(producer, delays_us[round]);
+      if (i + 1 == count) delay.enqueue(producer, kDelaysUs[round]);
       pairs.copy(i, producer);
       producer.record(all[i].get());
     }
     for (unsigned i = 0; i < count; ++i) consumer.wait_event(all[last_first ? count - 1 - i : i].get());
-    for (unsigned i = 0; i < count; ++i) consumer.copy(results[i].get(), 0, pairs.to[i].get(), 0, bytes);
+    for (unsigned i = 0; i < count; ++i) consumer.copy(results[i].get(), 0, pairs.to[i].get(), 0, kBytes);
     consumer.wait();
     for (unsigned i = 0; i < count; ++i)
-      require_same(context, download<unsigned char>(results[i], bytes), pairs.data[i],
+      require_same(context, download<unsigned char>(results[i], kBytes), pairs.data[i],
                    fmt::format("work behind {} pending waits, number {}", count, i));
     producer.wait();
   }
 }
 
-// Each stream with data of its own: a copy, an operator and a copy, several times, all pending together.
+// Each stream has its own data: a copy, an operator and a copy, several times, all pending at once.
 void streams(Context& context, unsigned wanted) {
   Device& device = context.device();
   std::vector<Stream> all = streams_of(context, wanted);
   Delay delay(context);
   Pairs pairs(context, all.size());
-  Runner invert(device, elementwise(BP_OP_BITNOT, BP_U8, bytes));
+  Runner invert(device, elementwise(BP_OP_BITNOT, BP_U8, kBytes));
   std::vector<Buffer> between;
-  for (size_t i = 0; i < all.size(); ++i) between.emplace_back(device, bytes);
+  for (size_t i = 0; i < all.size(); ++i) between.emplace_back(device, kBytes);
   delay.enqueue(all[0], 2000);
   for (int lap = 0; lap < 3; ++lap)
     for (size_t i = 0; i < all.size(); ++i) {
       pairs.copy(i, all[i]);
       invert.enqueue(all[i].get(), {{pairs.to[i].get()}}, {{between[i].get()}});
-      all[i].copy(pairs.from[i].get(), 0, between[i].get(), 0, bytes);
+      all[i].copy(pairs.from[i].get(), 0, between[i].get(), 0, kBytes);
     }
   for (size_t i = all.size(); i-- > 0;) all[i].wait();
   for (size_t i = 0; i < all.size(); ++i) {
     Bytes inverted = pairs.data[i];
     for (unsigned char& byte : inverted) byte = static_cast<unsigned char>(~byte);
     pairs.check(context, i, fmt::format("the work of one of {} streams", all.size()));
-    require_same(context, download<unsigned char>(pairs.from[i], bytes), inverted,
+    require_same(context, download<unsigned char>(pairs.from[i], kBytes), inverted,
                  fmt::format("the result of stream {} of {}", i, all.size()));
   }
 }
@@ -214,7 +216,7 @@ struct Many {
   std::vector<Buffer> workspaces;
 };
 
-// One plan, executed on as many streams, or as many times on one, before the first has run.
+// One plan, executed on many streams, or many times on one, before the first execution has run.
 void executions(Context& context, const bph_op_info& op, unsigned wanted, bool on_streams) {
   Device& device = context.device();
   OpDesc desc = sample_of_rows(op, usual_dtype(op), 5);
@@ -225,7 +227,7 @@ void executions(Context& context, const bph_op_info& op, unsigned wanted, bool o
   Delay delay(context);
   for (int round = 0; round < 2; ++round) {
     for (const auto& operands : many.operands) operands->reset_outputs();
-    delay.enqueue(all[0], delays_us[round]);
+    delay.enqueue(all[0], kDelaysUs[round]);
     for (size_t i = 0; i < count; ++i) many.enqueue(i, all[on_streams ? i : 0], runner);
     for (Stream& stream : all) stream.wait();
     many.check(context, on_streams ? fmt::format("one plan on {} streams at once", count)
@@ -240,15 +242,15 @@ void pending_copies(Context& context, unsigned count, bool in) {
   Delay delay(context);
   Stream stream(device);
   Pairs pairs(context, count);
-  std::vector<Bytes> host = in ? pairs.data : std::vector<Bytes>(count, Bytes(bytes));
+  std::vector<Bytes> host = in ? pairs.data : std::vector<Bytes>(count, Bytes(kBytes));
   delay.enqueue(stream, 20000);
   for (unsigned i = 0; i < count; ++i) {
     ErrorRecord error;
     if (in) {
-      expect_ok(device->copy_in(device.get(), stream.get(), pairs.to[i].get(), 0, host[i].data(), bytes, &error), error,
-                "copy_in");
+      expect_ok(device->copy_in(device.get(), stream.get(), pairs.to[i].get(), 0, host[i].data(), kBytes, &error),
+                error, "copy_in");
     } else {
-      expect_ok(device->copy_out(device.get(), stream.get(), host[i].data(), pairs.from[i].get(), 0, bytes, &error),
+      expect_ok(device->copy_out(device.get(), stream.get(), host[i].data(), pairs.from[i].get(), 0, kBytes, &error),
                 error, "copy_out");
     }
   }
@@ -262,7 +264,7 @@ void pending_copies(Context& context, unsigned count, bool in) {
   }
 }
 
-// Elapsed times between any two of many timed events have the sign of their order.
+// The elapsed time between any two of many timed events has the sign of their order.
 void timed_events(Context& context, unsigned count) {
   Device& device = context.device();
   if (!device.has(BP_CAP_TIMING)) context.not_claimed("the device has no BP_CAP_TIMING");
@@ -292,7 +294,7 @@ void timed_events(Context& context, unsigned count) {
   context.require(before > 0, "{} timed events with work in between lie at one time", count);
 }
 
-// Plans that differ in operator, size or attribute, all alive, each executed after the last was made.
+// Plans that differ in operator, size or attribute, all alive, executed after the last was created.
 void plans(Context& context, const std::vector<OpDesc>& descs) {
   Device& device = context.device();
   struct Made {
@@ -320,7 +322,7 @@ void plans(Context& context, const std::vector<OpDesc>& descs) {
   }
 }
 
-// Operators that every profile has, in turn, each time with one more row.
+// Operators of the CORE profile in turn, each time with one more row.
 std::vector<OpDesc> of_operators(unsigned count) {
   constexpr uint32_t ops[] = {BP_OP_ADD, BP_OP_MAX,        BP_OP_NEG,    BP_OP_MUL,    BP_OP_REDUCE_SUM, BP_OP_SELECT,
                               BP_OP_MIN, BP_OP_REDUCE_MAX, BP_OP_CUMSUM, BP_OP_MATMUL, BP_OP_SUB,        BP_OP_GATHER};
@@ -405,4 +407,4 @@ void add_pool_cases(Catalogue& catalogue) {
     add(fmt::format("buffers.{}", count), {"BP-BUF-010"}, [=](Context& context) { buffers(context, count); });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

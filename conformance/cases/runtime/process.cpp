@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process around the plugin: exit, fork, signal handlers, descriptors, two hosts.
+// The plugin's effects on its process: exit, fork, signal handlers, descriptors, two hosts.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,24 +11,25 @@
 #include <memory>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
-#include "cases/support/well.hpp"
 #include "harness/probe.hpp"
 #include "harness/probes.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
 void exits(Context& context, const char* probe) {
   const ProbeEnd end = run_probe(probe, context.path(), context.device_index());
-  context.require(end.well, "a process that exited so ({}) ended with {}", probe, end.how);
+  context.require(end.ok, "a process that exited so ({}) ended with {}", probe, end.how);
 }
 
-// The child does nothing but end; the parent's work goes on.
+// The child only exits. The parent's work continues.
 void forks(Context& context, bool busy) {
   Device& device = context.device();
   Delay delay(context);
@@ -51,10 +52,10 @@ void forks(Context& context, bool busy) {
     stream.wait();
     require_same(context, download<unsigned char>(to, 4096), data, "work that was pending over a fork");
   }
-  require_well(context);
+  require_healthy(context);
 }
 
-// A whole life of an instance.
+// The whole life of an instance.
 void workout(Context& context) {
   Plugin plugin(context.path());
   Device device(plugin, context.device_index());
@@ -64,13 +65,13 @@ void workout(Context& context) {
   stream.copy(to.get(), 0, from.get(), 0, 4096);
   stream.record(event.get());
   event.wait();
-  require_well(context);
+  require_healthy(context);
 }
 
-// The harness looks at the handlers around each case; this one goes through a whole life.
+// The harness checks the signal handlers around each case; this case runs a whole life.
 void signal_handlers_stay(Context& context) { workout(context); }
 
-// A signal that only the calling thread is to get, while streams and waits are busy.
+// A signal for the calling thread only, while streams and waits are busy.
 void takes_signals(Context& context) {
   static volatile std::sig_atomic_t caught = 0;
   caught = 0;
@@ -103,10 +104,10 @@ void takes_signals(Context& context) {
   }
   sigaction(SIGUSR2, &before, nullptr);
   if (failure != nullptr) std::rethrow_exception(failure);
-  require_well(context);
+  require_healthy(context);
 }
 
-// Descriptors of the host's keep their numbers, files and positions.
+// The host's descriptors keep their numbers, files and positions.
 void descriptors_stay(Context& context) {
   std::array<int, 8> own{};
   for (int& fd : own) fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -146,7 +147,7 @@ void environment_stays(Context& context) {
   context.require(ask() == before, "the environment was changed");
 }
 
-// Each instance logs to its own host, and to no host whose instance has ended.
+// Each instance logs to its own host, and never to the host of an instance that has ended.
 void logs_to_its_own_host(Context& context) {
   LogHost& of_the_worker = context.plugin().host();
   const uint64_t before = of_the_worker.count();
@@ -185,7 +186,7 @@ void logs_to_its_own_host(Context& context) {
     for (const std::string& line : host->lines()) context.require(is_text(line), "a log line is no UTF-8 text");
 }
 
-// Two hosts with a device each, worked in turn and at once.
+// Two hosts with a device each, used in turn and at once.
 void two_hosts(Context& context) {
   Plugin first(context.path()), second(context.path());
   Device one(first, context.device_index()), other(second, context.device_index());
@@ -226,4 +227,4 @@ void add_process_cases(Catalogue& catalogue) {
   add("two_hosts", {"BP-THR-007"}, two_hosts);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

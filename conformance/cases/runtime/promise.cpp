@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_create accepted once it accepts for good. Every answer of a run is noted (harness/promises.hpp), so these cases only ask:
-// before and behind what might change a plugin's mind.
+// plan_create must not decline what it has accepted. The harness records every answer of a run
+// (harness/plan_support.hpp), so these cases only query it, before and after events that might
+// change the answer.
 #include <chrono>
 
+#include "cases/catalogue.hpp"
 #include "cases/negative/refusals.hpp"
-#include "cases/runtime/parts.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
+#include "cases/support/health_check.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
-#include "cases/support/well.hpp"
-#include "harness/promises.hpp"
+#include "harness/plan_support.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -23,8 +25,8 @@ void ask(Device& device, OpDesc desc, bool make) {
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
 }
 
-// Whether there is each primitive in each dtype; a plan of each in its usual one, as many as a slow compiler makes in a second; and what
-// other cases found.
+// Queries each primitive in each dtype, creates plans in the usual dtype for at most a second, and
+// repeats the queries of other cases.
 void ask_everything(Device& device) {
   constexpr auto patience = std::chrono::seconds(1);
   const auto start = std::chrono::steady_clock::now();
@@ -32,7 +34,7 @@ void ask_everything(Device& device) {
     for (const uint32_t dtype : dtypes_of(op.dtypes)) ask(device, sample(op, dtype), false);
     if (std::chrono::steady_clock::now() - start < patience) ask(device, sample(op, usual_dtype(op)), true);
   }
-  Promises::ask_all(device.get());
+  PlanSupport::query_all(device.get());
 }
 
 void after_an_instance_ended(Context& context) {
@@ -48,7 +50,7 @@ void after_an_instance_ended(Context& context) {
   ask_everything(device);
 }
 
-// Each of another size. A plugin whose plans take longer has room for fewer of them, too.
+// Each plan has another size. The limit is a time, since a plugin with slow plans also has few.
 void after_many_plans(Context& context) {
   constexpr int64_t most = 8192;
   constexpr auto patience = std::chrono::seconds(2);
@@ -72,7 +74,7 @@ void after_refusals(Context& context) {
   bp_buffer_desc desc = {};
   desc.struct_size = sizeof(desc);
   desc.bytes = device.info().max_buffer_bytes;
-  for (int i = 0; i < 2; ++i) {  // as much as there may be, and all that there may not be
+  for (int i = 0; i < 2; ++i) {  // the greatest legal size, and an impossible one
     bp_buffer* buffer = nullptr;
     ErrorRecord error;
     if (device->buffer_create(device.get(), &desc, &buffer, &error) == BP_OK)
@@ -88,9 +90,9 @@ void by_threads(Context& context) {
   in_threads(context, 4, [&](unsigned) { ask_everything(device); });
 }
 
-// The last question of a run: a process that did nothing yet gets the answers that all others got.
+// The last query of a run: a new process must get the same answers as all others.
 void in_a_fresh_process(Context& context) {
-  Promises::ask_all(context.device().get());
+  PlanSupport::query_all(context.device().get());
   ask_everything(context.device());
 }
 
@@ -104,10 +106,10 @@ void add_promise_cases(Catalogue& catalogue) {
   add("after_many_plans", after_many_plans);
   add("after_refusals", after_refusals);
   add("by_threads", by_threads);
-  for (int number = 1; number <= 8; ++number) {  // a defect that half of the processes have shows
+  for (int number = 1; number <= 8; ++number) {  // detects a defect of half of the processes
     add(fmt::format("in_fresh_process_{}", number).c_str(), in_a_fresh_process);
     catalogue.back().fresh = true;
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

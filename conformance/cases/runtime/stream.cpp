@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: creation, order within one, several at once, threads.
+// Streams: creation, order within a stream, several at once, threads.
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 #include "cases/support/threads.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -18,7 +19,7 @@ void idle_is_ready(Context& context) {
     context.require(stream.wait_for(timeout) == BP_OK, "stream_wait({}) on an idle stream did not answer OK", timeout);
 }
 
-// What a poll says in the end.
+// The status of a poll in the end.
 void polling_ends(Context& context) {
   Device& device = context.device();
   Delay delay(context);
@@ -52,7 +53,7 @@ void of_priority(Context& context, int32_t priority) {
   require_same(context, download<int32_t>(to, 256), std::vector<int32_t>(256, -17), "an operator on such a stream");
 }
 
-// Operators and copies in turn, each reading what the one before wrote.
+// Operators and copies in turn, each of which reads the result of the previous one.
 void in_order(Context& context, unsigned delayed_us) {
   Device& device = context.device();
   constexpr int64_t count = 1000;
@@ -106,7 +107,7 @@ void many_small_operators(Context& context) {
 void at_once(Context& context, unsigned count) {
   Device& device = context.device();
   constexpr uint64_t bytes = 1u << 16;
-  std::vector<Delay> delays;  // one a stream: no order is between what they write
+  std::vector<Delay> delays;  // one per stream, since their writes are unordered
   std::vector<Stream> streams;
   std::vector<Buffer> from, to;
   std::vector<Bytes> data;
@@ -126,7 +127,7 @@ void at_once(Context& context, unsigned count) {
     require_same(context, download<unsigned char>(to[i], bytes), data[i], "one stream of many");
 }
 
-// A stream behind a long queue on another: it must get through while the other is busy.
+// A stream must make progress while another one has a long queue.
 void run_side_by_side(Context& context) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -135,7 +136,7 @@ void run_side_by_side(Context& context) {
   std::vector<Stream> others;
   for (int i = 0; i < 3; ++i) others.emplace_back(device);
   Buffer from(device, 64), to(device, 64);
-  for (unsigned attempt = 0; attempt < delay_attempts; ++attempt) {
+  for (unsigned attempt = 0; attempt < kDelayAttempts; ++attempt) {
     delay.enqueue(busy, longer_delay(attempt));
     for (Stream& each : others) {
       each.copy(to.get(), 0, from.get(), 0, 64);
@@ -185,7 +186,7 @@ void by_threads(Context& context) {
   });
 }
 
-// Ended with nothing enqueued, or with work that has ended.
+// Destroyed with nothing enqueued, or after its work has finished.
 void ends_idle(Context& context) {
   Device& device = context.device();
   Buffer from(device, 4096), to(device, 4096);
@@ -225,4 +226,4 @@ void add_stream_cases(Catalogue& catalogue) {
   add("ends_idle", {"BP-STR-007"}, ends_idle);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

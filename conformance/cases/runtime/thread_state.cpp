@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each slot under an odd but legal state of the calling thread: it is left as it was found, and results do not depend on it.
+// Each slot with an unusual but legal state of the calling thread: the slot must not change it, and
+// results must not depend on it.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -14,16 +15,17 @@
 #include <xmmintrin.h>
 #endif
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/op_desc.hpp"
 #include "harness/thread_state.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-// Sets a state for its lifetime, and puts back what was.
+// Sets a state during its lifetime and then restores the previous one.
 class OddState {
  public:
   OddState(int rounding, bool flush, bool block_signals, bool other_place) : before_(ThreadState::now()) {
@@ -59,13 +61,13 @@ struct State {
   int rounding;
   bool flush, block_signals, other_place;
 };
-constexpr State states[] = {
+constexpr State kStates[] = {
     {"plain", FE_TONEAREST, false, false, false},       {"rounding_up", FE_UPWARD, false, false, false},
     {"rounding_down", FE_DOWNWARD, true, false, false}, {"rounding_to_zero", FE_TOWARDZERO, true, true, false},
     {"elsewhere", FE_TONEAREST, true, true, true},
 };
 
-// Objects that the slots below use.
+// Objects for the slots below.
 struct Scene {
   explicit Scene(Context& given)
       : context(given),
@@ -90,7 +92,7 @@ struct Step {
   const char* slot;
   void (*call)(Scene&);
 };
-const Step steps[] = {
+const Step kSteps[] = {
     {"query_and_shutdown", [](Scene& s) { const Plugin other(s.context.path()); }},
     {"device_count", [](Scene& s) { s.plugin.device_count(); }},
     {"device_info", [](Scene& s) { s.plugin.device_info(s.context.device_index()); }},
@@ -162,7 +164,8 @@ void left_as_found(Context& context, const Step& step, const State& state) {
   context.require(change.empty(), "{}: {}", step.slot, change);
 }
 
-// Sums that only one rounding gives, and subnormals, from a thread that rounds otherwise and flushes.
+// Sums that depend on the rounding mode, and subnormals, from a thread with another rounding mode
+// that flushes to zero.
 void results_do_not_depend(Context& context, const State& state) {
   Device& device = context.device();
   const std::vector<float> a = {1.0F, -1.0F, 1.0F, 0x1p-149F, 0x1.fffffep0F, -0x1p-149F, 3.0F, 1e30F};
@@ -193,8 +196,8 @@ void results_do_not_depend(Context& context, const State& state) {
 }  // namespace
 
 void add_thread_state_cases(Catalogue& catalogue) {
-  for (const State& state : states) {
-    for (const Step& step : steps)
+  for (const State& state : kStates) {
+    for (const Step& step : kSteps)
       add_case(catalogue, fmt::format("runtime.thread_state.{}.{}", step.slot, state.name), {"BP-THR-001"},
                [&step, &state](Context& context) { left_as_found(context, step, state); });
     add_case(catalogue, fmt::format("runtime.thread_state.results.{}", state.name), {"BP-THR-003"},
@@ -202,4 +205,4 @@ void add_thread_state_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// event_elapsed: unit, sign, readiness, across streams.
+// event_elapsed: unit, sign, readiness, several streams.
 #include <chrono>
 #include <thread>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -25,8 +26,9 @@ int64_t elapsed(const Event& begin, const Event& end) {
   return ns;
 }
 
-// The host's clock around the work bounds the device's from above: the work lies within. From below, a hundredth of what the
-// same work took when it was measured alone, which load may have lengthened: another unit is off by a thousand.
+// The host's time around the work is an upper bound. The lower bound is a hundredth of the time of
+// the same work measured alone, since load may have lengthened that. A wrong unit is off by a
+// thousand.
 void in_nanoseconds(Context& context, uint64_t microseconds) {
   need_timing(context);
   Device& device = context.device();
@@ -90,7 +92,7 @@ void adds_up(Context& context) {
   context.require(std::abs(whole - sum) <= 4000 + whole / 100, "parts of {} ns make a whole of {} ns", sum, whole);
 }
 
-// Asked first and polled afterwards: whoever was pending at the poll was pending when asked.
+// Queries the time before it polls: an event pending at the poll was pending at the query.
 void not_ready_while_pending(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -142,8 +144,8 @@ void across_streams(Context& context) {
                     ns, host);
 }
 
-// Seconds: beyond what 31 and 32 bits of nanoseconds hold. The host's clock bounds the device's from both sides: the host saw
-// one record pass before it slept, and enqueued the next after it.
+// Seconds, which exceed 31 and 32 bits of nanoseconds. The host's clock gives both bounds: the host
+// sees one record complete before it sleeps, and enqueues the next one afterwards.
 void of_seconds(Context& context) {
   need_timing(context);
   Device& device = context.device();
@@ -202,4 +204,4 @@ void add_timing_cases(Catalogue& catalogue) {
   add("of_seconds", "BP-EVT-010", of_seconds);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slots wait and which do not, and timeouts. Nothing here trusts a clock: a slot that returns while work is pending
-// did not wait for it.
+// Which slots wait and which do not, and timeouts. These cases trust no clock: a slot that returns
+// while work is pending did not wait for it.
 #include <functional>
 
-#include "cases/runtime/parts.hpp"
+#include "cases/runtime/cases.hpp"
+#include "cases/support/add_case.hpp"
 #include "cases/support/data.hpp"
 #include "cases/support/delay.hpp"
 #include "cases/support/op_desc.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
@@ -18,7 +19,7 @@ void expect(bp_status status, std::string_view slot, std::initializer_list<bp_st
   throw CaseEnd{Outcome::fail, fmt::format("{} answered {}", slot, status_name(status))};
 }
 
-// What a slot that does not wait needs, made before the queue is filled.
+// The objects for a slot that does not wait, created before the queue is filled.
 struct Objects {
   explicit Objects(Context& context)
       : device(context.device()),
@@ -44,7 +45,7 @@ struct Slot {
   std::string_view requirement;
   void (*call)(Objects& objects, Stream& busy);
 };
-constexpr Slot slots[] = {
+constexpr Slot kSlots[] = {
     {"copy", "BP-STR-011", [](Objects& o, Stream& busy) { busy.copy(o.to.get(), 0, o.from.get(), 0, 4096); }},
     {"plan_execute", "BP-STR-011",
      [](Objects& o, Stream& busy) { o.runner.enqueue(busy.get(), {{o.from.get()}}, {{o.to.get()}}); }},
@@ -135,8 +136,8 @@ void elapsed_without_waiting(Context& context) {
   });
 }
 
-// A wait whose time runs out before the work has ended: TIMEOUT at least once in many tries, never before its time and not
-// only when many times that has passed, as with another unit.
+// A wait that is shorter than the work returns TIMEOUT at least once in many attempts: never early,
+// and not always much too late, as with a wrong unit.
 void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   Device& device = context.device();
   if (device.has(BP_CAP_SYNCHRONOUS)) return;
@@ -148,9 +149,9 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
   upload(from, data);
   upload(to, Bytes(4096, 0));
   bool timed_out = false;
-  unsigned outlasted = 0;  // waits that lasted far beyond their time: one may be the machine's, many are not
+  unsigned outlasted = 0;  // waits that took much too long: a few are due to load, many are not
   for (unsigned attempt = 0;
-       attempt < delay_attempts * delay_rounds && outlasted < delay_attempts * 2 / 3 && !timed_out; ++attempt) {
+       attempt < kDelayAttempts * kDelayRounds && outlasted < kDelayAttempts * 2 / 3 && !timed_out; ++attempt) {
     delay.enqueue(stream, timeout_ns / 1000 * 3 + longer_delay(attempt));
     stream.copy(to.get(), 0, from.get(), 0, 4096);
     stream.record(event.get());
@@ -162,18 +163,18 @@ void times_out(Context& context, uint64_t timeout_ns, bool of_event) {
     expect_status(status, error, of_event ? "event_wait" : "stream_wait", {BP_OK, BP_TIMEOUT});
     context.require(status != BP_TIMEOUT || took >= timeout_ns - timeout_ns / 8,
                     "a wait of {} ns answered TIMEOUT after {} ns", timeout_ns, took);
-    timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + late_ns);
-    if (!timed_out && took > timeout_ns + late_ns) ++outlasted;
+    timed_out = status == BP_TIMEOUT && took < 10 * (timeout_ns + kLateNs);
+    if (!timed_out && took > timeout_ns + kLateNs) ++outlasted;
     stream.wait();
   }
   require_same(context, download<unsigned char>(to, 4096), data, "work that a wait gave up on");
   if (timed_out) return;
-  if (outlasted < delay_attempts * 2 / 3)
+  if (outlasted < kDelayAttempts * 2 / 3)
     context.suspect("the device is idle before {} ns have passed: nothing can be told", timeout_ns);
   context.fail("a wait of {} ns lasted until the work had ended, or many times its own time", timeout_ns);
 }
 
-// A long timeout does not outlast the work by much: seconds are far more than any machine's load.
+// A wait with a long timeout ends soon after the work: seconds exceed the effect of any load.
 void ends_with_the_work(Context& context, bool of_event) {
   Device& device = context.device();
   Delay delay(context);
@@ -192,8 +193,9 @@ void ends_with_the_work(Context& context, bool of_event) {
   }
 }
 
-// Timeouts at which a count of nanoseconds, microseconds, milliseconds or seconds leaves 31, 32 or 63 bits, and about them: all
-// are seconds and more, and the work takes milliseconds, so that each wait ends with it.
+// Timeouts near those at which a count of nanoseconds, microseconds, milliseconds or seconds
+// exceeds 31, 32 or 63 bits. All are at least seconds and the work takes milliseconds, so each wait
+// succeeds.
 std::vector<uint64_t> edges_of(uint64_t unit_ns) {
   std::vector<uint64_t> edges;
   for (const unsigned bits : {31u, 32u, 63u}) {
@@ -212,7 +214,7 @@ void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, 
   Event event(device);
   for (const uint64_t timeout : timeouts) {
     bool pending = false;
-    for (unsigned attempt = 0; attempt < delay_attempts && !pending; ++attempt) {
+    for (unsigned attempt = 0; attempt < kDelayAttempts && !pending; ++attempt) {
       delay.enqueue(stream, longer_delay(attempt) / 2);
       stream.record(event.get());
       pending = stream.wait_for(0) == BP_TIMEOUT;
@@ -229,7 +231,7 @@ void outlasts_the_work(Context& context, const std::vector<uint64_t>& timeouts, 
 }  // namespace
 
 void add_wait_cases(Catalogue& catalogue) {
-  for (const Slot& slot : slots)
+  for (const Slot& slot : kSlots)
     add_case(catalogue, fmt::format("runtime.no_wait.{}", slot.name), {slot.requirement, "BP-STR-011"},
              [&slot](Context& context) {
                Objects objects(context);
@@ -272,4 +274,4 @@ void add_wait_cases(Catalogue& catalogue) {
   }
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

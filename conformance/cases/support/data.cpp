@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 Bytes noise(Context& context, uint64_t count) {
   Bytes bytes(count);
@@ -45,4 +45,4 @@ void need_kind(Context& context, uint32_t kind) {
   context.not_claimed("the device does not offer {} memory, and refuses it", kind_name(kind));
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes to move and compare.
+// Bytes to copy and compare.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 using Bytes = std::vector<unsigned char>;
 using Words = std::vector<uint32_t>;
@@ -27,7 +27,7 @@ std::vector<T> download(const Buffer& buffer, uint64_t count, uint64_t offset = 
   return values;
 }
 
-// Ends the case at the first difference, with its index: "WHAT: byte 17 is 0x21, expected 0x22".
+// Fails the case at the first difference: "WHAT: byte 17 is 0x21, expected 0x22".
 template <typename T>
 void require_same(Context& context, const std::vector<T>& got, const std::vector<T>& expected, std::string_view what) {
   context.require(got.size() == expected.size(), "{}: {} elements, expected {}", what, got.size(), expected.size());
@@ -36,10 +36,11 @@ void require_same(Context& context, const std::vector<T>& got, const std::vector
                     expected[i]);
 }
 
-// "device", "host", "shared".
+// As "device", "host", "shared".
 std::string_view kind_name(uint32_t kind);
-// Ends the case as not claimed unless the device offers the kind; for a kind other than DEVICE the case names kind_extension.
+// Ends the case as not claimed unless the device offers the kind. Cases of a kind other than DEVICE
+// have kind_extension as their extension.
 void need_kind(Context& context, uint32_t kind);
 std::string_view kind_extension(uint32_t kind);  // "" for DEVICE
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

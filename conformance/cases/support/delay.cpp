@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <chrono>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr uint64_t step_ns = 1'000'000;  // of a whole copy; shorter delays copy a part
-constexpr uint64_t least_bytes = 2u << 20, most_bytes = 256u << 20;
-constexpr uint64_t most_copies = 200;
+constexpr uint64_t kStepNs = 1'000'000;  // duration of a whole copy; shorter delays copy a part
+constexpr uint64_t kLeastBytes = 2u << 20, kMostBytes = 256u << 20;
+constexpr uint64_t kMostCopies = 200;
 
-// What one more copy in a queue takes, whatever a submission and a wait take. The least of many tries, each too short to be
-// interrupted for sure: load on the machine only lengthens them.
+// The time of one more copy in a queue, without submission and wait. It is the least of many short
+// measurements, since load on the machine can only lengthen them.
 uint64_t timed_copy(Device& device, const Buffer& from, const Buffer& to) {
   Stream stream(device);
   const auto timed = [&](unsigned count) {
@@ -37,18 +37,18 @@ struct Calibration {
   uint64_t copy_ns = 0;
 };
 
-// Measured once a process: the device stays the same.
+// Measured once per process.
 const Calibration& calibrated(Context& context) {
   static Calibration known;
   std::string name = fmt::format("{}:{}", context.path(), context.device_index());
   if (known.device == name) return known;
   Device& device = context.device();
-  Calibration found = {std::move(name), least_bytes, 0};
+  Calibration found = {std::move(name), kLeastBytes, 0};
   for (;;) {
     const Buffer from(device, found.bytes), to(device, found.bytes);
     found.copy_ns = timed_copy(device, from, to);
     const uint64_t next = found.bytes * 2;
-    if (found.copy_ns >= step_ns || next > most_bytes || next > device.info().max_buffer_bytes / 4) break;
+    if (found.copy_ns >= kStepNs || next > kMostBytes || next > device.info().max_buffer_bytes / 4) break;
     found.bytes = next;
   }
   return known = std::move(found);
@@ -66,7 +66,7 @@ Delay::Delay(Context& context)
       to_(context.device(), from_.bytes) {}
 
 void Delay::enqueue(Stream& stream, uint64_t microseconds) {
-  const uint64_t ns = std::min(microseconds * 1000, most_copies * copy_ns_);
+  const uint64_t ns = std::min(microseconds * 1000, kMostCopies * copy_ns_);
   for (uint64_t left = ns; left >= 1000;) {
     const uint64_t part = std::min(left, copy_ns_);
     const auto bytes = static_cast<uint64_t>(static_cast<double>(from_.bytes) * static_cast<double>(part) /
@@ -79,22 +79,22 @@ void Delay::enqueue(Stream& stream, uint64_t microseconds) {
 namespace {
 
 struct Tries {
-  unsigned pending;     // tries after which the work was pending
-  unsigned long_polls;  // polls that lasted far longer than a poll may
+  unsigned pending;     // attempts after which the work was pending
+  unsigned long_polls;  // polls that took much longer than a poll may
 };
 
-// How often work that was enqueued before `action` was still pending behind it; stops at `enough`.
+// Counts how often work enqueued before `action` was still pending after it. Stops at `enough`.
 Tries try_pending(Context& context, unsigned enough, const std::function<void(Stream& busy)>& action) {
   Delay delay(context);
   Stream stream(context.device());
   Tries tries = {0, 0};
-  for (unsigned attempt = 0; attempt < delay_attempts && tries.pending < enough; ++attempt) {
+  for (unsigned attempt = 0; attempt < kDelayAttempts && tries.pending < enough; ++attempt) {
     delay.enqueue(stream, longer_delay(attempt));
     action(stream);
     const uint64_t begin = now_ns();
     const bool pending = stream.wait_for(0) == BP_TIMEOUT;
     tries.pending += pending ? 1 : 0;
-    tries.long_polls += now_ns() - begin > late_ns ? 1 : 0;
+    tries.long_polls += now_ns() - begin > kLateNs ? 1 : 0;
     stream.wait();
   }
   return tries;
@@ -106,17 +106,18 @@ uint64_t longer_delay(unsigned attempt) { return std::min<uint64_t>(uint64_t{400
 
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action) {
   if (context.device().has(BP_CAP_SYNCHRONOUS)) return;  // nothing is ever pending
-  for (unsigned round = 0; round < delay_rounds; ++round) {
+  for (unsigned round = 0; round < kDelayRounds; ++round) {
     if (try_pending(context, 1, action).pending != 0) return;
-    // A machine under load may hide it. It does not if it mostly shows what is pending behind nothing.
-    const Tries nothing = try_pending(context, delay_attempts / 2, [](Stream&) {});
-    if (nothing.pending >= delay_attempts / 2)
+    // Load on the machine may hide pending work. It does not if polls without an action mostly see
+    // it.
+    const Tries nothing = try_pending(context, kDelayAttempts / 2, [](Stream&) {});
+    if (nothing.pending >= kDelayAttempts / 2)
       context.fail("{} waits for the device: never was work pending when it returned", slot);
-    if (nothing.pending == 0 && nothing.long_polls >= delay_attempts / 2)
+    if (nothing.pending == 0 && nothing.long_polls >= kDelayAttempts / 2)
       context.fail(
           "stream_wait with timeout 0 waits for the device: it never answered TIMEOUT, and lasted as the work did");
   }
   context.suspect("the device ends 200 milliseconds of copies before it is asked: nothing can be told");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

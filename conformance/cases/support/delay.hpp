@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real work that keeps a stream busy for about so long as is asked, and what can be told with it without trusting a clock.
+// Work that keeps a stream busy for about a given time, and checks with it that trust no clock.
 #pragma once
 
 #include <functional>
@@ -7,16 +7,16 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class Delay {
  public:
-  // The first of a process measures how long a copy takes on the device.
+  // The first Delay of a process measures the time of a copy on the device.
   explicit Delay(Context& context);
-  // Enqueues copies that take about `microseconds` on an idle device, at most 200 of about a millisecond. All go to one buffer:
-  // streams without an order between them need one each.
+  // Enqueues copies of about `microseconds` on an idle device: at most 200 of about a millisecond.
+  // All write to one buffer, so concurrent streams need one Delay each.
   void enqueue(Stream& stream, uint64_t microseconds);
-  // What one copy takes, about.
+  // The approximate time of one copy.
   uint64_t copy_ns() const { return copy_ns_; }
 
  private:
@@ -26,15 +26,15 @@ class Delay {
 
 uint64_t now_ns();
 
-constexpr uint64_t late_ns = 10'000'000;  // what device.h allows a wait beyond its time
+constexpr uint64_t kLateNs = 10'000'000;  // how much device.h allows a wait to exceed its timeout
 
-// What cannot be seen on a busy machine with milliseconds of work is tried again with more, up to a fifth of a second.
-constexpr unsigned delay_attempts = 24;
-constexpr unsigned delay_rounds = 4;      // of so many attempts, where nothing can be told
+// If milliseconds of work show nothing on a busy machine, checks try again with up to 200 ms.
+constexpr unsigned kDelayAttempts = 24;
+constexpr unsigned kDelayRounds = 4;      // repetitions of all attempts while results are inconclusive
 uint64_t longer_delay(unsigned attempt);  // in microseconds
 
-// Ends the case as failed if `action` always returns with the device idle: it waited. A machine under load may hide that
-// it does not wait in a few tries, and never shows a wait that was not.
+// Fails the case if the device is idle whenever `action` returns, because then it waited. Load may
+// hide in a few attempts that it does not wait, but never shows a wait that did not happen.
 void require_no_wait(Context& context, std::string_view slot, const std::function<void(Stream& busy)>& action);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

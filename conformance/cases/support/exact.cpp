@@ -5,7 +5,7 @@
 
 #include "oracle/oracle.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 bool is_exact_on_whole_numbers(uint32_t op) {
   switch (op) {
@@ -47,4 +47,4 @@ std::vector<Bytes> exact_results(OpDesc& desc, const std::vector<Bytes>& inputs,
   return results;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <new>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
-constexpr unsigned char slack_fill = 0x5A;
+constexpr unsigned char kSlackFill = 0x5A;
 }
 
 GuardedBytes::GuardedBytes(size_t bytes, unsigned char fill, size_t alignment) : size_(bytes) {
@@ -25,7 +25,7 @@ GuardedBytes::GuardedBytes(size_t bytes, unsigned char fill, size_t alignment) :
   slack_ = whole - bytes;
   data_ = mapping_ + readable - whole;
   std::memset(data_, fill, bytes);
-  std::memset(data_ + bytes, slack_fill, slack_);
+  std::memset(data_ + bytes, kSlackFill, slack_);
 }
 
 GuardedBytes::~GuardedBytes() {
@@ -33,7 +33,7 @@ GuardedBytes::~GuardedBytes() {
 }
 
 bool GuardedBytes::slack_intact() const {
-  return std::all_of(data_ + size_, data_ + size_ + slack_, [](unsigned char byte) { return byte == slack_fill; });
+  return std::all_of(data_ + size_, data_ + size_ + slack_, [](unsigned char byte) { return byte == kSlackFill; });
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

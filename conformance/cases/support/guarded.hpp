@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes with a page behind them that nobody may touch: who reads or writes past a struct's end crashes there.
+// Bytes before an inaccessible page, on which an access past the end of a struct crashes.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 #include <cstring>
 #include <utility>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 class GuardedBytes {
  public:
-  // `bytes` bytes that end at the guard page, filled with `fill`. A size that is no multiple of `alignment` leaves the
-  // start aligned and up to alignment - 1 bytes, zeroed, before the guard.
+  // `bytes` bytes before the guard page, filled with `fill`. The start is aligned: if the size is
+  // not a multiple of `alignment`, up to alignment - 1 zero bytes precede the guard page.
   explicit GuardedBytes(size_t bytes, unsigned char fill = 0, size_t alignment = 8);
   GuardedBytes(GuardedBytes&& other) noexcept
       : mapping_(std::exchange(other.mapping_, nullptr)),
@@ -25,7 +25,7 @@ class GuardedBytes {
 
   unsigned char* data() const { return data_; }
   size_t size() const { return size_; }
-  // What was written behind the end and before the guard page.
+  // Describes a write between the end and the guard page.
   bool slack_intact() const;
 
  private:
@@ -36,8 +36,8 @@ class GuardedBytes {
   size_t slack_;
 };
 
-// A struct of the ABI as a host of another version has it: `size` bytes, of which `value` fills as many as it has, the
-// rest zero. struct_size says `size`.
+// An ABI struct of a host of another version: `size` bytes with as much of `value` as fits, zeros
+// after it, and struct_size = `size`.
 template <typename T>
 class GuardedStruct {
  public:
@@ -56,4 +56,4 @@ class GuardedStruct {
   GuardedBytes bytes_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -13,34 +13,34 @@
 #include <thread>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr size_t samples = 4;  // of a round; the least is its floor, so what comes and goes does not count
-constexpr size_t quiet_cycles =
-    256;  // that raise no floor, in two rounds at least and four at most: nothing stays behind
-constexpr size_t most_cycles = 32768;  // in 64 rounds at least: a pool has come to an end by then, or grows slower
-constexpr size_t most_rounds = 64;
-constexpr auto patience = std::chrono::seconds(8);
-constexpr auto cheap = std::chrono::milliseconds(1);  // a round that is faster has more cycles
-constexpr unsigned most_times = 16;                   // as many
+constexpr size_t kSamples = 4;  // per round; the least is the floor of the round, so that temporary use does not count
+constexpr size_t kQuietCycles = 256;  // cycles that raise no floor, in two to four rounds: nothing is leaked
+// In at least 64 rounds: by then a pool has stopped growing, or grows more slowly.
+constexpr size_t kMostCycles = 32768;
+constexpr size_t kMostRounds = 64;
+constexpr auto kPatience = std::chrono::seconds(8);
+constexpr auto kCheap = std::chrono::milliseconds(1);  // a faster round gets more cycles
+constexpr unsigned kMostTimes = 16;                    // times as many
 
-// What a process has, and how a growth of it is read.
+// A figure of the process, and how its growth is interpreted.
 struct Figure {
   const char* unit;
   uint64_t (*of)(const Footprint& print);
-  uint64_t quiet;  // growth of a round that is none: pages come and go with arenas and stacks
-  uint64_t least;  // growth of a quarter of all rounds that is a leak
-  uint64_t most;   // growth in all at which no more rounds are needed
+  uint64_t quiet;  // growth of a round that is ignored, because of arenas and stacks
+  uint64_t least;  // growth during a quarter of the rounds that is a leak
+  uint64_t most;   // total growth at which no more rounds are needed
 };
-constexpr Figure figures[] = {
+constexpr Figure kFigures[] = {
     {"file descriptors", [](const Footprint& print) { return uint64_t{print.descriptors}; }, 0, 1, 256},
     {"threads", [](const Footprint& print) { return uint64_t{print.threads}; }, 0, 1, 256},
     {"bytes of heap", [](const Footprint& print) { return print.heap_bytes; }, 0, 256, 256u << 20},
     {"bytes of memory", [](const Footprint& print) { return print.resident_bytes; }, 32u << 10, 512u << 10, 256u << 20},
 };
-constexpr size_t counted = 2;  // of the figures, the first: what a sanitizer does not change
+constexpr size_t kCounted = 2;  // the number of first figures that a sanitizer does not change
 
 uint32_t entries_of(const char* directory) {
   uint32_t count = 0;
@@ -48,7 +48,7 @@ uint32_t entries_of(const char* directory) {
   for (auto at = std::filesystem::directory_iterator(directory, error); at != std::filesystem::directory_iterator();
        at.increment(error))
     ++count;
-  return error ? UINT32_MAX : count;  // no descriptor is left to look with
+  return error ? UINT32_MAX : count;  // no descriptor is left to open the directory
 }
 
 uint64_t resident() {
@@ -60,7 +60,7 @@ uint64_t resident() {
   return read == 2 ? pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-constexpr bool quarantined =  // freed memory is kept for a while: neither figure tells
+constexpr bool kQuarantined =  // freed memory is kept for a while, so memory figures are meaningless
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     true;
 #else
@@ -83,7 +83,7 @@ Footprint Footprint::now() {
 
 namespace {
 
-// A joined thread leaves /proc a moment later.
+// A joined thread disappears from /proc a moment later.
 Footprint settled(uint32_t threads) {
   Footprint print = Footprint::now();
   for (int i = 0; i < 50 && print.threads > threads; ++i) {
@@ -93,53 +93,53 @@ Footprint settled(uint32_t threads) {
   return print;
 }
 
-// Rounds of cycles, and how much each of them raised the floor of each figure.
+// Runs rounds of cycles and records how much each round raised the floor of each figure.
 class Rounds {
  public:
   Rounds(unsigned count, const std::function<void()>& cycle) : count_(count), cycle_(cycle) {}
 
-  // Runs until nothing grows any more, or the limit. What stays behind, or "".
+  // Runs until nothing grows any more, or to the limit. Returns the leak, or "".
   std::string leak() {
     const auto start = std::chrono::steady_clock::now();
     const Floors begin = floors_of(Footprint::now());
-    growths_.reserve(std::max(most_rounds, most_cycles / count_));  // or they grow, too
+    growths_.reserve(std::max(kMostRounds, kMostCycles / count_));  // so that it does not grow itself
     Floors marks = round();
     const auto warm = std::chrono::steady_clock::now();
-    for (unsigned times = most_times; times > 1; --times)
-      if ((warm - start) * times <= cheap) {
+    for (unsigned times = kMostTimes; times > 1; --times)
+      if ((warm - start) * times <= kCheap) {
         count_ *= times;
         break;
       }
-    const size_t quiet_rounds = std::clamp<size_t>(quiet_cycles / count_, 2, 4);
-    const size_t rounds = std::max(most_rounds, most_cycles / count_);
+    const size_t quiet_rounds = std::clamp<size_t>(kQuietCycles / count_, 2, 4);
+    const size_t rounds = std::max(kMostRounds, kMostCycles / count_);
     size_t quiet = 0;
     bool enough = false;
-    while (growths_.size() < rounds && !enough && std::chrono::steady_clock::now() - warm < patience) {
+    while (growths_.size() < rounds && !enough && std::chrono::steady_clock::now() - warm < kPatience) {
       const Floors floors = round();
       Floors growth = {};
       bool grew = false;
-      for (size_t i = 0; i < figure_count; ++i) {
+      for (size_t i = 0; i < kFigureCount; ++i) {
         growth[i] = floors[i] > marks[i] ? floors[i] - marks[i] : 0;
         marks[i] = std::max(marks[i], floors[i]);
-        grew = grew || growth[i] > figures[i].quiet;
-        enough = enough || (growths_.size() >= 4 && marks[i] > begin[i] + figures[i].most);
+        grew = grew || growth[i] > kFigures[i].quiet;
+        enough = enough || (growths_.size() >= 4 && marks[i] > begin[i] + kFigures[i].most);
       }
       growths_.push_back(growth);
       quiet = grew ? 0 : quiet + 1;
       if (quiet == quiet_rounds) return {};
     }
-    for (size_t i = 0; i < figure_count; ++i)
+    for (size_t i = 0; i < kFigureCount; ++i)
       if (std::string text = leak_of(i); !text.empty()) return text;
     return {};
   }
 
  private:
-  static constexpr size_t figure_count = quarantined ? counted : std::size(figures);
-  using Floors = std::array<uint64_t, figure_count>;
+  static constexpr size_t kFigureCount = kQuarantined ? kCounted : std::size(kFigures);
+  using Floors = std::array<uint64_t, kFigureCount>;
 
   static Floors floors_of(const Footprint& print) {
     Floors floors;
-    for (size_t i = 0; i < figure_count; ++i) floors[i] = figures[i].of(print);
+    for (size_t i = 0; i < kFigureCount; ++i) floors[i] = kFigures[i].of(print);
     return floors;
   }
 
@@ -147,31 +147,32 @@ class Rounds {
     Floors floors;
     floors.fill(UINT64_MAX);
     const uint32_t threads = Footprint::now().threads;
-    for (size_t sample = 0; sample < samples; ++sample) {
-      for (size_t at = count_ * sample / samples; at < count_ * (sample + 1) / samples; ++at) cycle_();
+    for (size_t sample = 0; sample < kSamples; ++sample) {
+      for (size_t at = count_ * sample / kSamples; at < count_ * (sample + 1) / kSamples; ++at) cycle_();
       const Floors here = floors_of(settled(threads));
-      for (size_t i = 0; i < figure_count; ++i) floors[i] = std::min(floors[i], here[i]);
+      for (size_t i = 0; i < kFigureCount; ++i) floors[i] = std::min(floors[i], here[i]);
     }
     return floors;
   }
 
-  // By quarters of the rounds, the first left out: a pool grows slower from one to the next, a leak does not.
+  // Compares quarters of the rounds, except the first: the growth of a pool slows down, a leak's
+  // does not.
   std::string leak_of(size_t figure) const {
     const size_t rounds = growths_.size(), quarter = rounds / 4;
     if (quarter == 0) return {};
-    size_t growing = 0;  // rounds of the last quarter: what comes once in a while is the C library's or chance
-    for (size_t i = rounds - quarter; i < rounds; ++i) growing += growths_[i][figure] > figures[figure].quiet ? 1 : 0;
+    size_t growing = 0;  // rounds of the last quarter: rare growth comes from the C library or is random
+    for (size_t i = rounds - quarter; i < rounds; ++i) growing += growths_[i][figure] > kFigures[figure].quiet ? 1 : 0;
     const auto sum = [&](size_t number) {
       uint64_t all = 0;
       for (size_t i = 0; i < quarter; ++i) all += growths_[rounds - (4 - number) * quarter + i][figure];
       return all;
     };
     const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
-    if (last < figures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
+    if (last < kFigures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
     return fmt::format(
         "{} {} stay behind in {} cycles, and no fewer in the last of {} than in the first: a pool comes to an end, a "
         "leak does not",
-        last, figures[figure].unit, quarter * count_, rounds * count_);
+        last, kFigures[figure].unit, quarter * count_, rounds * count_);
   }
 
   unsigned count_;
@@ -185,4 +186,4 @@ void expect_no_leak(Context& context, std::string_view what, unsigned count, con
   if (const std::string leak = Rounds(count, cycle).leak(); !leak.empty()) context.leaked("{}: {}", what, leak);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cycle of calls leaves behind in this process.
+// Detects leaks of a cycle of calls in this process.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 
 #include "harness/context.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 struct Footprint {
-  uint64_t heap_bytes;      // in use by the C library's allocator; 0 where it does not say
+  uint64_t heap_bytes;      // in use by the C library's allocator; 0: unknown
   uint64_t resident_bytes;  // of the process
   uint32_t descriptors;
   uint32_t threads;
   static Footprint now();
 };
 
-// Runs `cycle` in rounds of `count`, or of several times as many where they are quick, until two rounds in a row leave nothing behind. Where
-// none do, rounds are compared: a pool grows slower from round to round and comes to an end, a leak grows by the same.
+// Runs `cycle` in rounds of `count`, or more if they are quick, until two rounds in a row leak
+// nothing. Otherwise compares rounds: the growth of a pool slows down and ends, and that of a leak
+// does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

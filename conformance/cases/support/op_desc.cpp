@@ -7,7 +7,7 @@
 
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 const std::vector<bph_op_info>& primitives() {
   static const std::vector<bph_op_info> rows = [] {
@@ -74,7 +74,7 @@ const bp_op_desc& OpDesc::get() {
 
 namespace {
 
-// Dtype of input or output `index` by the operator's dtype rule.
+// The dtype of input or output `index` by the operator's dtype rule.
 uint32_t input_dtype(const bph_op_info& op, uint32_t index, uint32_t dtype) {
   switch (op.dtype_rule) {
     case BP_RULE_GATHER:
@@ -198,4 +198,4 @@ void Runner::enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::i
   expect_ok(status, error, "plan_execute");
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of operators with everything they point at, and executions of them over dense operands.
+// Operator descriptors with everything they point to, and their execution on dense operands.
 #pragma once
 
 #include <initializer_list>
@@ -10,14 +10,14 @@
 
 #include "harness/plugin.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
-// Rows of the operator table, primitives only, in order of id.
+// The primitives of the operator table, in order of id.
 const std::vector<bph_op_info>& primitives();
 const bph_op_info& op_info(uint32_t op);
 // The dtypes of a set, in order of id.
 std::vector<uint32_t> dtypes_of(uint64_t set);
-// The dtype that the profile demands of the operator and that tells most: f32 where the operator has it.
+// A mandatory dtype of the operator, preferably f32.
 uint32_t usual_dtype(const bph_op_info& op);
 
 using Shape = std::vector<int64_t>;
@@ -40,7 +40,7 @@ class OpDesc {
   }
   OpDesc& attribute_bytes(std::vector<unsigned char> bytes) { return attributes_ = std::move(bytes), *this; }
 
-  // Points into this object, until it changes.
+  // Points into this object; valid until it changes.
   const bp_op_desc& get();
   std::vector<bp_tensor_desc>& inputs() { return inputs_; }
   std::vector<bp_tensor_desc>& outputs() { return outputs_; }
@@ -55,16 +55,16 @@ class OpDesc {
 
 // A legal descriptor of a primitive whose T is `dtype`, over dense views of a few elements.
 OpDesc sample(const bph_op_info& op, uint32_t dtype);
-// One operand, elementwise, of one dtype: neg, add and their like over `count` elements.
+// An elementwise operator with operands of one dtype, such as neg and add, on `count` elements.
 OpDesc elementwise(uint32_t op, uint32_t dtype, int64_t count);
 
-// Says of every view that it begins where the device's own alignment puts it, as buffers do.
+// Sets the alignment of every view to the device's own, which buffers have.
 void state_alignment(const Device& device, OpDesc& desc);
 
-// Whether the plugin says that it can; any other answer than yes and no fails the case.
+// Whether the plugin supports it. Any status other than OK and UNSUPPORTED fails the case.
 bool claims(Device& device, OpDesc desc);
 
-// A plan made ready to run, with a workspace of its own if it needs one.
+// A plan with its own workspace.
 class Runner {
  public:
   Runner(Device& device, OpDesc desc);
@@ -75,7 +75,7 @@ class Runner {
   };
   void enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
                std::initializer_list<uint64_t> scalars = {});
-  // Any answer.
+  // Returns any status.
   bp_status try_enqueue(bp_stream* stream, std::initializer_list<At> inputs, std::initializer_list<At> outputs,
                         std::initializer_list<uint64_t> scalars, bp_error* error);
 
@@ -84,9 +84,9 @@ class Runner {
   bp_buffer* workspace() const { return workspace_.get(); }
 
  private:
-  OpDesc desc_;  // states the device's alignment: operands begin at buffers' starts, or at multiples of it
+  OpDesc desc_;  // with the device's alignment: operands begin at multiples of it
   Plan plan_;
   Owner<bp_buffer, &bp_device_api::buffer_destroy> workspace_;
 };
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -6,13 +6,13 @@
 #include "exact.hpp"
 #include "harness/slot_watch.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 namespace {
 
-constexpr int64_t columns = 24;
+constexpr int64_t kColumns = 24;
 
-// `count` whole numbers below `limit` in a dtype's bits.
+// `count` integers below `limit` in the representation of a dtype.
 Bytes small_numbers(Context& context, uint32_t dtype, uint64_t count, uint64_t limit) {
   const uint32_t width = bph_dtype_bytes(dtype);
   Bytes bytes(count * width);
@@ -32,14 +32,14 @@ OpDesc sample_of_rows(const bph_op_info& op, uint32_t dtype, int64_t rows) {
     view = dense_view(view.dtype, {first, second});
   };
   if (op.shape_rule == BP_SHAPE_MATMUL) {
-    resize(made.inputs()[0], rows, columns);
-    resize(made.inputs()[1], columns, columns);
-    resize(made.outputs()[0], rows, columns);
+    resize(made.inputs()[0], rows, kColumns);
+    resize(made.inputs()[1], kColumns, kColumns);
+    resize(made.outputs()[0], rows, kColumns);
     return made;
   }
   const bool reduced = op.shape_rule == BP_SHAPE_REDUCE || op.shape_rule == BP_SHAPE_ARG;
-  for (bp_tensor_desc& view : made.inputs()) resize(view, rows, columns);
-  for (bp_tensor_desc& view : made.outputs()) resize(view, reduced ? 1 : rows, columns);
+  for (bp_tensor_desc& view : made.inputs()) resize(view, rows, kColumns);
+  for (bp_tensor_desc& view : made.outputs()) resize(view, reduced ? 1 : rows, kColumns);
   return made;
 }
 
@@ -54,9 +54,9 @@ Operands::Operands(Context& context, const bph_op_info& op, OpDesc& desc) : devi
                                 index     ? rows
                                 : product ? 2
                                           : 5);
-    if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once: who wins a tie is not told
+    if (index && op.dtype_rule == BP_RULE_SCATTER)  // each cell once, since the winner of duplicates is undefined
       for (uint64_t i2 = 0; i2 < bytes.size() / 4; ++i2) {
-        const auto row = static_cast<int32_t>(rows - 1 - i2 / columns % rows);
+        const auto row = static_cast<int32_t>(rows - 1 - i2 / kColumns % rows);
         std::memcpy(bytes.data() + i2 * 4, &row, 4);
       }
     upload(inputs_.back(), bytes);
@@ -136,4 +136,4 @@ std::vector<Bytes> Operands::expected(OpDesc& desc) const {
   return exact_results(desc, input_bytes_, first_outputs_, scalars);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

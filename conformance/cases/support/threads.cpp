@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace bp::conformance {
+namespace backplane::conformance {
 
 void in_threads(Context&, unsigned count, const std::function<void(unsigned)>& body) {
   std::barrier start(static_cast<ptrdiff_t>(count));
@@ -29,4 +29,4 @@ void in_threads(Context&, unsigned count, const std::function<void(unsigned)>& b
   if (first != nullptr) std::rethrow_exception(first);
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Honest devices that lack what the ABI leaves optional are certified at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
+"""Certifies honest devices without optional features at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
 
 COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without a name all that
 the table calls LESSER are certified."""

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of mutants is whole, every mutant loads, and without a choice the plugin answers as the reference does.
+// The table of mutants is complete, every mutant loads, and the honest plugin behaves like the
+// reference plugin.
 #include <backplane/plugin.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace backplane::mutants {
+namespace backplane::conformance::mutants::test {
 namespace {
 
 struct Row {
@@ -41,7 +42,7 @@ bp_plugin_query_fn query_of(const char* variable) {
   return library == nullptr ? nullptr : reinterpret_cast<bp_plugin_query_fn>(dlsym(library, BP_PLUGIN_QUERY_SYMBOL));
 }
 
-// The status of the query with that choice, in a process of its own: a process has one defect.
+// The status of the query with that mutant, in a new process, since a process has one defect.
 int query_in_child(const char* name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -78,7 +79,8 @@ TEST(Mutants, EveryOneLoads) {
 
 TEST(Mutants, AnUnknownNameIsRefused) { EXPECT_EQ(query_in_child("no_such_defect"), BP_UNAVAILABLE); }
 
-// What a plugin says of its device, and of each operator on each dtype with operands of two elements.
+// A plugin's device info, and its plan facts for each operator and dtype with operands of two
+// elements.
 struct Answers {
   std::string name, version;
   bp_device_info info{};
@@ -139,4 +141,4 @@ TEST(Mutants, WithoutAChoiceThePluginAnswersAsTheReference) {
 }
 
 }  // namespace
-}  // namespace backplane::mutants
+}  // namespace backplane::conformance::mutants::test

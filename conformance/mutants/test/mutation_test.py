@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the conformance suite against every mutant. By default each meets the case that docs/mutants.md says it is caught
-by; --full searches the cases again, measures kill rates and writes that page."""
+"""Runs the conformance suite against every mutant. By default it runs the case that catches each mutant
+according to docs/mutants.md. --full searches the cases again, measures kill rates and writes that page."""
 import argparse
 import concurrent.futures
 import fnmatch
@@ -16,7 +16,7 @@ import time
 killed = ("fail", "crash", "hang", "leak", "not_run")
 row_pattern = re.compile(r"^\| \d+ \| `(?P<name>\w+)` \|.*\| `(?P<case>[^`]+)` \| (?P<outcome>\w+) \| "
                          r"(?P<kills>\d+) of (?P<runs>\d+) \| `(?P<unit>[^`]+)` \|$", flags=re.M)
-patience = 30  # seconds that a case may take; of one that hangs for ever, less
+patience = 30  # time limit of a case in seconds; less for one that hangs
 hurry = 6
 least_rate = 0.99
 repeats = {"DETERMINISTIC": 4, "PROBABILISTIC": 64}
@@ -27,9 +27,9 @@ page_head = """<!-- Written by conformance/mutants/test/mutation_test.py --full;
 # What the suite catches
 
 Each mutant is the reference plugin with one defect ([how they are made](../conformance/mutants/README.md)). Numbers 1 to 60 are the
-defects that the suite was designed against; the rest are further ones. The suite ran against each until a case failed: that case, and
-how. Then the last column ran again, each time with another seed: the kill rate. It is that case alone, or where the defect shows
-only behind other cases of the same process, the cases of its group. A mutant by chance is a race, which runs {repeats} times.
+defects that the suite was designed against; the others are later ones. The suite ran against each mutant until a case failed: the table
+names that case and its outcome. Then the unit in the last column ran again with other seeds, which gives the kill rate. The unit is that
+case alone or, if the defect needs other cases in the same process, the case's group. A mutant by chance is a race and runs {repeats} times.
 
 """
 
@@ -53,7 +53,7 @@ class Suite:
         self.plugin = arguments.plugin
 
     def certify(self, mutant, seed, filters=(), fail_fast=True, timeout=patience):
-        """What failed: a list of (case, outcome), in the order of the report; None in place of it if the command broke."""
+        """Returns the failures as a list of (case, outcome), in the order of the report; None if the command failed."""
         with tempfile.TemporaryDirectory() as folder:
             line = [self.command, "certify", self.plugin, "--profile", "train", "--quiet", "--json", "--jobs", "1",
                     "--seed", str(seed), "--timeout", str(timeout), "--output", folder]
@@ -76,7 +76,7 @@ class Suite:
 
 
 def search(suite, mutant, cases):
-    """The first case that catches it, twice: among those of its filter, then area by area."""
+    """Returns the first case that catches the mutant twice: among those of its filter, then area by area."""
     for family in dict.fromkeys([mutant["filter"], "abi.*", "negative.*", "numeric.*", "runtime.*"]):
         if not fnmatch.filter(cases, family):
             continue
@@ -87,7 +87,7 @@ def search(suite, mutant, cases):
 
 
 def units(case, family):
-    """What to run again, from the least on: the case alone, its group, where it was found."""
+    """Returns what to run again, the smallest first: the case, its group, the filter that found it."""
     return [case, ".".join(case.split(".")[:2]), family]
 
 
@@ -112,11 +112,11 @@ def measure(suite, mutant, cases):
 
 
 def recheck(suite, mutant, known):
-    """What the page names, again."""
+    """Runs the unit that the page names again."""
     if mutant["name"] not in known:
         return {**mutant, **unmeasured}
     row = known[mutant["name"]]
-    # A machine under load may once hide what shows while work is pending, and several times a race.
+    # Load on the machine may hide a defect that needs pending work once, and a race several times.
     most = 8 if mutant["kind"] == "PROBABILISTIC" else 2
     runs = (suite.certify(mutant["name"], seed, [row["unit"]], timeout=limit_of(row["outcome"])) for seed in range(1, 1 + most))
     failures = next(filter(None, runs), None)
@@ -180,7 +180,7 @@ def main():
                 write_page(arguments.page, [{**known[each["name"]], **each} for each in table if each["name"] in known])
     count = len(results)
     if not arguments.mutant and not arguments.missing:
-        # What catches a mutant lets every honest plugin pass.
+        # The cases that catch mutants must pass for every honest plugin.
         caught_by = sorted({each["case"] for each in results if each["case"]})
         for name in ["", *(each["name"] for each in table if each["kind"] == "HONEST")]:
             failures = suite.certify(name, 1, caught_by, fail_fast=False, timeout=60)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equal reasons are one cause, whatever numbers they hold; different ones are not.
+// Reasons that differ only in numbers are one cause; others are not.
 #include "report/causes.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 
 #include "harness/reason.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -45,7 +45,7 @@ TEST(Cause, IsAnotherForOtherWords) {
 }
 
 TEST(Causes, AreCountedAndTheMostFrequentIsFirst) {
-  const std::string given_up = "8 cases of a.b failed alike" + std::string(given_up_mark) + "buffer 3 is lost";
+  const std::string given_up = "8 cases of a.b failed alike" + std::string(kGivenUpMark) + "buffer 3 is lost";
   Json non_passes = Json::array();
   non_passes.push_back(failure("a.b.one", "fail", "another thing"));
   non_passes.push_back(failure("a.b.two", "not_run", given_up));
@@ -102,7 +102,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// "rules-that-bite" is of "## Rules that bite".
+// "rules-that-bite" for "## Rules that bite".
 bool has_heading(const std::string& text, std::string_view anchor) {
   for (size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1)) {
     std::string heading = text.substr(at, text.find('\n', at + 1) - at);
@@ -129,4 +129,4 @@ TEST(Advice, NamesRulesAndPagesThatAreThere) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -8,16 +8,16 @@
 #include "report/escape.hpp"
 #include "verify.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::string any_file = "/proc/self/exe";
+const std::string kAnyFile = "/proc/self/exe";
 
 TEST(Certificate, ItsDigestSurvivesTextOfEveryForm) {
   for (const Kind kind : {Kind::passing, Kind::failing, Kind::silent}) {
-    const Json certificate = realistic_run(kind, any_file).certificate;
+    const Json certificate = realistic_run(kind, kAnyFile).certificate;
     EXPECT_EQ(certificate["digest"], digest_of(certificate));
     for (const int indent : {-1, 1, 4}) {
       for (const bool ascii : {false, true}) {
@@ -29,7 +29,7 @@ TEST(Certificate, ItsDigestSurvivesTextOfEveryForm) {
 }
 
 TEST(Certificate, ItsDigestChangesWithEveryPart) {
-  const Json certificate = realistic_run(Kind::failing, any_file).certificate;
+  const Json certificate = realistic_run(Kind::failing, kAnyFile).certificate;
   for (const auto& [key, value] : certificate.items()) {
     Json edited = certificate;
     edited[key] = "edited";
@@ -38,7 +38,7 @@ TEST(Certificate, ItsDigestChangesWithEveryPart) {
 }
 
 TEST(Certificate, ListsEveryCaseThatDidNotPass) {
-  const auto made = realistic_run(Kind::failing, any_file);
+  const auto made = realistic_run(Kind::failing, kAnyFile);
   size_t listed = 0, failures = 0;
   for (const Result& result : made.results) {
     listed += result.outcome != Outcome::pass ? 1 : 0;
@@ -59,7 +59,7 @@ TEST(Certificate, ListsEveryCaseThatDidNotPass) {
 }
 
 TEST(Certificate, SaysNamesForBits) {
-  const Json device = realistic_run(Kind::passing, any_file).certificate["device"];
+  const Json device = realistic_run(Kind::passing, kAnyFile).certificate["device"];
   EXPECT_EQ(device["type"], "npu");
   EXPECT_EQ(device["memory_kinds"], Json({"device", "host"}));
   EXPECT_EQ(device["capabilities"], Json({"deterministic", "timing", "bit 40"}));
@@ -96,7 +96,7 @@ TEST(Errors, OfATallyMustBePossible) {
   edited["error"]["bins"][3] = 7u;
   EXPECT_NE(error_fault(edited), "") << "more cases than there are";
   edited = tally;
-  edited["error"] = Json::parse(R"({"worst_share": 1.5, "bins": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]})");
+  edited["error"] = Json::parse(R"({"worst_ratio": 1.5, "bins": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]})");
   EXPECT_NE(error_fault(edited), "") << "over the bound, and nothing failed";
   edited["counts"]["fail"] = 1u;
   EXPECT_EQ(error_fault(edited), "");
@@ -116,7 +116,7 @@ TEST(Differences, AreFoundWhereverTheyAre) {
 }
 
 TEST(Form, EachFieldIsNeededAndOfItsKind) {
-  const Json certificate = realistic_run(Kind::failing, any_file).certificate;
+  const Json certificate = realistic_run(Kind::failing, kAnyFile).certificate;
   ASSERT_EQ(form_fault(certificate), "");
   for (const char* place :
        {"/schema", "/version", "/digest", "/suite/cases", "/plugin/sha256", "/device/index", "/run/seed",
@@ -145,4 +145,4 @@ TEST(Form, IsReadOnlyIfItSaysOneThing) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the forms of certificates of several kinds into a directory, for forms_test.py and for eyes: forms DIRECTORY
+// Writes certificates of several kinds in all forms, for forms_test.py and for inspection: forms
+// DIRECTORY
 #include <fmt/format.h>
 
 #include <fstream>
@@ -7,7 +8,8 @@
 #include "realistic.hpp"
 
 int main(int argc, char** argv) {
-  using namespace bp::conformance;
+  using namespace backplane::conformance;
+  using namespace backplane::conformance::test;
   if (argc != 2) return 2;
   constexpr std::pair<Kind, const char*> kinds[] = {
       {Kind::passing, "passing"}, {Kind::failing, "failing"}, {Kind::broken, "broken"}, {Kind::silent, "silent"}};

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of a certificate, read as other programs read them: forms_test.py FORMS SCHEMA.
+"""Reads the forms of a certificate as other programs do: forms_test.py FORMS SCHEMA.
 
 FORMS writes JSON, JUnit XML and HTML of a passing, a failing, a broken (20 000 failures) and a silent plugin. The failing one has
 a name, a device and messages that attack the forms."""
@@ -25,11 +25,11 @@ import tap
 
 forms, schema_path = sys.argv[1:]
 kinds = ("passing", "failing", "broken", "silent")
-empty = {"meta", "br", "rect", "path"}  # elements that are never closed, or close themselves
+empty = {"meta", "br", "rect", "path"}  # void and self-closing elements
 
 
 class Page(html.parser.HTMLParser):
-    """Elements, texts, and what does not nest."""
+    """Collects elements, texts and nesting errors."""
 
     def __init__(self, text):
         super().__init__()
@@ -55,7 +55,7 @@ class Page(html.parser.HTMLParser):
 
 
 def strict(schema):
-    """The schema without room for fields that it does not name."""
+    """Returns the schema without additional properties."""
     if isinstance(schema, dict):
         schema = {key: strict(value) for key, value in schema.items()}
         if "properties" in schema:

@@ -10,26 +10,26 @@
 #include "oracle/table.hpp"
 #include "report/names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 namespace {
 
-constexpr std::string_view shapes[] = {"scalar", "tail", "odd", "large"};
-constexpr std::string_view layouts[] = {"dense", "strided", "sliced"};
-constexpr std::string_view core_dtypes[] = {"f32", "i32", "u32", "u8", "bool"};
+constexpr std::string_view kShapes[] = {"scalar", "tail", "odd", "large"};
+constexpr std::string_view kLayouts[] = {"dense", "strided", "sliced"};
+constexpr std::string_view kCoreDtypes[] = {"f32", "i32", "u32", "u8", "bool"};
 
 std::string_view extension_of(std::string_view dtype) {
-  return std::find(std::begin(core_dtypes), std::end(core_dtypes), dtype) == std::end(core_dtypes) ? dtype : "";
+  return std::find(std::begin(kCoreDtypes), std::end(kCoreDtypes), dtype) == std::end(kCoreDtypes) ? dtype : "";
 }
 
 void add_numeric(Catalogue& catalogue, size_t values) {
-  for (const oracle::Operator& op : oracle::rows::all) {
+  for (const oracle::Operator& op : oracle::kOperators) {
     for (uint32_t dtype = 0; dtype < 32; ++dtype) {
       const auto& names = dtype_names();
       const auto name = std::find(names.begin(), names.end(), dtype_name(dtype));
       if ((op.dtypes & BP_DTYPE_BIT(dtype)) == 0 || name == names.end()) continue;
-      for (const std::string_view shape : shapes) {
-        for (const std::string_view layout : layouts) {
+      for (const std::string_view shape : kShapes) {
+        for (const std::string_view layout : kLayouts) {
           for (size_t value = 0; value < values; ++value) {
             Case each;
             each.id = fmt::format("numeric.{}.{}.{}.{}.values{}", op.name, *name, shape, layout, value);
@@ -69,12 +69,12 @@ Result passed(const Case& which, std::mt19937_64& random) {
   Result result{Outcome::pass, "", 50'000 + random() % 900'000};
   if (which.op == 0) return result;
   const double draw = static_cast<double>(random() % 1000) / 1000;
-  result.error_share = exact(op_name(which.op)) ? 0 : std::exp2(-11 * draw * draw) * 0.98;
+  result.error_ratio = exact(op_name(which.op)) ? 0 : std::exp2(-11 * draw * draw) * 0.98;
   return result;
 }
 
-// What a clumsy or hostile plugin may say.
-constexpr std::string_view said[] = {
+// Messages of a careless or hostile plugin.
+constexpr std::string_view kSaid[] = {
     "element 1 023 of 1 025 is 0x7fc00000 (nan); expected 0.333333343, error 1.84 of the bound; the input was 3",
     "plan_execute answered INTERNAL: </script><script>alert(1)</script> & \"quotes\" 'and' <b>tags</b>",
     "it ended by signal 11 (SIGSEGV) at 0x10; its last output: \x1b[31mred\x1b[0m \x01\x02 \xff\xfe not UTF-8 "
@@ -86,8 +86,8 @@ Result failed(const Case& which, std::mt19937_64& random) {
   constexpr Outcome outcomes[] = {Outcome::fail, Outcome::fail, Outcome::fail,    Outcome::crash,
                                   Outcome::hang, Outcome::leak, Outcome::suspect, Outcome::not_run};
   const uint64_t draw = random();
-  Result result{outcomes[draw % std::size(outcomes)], std::string(said[draw / 64 % std::size(said)]), 1'000'000};
-  if (result.outcome == Outcome::fail && which.op != 0) result.error_share = 1.5 + static_cast<double>(draw % 64);
+  Result result{outcomes[draw % std::size(outcomes)], std::string(kSaid[draw / 64 % std::size(kSaid)]), 1'000'000};
+  if (result.outcome == Outcome::fail && which.op != 0) result.error_ratio = 1.5 + static_cast<double>(draw % 64);
   return result;
 }
 
@@ -140,4 +140,4 @@ Run realistic_run(Kind kind, const std::string& library, uint32_t profile) {
   return made;
 }
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as a real plugin would give them: every operator and dtype of the tables, made without running anything.
+// Synthetic runs like those of a real plugin, with every operator and dtype.
 #pragma once
 
 #include "report/certificate.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 
 enum class Kind {
   passing,  // everything mandatory passes, some extensions are not claimed
-  failing,  // some operators fail in every way there is, with bytes that attack the forms
+  failing,  // some operators fail with every outcome, with bytes that attack the forms
   broken,   // 20 000 cases fail
   silent,   // the plugin does not load
 };
@@ -23,7 +23,7 @@ struct Run {
   nlohmann::json certificate{};
 };
 
-// `library` is any file: its digest is the plugin's.
+// `library` is any file; its digest stands for the plugin's.
 Run realistic_run(Kind kind, const std::string& library, uint32_t profile = BP_PROFILE_TRAIN);
 
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

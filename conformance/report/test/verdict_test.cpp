@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the verdict, on a catalogue of a few cases each.
+// The verdict, on small catalogues.
 #include "report/verdict.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "report/names.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view extension = "", uint32_t op = 0,
@@ -24,7 +24,7 @@ Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view ex
   return made;
 }
 
-// A mandatory case of each profile, f64 as an extension, and both 16-bit floats where the second profile looks.
+// A mandatory case per profile, f64 as an extension, and both 16-bit floats for INFER.
 Catalogue small() {
   Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
                          one("numeric.add.f64", BP_PROFILE_CORE, "f64", BP_OP_ADD, BP_F64),
@@ -49,7 +49,7 @@ Facts facts() {
 
 using Changes = std::vector<std::pair<std::string, Outcome>>;
 
-// Every case passes but those whose id begins so.
+// Every case passes except those whose id has the prefix.
 Verdict judged(const Changes& changes, Selection asked = {BP_PROFILE_TRAIN, {}}, Facts of = facts()) {
   const Catalogue catalogue = small();
   const std::vector<size_t> selection = select(catalogue, asked);
@@ -72,7 +72,7 @@ TEST(Verdict, AllThatPassesReachesTheProfileAsked) {
                                       "; it supports 100 % of what was asked");
 }
 
-// A suite that grew: what a plugin of an older ABI reached, it has reached still.
+// With a newer suite, a plugin of an older ABI still reaches its profile.
 TEST(Verdict, ANewerSuiteTakesNoCertificateAway) {
   constexpr uint32_t next = BP_ABI_VERSION + 1;
   Catalogue grown = small();
@@ -156,7 +156,7 @@ TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
   EXPECT_EQ(neither.level, BP_PROFILE_CORE);
   EXPECT_EQ(neither.profiles.at(BP_PROFILE_INFER).reasons,
             std::vector<std::string>{"neither f16 nor bf16 passes everywhere in copy, cast and matmul"});
-  // What a further extension asks of the same operator and dtype is its own matter.
+  // Cases of a further extension for the same operator and dtype do not count.
   EXPECT_EQ(
       judged({{"numeric.matmul.f16.narrow", Outcome::not_claimed}, {"numeric.copy.bf16", Outcome::not_claimed}}).level,
       BP_PROFILE_TRAIN);
@@ -210,15 +210,15 @@ TEST(Tally, StateIsOfItsCounts) {
 }
 
 TEST(Tally, SharesFallIntoTheirBins) {
-  EXPECT_EQ(bin_of_share(0), 0u);
-  EXPECT_EQ(bin_of_share(0x1p-10), 0u);
-  EXPECT_EQ(bin_of_share(std::nextafter(0x1p-10, 1)), 1u);
-  EXPECT_EQ(bin_of_share(0.5), 9u);
-  EXPECT_EQ(bin_of_share(std::nextafter(0.5, 1)), 10u);
-  EXPECT_EQ(bin_of_share(1), 10u) << "at the bound is not over it";
-  EXPECT_EQ(bin_of_share(std::nextafter(1, 2)), 11u);
-  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::infinity()), 11u);
-  EXPECT_EQ(bin_of_share(std::numeric_limits<double>::quiet_NaN()), 11u);
+  EXPECT_EQ(bin_of_ratio(0), 0u);
+  EXPECT_EQ(bin_of_ratio(0x1p-10), 0u);
+  EXPECT_EQ(bin_of_ratio(std::nextafter(0x1p-10, 1)), 1u);
+  EXPECT_EQ(bin_of_ratio(0.5), 9u);
+  EXPECT_EQ(bin_of_ratio(std::nextafter(0.5, 1)), 10u);
+  EXPECT_EQ(bin_of_ratio(1), 10u) << "at the bound is not over it";
+  EXPECT_EQ(bin_of_ratio(std::nextafter(1, 2)), 11u);
+  EXPECT_EQ(bin_of_ratio(std::numeric_limits<double>::infinity()), 11u);
+  EXPECT_EQ(bin_of_ratio(std::numeric_limits<double>::quiet_NaN()), 11u);
 }
 
 TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
@@ -226,14 +226,14 @@ TEST(Tally, ErrorsThatAreNoNumbersStayNumbersInTheCertificate) {
        {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e300}) {
     Tally tally;
     tally.add({Outcome::fail, "", 0, share});
-    EXPECT_TRUE(std::isfinite(tally.worst_share)) << share;
-    EXPECT_GT(tally.worst_share, 1);
-    EXPECT_EQ(tally.share_bins[share_bin_count - 1], 1u);
+    EXPECT_TRUE(std::isfinite(tally.worst_ratio)) << share;
+    EXPECT_GT(tally.worst_ratio, 1);
+    EXPECT_EQ(tally.ratio_bins[kRatioBinCount - 1], 1u);
   }
   Tally none;
   none.add({Outcome::pass});
-  EXPECT_LT(none.worst_share, 0);
+  EXPECT_LT(none.worst_ratio, 0);
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `verify` on certificates of the reference plugin: whole, edited, cut, of another plugin, and of outcomes that are not so.
+// `verify` on certificates of the reference plugin: intact, edited, truncated, of another plugin,
+// and with false outcomes.
 #include "verify.hpp"
 
 #include <gmock/gmock.h>
@@ -13,12 +14,13 @@
 #include <regex>
 #include <set>
 
+#include "cases/catalogue.hpp"
 #include "harness/probe.hpp"
 #include "harness/supervisor.hpp"
 #include "report/certificate.hpp"
 #include "verify_sample.hpp"
 
-namespace bp::conformance {
+namespace backplane::conformance::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -31,10 +33,10 @@ std::string library() {
 
 using Outcomes = std::map<std::string, Outcome>;
 
-// A certificate as if these cases had come out so and all others had passed.
+// A certificate with these outcomes, in which all other cases pass.
 Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = library()) {
   static const Catalogue catalogue = enumerate();
-  static const Facts facts = ask_facts({library(), 0});
+  static const Facts facts = query_facts({library(), 0});
   RunFacts run{{path, 0}, {BP_PROFILE_CORE, {}}, 7, 2, "2026-01-31T12:00:00Z", 41.7, false};
   const std::vector<size_t> selection = select(catalogue, run.selection);
   std::vector<Result> results;
@@ -42,7 +44,7 @@ Json certificate_with(const Outcomes& outcomes = {}, const std::string& path = l
     const std::string& id = catalogue[index].id;
     const auto found = outcomes.find(id);
     Outcome outcome = found == outcomes.end() ? Outcome::pass : found->second;
-    if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;  // the one that the plugin has not
+    if (id == "abi.capability.synchronous") outcome = Outcome::not_claimed;  // the plugin lacks this capability
     results.push_back({outcome, outcome == Outcome::pass ? "" : "so it was", 1000});
   }
   const Verdict verdict = judge(catalogue, selection, results, run.selection, facts);
@@ -86,17 +88,17 @@ Json edited(const Json& value) {
   return value.get<std::string>() + "x";
 }
 
-// Which part is refused where a field was edited and the digest made anew; "" where a run words or measures it freely.
+// The part that is refused after a field is edited and the digest updated; "" for free fields.
 std::string part_of(const std::string& place) {
   static const std::pair<std::regex, const char*> parts[] = {
       {std::regex("/(schema|version)"), "form"},
       {std::regex("/suite/.*"), "suite"},
       {std::regex("/plugin/file"), ""},
-      {std::regex("/plugin/(name|version)"), "verdict"},  // the statement names them
+      {std::regex("/plugin/(name|version)"), "verdict"},  // part of the statement
       {std::regex("/plugin/abi/built_for"), "form"},
       {std::regex("/plugin/.*"), "plugin"},
       {std::regex("/device/(driver|max_buffer_bytes)"), ""},
-      {std::regex("/device/index"), "verdict"},  // the lines that repeat failures name it
+      {std::regex("/device/index"), "verdict"},  // part of the commands that repeat failures
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
       {std::regex("/run/profile"), "form"},
@@ -111,7 +113,7 @@ std::string part_of(const std::string& place) {
   return "unexpected";
 }
 
-// One place of each kind: the first of the groups, cells and cases stand for all.
+// One field of each kind: the first group, cell and case stand for all.
 std::vector<std::string> places_of(const Json& certificate) {
   std::vector<std::string> places;
   const std::string group = "/groups/" + certificate["groups"].begin().key() + "/";
@@ -129,8 +131,8 @@ std::vector<std::string> places_of(const Json& certificate) {
   return places;
 }
 
-// Listed as a failure, it is refused by the sample alone.
-const std::string passing_case = "abi.library.loads_and_shuts_down";
+// A pass that is listed as a failure is refused by the sample alone.
+const std::string kPassingCase = "abi.library.loads_and_shuts_down";
 
 class VerifyTest : public testing::Test {
  protected:
@@ -146,13 +148,13 @@ TEST_F(VerifyTest, AcceptsWhatIsSo) {
 }
 
 TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   const std::vector<std::string> places = places_of(certificate);
   EXPECT_GT(places.size(), 80u);
   for (const std::string& place : places) {
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    if (!form_fault(changed).empty()) continue;  // the next test has it
+    if (!form_fault(changed).empty()) continue;  // covered by the next test
     EXPECT_NE(changed["digest"], digest_of(changed)) << place;
   }
   Json changed = certificate;
@@ -166,20 +168,20 @@ TEST_F(VerifyTest, AnyEditIsRefusedByTheDigest) {
 }
 
 TEST_F(VerifyTest, AnEditWithANewDigestIsRefusedByItsPart) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   for (const std::string& place : places_of(certificate)) {
     const std::string part = part_of(place);
     if (part.empty()) continue;
     Json changed = certificate;
     changed[Json::json_pointer(place)] = edited(changed[Json::json_pointer(place)]);
-    // The sample refuses this certificate anyway, so that what is asked is which part is first.
+    // The sample refuses this certificate in any case; the test checks which part comes first.
     const std::vector<std::string> names = refused(verified(sealed(changed).dump(1)));
     EXPECT_THAT(names, testing::Contains(part)) << place;
   }
 }
 
 TEST_F(VerifyTest, AVerdictMustFollow) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   Json better = certificate;
   better["non_passes"] = Json::array();
   EXPECT_EQ(refused(verified(sealed(better).dump())), std::vector<std::string>{"verdict"})
@@ -207,13 +209,13 @@ TEST_F(VerifyTest, ACutFileIsRefused) {
 }
 
 TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
-  const Json certificate = certificate_with({{passing_case, Outcome::fail}});
+  const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   const std::string whole = certificate.dump();
   std::mt19937_64 random(7);
   for (int round = 0; round < 25; ++round) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 7);
-    if (Json::parse(damaged, nullptr, false) == certificate) continue;  // 1E5 for 1e5 says the same
+    if (Json::parse(damaged, nullptr, false) == certificate) continue;  // 1E5 equals 1e5
     EXPECT_FALSE(verified(damaged).verified()) << damaged;
   }
 }
@@ -271,17 +273,17 @@ uint64_t seed_that_chooses(const std::string& id, size_t sample) {
   }
 }
 
-// The outcome of one case is listed otherwise than it is: a seed that chooses this case shows it.
+// One case has a false outcome, which a seed that selects the case detects.
 TEST_F(VerifyTest, ASampleFindsWhatIsNotSo) {
   for (const Outcome outcome : {Outcome::fail, Outcome::not_claimed}) {
-    const Verification verification = verified(certificate_with({{passing_case, outcome}}).dump(), library(), 60,
-                                               seed_that_chooses(passing_case, 60));
+    const Verification verification = verified(certificate_with({{kPassingCase, outcome}}).dump(), library(), 60,
+                                               seed_that_chooses(kPassingCase, 60));
     EXPECT_EQ(refused(verification), std::vector<std::string>{"sample"});
     ASSERT_EQ(verification.differences.size(), 1u);
-    EXPECT_EQ(verification.differences[0].id, passing_case);
+    EXPECT_EQ(verification.differences[0].id, kPassingCase);
     EXPECT_EQ(verification.differences[0].listed, name_of(outcome));
     EXPECT_EQ(verification.differences[0].now.outcome, Outcome::pass);
-    EXPECT_THAT(verification.differences[0].repro, testing::EndsWith("--filter " + passing_case));
+    EXPECT_THAT(verification.differences[0].repro, testing::EndsWith("--filter " + kPassingCase));
   }
 }
 
@@ -313,11 +315,11 @@ TEST(Sample, HasEveryGroupAndFewFailures) {
 }
 
 }  // namespace
-}  // namespace bp::conformance
+}  // namespace backplane::conformance::test
 
-// Cases that start a process start this program again.
+// Cases that start a process execute this program again.
 int main(int argc, char** argv) {
-  bp::conformance::serve_probe(argc, argv);
+  backplane::conformance::serve_probe(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -170,8 +170,7 @@ Value Builder::reshape(const Value& value, const Extents& shape) {
 }
 
 void Builder::fill(const Value& target, double value) {
-  if (target.dtype() == BP_F16 ||
-      target.dtype() == BP_BF16) {  // INFER requires casts to them, not fill
+  if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {  // INFER requires casts to them, not fill
     append(BP_OP_CAST, {repeated(constant(BP_F32, value), target.shape())}, target);
     return;
   }

@@ -111,7 +111,7 @@ class Builder {
   // Dtype 0: that of x.
   Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);
   Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
-  // Dtype 0: number().
+  // dtype 0 means number().
   Value matmul(const Value& a, const Value& b, uint32_t precision, uint32_t dtype = 0);
   Value arg(uint32_t op, const Value& x, uint32_t axis);  // i32
   struct Sorted {

@@ -122,8 +122,7 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  if (value.shape() == shape)
-    return value;  // keep all strides: in-place operation is detected by them
+  if (value.shape() == shape) return value;  // keep all strides: in-place operation is detected by them
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {
     const bp_tensor_desc dense = dense_view(value.dtype(), shape);

@@ -164,7 +164,7 @@ class StreamPlanCache {
   void drop_superseded(const PlanEntry& entry) noexcept;
 
   PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // counted
-  // Written by the stream's owner, read by stats.
+  // The stream's owner writes it, stats reads it.
   std::atomic<uint64_t> hits_{0};
   Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;

@@ -62,7 +62,7 @@ class Device final : public Object {
   bool native_composites = true;
   uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_*: memory kinds of operands
   DeviceCounters counters;
-  // By operator: see bph_stats.plugin_faults.
+  // Indexed by operator; see bph_stats.plugin_faults.
   std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};
   PlanCache plans;
   Allocator allocator;

@@ -65,9 +65,9 @@ struct Allocator::State {
   void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
   void recycle_block(Block& block) noexcept;  // to the spares
-  // Locked; true if only this block kept the device open.
+  // Call with the lock held. True if only this block kept the device open.
   bool uncount(Block& block) noexcept;
-  // Handle 0: it has none, or an invalidated one.
+  // Pass handle 0 if the block has no handle, or an invalidated one.
   void give_back(Block& block, uint64_t handle) noexcept;
 
   // allocator_grow.cpp
@@ -84,7 +84,7 @@ struct Allocator::State {
 
   // allocator_address.cpp
   const Placement& placement_of(Block& block, void* mapping);
-  // Before the memory is freed.
+  // Call before the memory is freed.
   static void forget_placement(std::atomic<Placement*>& placement) noexcept;
 
   // allocator_wait.cpp

@@ -63,7 +63,7 @@ struct Block final : Buffer {
   std::vector<Use> uses;  // uses by other streams; release fills in the points
   bool orphaned = false;  // its handle was released during a hold
   uint32_t holds = 0;     // by other libraries
-  // Raw and imported: null until an address is requested.
+  // For raw and imported blocks; null until an address is requested.
   std::atomic<Placement*> placement{nullptr};
   void (*release)(void*) = nullptr;  // imported
   void* context = nullptr;

@@ -25,7 +25,7 @@ struct Shown {
   }
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::tmpfile(), &std::fclose};
   CertifyProgress progress;
-  bp::conformance::Progress now{.done = 40, .total = 100, .failures = 3};
+  backplane::conformance::Progress now{.done = 40, .total = 100, .failures = 3};
 };
 
 TEST(CertifyProgress, AQuietRunShowsALineAMinute) {
@@ -39,9 +39,9 @@ TEST(CertifyProgress, AQuietRunShowsALineAMinute) {
 
 TEST(CertifyProgress, AQuietRunTellsNoFailureInBetween) {
   Shown shown(CertifyProgress::Manner::quiet);
-  bp::conformance::Case which;
+  backplane::conformance::Case which;
   which.id = "a.b.c";
-  const bp::conformance::Result result{bp::conformance::Outcome::fail, "no luck"};
+  const backplane::conformance::Result result{backplane::conformance::Outcome::fail, "no luck"};
   shown.now.latest = &which;
   shown.now.result = &result;
   EXPECT_EQ(shown.at(1), "");
@@ -51,7 +51,7 @@ TEST(CertifyProgress, AQuietRunTellsNoFailureInBetween) {
 }
 
 TEST(CertifyProgress, ASlowCaseIsNamedWithItsSlot) {
-  bp::conformance::Case which;
+  backplane::conformance::Case which;
   which.id = "numeric.conv2d.f32.wide";
   for (const auto manner :
        {CertifyProgress::Manner::quiet, CertifyProgress::Manner::lines, CertifyProgress::Manner::bar}) {

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dnnl_api.hpp"
 #include "peer.h"
+#include "runtime/dnnl_api.hpp"
 
 namespace {
 

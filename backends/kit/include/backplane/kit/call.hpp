@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is given: strided views with addresses, attributes, scalars, scratch memory.
+// The arguments of a kernel: strided views with addresses, attributes, scalars and scratch memory.
 #pragma once
 
 #include <backplane/kit/op_table.hpp>
@@ -16,7 +16,7 @@ struct View {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  uint64_t immediate = 0;  // the value of an immediate: `data` points here
+  uint64_t immediate = 0;  // the value of an immediate; `data` points here
   bool is_immediate = false;
 
   template <class T>
@@ -30,10 +30,10 @@ struct View {
   }
 };
 
-// Memory that a kernel may use while it runs; kept from call to call by whoever runs kernels.
+// Memory that a kernel may use while it runs. The stream keeps it from call to call.
 class Scratch {
  public:
-  // At least `bytes` bytes, aligned for any vector. Earlier pointers end.
+  // Returns at least `bytes` bytes, aligned for any vector. Earlier pointers become invalid.
   std::byte* get(std::size_t bytes) {
     if (bytes > capacity_) {
       memory_.reset();
@@ -53,8 +53,9 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// One execution, self-contained: it outlives the plan, the descriptor and the operands that it was made from. Reused
-// from call to call without allocating. Not movable in use: immediates are pointed at.
+// One execution. It is self-contained: the plan, the descriptor and the operands may end before it.
+// It is reused from call to call without allocating. It must not move while in use, because views
+// point to its immediates.
 struct Call {
   static constexpr uint32_t kMaxScalars = rules::kMaxScalars;
 
@@ -64,7 +65,7 @@ struct Call {
   std::byte* workspace = nullptr;
   uint64_t workspace_bytes = 0;
   Scratch* scratch = nullptr;
-  std::shared_ptr<const void> state;  // the KernelSpec's, or what its prepare made
+  std::shared_ptr<const void> state;  // that of the KernelSpec, or of its prepare
 
   const View& in(uint32_t i) const { return inputs[i]; }
   const View& out(uint32_t i = 0) const { return outputs[i]; }
@@ -77,7 +78,8 @@ struct Call {
   const T& attributes() const {
     return attribute_bytes.as<T>();
   }
-  // The value of scalar `i`, of a type as wide as its dtype; read from device memory only now if it lies there.
+  // The value of scalar `i` as a type of its dtype's size. A scalar in device memory is read by
+  // this call.
   template <class T>
   T scalar(uint32_t i) const {
     T value;
@@ -92,7 +94,8 @@ struct Call {
   std::vector<View> views;  // inputs, then outputs
 };
 
-// Runs on whatever thread serves the stream. Throws to fail the stream; the message reaches the user.
+// Runs on the thread that serves the stream. An exception fails the stream; its message reaches the
+// user.
 using Kernel = void (*)(const Call& call);
 
 }  // namespace backplane::kit

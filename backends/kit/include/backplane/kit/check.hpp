@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks an operator descriptor by the rulebook, and finds the facts that choose its kernel.
+// Checks an operator descriptor against the rulebook and derives the keys that select its kernel.
 #pragma once
 
 #include <backplane/kit/op_table.hpp>
@@ -8,14 +8,15 @@
 
 namespace backplane::kit {
 
-// The two dtypes that choose a kernel: T of the dtype rule, and the one that the rule leaves free (cast and sum: the
-// output; gather and scatter: the index; matmul: the output). Where nothing is free, second is T.
+// The two dtypes that select a kernel: T of the dtype rule, and the dtype that the rule leaves
+// free. That is the output for cast, sums and matmul, and the index for gather and scatter. If
+// nothing is free, second is T.
 struct KernelDtypes {
   uint32_t first = 0;
   uint32_t second = 0;
 };
 
-// A descriptor that passed, in canonical form, with its attributes copied.
+// A valid descriptor in canonical form, with a copy of its attributes.
 struct CheckedDesc {
   const OpInfo* op = nullptr;
   bp_op_desc desc{};
@@ -29,13 +30,13 @@ using rules::shape_text;  // "[2,3]"
 inline KernelDtypes kernel_dtypes(const OpInfo& op, const bp_op_desc& desc) {
   const uint32_t t = rules::dtype_of(op, desc), result = desc.outputs[0].dtype;
   const bool index = op.dtype_rule == BP_RULE_GATHER || op.dtype_rule == BP_RULE_SCATTER;
-  // Of a composite, quantized operands come before the float ones.
+  // In a composite, quantized operands come before float ones.
   const bool output = op.dtype_rule == BP_RULE_CAST || op.dtype_rule == BP_RULE_SUM ||
                       op.dtype_rule == BP_RULE_MATMUL || op.dtype_rule == BP_RULE_COMPOSITE;
   return {t, index ? desc.inputs[op.dtype_rule == BP_RULE_GATHER].dtype : output ? result : t};
 }
 
-// Everything about a descriptor that does not depend on the plugin.
+// Checks everything about a descriptor that does not depend on the plugin.
 inline Status check_desc(const bp_op_desc* given, CheckedDesc& out) {
   Status status = read_input(given, BP_OP_DESC_MIN_SIZE, "bp_op_desc", out.desc);
   if (!status.ok()) return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that every device makes in its slots, with their texts.
+// Checks that the slots of every device need, with their error messages.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -7,13 +7,14 @@
 
 namespace backplane::kit {
 
-// `bytes` at `offset` of a buffer of `room` bytes; `role` is "source" or "destination".
+// Checks that `bytes` at `offset` lie within a buffer of `room` bytes. `role` is "source" or
+// "destination".
 inline Status check_span(const char* role, uint64_t room, uint64_t offset, uint64_t bytes) {
   if (offset <= room && bytes <= room - offset) return {};
   return invalid_argument("copy: ", bytes, " bytes at ", offset, " reach past the ", role, ", which has ", room);
 }
 
-// Two ranges of one memory, by address or by offset.
+// Checks that two ranges of one memory do not overlap. `to` and `from` are addresses or offsets.
 inline Status check_no_overlap(uint64_t to, uint64_t from, uint64_t bytes) {
   if (to >= from + bytes || from >= to + bytes) return {};
   return invalid_argument("copy: source and destination overlap over ", bytes, " bytes");
@@ -40,7 +41,7 @@ inline Status check_kind(uint64_t kinds, uint32_t kind) {
   return unsupported("memory kind ", kind, " is not offered by this device: see memory_kinds of its bp_device_info");
 }
 
-// Of buffer_create. `alignment` is the one asked for, or the device's own where that is 0.
+// Checks of buffer_create. `alignment` is the requested one, or the device's own if 0 is requested.
 inline Status check_buffer(const bp_buffer_desc& desc, uint64_t alignment, uint64_t kinds, uint64_t max_alignment) {
   if (desc.bytes == 0) return invalid_argument("buffer_create: 0 bytes asked, at least 1 is needed");
   if (Status status = check_kind(kinds, desc.kind); !status.ok()) return status;
@@ -57,7 +58,7 @@ inline Status no_host_address() {
   return unsupported("buffer_map: memory of kind DEVICE has no host address; copy, or use HOST or SHARED");
 }
 
-// Of device_open, for a plugin without options.
+// The check of device_open for a plugin without options.
 inline Status check_no_options(const char* plugin, std::string_view options) {
   if (options.empty()) return {};
   return unsupported(plugin, ": the device option ", options.substr(0, options.find_first_of("=;")),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C table of a device's slots over a C++ device class. The class has the types Buffer, Stream, Event and Plan and
-// the methods of HostDevice (host_device.hpp). copy_in and copy_out, address, workspace and import_memory may be left out.
+// The C table of a device's slots, implemented by a C++ device class. The class has the types
+// Buffer, Stream, Event and Plan and the methods of HostDevice (host_device.hpp). copy_in,
+// copy_out, address, workspace and import_memory are optional.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -20,7 +21,7 @@ class DeviceTable {
   static Event& of(bp_event* event) { return *reinterpret_cast<Event*>(event); }
   static Plan& of(bp_plan* plan) { return *reinterpret_cast<Plan*>(plan); }
 
-  // Runs `body` with the handles checked against null.
+  // Runs `body` after checking that no handle is null.
   template <class Body, class... Handles>
   static bp_status slot(bp_error* error, const char* name, const Body& body, const Handles*... handles) noexcept {
     return fence(error, [&]() -> Status {
@@ -248,7 +249,8 @@ class DeviceTable {
  public:
   static constexpr bp_device_api table = make();
 
-  // An interface of the device by name, or null. A class whose devices do not all import also has imports().
+  // The device's interface `name`, or null. A class that has import_memory, but not for every
+  // device, also has imports().
   static const void* interface(bp_device* device, const char* name, uint32_t version) {
     if constexpr (requires(Device& d, const bp_import_desc& desc, uint32_t& kind) { d.import_memory(desc, kind); }) {
       if constexpr (requires(const Device& d) { d.imports(); }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a vendor's driver from changing the host's thread or process where it starts: drivers that compile install handlers for
-// crashes, start threads that take signals, change the locale or the floating-point mode.
+// Protects the host's threads and process from a vendor's driver. Drivers install crash handlers,
+// start threads that receive signals, and change the locale or the floating-point mode.
 #pragma once
 
 #include <signal.h>
@@ -13,10 +13,11 @@
 
 namespace backplane::kit {
 
-// While a guard lives, signals are blocked on its thread and the floating-point mode is the default one: threads that the driver starts
-// take no signals, and compute alike whoever started them. At its end the thread has its own mode and mask again, and the process its
-// signal handlers and its locale. Guards of several threads may overlap: the last to end restores the process's state. A handler that
-// the host sets meanwhile is lost. A guard costs some 20 µs: it is for slots that start or compile, not for enqueues.
+// While a guard lives, its thread blocks signals and has the default floating-point mode. Threads
+// that the driver starts inherit both. The destructor restores the thread's mode and signal mask,
+// and the process's signal handlers and locale. Guards of several threads may overlap; the last one
+// restores the process's state. A signal handler that the host installs in the meantime is lost. A
+// guard costs about 20 µs: use it in slots that start a driver or compile, not in enqueues.
 class DriverGuard {
  public:
   DriverGuard() {
@@ -65,7 +66,8 @@ class DriverGuard {
     }
   };
   static Process& process() {
-    static Process* const state = new Process;  // never destroyed: slots may run while the process exits
+    // Never destroyed: slots may run while the process exits.
+    static Process* const state = new Process;
     return *state;
   }
 
@@ -73,8 +75,8 @@ class DriverGuard {
   sigset_t mask_;
 };
 
-// A guard that lets one thread at a time through: around slots that may start a driver. Some crash, or find no device, where two threads
-// use them first.
+// A DriverGuard for one thread at a time, for slots that may start a driver. Some drivers crash or
+// find no device if two threads start them at once.
 class StartGuard {
  public:
   StartGuard() : lock_(mutex()) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status and Result for plugin authors, the error record, and the one place that stops exceptions at the C boundary.
+// Status and Result for plugin authors, the error record, and fence(), which stops exceptions at
+// the C boundary.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -17,9 +18,9 @@
 
 namespace backplane::kit {
 
-using rules::text;  // joins strings and numbers to one message
+using rules::text;  // concatenates strings and numbers
 
-// A status code and, unless it is OK, what the user is told. OK never allocates.
+// A status code and, unless it is OK, a message for the user. OK never allocates.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -58,7 +59,7 @@ Status out_of_memory(const Parts&... parts) {
 }
 inline Status timed_out() { return {BP_TIMEOUT, {}}; }
 
-// A value, or the status that says why there is none.
+// A value, or the status that explains why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -74,7 +75,7 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// Bytes of `message` that fit into `room` without cutting a UTF-8 sequence.
+// The number of bytes of `message` that fit into `room` without cutting a UTF-8 sequence.
 inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   if (message.size() <= room) return message.size();
   std::size_t length = room;
@@ -82,7 +83,8 @@ inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   return length;
 }
 
-// Fills the caller's record on a failure; OK, NOT_READY and TIMEOUT leave it alone. Returns the code.
+// Fills the caller's record on failure and returns the code. OK, NOT_READY and TIMEOUT leave the
+// record unchanged.
 [[gnu::noinline]] inline bp_status report(bp_error* error, bp_status code, std::string_view message, uint32_t op = 0,
                                           int64_t vendor_code = 0) noexcept {
   if (code == BP_OK || code == BP_NOT_READY || code == BP_TIMEOUT) return code;
@@ -99,7 +101,7 @@ inline std::size_t utf8_prefix(std::string_view message, std::size_t room) {
   return code;
 }
 
-// Runs `body`, which returns a Status, and turns it and every exception into a code and a record.
+// Runs `body`, which returns a Status. Converts that and every exception to a code and a record.
 template <class Body>
 bp_status fence(bp_error* error, Body&& body) noexcept {
   try {
@@ -115,7 +117,8 @@ bp_status fence(bp_error* error, Body&& body) noexcept {
   }
 }
 
-// As fence, for slots of `owner` that give something: *out is null unless it succeeded. `body` returns Result<Value*>.
+// Like fence, for slots of `owner` that return an object: *out is null on failure. `body` returns
+// Result<Value*>.
 template <class Owner, class Handle, class Body>
 bp_status fence_out(const Owner* owner, Handle** out, bp_error* error, Body&& body) noexcept {
   if (owner == nullptr) return report(error, BP_INVALID_ARGUMENT, "plugin: the handle is null");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f16 and bf16 in software: exact widening, one rounding to nearest even when narrowing, subnormals kept. Without
-// branches, so that loops over them vectorise.
+// f16 and bf16 in software. Widening is exact; narrowing rounds once, to nearest even; subnormals
+// are kept. The code is free of branches, so that loops vectorise.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,7 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint32_t bits = given & 0x7FFFFFFFu;
   const uint32_t odd = bits >> 13 & 1u;
   const uint32_t normal = (bits - (uint32_t{127 - 15} << 23) + 0xFFFu + odd) >> 13;
-  // Adding 0.5 lets the adder round at the place of the last subnormal bit, 2^-24.
+  // Adding 0.5 makes the addition round at the last subnormal bit, 2^-24.
   const float shifted = std::bit_cast<float>(select_bits(bits < 0x38800000u, bits, 0)) + 0.5f;
   const uint32_t tiny = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
   uint32_t half = select_bits(bits < 0x38800000u, tiny, normal);
@@ -46,7 +46,7 @@ constexpr uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(select_bits((bits & 0x7FFFFFFFu) > 0x7F800000u, quiet, rounded));
 }
 
-// f64 to f32, rounded to odd: a second rounding, to f16 or bf16, then gives what one rounding of the f64 would.
+// f64 to f32, rounded to odd. Rounding that to f16 or bf16 gives the same as rounding the f64 once.
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = nearest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready-made device over host memory: give it kernels and it is whole.
+// A complete device over host memory. A plugin supplies the kernels.
 #pragma once
 
 #include <backplane/kit/device_checks.hpp>
@@ -8,7 +8,7 @@
 
 namespace backplane::kit {
 
-// Implements what DeviceTable (device_table.hpp) asks of a device.
+// Implements the methods that DeviceTable (device_table.hpp) requires.
 class HostDevice {
  public:
   using Buffer = HostBuffer;
@@ -16,7 +16,7 @@ class HostDevice {
   using Event = HostEvent;
   using Plan = kit::Plan;
 
-  // `kernels` outlives the device.
+  // `kernels` must outlive the device.
   HostDevice(const Kernels& kernels, uint64_t memory_limit) : kernels_(kernels), memory_(memory_limit) {}
 
   Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
@@ -105,7 +105,7 @@ class HostDevice {
   }
 
  protected:
-  // A stream whose thread runs `begin` first.
+  // Creates a stream whose thread runs `begin` first.
   static Result<Stream*> make_stream(std::function<void()> begin) {
     try {
       return new Stream(std::move(begin));

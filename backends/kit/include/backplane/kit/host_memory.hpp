@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of a device whose memory is the host's, with an accounted limit.
+// Buffers in host memory, counted against a limit.
 #pragma once
 
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace backplane::kit {
 struct HostBuffer {
   Span span;
   uint32_t kind = BP_MEMORY_DEVICE;
-  std::size_t alignment = 0;  // 0: someone else's memory
+  std::size_t alignment = 0;  // 0: imported memory
 };
 
 class HostMemory {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An in-order stream served by its own thread: a ring of tasks with one producer and one consumer.
+// An in-order stream with its own worker thread: a ring of tasks with one producer and one
+// consumer.
 #pragma once
 
 #include <signal.h>
@@ -15,7 +16,7 @@ namespace backplane::kit {
 
 using Clock = std::chrono::steady_clock;
 
-// When the stream passed a record of a timed event.
+// The time at which the stream passed a record of a timed event.
 struct Stamp {
   std::atomic<int64_t> ns{0};
 };
@@ -29,20 +30,20 @@ struct HostTask {
   void* dst = nullptr;
   const void* src = nullptr;
   uint64_t bytes = 0;
-  std::shared_ptr<Timeline> other;  // kWait: what is waited for, and how far
+  std::shared_ptr<Timeline> other;  // kWait: the timeline and the point to wait for
   uint64_t point = 0;
   std::shared_ptr<Stamp> stamp;
 };
 
 class HostStream {
  public:
-  static constexpr uint64_t kRing = 256;  // tasks that may be pending before an enqueue waits for room
+  static constexpr uint64_t kRing = 256;  // pending tasks before an enqueue blocks
 
-  // `begin` runs first on the stream's thread, to set what kernels find there.
+  // `begin` runs first on the worker thread and may prepare it for kernels.
   explicit HostStream(std::function<void()> begin = {})
       : timeline_(std::make_shared<Timeline>()), ring_(kRing), begin_(std::move(begin)) {
     for (HostTask& task : ring_) task.call.views.reserve(4);
-    // The worker takes no signals, they are the host's; the mask is inherited.
+    // The worker receives no signals: it inherits this mask.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -55,7 +56,7 @@ class HostStream {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Ends what is pending first.
+  // Waits for pending tasks.
   ~HostStream() {
     stop_.store(true);
     wake();
@@ -65,13 +66,15 @@ class HostStream {
   HostStream& operator=(const HostStream&) = delete;
 
   const std::shared_ptr<Timeline>& timeline() const { return timeline_; }
-  // The point behind all that was enqueued so far.
+  // The point after all tasks enqueued so far.
   uint64_t point() const { return tail_.load(std::memory_order_relaxed); }
 
-  // A failure is told only when the rest has been dropped, so that no memory is touched any more.
+  // Reports a failure only after the remaining tasks have been dropped, so that nothing accesses
+  // memory any more.
   Status wait(uint64_t timeout_ns) { return timeline_->wait(point(), timeout_ns); }
 
-  // Enqueues a task that `fill(HostTask&) -> Status` prepares; nothing is enqueued if it says no.
+  // Enqueues a task that `fill(HostTask&) -> Status` prepares. If `fill` fails, nothing is
+  // enqueued.
   template <class Fill>
   Status enqueue(HostTask::Kind kind, const Fill& fill) {
     if (timeline_->failed()) return timeline_->failure();
@@ -94,7 +97,7 @@ class HostStream {
   }
 
   void serve() {
-    std::fesetenv(FE_DFL_ENV);  // subnormals and rounding do not depend on who made the stream
+    std::fesetenv(FE_DFL_ENV);  // whatever the mode of the creating thread
     if (begin_) begin_();
     for (uint64_t head = 0; await_task(head); ++head) {
       HostTask& task = ring_[head % kRing];
@@ -106,7 +109,7 @@ class HostStream {
     }
   }
 
-  // False: the stream ends and nothing is pending.
+  // Returns false if the stream is being destroyed and no task is pending.
   bool await_task(uint64_t head) {
     const auto has_task = [&] { return tail_.load() > head; };
     if (spin_until([&] { return has_task() || stop_.load(); })) {
@@ -203,7 +206,7 @@ class HostEvent {
     } else if (stream.timeline()->failed()) {
       status = stream.timeline()->failure();
     }
-    // A record on a failed stream stands for the failure, so that who waits on it learns of it.
+    // A record on a failed stream carries the failure, so that every waiter receives it.
     next.point = stream.point();
     std::lock_guard lock(mutex_);
     record_ = std::move(next);

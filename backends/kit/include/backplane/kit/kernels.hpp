@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host kernels that a plugin has, by operator and dtype.
+// The host kernels of a plugin, by operator and dtype.
 #pragma once
 
 #include <backplane/kit/call.hpp>
@@ -8,24 +8,26 @@
 
 namespace backplane::kit {
 
-// What a kernel that is prepared adds to its plan. It serves one size unless it says otherwise.
+// The contribution of a Prepare function to its plan. The plan serves one size unless any_size is
+// set.
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
-  Kernel run = nullptr;               // the kernel; null: the spec's
-  std::shared_ptr<const void> state;  // each run has it as call.state; used by many threads at once
+  Kernel run = nullptr;               // the kernel; null for that of the KernelSpec
+  std::shared_ptr<const void> state;  // call.state of each run; many threads use it at once
 };
 
-// Makes a kernel ready for one descriptor, on the thread that creates the plan; or says why not (UNSUPPORTED). With
-// BP_OP_FLAG_SPECIALIZE it must not be any_size; core sets that where an earlier plan had specializable.
+// Prepares a kernel for one descriptor, on the thread that creates the plan, or returns UNSUPPORTED
+// with the reason. With BP_OP_FLAG_SPECIALIZE the result must not be any_size. Core sets that flag
+// only if an earlier plan was specializable.
 using Prepare = Status (*)(const CheckedDesc& checked, Prepared& prepared);
 
-// A kernel and what it asks of its operands.
+// A kernel and its requirements.
 struct KernelSpec {
   Kernel run = nullptr;
-  bool dense = false;                      // takes packed row-major views only: core stages others
+  bool dense = false;                      // requires dense row-major views; core stages others
   uint64_t workspace_bytes = 0;            // for every size
-  Prepare prepare = nullptr;               // for kernels whose library wants to know the sizes
-  std::shared_ptr<const void> state = {};  // each run has it as call.state, unless prepare makes one
+  Prepare prepare = nullptr;               // for kernels that depend on the sizes
+  std::shared_ptr<const void> state = {};  // call.state of each run, unless prepare sets another
   uint32_t mixed = 0;                      // rules::Mixed: which operands may have another dtype
 };
 

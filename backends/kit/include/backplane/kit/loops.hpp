@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over strided views: dimensions are ordered and merged, and the innermost row runs contiguous where it can.
+// Loops over strided views. Dimensions are ordered and merged, so that innermost rows are
+// contiguous if possible.
 #pragma once
 
 #include <backplane/kit/call.hpp>
@@ -7,7 +8,7 @@
 
 namespace backplane::kit {
 
-// N views of one shape, walked together; the order of elements is free. Strides are in bytes.
+// A loop nest over N views of one shape, in an order of its own. Strides are in bytes.
 template <std::size_t N>
 class LoopNest {
  public:
@@ -43,7 +44,8 @@ class LoopNest {
     for (uint32_t d = 0; d < rank_; ++d) count *= shape_[d];
     return count;
   }
-  // The dimension to divide among threads, the outermost of those that are longest, and a part of the nest along it.
+  // The dimension to divide among threads: the outermost of the longest ones. cut() returns a part
+  // of the nest along it.
   uint32_t longest() const { return static_cast<uint32_t>(std::max_element(shape_, shape_ + rank_) - shape_); }
   uint32_t rank() const { return rank_; }  // at least 1
   int64_t extent(uint32_t d) const { return shape_[d]; }
@@ -60,7 +62,7 @@ class LoopNest {
   void rows(const Row& row) const {
     rows_at(data_, row);
   }
-  // As rows, with other addresses for element 0.
+  // The same with other addresses for element 0.
   template <class Row>
   void rows_at(const Pointers& at, const Row& row) const {
     walk(at, &row, [](const void* context, const Pointers& from, const Strides& strides, int64_t count) {
@@ -71,7 +73,7 @@ class LoopNest {
  private:
   using RowFunction = void (*)(const void* context, const Pointers& at, const Strides& strides, int64_t count);
 
-  // Not a template of the row, so that it is compiled once.
+  // Not a template of the row, so that it is compiled once per N.
   [[gnu::noinline]] void walk(Pointers at, const void* context, RowFunction row) const {
     if (empty_) return;
     int64_t index[BP_MAX_RANK] = {};
@@ -90,7 +92,7 @@ class LoopNest {
     }
   }
 
-  // The lead view's smallest stride becomes innermost.
+  // Orders dimensions by the first view's strides, smallest innermost.
   void order() {
     const auto reach = [&](uint32_t d) { return std::abs(strides_[d][0]); };
     for (uint32_t i = 1; i < rank_; ++i) {
@@ -100,7 +102,7 @@ class LoopNest {
       }
     }
   }
-  // Joins neighbours that every view walks as one.
+  // Merges neighbouring dimensions whose strides allow one loop in every view.
   void merge() {
     if (rank_ == 0) return;
     uint32_t kept = 0;
@@ -124,17 +126,18 @@ class LoopNest {
   Strides strides_[BP_MAX_RANK];
 };
 
-// Outputs may be identical to an input, element for element, so iterations are independent.
+// For loops whose iterations are independent: an output is identical to an input or does not
+// overlap it.
 #if defined(__clang__)
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-// Where a type does not vectorise, or nothing is optimised, the scalar loop is meant.
+// A loop that does not vectorise, or is not optimised, is intended.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// out = f(in) element by element, on the stored types.
+// out = f(in) element by element; f takes and returns the stored types.
 template <class Out, class In, class F>
 void map_stored(const Call& call, const F& f) {
   LoopNest<2>({&call.out(), &call.in(0)}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -151,13 +154,13 @@ void map_stored(const Call& call, const F& f) {
   });
 }
 
-// out = f(in) element by element; f takes and returns what the types widen to.
+// out = f(in) element by element; f takes and returns the widened types.
 template <class Out, class In, class F>
 void map_unary(const Call& call, const F& f) {
   map_stored<Out, In>(call, [&](In in) { return narrow<Out>(f(widen(in))); });
 }
 
-// out = f(a, b) element by element; f takes and returns what the types widen to.
+// out = f(a, b) element by element; f takes and returns the widened types.
 template <class Out, class A, class B, class F>
 void map_binary(const View& to, const View& left, const View& right, const F& f) {
   LoopNest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -191,7 +194,7 @@ void map_binary(const Call& call, const F& f) {
   map_binary<Out, A, B>(call.out(), call.in(0), call.in(1), f);
 }
 
-// out = f(a, b, c) element by element, on the stored types.
+// out = f(a, b, c) element by element; f takes and returns the stored types.
 template <class Out, class A, class B, class C, class F>
 void map_ternary_stored(const Call& call, const F& f) {
   LoopNest<4>({&call.out(), &call.in(0), &call.in(1), &call.in(2)})
@@ -213,7 +216,7 @@ void map_ternary_stored(const Call& call, const F& f) {
       });
 }
 
-// `view` with dimension `axis` cut to its first entry: what walks the lanes along that axis.
+// `view` with extent 1 along `axis`: its elements are the starts of the lanes along that axis.
 inline View lanes(const View& view, uint32_t axis) {
   View out = view;
   out.shape[axis] = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator and dtype tables of the rulebook, under the kit's names, and room for attributes.
+// The operator and dtype tables of the rulebook under the kit's names, and storage for attributes.
 #pragma once
 
 #include <backplane/kit/structs.hpp>
@@ -18,7 +18,7 @@ using rules::op_name;
 using rules::op_rows;
 using rules::OpInfo;
 
-// Room for any operator's attributes.
+// Storage for the attributes of any operator.
 struct Attributes {
   static constexpr std::size_t kBytes = rules::kMaxAttributeBytes;
   alignas(8) unsigned char bytes[kBytes];

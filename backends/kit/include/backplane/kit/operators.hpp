@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin's operators, found by operator and dtype. `Operator` is the plugin's own type.
+// A plugin's operators, by operator and dtype. `Operator` is the plugin's own type.
 #pragma once
 
 #include <backplane/kit/check.hpp>
@@ -7,11 +7,12 @@
 
 namespace backplane::kit {
 
-// `Operator` has the field `mixed`: a mask of rules::Mixed, the operands that may have another dtype.
+// `Operator` has the field `mixed`, a mask of rules::Mixed: the operands that may have another
+// dtype.
 template <class Operator>
 class Operators {
  public:
-  // For T = `dtype`, whatever the dtype that the rule leaves free (see KernelDtypes).
+  // For T = `dtype` and every free dtype (see KernelDtypes).
   void add(uint32_t op, uint32_t dtype, Operator entry) {
     table_.insert_or_assign(key(op, dtype, kAny), std::move(entry));
   }
@@ -20,20 +21,21 @@ class Operators {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
 
-  // Null: the plugin lacks this form. `mixed` is the descriptor's departures from the plain form.
+  // Returns null if the plugin lacks this form. `mixed` holds the descriptor's departures from the
+  // plain form.
   const Operator* find(uint32_t op, KernelDtypes dtypes, uint32_t mixed = 0) const {
     auto found = table_.find(key(op, dtypes.first, dtypes.second));
     if (found == table_.end()) found = table_.find(key(op, dtypes.first, kAny));
     return found == table_.end() || (mixed & ~found->second.mixed) != 0 ? nullptr : &found->second;
   }
-  // Whether it has the operator for these dtypes, at least in the plain form.
+  // Whether the plugin has the operator for these dtypes, at least in the plain form.
   bool knows(uint32_t op, KernelDtypes dtypes) const {
     return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }
 
  private:
   static constexpr uint32_t kAny = 0;
-  // Operators have 32 bits, dtypes 16.
+  // Operators take 32 bits, dtypes 16.
   static uint64_t key(uint32_t op, uint32_t dtype, uint32_t second) {
     return uint64_t{op} << 32 | uint64_t{dtype} << 16 | second;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of host kernels: made by looking a kernel up, and serving every size unless the kernel is prepared for one; bound to operands
-// at each execution.
+// Plans of host kernels. A plan is created by looking up a kernel, and serves every size unless the
+// kernel was prepared for one. Each execution binds it to operands.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
@@ -37,7 +37,7 @@ void bind_view(const bp_tensor_desc& desc, const bp_operand& operand, const Span
   view.data = span_of(operand.buffer).address + operand.offset;
 }
 
-// Scalars that the caller lacks are zero.
+// Omitted scalars are zero.
 template <class SpanOf>
 void bind_scalars(const OpInfo& op, uint32_t given, const bp_operand* scalars, const SpanOf& span_of, Call& call) {
   for (uint32_t i = 0; i < op.scalars_max; ++i) {
@@ -49,7 +49,7 @@ void bind_scalars(const OpInfo& op, uint32_t given, const bp_operand* scalars, c
 
 }  // namespace detail
 
-// Answers "can you?" and fills `plan` and `info`.
+// Fills `plan` and `info`, or returns why the plugin does not support the operator.
 inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& plan, bp_plan_info& info) {
   CheckedDesc checked;
   Status status = check_desc(given, checked);
@@ -75,8 +75,9 @@ inline Status make_plan(const Kernels& kernels, const bp_op_desc* given, Plan& p
   return make_form(checked, needs, plan, info);
 }
 
-// Fills `call` from an execution of the plan's class whose operands lie where it says: the host has checked this.
-// `span_of(bp_buffer*)` gives a buffer's Span. Allocates only where `call` has served fewer operands before.
+// Fills `call` from an execution that the host has checked: it is of the plan's class and within
+// its buffers. `span_of(bp_buffer*)` returns a buffer's Span. Allocates only if `call` never had as
+// many operands before.
 template <class SpanOf>
 void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanOf& span_of, Call& call) {
   const bp_op_desc& desc = *execution.desc;
@@ -101,7 +102,8 @@ void bind_unchecked(const Plan& plan, const bp_execution& execution, const SpanO
                        : span_of(execution.workspace).address + execution.workspace_offset;
 }
 
-// The same, checked: another class, or bytes outside a buffer, is INVALID_ARGUMENT; `call` is then unchanged.
+// The same with checks. Another class, or bytes outside a buffer, is INVALID_ARGUMENT and leaves
+// `call` unchanged.
 template <class SpanOf>
 Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
   Status status = detail::check_execution(plan, execution, span_of);
@@ -109,8 +111,8 @@ Status bind_checked(const Plan& plan, const bp_execution* execution, const SpanO
   return status;
 }
 
-// Call from plan_execute. Core has validated the execution; the layer `validation` does so for any plugin. A build
-// without NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
+// For plan_execute. Core has validated the execution; the layer `validation` does so for any
+// plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again.
 template <class SpanOf>
 Status bind_call(const Plan& plan, const bp_execution* execution, const SpanOf& span_of, Call& call) {
 #if BACKPLANE_KIT_CHECKED

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class that a plan serves, of any device: which operands, dense or staged, of which sizes; and the check that an execution is
-// of that class.
+// The class of executions that a plan serves, on any device: its operands, dense or staged, and
+// their sizes. And the check that an execution is of that class.
 #pragma once
 
 #include <backplane/kit/check.hpp>
 #include <backplane/rules/plan_class.hpp>
 #include <vector>
 
-// Whether plan_execute repeats core's checks; one value for a whole plugin.
+// Whether plan_execute repeats core's checks. All sources of a plugin must use one value.
 #ifndef BACKPLANE_KIT_CHECKED
 #ifdef NDEBUG
 #define BACKPLANE_KIT_CHECKED 0
@@ -18,14 +18,15 @@
 
 namespace backplane::kit {
 
-// What a plan for any size counts on of an operand: what BP_PLAN_ANY_SIZE says that each execution keeps.
+// The properties of an operand that an any-size plan relies on: those that BP_PLAN_ANY_SIZE keeps
+// the same in every execution.
 struct Operand {
   uint16_t dtype = 0;  // 0: absent
   uint16_t flags = 0;
   uint8_t rank = 0;
-  bool dense = false;    // packed row-major, by itself or staged
-  bool staged = false;   // by core: fully aligned too, and in strides of its own
-  uint64_t classes = 0;  // rules::view_class, of a staged one without strides
+  bool dense = false;    // dense row-major, as given or once staged
+  bool staged = false;   // by core, which also aligns it and chooses its strides
+  uint64_t classes = 0;  // rules::view_class; without strides if staged
 };
 
 struct PlanForm {
@@ -37,29 +38,34 @@ struct PlanForm {
   uint32_t stage_inputs = 0;
   uint32_t stage_outputs = 0;
   uint64_t workspace_bytes = 0;
-  bool sized_workspace = false;  // workspace_bytes are for the sizes of plan_create; plan_workspace tells others
+  // workspace_bytes hold for the sizes of plan_create; plan_workspace returns those for others.
+  bool sized_workspace = false;
   Attributes attributes{};
   std::array<Operand, rules::kMaxOperands> operands{};  // inputs first
-  std::vector<bp_tensor_desc> exact;  // operands of a plan that serves one size, inputs first; empty: any size
+  // The operands of a plan for one size, inputs first. Empty for any size.
+  std::vector<bp_tensor_desc> exact;
 };
 
-// What a plan asks of core. On entry to a plugin's own code the masks hold what is staged in any case; more may be added.
+// A plan's requests to core. The plugin's code receives masks with the operands that are always
+// staged, and may add more.
 struct PlanNeeds {
-  bool any_size = true;        // serves the whole class of the descriptor, not its sizes alone
+  bool any_size = true;        // serves the descriptor's whole class, not only its sizes
   bool specializable = false;  // with any_size: BP_PLAN_SPECIALIZABLE
   uint32_t stage_inputs = 0;   // masks
   uint32_t stage_outputs = 0;
-  uint64_t workspace_bytes = 0;  // an any-size plan's are for every size, unless they are sized
-  bool sized_workspace = false;  // BP_PLAN_SIZED_WORKSPACE: of a device that has plan_workspace
+  // In an any-size plan enough for every size, unless sized_workspace.
+  uint64_t workspace_bytes = 0;
+  bool sized_workspace = false;  // BP_PLAN_SIZED_WORKSPACE; requires plan_workspace
 };
 
-// Where a buffer lies, as the kernels of the device see it. The address is null where memory has handles only.
+// The location of a buffer as the device's kernels see it. The address is null if memory has
+// handles only.
 struct Span {
   std::byte* address = nullptr;
   uint64_t bytes = 0;
 };
 
-// `view` as core describes it once it is staged: packed.
+// `view` as core describes it once staged: dense.
 inline bp_tensor_desc dense_like(bp_tensor_desc view) {
   rules::make_dense(view);
   return view;
@@ -67,7 +73,8 @@ inline bp_tensor_desc dense_like(bp_tensor_desc view) {
 
 namespace detail {
 
-// The part of a view's class that an execution keeps. Core gives a staged operand strides of its own.
+// The part of a view's class that is the same in every execution. Core chooses the strides of a
+// staged operand.
 inline uint64_t kept_class(const bp_tensor_desc& view, bool staged) {
   const uint64_t classes = rules::view_class(view);
   return staged ? classes & ~(rules::kClassStrides) : classes;
@@ -89,7 +96,7 @@ inline std::string role_text(const PlanForm& plan, uint32_t place) {
   return place < plan.input_count ? text("input ", place) : text("output ", place - plan.input_count);
 }
 
-// An execution that is not of the plan's class.
+// The error for an execution that is not of the plan's class.
 [[gnu::cold, gnu::noinline]] inline Status not_planned(const PlanForm& plan, uint32_t place,
                                                        const bp_tensor_desc& view) {
   const Operand& planned = plan.operands[place];
@@ -112,7 +119,7 @@ inline std::string role_text(const PlanForm& plan, uint32_t place) {
                           planned.dense ? ": it is for packed operands" : "", kAdvice);
 }
 
-// Whether an operand of an execution is of the plan's class and lies where its descriptor says.
+// Checks that an operand of an execution is of the plan's class and within its buffer.
 inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tensor_desc& desc, const bp_operand& operand,
                             const Span& span) {
   const Operand& planned = plan.operands[place];
@@ -125,7 +132,7 @@ inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tenso
   if (negative || kept_class(desc, planned.staged) != planned.classes) return not_planned(plan, place, desc);
   const auto size = static_cast<int64_t>(dtype_bytes(desc.dtype));
   rules::Extent extent{};
-  constexpr int64_t kFar = int64_t{1} << 61;  // still far below what 64 bits hold
+  constexpr int64_t kFar = int64_t{1} << 61;  // far below the limit of 64 bits
   if (rules::element_count(desc) < 0 || !rules::extent_of(desc, static_cast<uint32_t>(size), &extent) ||
       extent.lo < -kFar || extent.hi > kFar) {
     return invalid_argument(plan.op->name, ": ", role_text(plan, place), " reaches further than memory does");
@@ -147,7 +154,8 @@ inline Status check_operand(const PlanForm& plan, uint32_t place, const bp_tenso
   return {};
 }
 
-// The same elements in the same places; a stride counts only where the extent is above 1.
+// Whether both views have the same elements at the same offsets. A stride matters only if the
+// extent is above 1.
 inline bool same_layout(const bp_tensor_desc& a, const bp_tensor_desc& b) {
   if (a.rank != b.rank || a.dtype != b.dtype) return false;
   for (uint32_t i = 0; i < a.rank; ++i) {
@@ -220,7 +228,7 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
                               shape_text(plan.exact[i]), " and one layout only; make a plan for this one");
     }
   }
-  // The shapes of an exact plan were checked when it was made.
+  // The shapes of an exact plan were checked when it was created.
   if (plan.exact.empty()) {
     try {
       rules::check_shapes(op, desc, plan.attributes.bytes);
@@ -241,8 +249,9 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
 
 }  // namespace detail
 
-// What is staged in any case: views that are not dense for a kernel that takes only such, and the input under an output of an
-// operator that is not elementwise: only elementwise kernels read an element no later than they write it.
+// The operands that core always stages: views that are not dense if the kernel requires dense ones,
+// and the input that an output aliases unless the operator is elementwise. Only elementwise kernels
+// read an element before they overwrite it.
 inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;
@@ -258,7 +267,8 @@ inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   return needs;
 }
 
-// Fills `form` and `info` of a plan for `checked` that has those needs. UNSUPPORTED where one size is asked and any size served.
+// Fills `form` and `info` for a plan with these needs. Returns UNSUPPORTED if the descriptor
+// requests a plan for one size and the needs say any size.
 inline Status make_form(const CheckedDesc& checked, const PlanNeeds& needs, PlanForm& form, bp_plan_info& info) {
   const bp_op_desc& desc = checked.desc;
   if ((desc.flags & BP_OP_FLAG_SPECIALIZE) != 0 && needs.any_size) {

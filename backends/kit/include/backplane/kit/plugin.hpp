@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole kit. A plugin is a driver class and one line:
+// Includes the whole kit. A plugin is a driver class and one function:
 //   BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
 //     return backplane::kit::query<MyDriver>(host, out, error);
 //   }
-// MyDriver(Host) starts no driver and no thread. It has a type Device and the methods of HostDriver below.
+// MyDriver(Host) must not start a driver or a thread. It has a type Device and the methods of
+// HostDriver below.
 #pragma once
 
 #include <backplane/kit/device_table.hpp>
@@ -11,7 +12,7 @@
 
 namespace backplane::kit {
 
-// What the host gave, for logging.
+// The host's functions for logging.
 class Host {
  public:
   explicit Host(const bp_host* host) : host_(host) {}
@@ -49,15 +50,16 @@ constexpr uint32_t build_flags() {
   return flags;
 }
 
-// Names are string literals: the table points at them.
+// The strings must be literals: the plugin's table points to them.
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
-  const char* version = "";  // the vendor's own
-  uint32_t oldest_host =
-      BP_ABI_VERSION_OLDEST;  // raise only for a driver that needs a later host; the manifest's min too
+  const char* version = "";  // the vendor's version
+  // Raise it, and `min` in the manifest, only for a driver that needs a later host.
+  uint32_t oldest_host = BP_ABI_VERSION_OLDEST;
 };
 
-// A ready-made driver whose devices are HostDevices. Derive from it and add kernels in the constructor.
+// A ready-made driver whose devices are HostDevices. Derive from it and add kernels in the
+// constructor.
 class HostDriver {
  public:
   using Device = HostDevice;
@@ -80,7 +82,7 @@ class HostDriver {
         BP_CAP_HOST_OPERANDS | BP_CAP_DETERMINISTIC | BP_CAP_TIMING | BP_CAP_UNIFIED_MEMORY | BP_CAP_PROCESS_ADDRESSES;
     return {};
   }
-  // `options` is "key=value;key=value"; there are none by default.
+  // `options` is "key=value;key=value". The default implementation accepts none.
   Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
 
  protected:
@@ -105,7 +107,7 @@ class HostDriver {
   uint64_t memory_limit_ = HostMemory::physical_bytes();
 };
 
-// One successful query: the table and the driver behind it.
+// The result of one successful query: the table and its driver.
 template <class Driver>
 class Instance : public bp_plugin {
   using Device = typename Driver::Device;
@@ -176,7 +178,7 @@ class Instance : public bp_plugin {
   Driver driver_;
 };
 
-// Whether a host of version `host` is of this kit's major, and not older than `oldest`.
+// Checks that a host of version `host` has this kit's major version and is not older than `oldest`.
 inline Status check_host(uint32_t host, uint32_t oldest) {
   const auto show = [](uint32_t version) { return text(version >> 16, ".", version & 0xFFFFu); };
   if (host >> 16 == BP_ABI_VERSION_MAJOR && host >= oldest) return {};
@@ -197,7 +199,7 @@ bp_status query(const bp_host* host, const bp_plugin** out, bp_error* error) noe
       return invalid_argument("bp_plugin_query: bp_host is null or its struct_size is below ", BP_HOST_MIN_SIZE);
     };
     if (host == nullptr || !BP_HAS_FIELD(host->struct_size, bp_host, abi_version)) return too_short();
-    // First, because another major's table has another layout behind these two fields.
+    // First, because the table of another major version has another layout after these two fields.
     Status status = check_host(host->abi_version, BP_ABI_VERSION_OLDEST);
     if (!status.ok()) return status;
     if (host->struct_size < BP_HOST_MIN_SIZE) return too_short();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch on a queue device is given: strided views by native memory and offset, immediates, attributes, scalars, workspace.
+// The arguments of a launch on a queue device: strided views of native memory, immediates,
+// attributes, scalars and workspace.
 #pragma once
 
 #include <backplane/kit/plan_form.hpp>
@@ -7,7 +8,8 @@
 
 namespace backplane::kit {
 
-// A buffer of a queue device. `Memory` is the plugin's own handle, as small as a pointer or an address.
+// A buffer of a queue device. `Memory` is the plugin's own handle, as small as a pointer or an
+// address.
 template <class Memory>
 struct QueueBuffer {
   Memory memory{};
@@ -15,14 +17,14 @@ struct QueueBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
 };
 
-// Bytes of a buffer. No memory, and offset 0, where nothing is there to be read: an absent operand, or one without elements.
+// A location in a buffer. An absent operand, or one without elements, has no memory and offset 0.
 template <class Memory>
 struct Place {
   Memory memory{};
   uint64_t offset = 0;  // bytes
 };
 
-// A strided view with its place. Strides are in elements.
+// A strided view with its location. Strides are in elements.
 template <class Memory>
 struct QueueView {
   Place<Memory> place;  // of element 0
@@ -30,7 +32,7 @@ struct QueueView {
   uint32_t rank = 0;
   int64_t shape[BP_MAX_RANK] = {};
   int64_t strides[BP_MAX_RANK] = {};
-  bool is_immediate = false;  // then the value is in `immediate`, and the view has no place
+  bool is_immediate = false;  // the value is `immediate`; there is no location
   uint64_t immediate = 0;
 
   int64_t elements() const {
@@ -40,14 +42,15 @@ struct QueueView {
   }
 };
 
-// A scalar: a value that the host gave, or under BP_OP_FLAG_DEVICE_SCALARS a place that the kernel reads when it runs.
+// A scalar: a value from the host or, with BP_OP_FLAG_DEVICE_SCALARS, a location that the kernel
+// reads when it runs.
 template <class Memory>
 struct QueueScalar {
   Place<Memory> place;
   bool on_device = false;
   uint64_t bits = 0;
 
-  // The value, of a type as wide as the scalar's dtype; not of one on the device.
+  // The value as a type of the dtype's size. Only for scalars from the host.
   template <class T>
   T value() const {
     T out;
@@ -56,7 +59,8 @@ struct QueueScalar {
   }
 };
 
-// One execution. It is the stream's, is reused without allocating, and ends with the launch: copy what the device reads later.
+// One execution. The stream owns it and reuses it without allocating. It is valid during launch()
+// only: copy what the device reads later.
 template <class Memory>
 struct QueueCall {
   const OpInfo* op = nullptr;
@@ -103,8 +107,9 @@ void bind_queue_view(const bp_tensor_desc& desc, const bp_operand& operand, Queu
 
 }  // namespace detail
 
-// Fills `call` from an execution of the plan's class. Core has validated the execution; the layer `validation` does so for any
-// plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1, checks again: INVALID_ARGUMENT, and `call` is unchanged.
+// Fills `call` from an execution of the plan's class. Core has validated the execution; the layer
+// `validation` does so for any plugin. A build without NDEBUG, or with BACKPLANE_KIT_CHECKED=1,
+// checks again: on INVALID_ARGUMENT `call` is unchanged.
 template <class Memory>
 Status bind_queue_call(const PlanForm& plan, const bp_execution* execution, QueueCall<Memory>& call) {
 #if BACKPLANE_KIT_CHECKED
@@ -123,7 +128,7 @@ Status bind_queue_call(const PlanForm& plan, const bp_execution* execution, Queu
   call.inputs = {call.views.data(), inputs};
   call.outputs = {call.views.data() + inputs, plan.output_count};
   call.attribute_bytes = &plan.attributes;
-  for (uint32_t i = 0; i < plan.op->scalars_max; ++i) {  // scalars that the caller lacks are zero
+  for (uint32_t i = 0; i < plan.op->scalars_max; ++i) {  // omitted scalars are zero
     const bp_operand given = i < desc.scalar_count ? execution->scalars[i] : bp_operand{};
     QueueScalar<Memory>& scalar = call.scalar_values[i];
     scalar.on_device = given.buffer != nullptr;

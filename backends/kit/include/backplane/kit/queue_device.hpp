@@ -1,54 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is not the host, over a small native interface: an in-order queue with memory of its own. Streams, events, failures,
-// timeouts, lifetimes and checks are the kit's. A plugin is a class `Native` and one line:
+// A device other than the host, over a small native interface: in-order queues and memory. The kit
+// implements streams, events, failures, timeouts, lifetimes and checks. A plugin is a class `Native`
+// and one line:
 //
-//   class Driver : public backplane::kit::QueueDriver<Native> { ... add operators in the constructor ... };
+//   class Driver : public backplane::kit::QueueDriver<Native> { /* constructor: adds operators */ };
 //
 // Native has these types:
-//   Memory    handle of an allocation: a small value, as a pointer, an id or an address
+//   Memory    handle of an allocation: a small value such as a pointer, an id or an address
 //   Queue     an in-order queue; one call at a time
-//   Mark      a point in a queue: default-constructed and copied freely, ended with its last copy
-//   Kernel    an operator as the plugin registers it: a source, an entry point, an object of its own
-//   Program   a kernel that is ready to be launched; used by many threads at once
+//   Mark      a point in a queue; default-constructible and copyable; released with its last copy
+//   Kernel    an operator as the plugin registers it: a source, an entry point or an object
+//   Program   a kernel that is ready to launch; many threads use it at once
 //
-// and these members. Those of a device are called from any thread at once, unless a queue is among the arguments.
-//   static Result<uint32_t> count();                       devices, in a fixed order
-//   static Status info(uint32_t index, bp_device_info&);   of a device that is not open
+// and these members. Any number of threads call them at once, except that calls with the same queue
+// are serialised.
+//   static Result<uint32_t> count();
+//       The number of devices, in a fixed order.
+//   static Status info(uint32_t index, bp_device_info&);
+//       Describes a device that is not open.
 //   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&);
 //   Status memory_info(uint32_t kind, bp_memory_info&);
-//   Result<Memory> allocate(const bp_buffer_desc&);        checked; `alignment` is never 0
+//   Result<Memory> allocate(const bp_buffer_desc&);
+//       The descriptor is checked; `alignment` is never 0.
 //   void free(const Memory&);
 //   Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&);
-//   Result<Mark> mark(Queue&, bool timed);                 submits; behind all that was enqueued
-//   Status poll(const Mark&);                              OK passed; TIMEOUT not yet; else the failure of work before it, told
-//                                                          once nothing before it touches memory
-//   Status wait_for(Queue&, const Mark&);                  later work of this queue starts behind the mark; the host does not wait
-//   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset, uint64_t bytes);
+//   Result<Mark> mark(Queue&, bool timed);
+//       Submits. The mark is the point after all work enqueued so far.
+//   Status poll(const Mark&);
+//       OK: passed. TIMEOUT: not yet. Otherwise the failure of earlier work, returned once no
+//       earlier work accesses memory.
+//   Status wait_for(Queue&, const Mark&);
+//       Later work of this queue starts after the mark. Does not block the host.
+//   Status copy(Queue&, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset,
+//               uint64_t bytes);
 //   Result<Program> compile(const Kernel&, const CheckedDesc&, const PlanForm&);
-//     or compile(const Kernel&), where nothing else matters: the kit compiles once for each open device and operator
+//       Or compile(const Kernel&) if nothing else matters: the kit then compiles once per open
+//       device and operator.
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
-// mark, wait_for, copy and launch enqueue whole or nothing. A call that has enqueued only a part returns
-// EXECUTION_FAILED, and the stream fails. None waits for the device.
+// mark, wait_for, copy and launch enqueue all of their work or nothing. They never wait for the
+// device. A call that has enqueued only a part returns EXECUTION_FAILED, and the stream fails.
 //
-// Native may have these too:
-//   Status wait(const Mark&, uint64_t timeout_ns);         as poll, waiting so long; without it the kit polls
-//   void* map(const Memory&);                              needed for memory of the kinds HOST and SHARED
-//   Status copy_in(Queue&, Memory, uint64_t offset, const void*, uint64_t bytes); Status copy_out(Queue&, void*, Memory, ...);
-//                                                          needed without HOST memory
-//   Result<int64_t> elapsed(const Mark&, const Mark&);     nanoseconds between timed marks that have passed: BP_CAP_TIMING
-//   uint64_t address(const Memory&);                       the slot buffer_address
-//   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);   may decline, stage more, ask for workspace; compiles nothing
-//   uint64_t workspace(const Program&, const bp_op_desc&); for plans whose needs have sized_workspace
-//   Status health() const;                                 the device's failure, which every call is answered with from then on
+// Native may also have these:
+//   Status wait(const Mark&, uint64_t timeout_ns);
+//       Like poll, but waits up to timeout_ns. Without it the kit polls.
+//   void* map(const Memory&);
+//       Required for memory of the kinds HOST and SHARED.
+//   Status copy_in(Queue&, Memory, uint64_t offset, const void*, uint64_t bytes);
+//   Status copy_out(Queue&, void*, Memory, ...);
+//       Required without HOST memory.
+//   Result<int64_t> elapsed(const Mark&, const Mark&);
+//       Nanoseconds between two timed marks that have passed: BP_CAP_TIMING.
+//   uint64_t address(const Memory&);
+//       The slot buffer_address.
+//   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);
+//       May refuse, stage more operands or request workspace. Does not compile.
+//   uint64_t workspace(const Program&, const bp_op_desc&);
+//       For plans with PlanNeeds::sized_workspace.
+//   Status health() const;
+//       The device's failure, which every later call returns.
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
-//                                                          "bp.import": memory of another's, and whether this device takes any
-//   static constexpr uint64_t kMaxAlignment;               of buffers; without it the device's own
-//   static constexpr bool kWaitsForPassed = true;          wait_for is called for marks that have passed, too: where only a wait
-//                                                          lets this queue see what another wrote
-//   static constexpr bool kProgramsStay = true;            what a launch uses of a program outlives it: streams keep none
-//   static constexpr bool kStaysOpen = true;               one Native of each index serves the process, with its compiled kernels: for
-//                                                          drivers that leak, or take long, when a device is opened again. It
-//                                                          outlives the Host of its open
+//       "bp.import": wraps foreign memory; whether this device supports that.
+//   static constexpr uint64_t kMaxAlignment;
+//       Of buffers. By default that of the device.
+//   static constexpr bool kWaitsForPassed = true;
+//       wait_for is also called for marks that have passed: for devices where a queue sees another
+//       one's writes only after a wait.
+//   static constexpr bool kProgramsStay = true;
+//       Launched work does not need its Program: streams do not keep programs alive.
+//   static constexpr bool kStaysOpen = true;
+//       One Native per index lives until the process ends, with its compiled kernels: for drivers
+//       that leak or are slow when reopened. It outlives the Host it was opened with.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -61,18 +82,18 @@ namespace backplane::kit {
 template <class Kernel>
 struct QueueOperator {
   Kernel kernel;
-  bool dense = true;  // takes packed operands only, and no immediates: core stages others, by the operator copy
-  bool device_scalars = false;  // takes BP_OP_FLAG_DEVICE_SCALARS
+  bool dense = true;            // requires dense operands, no immediates; core stages others
+  bool device_scalars = false;  // supports BP_OP_FLAG_DEVICE_SCALARS
   uint64_t workspace_bytes = 0;
   uint32_t mixed = 0;  // rules::Mixed: which operands may have another dtype
 };
 
-// A native device, with the programs that are for all plans of an operator.
+// A native device, and the programs that serve all plans of an operator.
 template <class Native>
 struct OpenNative {
   using Program = std::shared_ptr<const typename Native::Program>;
   struct Common {
-    std::mutex mutex;  // held while it is compiled
+    std::mutex mutex;  // locked during compilation
     Program program;
   };
 
@@ -81,7 +102,7 @@ struct OpenNative {
   std::map<std::array<uint32_t, 3>, Common> programs;  // by operator and dtypes
 };
 
-// Implements what DeviceTable (device_table.hpp) asks of a device.
+// Implements the methods that DeviceTable (device_table.hpp) requires.
 template <class Native>
 class QueueDevice {
   using Memory = typename Native::Memory;
@@ -97,11 +118,11 @@ class QueueDevice {
   static constexpr bool kTimed = requires(Native& n, const typename Native::Mark& m) { n.elapsed(m, m); };
   static constexpr bool kMapped = requires(Native& n, const Memory& m) { n.map(m); };
 
-  // `operators` outlives the device.
+  // `operators` must outlive the device.
   QueueDevice(std::shared_ptr<OpenNative<Native>> open, const bp_device_info& info,
               const Operators<Operator>& operators)
       : info_(info), open_(std::move(open)), native_(open_->native.get()), operators_(operators) {}
-  // Of a native device that no other open shares.
+  // For a native device that is opened once.
   QueueDevice(std::unique_ptr<Native> native, const bp_device_info& info, const Operators<Operator>& operators)
       : QueueDevice(opened(std::move(native)), info, operators) {}
   static std::shared_ptr<OpenNative<Native>> opened(std::unique_ptr<Native> native) {
@@ -181,7 +202,7 @@ class QueueDevice {
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
-  // A record on a failed stream stands for the failure, so that those who wait on it learn of it.
+  // A record on a failed stream carries the failure, so that every waiter receives it.
   Status record(Event& event, Stream& stream) {
     typename Event::Record next;
     Status status = stream.record(event.timed(), next);
@@ -298,7 +319,7 @@ class QueueDevice {
     return {};
   }
 
-  // Threads that want one operator's program at once wait for one compilation; others go on.
+  // Threads that need the same program wait for one compilation. Other threads continue.
   Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
     const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
       if (!made.ok()) return made.status();
@@ -327,7 +348,8 @@ class QueueDevice {
   std::recursive_mutex order_;  // see QueueState
 };
 
-// A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the constructor.
+// A ready-made driver whose devices are QueueDevices. Derive from it and add operators in the
+// constructor.
 template <class Native>
 class QueueDriver {
  public:
@@ -350,7 +372,7 @@ class QueueDriver {
     if (Device::kTimed) info.capabilities |= BP_CAP_TIMING;
     return status;
   }
-  // `options` is "key=value;key=value"; there are none by default.
+  // `options` is "key=value;key=value". The default implementation accepts none.
   Result<Device*> open(uint32_t index, std::string_view options) const {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     bp_device_info info{};
@@ -369,10 +391,11 @@ class QueueDriver {
  private:
   using Opened = std::shared_ptr<OpenNative<Native>>;
 
-  // Under a StartGuard.
+  // The caller holds a StartGuard.
   Result<Opened> open_native(uint32_t index) const {
     constexpr bool kStays = requires { Native::kStaysOpen; };
-    static auto* const all = new std::map<uint32_t, Opened>;  // never destroyed: drivers may have ended before exit
+    // Never destroyed: drivers may be unloaded before the process exits.
+    static auto* const all = new std::map<uint32_t, Opened>;
     if (const auto found = all->find(index); found != all->end()) return found->second;
     auto native = Native::open(index, host_);
     if (!native.ok()) return native.status();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a queue device's stream that its events keep, and streams that wait on them: how far it came, and its first failure.
-// What a native device must have is said in queue_device.hpp.
+// The state of a queue device's stream that its events and waiting streams share: its progress and
+// its first failure. queue_device.hpp documents the native device.
 #pragma once
 
 #include <backplane/kit/timeline.hpp>
@@ -9,7 +9,8 @@
 
 namespace backplane::kit {
 
-// Waits for a mark: OK, TIMEOUT, or the failure of work before it. Polls where the native device has no timed wait.
+// Waits for a mark. Returns OK, TIMEOUT, or the failure of earlier work. Polls if the native device
+// has no wait().
 template <class Native>
 Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t timeout_ns) {
   if constexpr (requires { native.wait(mark, timeout_ns); }) {
@@ -32,7 +33,7 @@ Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t ti
   }
 }
 
-// OK, or the failure that the device answers every call with.
+// OK, or the failure that every call to the device returns.
 template <class Native>
 Status health_of(const Native& native) {
   if constexpr (requires { native.health(); }) return native.health();
@@ -44,14 +45,14 @@ class QueueState {
  public:
   // A point in a stream: everything up to command `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null: never recorded, which counts as passed
+    std::shared_ptr<QueueState> stream;  // null if never recorded, which counts as passed
     typename Native::Mark mark{};
     uint64_t position = 0;
-    bool failed = false;  // made on a failed stream, so without a mark: it stands for the failure
+    bool failed = false;  // recorded on a failed stream: no mark; the record carries the failure
     bool timed = false;
   };
 
-  // `order` is the device's: it is held while a failure travels from stream to stream.
+  // `order` is the device's mutex. It is locked while a failure propagates from stream to stream.
   QueueState(Native& native, std::recursive_mutex& order) : native_(native), order_(order) {}
 
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
@@ -59,13 +60,14 @@ class QueueState {
     std::lock_guard lock(mutex_);
     return failure_;
   }
-  // Command `position`, or one before it, failed. Returns the stream's first failure, which may be an earlier one.
+  // Records that command `position` or an earlier one failed. Returns the stream's first failure,
+  // which may be older.
   Status fail(const Status& cause, uint64_t position) {
     note(cause, position);
     return failure();
   }
 
-  // Command `position` waits for `other`, a record that is no failure yet.
+  // Records that command `position` waits for `other`, which has not failed so far.
   void depend(uint64_t position, Record other) {
     std::lock_guard lock(order_);
     uint64_t passed = 0;
@@ -79,8 +81,8 @@ class QueueState {
     waiting_.store(true, std::memory_order_release);
   }
 
-  // Call where the device has passed `position`. A failed stream that was waited for up to there makes this one fail. Returns the
-  // failure of what lies up to `position`.
+  // Call after the device has passed `position`. This stream fails if one that it waited for up to
+  // there has failed. Returns the failure of the commands up to `position`.
   Status settle(uint64_t position) {
     if (waiting_.load(std::memory_order_acquire)) {
       std::lock_guard lock(order_);
@@ -89,7 +91,8 @@ class QueueState {
     return failed_at_.load(std::memory_order_acquire) <= position ? failure() : Status{};
   }
 
-  // Waits on the host for a record: OK, TIMEOUT, or the failure of its stream before it.
+  // Blocks the host until a record has passed. Returns OK, TIMEOUT, or the failure of earlier work
+  // of its stream.
   static Status await(const Record& record, uint64_t timeout_ns) {
     if (record.stream == nullptr) return {};
     QueueState& stream = *record.stream;
@@ -99,7 +102,7 @@ class QueueState {
     return status.code() == BP_TIMEOUT ? status : stream.fail(status, record.position);
   }
 
-  // The failure of a stream that waits for one that failed with `cause`.
+  // The failure of a stream that waited for one that failed with `cause`.
   static Status of_other(const Status& cause) {
     return {cause.code(), text("another stream, whose event this one waits on, failed: ", cause.message()),
             cause.vendor_code()};
@@ -125,9 +128,11 @@ class QueueState {
     failed_at_.store(std::min(failed_at_.load(std::memory_order_relaxed), position), std::memory_order_release);
   }
 
-  // Under order_: takes over the failures of streams that were waited for up to `position`.
+  // Requires order_. Takes over the failures of the streams that this one waited for up to
+  // `position`.
   void inherit(uint64_t position) {
-    // In order: a stream that is met here may have waited for an earlier position of this one, and so come back here.
+    // In order of position: a stream visited here may itself wait for an earlier position of this
+    // one and recurse.
     while (taken_ < waits_.size() && waits_[taken_].position <= position) {
       const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);
@@ -136,7 +141,7 @@ class QueueState {
     if (taken_ == waits_.size()) forget_taken();
     waiting_.store(!waits_.empty(), std::memory_order_release);
   }
-  // Allocates nothing, as the list keeps its room.
+  // Allocates nothing: the list keeps its capacity.
   void forget_taken() {
     waits_.erase(waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(taken_));
     taken_ = 0;
@@ -145,8 +150,8 @@ class QueueState {
   Native& native_;
   std::recursive_mutex& order_;
   std::atomic<uint64_t> failed_at_{kNever};
-  std::atomic<bool> waiting_{false};  // whether waits_ has any
-  std::vector<Wait> waits_;           // under order_, by position; those before taken_ are empty
+  std::atomic<bool> waiting_{false};  // whether waits_ has entries
+  std::vector<Wait> waits_;           // requires order_; by position; empty before taken_
   std::size_t taken_ = 0;
   mutable std::mutex mutex_;
   Status failure_;

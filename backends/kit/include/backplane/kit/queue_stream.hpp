@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and plans of a queue device. What a native device must have is said in queue_device.hpp.
+// Streams, events and plans of a queue device. queue_device.hpp documents the native device.
 #pragma once
 
 #include <backplane/kit/driver_guard.hpp>
@@ -15,7 +15,7 @@ struct QueuePlan : PlanForm {
 
   std::shared_ptr<const Program> program;
   mutable std::atomic<bool> launched{false};  // drivers may compile once more at the first launch
-  mutable std::atomic<uint64_t> held_by{0};   // the last interval of a stream that keeps the program
+  mutable std::atomic<uint64_t> held_by{0};   // the last interval that keeps the program alive
 };
 
 // A point in a stream; see device.h for what record and wait mean.
@@ -57,20 +57,22 @@ class QueueStream {
     kept_.reserve(kKept);
     for (Interval& interval : intervals_) interval.programs.reserve(kKept);
   }
-  // Waits for what was enqueued, unless the device is lost.
+  // Waits for enqueued commands, unless the device is lost.
   ~QueueStream() {
     Status ignored = wait(BP_WAIT_FOREVER);
-    ignored = state_->settle(UINT64_MAX);  // ends what streams that wait for one another keep of each other
+    // Releases references between streams that wait for one another.
+    ignored = state_->settle(UINT64_MAX);
   }
   QueueStream(const QueueStream&) = delete;
   QueueStream& operator=(const QueueStream&) = delete;
 
   const std::shared_ptr<State>& state() const { return state_; }
   const Queue& queue() const { return *queue_; }
-  // The failure that every call is answered with from now on; OK while there is none.
+  // The failure that every call returns from now on; OK if there is none.
   Status failure() const { return state_->failed() ? state_->failure() : health_of(native_); }
 
-  // One command: `body(Native&, Queue&)` enqueues it whole or not at all. EXECUTION_FAILED says that a part is enqueued.
+  // Enqueues one command. `body(Native&, Queue&)` enqueues all of it or nothing; EXECUTION_FAILED
+  // means a part.
   template <class Body>
   Status enqueue(const Body& body) {
     if (Status status = failure(); !status.ok()) return status;
@@ -97,7 +99,8 @@ class QueueStream {
     });
   }
 
-  // The point behind all commands so far, which are submitted. On a failed stream a record that stands for the failure.
+  // Records the point after all commands so far, which it submits. On a failed stream the record
+  // carries the failure.
   Status record(bool timed, Record& out) {
     Status status = failure();
     if (status.ok()) status = mark(timed);
@@ -123,7 +126,7 @@ class QueueStream {
     return status;
   }
 
-  // A failure is told only when no command touches memory any more.
+  // Reports a failure only after no command accesses memory any more.
   Status wait(uint64_t timeout_ns) {
     if (idle_at_ == position_) {
       Status status = state_->settle(UINT64_MAX);
@@ -140,20 +143,22 @@ class QueueStream {
   }
 
  private:
-  // Programs that were launched between two marks. They live until the second was passed: plans may end before.
+  // The programs launched between two marks. They live until the second mark has passed; plans may
+  // end earlier.
   struct Interval {
     Mark mark{};
     std::vector<std::shared_ptr<const typename Native::Program>> programs;
   };
-  static constexpr std::size_t kKept = 64;      // programs of an interval
-  static constexpr std::size_t kIntervals = 8;  // that may be in flight
+  static constexpr std::size_t kKept = 64;      // programs per interval
+  static constexpr std::size_t kIntervals = 8;  // intervals in flight
 
-  // A failed command that is enqueued in part, or takes what was enqueued before along.
+  // Whether a failed command ends the stream: it was enqueued in part, or earlier commands are lost
+  // with it.
   static bool is_end(const Status& status) {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
 
-  // No allocation: vectors of intervals keep their room.
+  // Allocates nothing once the vectors of the intervals have grown.
   Status keep(const Plan& plan) {
     if (plan.held_by.load(std::memory_order_relaxed) == interval_) return {};
     if (kept_.size() == kKept) {
@@ -164,14 +169,15 @@ class QueueStream {
     return {};
   }
 
-  // Makes mark_ the point behind all commands so far. A poll that is repeated makes no further marks.
+  // Sets mark_ to the point after all commands so far. Repeated polls create no further marks.
   Status mark(bool timed) {
     if (!timed && marked_at_ == position_) return {};
     auto made = native_.mark(*queue_, timed);
     if (!made.ok()) return is_end(made.status()) ? state_->fail(made.status(), position_) : made.status();
     mark_ = std::move(made.value());
     marked_at_ = position_;
-    idle_at_ = UINT64_MAX;  // a mark behind no command is pending, too, and its time may be asked for after a wait
+    // A timed mark is pending even after no command: its time may be read after a wait.
+    idle_at_ = UINT64_MAX;
     close_interval();
     return {};
   }
@@ -179,14 +185,14 @@ class QueueStream {
   void close_interval() {
     if (kept_.empty()) return;
     Interval& next = intervals_[closed_++ % kIntervals];
-    // Room: the oldest interval ends first. A failure is told by the next wait.
+    // All intervals are in flight: waits for the oldest. The next wait reports a failure.
     if (!next.programs.empty()) (void)await_mark(native_, next.mark, BP_WAIT_FOREVER);
     next.programs.clear();
     std::swap(next.programs, kept_);
     next.mark = mark_;
     interval_ = next_interval();
   }
-  // No two intervals of a process have one number.
+  // Unique within the process.
   static uint64_t next_interval() {
     static std::atomic<uint64_t> last{0};
     return ++last;
@@ -196,8 +202,8 @@ class QueueStream {
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<State> state_;
   uint64_t position_ = 0;            // commands so far
-  uint64_t idle_at_ = 0;             // the device is known to have ended so many
-  uint64_t marked_at_ = UINT64_MAX;  // that mark_ is behind
+  uint64_t idle_at_ = 0;             // commands known to have ended
+  uint64_t marked_at_ = UINT64_MAX;  // commands before mark_
   Mark mark_{};
   QueueCall<Memory> call_;
   uint64_t interval_ = next_interval();

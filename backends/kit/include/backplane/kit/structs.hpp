@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Size-guarded access to the ABI's extensible structs, one function a role (see base.h).
+// Size-checked access to the ABI's extensible structs, with one function for each role (see
+// base.h).
 #pragma once
 
 #include <backplane/kit/error.hpp>
 
 namespace backplane::kit {
 
-// Reads an input struct: what both sides know is copied, fields that the caller lacks are zero.
+// Reads an input struct: copies the fields that both sides know and zeroes those the caller lacks.
 template <class T>
 Status read_input(const void* in, uint32_t min_size, const char* name, T& out) {
   out = T{};
@@ -33,7 +34,7 @@ Status read_input(const void* in, uint32_t min_size, const char* name, T& out) {
   return {};
 }
 
-// Says whether the caller's output struct can be written.
+// Checks that the caller's output struct can be written.
 template <class T>
 Status check_output(const T* out, uint32_t min_size, const char* name) {
   if (out == nullptr) return invalid_argument(name, " is null");
@@ -44,7 +45,8 @@ Status check_output(const T* out, uint32_t min_size, const char* name) {
   return {};
 }
 
-// Writes an output struct: the part that both know, and zero in what only the caller knows.
+// Writes an output struct: the fields that both sides know, and zero into those that only the
+// caller knows.
 template <class T>
 void write_output(T* out, const T& value) {
   const uint32_t size = out->struct_size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a stream has come: a counter that threads wait on, and its first failure.
+// The progress of a stream: a counter that threads wait on, and the stream's first failure.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace backplane::kit {
 
-// Gives way to the sibling thread of the core.
+// Yields to the other hardware thread of the core.
 inline void cpu_pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -21,8 +21,9 @@ inline void cpu_pause() {
 #endif
 }
 
-// Polls `done` for some tens of microseconds, then gives up. Yields, so that two cores are enough; on a busy machine one
-// yield may take milliseconds, and it is the last.
+// Polls `done` for some tens of microseconds; false if that is not enough. It yields in between, so
+// that two cores suffice. On a busy machine a yield may take milliseconds; that one is then the
+// last.
 template <class Done>
 bool spin_until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
@@ -37,23 +38,24 @@ bool spin_until(const Done& done) {
   return done();
 }
 
-// A deadline of the ABI's waits. None for BP_WAIT_FOREVER and for what the clock cannot hold.
+// The deadline of one of the ABI's waits. BP_WAIT_FOREVER and timeouts beyond the clock's range
+// have none.
 class Deadline {
  public:
   explicit Deadline(uint64_t timeout_ns) : poll_(timeout_ns == 0), forever_(timeout_ns > kLongest) {
     if (!poll_ && !forever_) at_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
   }
   bool poll() const { return poll_; }
-  // Whether there is time to lose a slice of the processor in, as each yield of spin_until may.
+  // Whether enough time is left to lose a time slice, as each yield of spin_until may.
   bool spins() const { return forever_ || at_ - std::chrono::steady_clock::now() > std::chrono::milliseconds(20); }
-  // False if the time ran out first.
+  // Returns false if the time ran out first.
   template <class Done>
   bool wait(std::condition_variable& signal, std::unique_lock<std::mutex>& lock, const Done& done) const {
     if (!forever_) return signal.wait_until(lock, at_, done);
     signal.wait(lock, done);
     return true;
   }
-  // Sleeps for `pause`, or to the end if that is earlier. False: the end has passed.
+  // Sleeps for `pause`, at most until the deadline. Returns false if the deadline has passed.
   bool sleep(std::chrono::nanoseconds pause) const {
     const auto now = std::chrono::steady_clock::now();
     if (!forever_ && now >= at_) return false;
@@ -74,7 +76,7 @@ class Timeline {
 
   bool reached(uint64_t point) const { return completed_.load() >= point; }
   bool failed() const { return failed_at_.load(std::memory_order_acquire) != kNever; }
-  // Whether the work before `point` holds a failure.
+  // Whether work before `point` has failed.
   bool failed_before(uint64_t point) const { return failed_at_.load(std::memory_order_acquire) <= point; }
 
   // The first failure; call only after failed().
@@ -83,7 +85,7 @@ class Timeline {
     return failure_;
   }
 
-  // By the stream's worker. A failure precedes the advance past its point.
+  // Called by the stream's worker, before it advances past `point`.
   void fail(uint64_t point, Status cause) {
     std::lock_guard lock(mutex_);
     if (failed_at_.load(std::memory_order_relaxed) != kNever) return;
@@ -97,7 +99,7 @@ class Timeline {
     passed_.notify_all();
   }
 
-  // Waits until all before `point` has ended; TIMEOUT, or the failure that lies before it.
+  // Waits until all work before `point` has ended. Returns TIMEOUT, or the failure of that work.
   Status wait(uint64_t point, uint64_t timeout_ns) {
     if (!reached(point)) {
       const Deadline deadline(timeout_ns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ type of each dtype, the type that it is computed in, and loops over dtypes at compile time.
+// The C++ type of each dtype, the type for computing with it, and loops over dtypes at compile
+// time.
 #pragma once
 
 #include <backplane/kit/half.hpp>
@@ -42,7 +43,7 @@ concept Half = std::same_as<T, f16> || std::same_as<T, bf16>;
 template <class T>
 concept Floating = std::floating_point<T> || Half<T>;
 
-// What T is computed in: f32 for the halves, bool for b8.
+// The type for computing with T: f32 for f16 and bf16, bool for b8.
 template <class T>
 struct WideOf {
   using type = T;

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv, conv_transpose and the gradients of conv, by oneDNN's direct convolution in the layouts
+// that it prefers. Operands are reordered into the plan's workspace and back. Winograd, which is
+// less accurate, is never chosen.
+#include <optional>
+
+#include "ops/operators.hpp"
+#include "ops/vector_loop.hpp"
+#include "runtime/primitive.hpp"
+#include "runtime/threads.hpp"
+#include "simd/elementwise.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+using dnnl_api::Dims;
+using dnnl_api::Md;
+using dnnl_api::Type;
+
+constexpr uint64_t kAlignment = 64;
+
+// An operand of the convolution. If oneDNN prefers another layout than the caller's, `reorder`
+// copies it to or from the workspace.
+struct Reordered {
+  Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
+    if (given == wanted) return;
+    offset = workspace;
+    workspace += (dnnl_api::bytes_of(wanted) + kAlignment - 1) / kAlignment * kAlignment;
+    const Md &from = is_output ? wanted : given, &to = is_output ? given : wanted;
+    const dnnl::reorder::primitive_desc desc(engine(), from, engine(), to, strict_attributes());
+    reorder.emplace(dnnl::reorder(desc), std::vector<Primitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+                    desc.scratchpad_desc(), team_size());
+  }
+  void* in(const std::byte* data, std::byte* workspace, void* scratch) const {
+    if (!reorder) return const_cast<std::byte*>(data);
+    reorder->run(scratch, {const_cast<std::byte*>(data), workspace + offset});
+    return workspace + offset;
+  }
+  std::optional<Primitive> reorder;
+  uint64_t offset = 0;
+};
+
+// The operands' roles in one direction of the convolution.
+struct Roles {
+  int first, second, out;  // DNNL_ARG_*
+};
+
+struct Conv {
+  template <class Desc>
+  Conv(const dnnl::primitive& made, const Desc& desc, const Roles& roles, const std::array<Md, 4>& given,
+       const std::array<Md, 3>& wanted, VectorKernel last)
+      : first(given[0], wanted[0], false, workspace_bytes),
+        second(given[1], wanted[1], false, workspace_bytes),
+        out(given[2], wanted[2], true, workspace_bytes),
+        has_bias(!given[3].is_zero()),
+        activation{last, kCostlyGrain},
+        core(made, with_bias({{roles.first, wanted[0]}, {roles.second, wanted[1]}, {roles.out, wanted[2]}}, given[3]),
+             desc.scratchpad_desc(), team_size()) {
+    scratch_offset = workspace_bytes;
+    uint64_t scratch = core.workspace_bytes();
+    for (const Reordered* each : {&first, &second, &out}) {
+      if (each->reorder) scratch = std::max(scratch, each->reorder->workspace_bytes());
+    }
+    workspace_bytes += scratch;
+  }
+
+  void run(const Call& call) const {
+    std::byte* workspace = call.workspace;
+    std::byte* scratch = workspace + scratch_offset;
+    void* a = first.in(call.in(0).data, workspace, scratch);
+    void* b = second.in(call.in(1).data, workspace, scratch);
+    void* y = out.reorder ? workspace + out.offset : call.out().data;
+    if (has_bias) {
+      core.run(scratch, {a, b, y, call.in(2).data});
+    } else {
+      core.run(scratch, {a, b, y});
+    }
+    if (out.reorder) out.reorder->run(scratch, {y, call.out().data});
+    if (activation.kernel != nullptr) run_contiguous(activation, call.out().data, call.out());
+  }
+
+  uint64_t workspace_bytes = 0;
+  Reordered first, second, out;
+  bool has_bias;
+  VectorPlan activation;
+  Primitive core;
+  uint64_t scratch_offset = 0;
+};
+
+void run(const Call& call) { call.prepared<Conv>().run(call); }
+
+Md dense_md(const bp_tensor_desc& view, uint32_t groups, bool weights, bool transposed) {
+  Dims dims(view.shape, view.shape + view.rank);
+  if (weights && groups > 1) {
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+  }
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (std::size_t d = dims.size(); d-- > 0; stride *= dims[d]) strides[d] = stride;
+  if (weights && transposed) {  // oneDNN: [O, I, ..]; Backplane: [I, O, ..]
+    const std::size_t d = groups > 1 ? 1 : 0;
+    std::swap(dims[d], dims[d + 1]);
+    std::swap(strides[d], strides[d + 1]);
+  }
+  return {dims, type_of(view.dtype), strides};
+}
+
+// The state of a plan; null if oneDNN has no implementation.
+std::shared_ptr<const Conv> make(const CheckedDesc& checked) {
+  const bp_op_desc& desc = checked.desc;
+  const auto& attributes = checked.attributes.as<bp_conv_attributes>();
+  const uint32_t op = desc.op;
+  const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
+             transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
+  // oneDNN gives wrong results for great strides and dilations. A single tap needs no dilation. A
+  // single output position needs only the least stride for which it is the only one, which oneDNN
+  // checks.
+  const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
+  const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
+  const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
+  Dims strides, dilations, begin, end;  // oneDNN counts dilations from 0
+  for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
+    dilations.push_back(taps.shape[2 + d] == 1 ? 0 : attributes.dilation[d] - 1);
+    const int64_t reach = (taps.shape[2 + d] - 1) * (dilations[d] + 1) + 1;
+    const int64_t least = image.shape[2 + d] + attributes.pad_begin[d] + attributes.pad_end[d] - reach + 1;
+    strides.push_back(positions.shape[2 + d] == 1 ? std::clamp<int64_t>(least, 1, attributes.stride[d])
+                                                  : attributes.stride[d]);
+    begin.push_back(attributes.pad_begin[d]);
+    end.push_back(attributes.pad_end[d]);
+  }
+  const auto md = [&](const bp_tensor_desc& view, bool weights) {
+    return dense_md(view, attributes.groups, weights, transposed);
+  };
+  const Md a = md(desc.inputs[0], false), b = md(desc.inputs[1], !by_weight), y = md(desc.outputs[0], by_weight);
+  Md bias;
+  if (desc.input_count > 2 && desc.inputs[2].dtype != 0) {
+    bias = {{desc.inputs[2].shape[0]}, type_of(desc.inputs[2].dtype), Dims{1}};
+  }
+  const VectorKernel activation =
+      attributes.activation == BP_ACTIVATION_NONE
+          ? nullptr
+          : activation_kernel(attributes.activation, desc.outputs[0].dtype, desc.outputs[0].dtype);
+  const auto strict = strict_attributes();
+  const std::array<Md, 4> given{a, b, y, bias};
+  using dnnl_api::any_layout;
+  const auto forward_of = [&](const Md& weights, const Md& added, const Md& out) {
+    return dnnl_api::describe<dnnl::convolution_forward>(
+        engine(), strict, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, any_layout(a),
+        any_layout(weights), added, any_layout(out), strides, dilations, begin, end);
+  };
+  if (op == BP_OP_CONV) {
+    const auto made = forward_of(b, bias, y);
+    if (!made) return nullptr;
+    return std::make_shared<Conv>(dnnl::convolution_forward(made), made,
+                                  Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
+                                  std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
+  }
+  if (transposed) {
+    const auto made = dnnl_api::describe<dnnl::deconvolution_forward>(
+        engine(), strict, dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any_layout(a),
+        any_layout(b), bias, any_layout(y), strides, dilations, begin, end);
+    if (!made) return nullptr;
+    return std::make_shared<Conv>(dnnl::deconvolution_forward(made), made,
+                                  Roles{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, given,
+                                  std::array<Md, 3>{made.src_desc(), made.weights_desc(), made.dst_desc()}, activation);
+  }
+  const auto forward = forward_of(y, Md(), b);
+  if (!forward) return nullptr;
+  const auto made = dnnl_api::describe_backward<dnnl::convolution_backward_weights>(
+      engine(), strict, forward, dnnl::algorithm::convolution_direct, any_layout(a), any_layout(y), any_layout(b),
+      strides, dilations, begin, end);
+  if (!made) return nullptr;
+  return std::make_shared<Conv>(
+      dnnl::convolution_backward_weights(made), made, Roles{DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
+      given, std::array<Md, 3>{made.src_desc(), made.diff_dst_desc(), made.diff_weights_desc()}, activation);
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const char* name = checked.op->name;
+  const auto& attributes = checked.attributes.as<bp_conv_attributes>();
+  const auto not_here = [&](const char* what) {
+    return unsupported(name, ": ", what, " is not here; let core decompose it");
+  };
+  const auto views = [&](const auto& test) {
+    return std::any_of(desc.inputs, desc.inputs + desc.input_count, test) ||
+           std::any_of(desc.outputs, desc.outputs + desc.output_count, test);
+  };
+  if (views([&](const bp_tensor_desc& view) { return view.dtype != 0 && view.dtype != desc.outputs[0].dtype; })) {
+    return not_here("a mixture of dtypes");
+  }
+  if (views([](const bp_tensor_desc& view) {
+        return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
+      })) {
+    return not_here("a view without elements");
+  }
+  for (const bp_tensor_desc* view : {&desc.inputs[0], &desc.inputs[1], &desc.outputs[0]}) {
+    if (view->rank != attributes.spatial_rank + 2) {
+      return invalid_argument(name, ": an operand has rank ", uint32_t{view->rank}, ", and spatial_rank ",
+                              attributes.spatial_rank, " makes it ", attributes.spatial_rank + 2);
+    }
+  }
+  try {
+    std::shared_ptr<const Conv> state = make(checked);
+    if (state == nullptr) return not_here("this combination of shapes and dtypes");
+    prepared.workspace_bytes = state->workspace_bytes;
+    prepared.state = std::move(state);
+  } catch (const dnnl::error& failure) {
+    if (failure.status == dnnl_invalid_arguments) {
+      return invalid_argument(name, ": the shapes and the window do not fit; see docs of the operator");
+    }
+    return status_of(failure, name);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_conv(Kernels& kernels) {
+  // f32 only: in bf16 oneDNN 2.6 multiplies pairs whose second half may be padding, and 0 times
+  // infinity reaches outputs whose window does not see the infinity.
+  for (const uint32_t op : {BP_OP_CONV, BP_OP_CONV_TRANSPOSE, BP_OP_CONV_BWD_INPUT, BP_OP_CONV_BWD_WEIGHT}) {
+    kernels.add(op, BP_F32, {.run = run, .dense = true, .prepare = prepare});
+  }
+}
+
+}  // namespace backplane::onednn

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion of contiguous elements to and from f32, the dtype that most kernels compute in.
+#pragma once
+
+#include <backplane/ops.h>
+#include <cstddef>
+#include <cstring>
+
+#include "simd/cast.hpp"
+
+namespace backplane::onednn {
+
+class F32Cast {
+ public:
+  static F32Cast to_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(dtype, BP_F32)); }
+  static F32Cast from_f32(uint32_t dtype) { return F32Cast(dtype == BP_F32 ? nullptr : cast_kernel(BP_F32, dtype)); }
+
+  // True from f32 to f32: a kernel may use the source itself.
+  bool is_copy() const { return kernel_ == nullptr; }
+
+  void operator()(const void* from, void* to, int64_t count) const {
+    if (kernel_ == nullptr) {
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    } else {
+      kernel_(&from, to, count);
+    }
+  }
+  // The same for a source of elements `step` bytes apart, each of `bytes` bytes.
+  void strided(const std::byte* from, int64_t step, int64_t bytes, float* to, int64_t count) const {
+    if (step == bytes) return (*this)(from, to, count);
+    for (int64_t i = 0; i < count; ++i) (*this)(from + i * step, to + i, 1);
+  }
+
+ private:
+  explicit F32Cast(VectorKernel kernel) : kernel_(kernel) {}
+  VectorKernel kernel_;
+};
+
+}  // namespace backplane::onednn

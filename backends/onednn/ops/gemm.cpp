@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocking of a GEMM. Threads take blocks of the output. A block is computed from packed panels or,
+// with few rows, from b in place.
+#include "ops/gemm.hpp"
+
+#include <backplane/kit/types.hpp>
+
+#include "ops/f32_cast.hpp"
+#include "ops/operands.hpp"
+#include "runtime/threads.hpp"
+#include "simd/gemm.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+
+// The accumulators of a block and both packed inputs fit a second-level cache of 1 MiB. Multiples
+// of every tile's extents.
+constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
+// Up to kSkinnyRows rows, reading b takes longer than the multiplications.
+constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
+constexpr int64_t kGrain = int64_t{1} << 21;  // multiplications per thread that repay waking it
+constexpr int64_t kReading = 8;               // multiplications in the time of one load of b
+
+constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+constexpr int64_t blocks_of(int64_t value, int64_t size) { return (value + size - 1) / size; }
+// The size of blocks that divide `value` evenly, at most `limit` and a multiple of `step`.
+constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
+  return round_up(blocks_of(value, blocks_of(value, limit)), step);
+}
+
+// The rows of a or the columns of b.
+struct Lines {
+  const std::byte* data;
+  int64_t bytes, stride, depth_stride;
+  GemmInput read;
+
+  const std::byte* at(int64_t line, int64_t k) const { return data + (line * stride + k * depth_stride) * bytes; }
+};
+
+// The scratch memory of one thread.
+struct Buffers {
+  float *acc, *left, *right, *bias, *row;
+  uint32_t* totals;
+};
+
+class Gemm {
+ public:
+  Gemm(View a, View b, View out, const Epilogue& epilogue)
+      : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
+    const uint32_t r = out.rank - 2, c = out.rank - 1;
+    if (epilogue.bias == nullptr && epilogue.activation == nullptr && out.shape[c] < out.shape[r] &&
+        out.shape[c] <= kSkinnyRows) {  // few columns: the transposes have few rows
+      std::swap(a, b);
+      for (View* view : {&a, &b, &out}) {
+        std::swap(view->shape[r], view->shape[c]);
+        std::swap(view->strides[r], view->strides[c]);
+      }
+    }
+    a_ = a, b_ = b, out_ = out;
+    rows_ = out.shape[r], cols_ = out.shape[c], depth_ = a.shape[c];
+    for (uint32_t d = 0; d < r; ++d) batches_ *= out.shape[d];
+    const int64_t b_row = depth_ == 1 ? 1 : b.strides[r], b_col = cols_ == 1 ? 1 : b.strides[c];
+    left_ = {a.data, bytes_of(a), a.strides[r], depth_ == 1 ? 1 : a.strides[c], gemm_input(a.dtype)};
+    right_ = {b.data, bytes_of(b), b_col, b_row, gemm_input(b.dtype)};
+    skinny_ = rows_ <= kSkinnyRows && (b_col == 1 || b_row == 1);
+    out_bytes_ = bytes_of(out);
+    to_out_ = epilogue.activation != nullptr    ? epilogue.activation
+              : out.dtype == BP_F32 || integer_ ? nullptr
+                                                : cast_kernel(BP_F32, out.dtype);
+    plan_blocks();
+  }
+
+  int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
+  // In multiplications. A skinny product counts the time of reading b instead.
+  int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
+  // Floats of scratch memory per thread.
+  int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
+
+  void block(int64_t index, float* memory) const {
+    Buffers buffers{};
+    buffers.acc = memory;
+    buffers.totals = reinterpret_cast<uint32_t*>(buffers.acc + acc_size());
+    buffers.left = buffers.acc + 2 * acc_size();
+    buffers.right = buffers.left + left_floats_;
+    buffers.bias = buffers.right + right_floats_;
+    buffers.row = buffers.bias + stride_;
+    const int64_t batch = index / (row_blocks_ * col_blocks_), at = index % (row_blocks_ * col_blocks_);
+    Lines left = left_, right = right_;
+    std::byte* out = out_.data;
+    int64_t rest = batch;
+    for (uint32_t d = out_.rank - 2; d-- > 0;) {
+      const int64_t i = rest % out_.shape[d];
+      rest /= out_.shape[d];
+      if (depth_ != 0) {
+        left.data += i * a_.strides[d] * left.bytes;
+        right.data += i * b_.strides[d] * right.bytes;
+      }
+      out += i * out_.strides[d] * out_bytes_;
+    }
+    const int64_t row = at % row_blocks_ * block_rows_, col = at / row_blocks_ * block_cols_;
+    const int64_t rows = std::min(block_rows_, rows_ - row), cols = std::min(block_cols_, cols_ - col);
+    skinny_ ? sum_skinny(left, right, row, rows, col, cols, buffers)
+            : sum_tiles(left, right, row, rows, col, cols, buffers);
+    store(out, row, rows, col, cols, buffers);
+  }
+
+ private:
+  static int64_t bytes_of(const View& view) { return static_cast<int64_t>(dtype_bytes(view.dtype)); }
+  int64_t acc_size() const { return round_up(block_rows_, tile_.rows) * stride_; }
+
+  void plan_blocks() {
+    if (skinny_) {
+      block_rows_ = rows_;
+      const int64_t shares = std::max<int64_t>(1, team_size() / std::max<int64_t>(batches_, 1));
+      block_cols_ =
+          std::min(round_up(kSkinnyElements / rows_, kStripStep), round_up(blocks_of(cols_, shares), kStripStep));
+      stride_ = block_cols_;
+      left_floats_ = round_up(rows_ * kSkinnyDepth, 16);
+      right_floats_ = 0;
+    } else {
+      block_rows_ = even_block(rows_, kBlockRows, tile_.rows);
+      block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
+      // At least one block per thread, unless blocks would be smaller than a tile.
+      while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < team_size() &&
+             block_cols_ > tile_.cols) {
+        block_cols_ = round_up(block_cols_ / 2, tile_.cols);
+      }
+      stride_ = block_cols_;
+      left_floats_ = block_rows_ * kBlockDepth;
+      right_floats_ = block_cols_ * kBlockDepth;
+    }
+    row_blocks_ = blocks_of(rows_, block_rows_);
+    col_blocks_ = blocks_of(cols_, block_cols_);
+  }
+
+  void sum_tiles(const Lines& left, const Lines& right, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                 const Buffers& buffers) const {
+    const int64_t padded = round_up(rows, tile_.rows);
+    begin(padded, buffers);
+    for (int64_t k = 0; k < depth_; k += kBlockDepth) {
+      const int64_t depth = std::min(kBlockDepth, depth_ - k);
+      left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, tile_.rows, buffers.left);
+      right.read.pack(right.at(col, k), right.stride, right.depth_stride, cols, depth, tile_.cols, buffers.right);
+      for (int64_t c = 0; c < cols; c += tile_.cols) {
+        for (int64_t r = 0; r < rows; r += tile_.rows) {
+          tile_.run(buffers.left + r * depth, buffers.right + c * depth, depth, buffers.acc + r * stride_ + c, stride_);
+        }
+      }
+      if (integer_) carry(rows, cols, buffers);
+    }
+  }
+
+  void sum_skinny(const Lines& left, const Lines& right, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                  const Buffers& buffers) const {
+    begin(rows, buffers);
+    const int64_t step = integer_ ? kExactDepth : kSkinnyDepth;
+    const bool in_place = a_.dtype == BP_F32 && left.depth_stride == 1;
+    for (int64_t k = 0; k < depth_; k += step) {
+      const int64_t depth = std::min(step, depth_ - k);
+      const float* a = reinterpret_cast<const float*>(left.at(row, k));
+      int64_t a_stride = left.stride;
+      if (!in_place) {  // panels of one line are contiguous rows
+        left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
+        a = buffers.left;
+        a_stride = depth;
+      }
+      const std::byte* b = right.at(col, k);
+      if (right.stride == 1) {
+        right.read.by_rows(a, a_stride, rows, b, right.depth_stride, depth, cols, buffers.acc, stride_);
+      } else {
+        right.read.by_cols(a, a_stride, rows, b, right.stride, depth, cols, buffers.acc, stride_);
+      }
+      if (integer_) carry(rows, cols, buffers);
+    }
+  }
+
+  void begin(int64_t rows, const Buffers& buffers) const {
+    std::fill_n(buffers.acc, rows * stride_, 0.0f);
+    if (integer_) std::fill_n(buffers.totals, rows * stride_, 0u);
+  }
+  // Adds the accumulators, exact integers so far, to the totals modulo 2^32 and clears them.
+  void carry(int64_t rows, int64_t cols, const Buffers& buffers) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      float* acc = buffers.acc + r * stride_;
+      uint32_t* totals = buffers.totals + r * stride_;
+      for (int64_t c = 0; c < cols; ++c) totals[c] += static_cast<uint32_t>(static_cast<int32_t>(acc[c]));
+      std::fill_n(acc, cols, 0.0f);
+    }
+  }
+
+  void store(std::byte* out, int64_t row, int64_t rows, int64_t col, int64_t cols, const Buffers& buffers) const {
+    const uint32_t r = out_.rank - 2, c = out_.rank - 1;
+    const int64_t step = cols_ == 1 ? out_bytes_ : out_.strides[c] * out_bytes_;
+    if (epilogue_.bias != nullptr) widen_bias(col, cols, buffers.bias);
+    for (int64_t i = 0; i < rows; ++i) {
+      std::byte* to = out + (row + i) * out_.strides[r] * out_bytes_ + col * step;
+      float* acc = buffers.acc + i * stride_;
+      if (epilogue_.bias != nullptr) {
+        for (int64_t k = 0; k < cols; ++k) acc[k] += buffers.bias[k];
+      }
+      const void* from = integer_ ? static_cast<const void*>(buffers.totals + i * stride_) : acc;
+      const bool contiguous = step == out_bytes_;
+      if (to_out_ != nullptr) {
+        to_out_(&from, contiguous ? static_cast<void*>(to) : buffers.row, cols);
+        from = buffers.row;
+        if (contiguous) continue;
+      }
+      if (contiguous) {
+        std::memcpy(to, from, static_cast<std::size_t>(cols * out_bytes_));
+        continue;
+      }
+      const auto* bytes = static_cast<const std::byte*>(from);
+      for (int64_t k = 0; k < cols; ++k) {
+        out_bytes_ == 4 ? std::memcpy(to + k * step, bytes + k * 4, 4) : std::memcpy(to + k * step, bytes + k * 2, 2);
+      }
+    }
+  }
+  void widen_bias(int64_t col, int64_t cols, float* to) const {
+    const View& bias = *epilogue_.bias;
+    const std::byte* from = bias.data + col * bytes_of(bias);
+    F32Cast::to_f32(bias.dtype)(from, to, cols);
+  }
+
+  const GemmTile tile_;
+  const Epilogue& epilogue_;
+  const bool integer_;
+  View a_, b_, out_;
+  Lines left_, right_;
+  VectorKernel to_out_;
+  int64_t out_bytes_, rows_, cols_, depth_, batches_ = 1;
+  bool skinny_;
+  int64_t block_rows_, block_cols_, stride_, left_floats_, right_floats_, row_blocks_, col_blocks_;
+};
+
+}  // namespace
+
+bool gemm_supports(uint32_t dtype) { return gemm_tile().rows != 0 && gemm_input(dtype).pack != nullptr; }
+
+void gemm(const View& a, const View& b, const View& out, const Epilogue& epilogue, Scratch& scratch) {
+  if (out.elements() == 0) return;
+  const Gemm work(a, b, out, epilogue);
+  const int64_t size = round_up(work.scratch_size(), 16);
+  float* memory = scratch_floats(scratch, team_size() * size);
+  parallel(std::max<int64_t>(work.work(), 1), kGrain, [&](int part, int parts) noexcept {
+    const Range range = range_of(work.blocks(), part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) work.block(i, memory + part * size);
+  });
+}
+
+}  // namespace backplane::onednn

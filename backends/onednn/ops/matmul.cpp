@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul: any size by the plugin's own GEMM; a recurring size of f32, bf16 or 8-bit integers by a
+// oneDNN primitive made for it.
+#include <backplane/kit/loops.hpp>
+#include <backplane/kit/plan.hpp>
+#include <numeric>
+
+#include "ops/gemm.hpp"
+#include "ops/operators.hpp"
+#include "runtime/primitive.hpp"
+#include "runtime/threads.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+using dnnl_api::Dims;
+using dnnl_api::Md;
+using dnnl_api::Type;
+
+// oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
+// stay below 2^24. For greater depths this file shifts a itself.
+constexpr int64_t kExactDepthOfI8 = 512;
+// Up to this many rows or columns the plugin's own GEMM is as fast.
+constexpr int64_t kFewRows = 16;
+
+// A batch of matrices; a stride of 0 repeats one matrix.
+struct Matrices {
+  Type type;
+  std::vector<int64_t> batch;    // extents, outermost first
+  std::vector<int64_t> strides;  // of the batch, in elements
+  int64_t rows, cols, row_stride, col_stride;
+
+  void transpose() {
+    std::swap(rows, cols);
+    std::swap(row_stride, col_stride);
+  }
+};
+
+Matrices matrices_of(const bp_tensor_desc& view) {
+  const int r = view.rank - 2, c = view.rank - 1;
+  Matrices out{type_of(view.dtype), {}, {}, view.shape[r], view.shape[c], view.strides[r], view.strides[c]};
+  if (out.cols == 1) out.col_stride = 1;
+  if (out.rows == 1) out.row_stride = out.col_stride == 1 ? std::max<int64_t>(out.cols, 1) : 1;
+  for (int d = 0; d < r; ++d) {
+    out.batch.push_back(view.shape[d]);
+    out.strides.push_back(view.shape[d] == 1 ? 0 : view.strides[d]);
+  }
+  return out;
+}
+
+// The layouts of oneDNN's fast implementations: rows or columns contiguous, no element twice within
+// a matrix.
+bool is_fast_layout(const Matrices& m) {
+  const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
+  const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
+  return (rows_contiguous || cols_contiguous) &&
+         std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
+}
+
+// Merges batch dimensions whose strides agree in all three operands, and drops those of extent 1.
+void merge_batch(Matrices* const (&all)[3]) {
+  std::vector<int64_t>& extents = all[2]->batch;
+  for (std::size_t d = 0; d < extents.size();) {
+    const bool last = d + 1 == extents.size();
+    const bool merges = !last && std::all_of(std::begin(all), std::end(all), [&](const Matrices* m) {
+      return m->strides[d] == m->strides[d + 1] * extents[d + 1];
+    });
+    if (extents[d] != 1 && !merges) {
+      ++d;
+      continue;
+    }
+    const int64_t extent = extents[d];
+    const auto at = static_cast<std::ptrdiff_t>(d);
+    for (Matrices* m : all) {
+      if (merges) m->batch[d + 1] *= extent;
+      m->batch.erase(m->batch.begin() + at);
+      m->strides.erase(m->strides.begin() + at);
+    }
+  }
+}
+
+Md md_of(const Matrices& m) {
+  Dims dims, strides;
+  int64_t span = std::max(m.rows * m.row_stride, m.cols * m.col_stride);
+  for (std::size_t d = 0; d < m.batch.size(); ++d) span = std::max(span, m.batch[d] * m.strides[d]);
+  for (std::size_t d = 0; d < m.batch.size(); ++d) {
+    dims.push_back(m.strides[d] == 0 ? 1 : m.batch[d]);
+    strides.push_back(m.strides[d] == 0 ? span : m.strides[d]);
+  }
+  dims.insert(dims.end(), {m.rows, m.cols});
+  strides.insert(strides.end(), {m.row_stride, m.col_stride});
+  return {dims, m.type, strides};
+}
+
+// The state of a plan. A column-major output is computed as the product of the transposes.
+struct Matmul {
+  Matmul(const dnnl::matmul::primitive_desc& desc, bool is_swapped, int team)
+      : primitive(
+            dnnl::matmul(desc),
+            {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}},
+            desc.scratchpad_desc(), team),
+        swapped(is_swapped) {}
+  Primitive primitive;
+  bool swapped;
+};
+
+// i8 x i8 of any depth: a * b = (a + 128) * b - 128 * (ones * b). Both products are exact as u8 x
+// i8. A row of ones is appended to a + 128, so that one product gives both.
+struct Shifted {
+  int64_t batches, rows, cols, depth;
+  // Parts of the workspace: a + 128 with its row of ones, and the product.
+  uint64_t left_bytes, sums_bytes;
+
+  explicit Shifted(const bp_op_desc& desc) {
+    const bp_tensor_desc& out = desc.outputs[0];
+    batches = std::accumulate(out.shape, out.shape + out.rank - 2, int64_t{1}, std::multiplies<>());
+    rows = out.shape[out.rank - 2], cols = out.shape[out.rank - 1], depth = desc.inputs[0].shape[out.rank - 1];
+    const auto aligned = [](int64_t bytes) { return (static_cast<uint64_t>(bytes) + 63) / 64 * 64; };
+    left_bytes = aligned(batches * (rows + 1) * depth);
+    sums_bytes = aligned(batches * (rows + 1) * cols * 4);
+  }
+  // The dense form of `view` with one more row.
+  static Matrices with_row(const bp_tensor_desc& view, Type type) {
+    bp_tensor_desc grown = view;
+    ++grown.shape[view.rank - 2];
+    Matrices out = matrices_of(dense_like(grown));
+    out.type = type;
+    return out;
+  }
+
+  void widen(const std::byte* a, std::byte* left) const {
+    constexpr int64_t kGrain = int64_t{1} << 20;
+    parallel(batches * rows * depth, kGrain, [&](int part, int parts) noexcept {
+      const Range range = range_of(batches * (rows + 1), part, parts);
+      for (int64_t r = range.begin; r < range.end; ++r) {
+        std::byte* to = left + r * depth;
+        if (r % (rows + 1) == rows) {
+          std::memset(to, 1, static_cast<std::size_t>(depth));
+          continue;
+        }
+        const std::byte* from = a + (r - r / (rows + 1)) * depth;
+        int64_t k = 0;
+        for (; k + 8 <= depth; k += 8) {
+          uint64_t word;
+          std::memcpy(&word, from + k, 8);
+          word ^= 0x8080808080808080u;
+          std::memcpy(to + k, &word, 8);
+        }
+        for (; k < depth; ++k) to[k] = from[k] ^ std::byte{0x80};
+      }
+    });
+  }
+  void correct(const std::byte* sums, std::byte* out) const {
+    constexpr int64_t kGrain = int64_t{1} << 18;
+    parallel(batches * rows * cols, kGrain, [&](int part, int parts) noexcept {
+      const Range range = range_of(batches * rows, part, parts);
+      for (int64_t r = range.begin; r < range.end; ++r) {
+        const auto* block = reinterpret_cast<const uint32_t*>(sums) + r / rows * (rows + 1) * cols;
+        const uint32_t *row = block + r % rows * cols, *of_b = block + rows * cols;
+        auto* to = reinterpret_cast<uint32_t*>(out) + r * cols;
+        BACKPLANE_KIT_INDEPENDENT
+        for (int64_t c = 0; c < cols; ++c) to[c] = row[c] - 128u * of_b[c];
+      }
+    });
+  }
+};
+
+struct ShiftedMatmul {
+  std::shared_ptr<const Matmul> matmul;
+  Shifted shifted;
+};
+
+void run_shifted(const Call& call) {
+  const auto& [matmul, shifted] = call.prepared<ShiftedMatmul>();
+  std::byte *left = call.workspace, *sums = left + shifted.left_bytes, *scratch = sums + shifted.sums_bytes;
+  shifted.widen(call.in(0).data, left);
+  matmul->primitive.run(scratch, {left, call.in(1).data, sums});
+  shifted.correct(sums, call.out().data);
+}
+
+void run(const Call& call) {
+  const auto& state = call.prepared<Matmul>();
+  std::byte *a = call.in(0).data, *b = call.in(1).data;
+  if (state.swapped) std::swap(a, b);
+  state.primitive.run(call.workspace, {a, b, call.out().data});
+}
+
+// Null if oneDNN has no fast implementation for these layouts.
+std::shared_ptr<const Matmul> make(Matrices a, Matrices b, Matrices out) {
+  merge_batch({&a, &b, &out});
+  const bool swapped = out.col_stride != 1;
+  if (swapped) {
+    for (Matrices* m : {&a, &b, &out}) m->transpose();
+    std::swap(a, b);
+  }
+  const int64_t batch = std::accumulate(out.batch.begin(), out.batch.end(), int64_t{1}, std::multiplies<>());
+  const TeamSize team(batch * out.rows * out.cols * a.cols < kTeamWork ? 1 : team_size());
+  const auto desc =
+      dnnl_api::describe<dnnl::matmul>(engine(), strict_attributes(), md_of(a), md_of(b), Md(), md_of(out));
+  if (!desc || std::string_view(desc.impl_info_str()).starts_with("ref")) return nullptr;
+  return std::make_shared<Matmul>(desc, swapped, team_size());
+}
+
+std::shared_ptr<const Matmul> try_make(const Matrices& a, const Matrices& b, const Matrices& out) {
+  try {
+    return make(a, b, out);
+  } catch (const dnnl::error& failure) {
+    // oneDNN reports views that overlap themselves in this way.
+    if (failure.status == dnnl_invalid_arguments || failure.status == dnnl_unimplemented) return nullptr;
+    throw;
+  }
+}
+
+// Falls back to the plugin's own GEMM.
+Status keep_any_size(Prepared& prepared) {
+  prepared.any_size = true;
+  return {};
+}
+
+void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
+
+// With one row or one column, memory bandwidth is the limit, and the plugin's own GEMM reaches it.
+bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
+  const auto empty = [](const bp_tensor_desc& view) {
+    return std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
+  };
+  prepared.any_size = (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0 || empty(out) || empty(a) || empty(b) ||
+                      std::min(out.shape[out.rank - 2], out.shape[out.rank - 1]) <= kFewRows;
+  prepared.specializable = specializable(out);
+  if (prepared.any_size) return {};
+  const bool shifts = a.dtype == BP_I8 && a.shape[a.rank - 1] > kExactDepthOfI8;
+  Matrices operands[3] = {matrices_of(a), matrices_of(b), matrices_of(out)};
+  const auto stage = [&](int i) {
+    const bool input = i < 2;
+    (input ? prepared.stage_inputs : prepared.stage_outputs) |= input ? 1u << i : 1u;
+    operands[i] = matrices_of(dense_like(input ? desc.inputs[i] : out));
+  };
+  for (int i = 0; i < 2; ++i) {
+    const bool staged = (prepared.stage_inputs >> i & 1u) != 0 || (desc.inputs[i].flags & BP_DESC_IMMEDIATE) != 0;
+    if (staged || !is_fast_layout(operands[i])) stage(i);
+  }
+  if (!is_fast_layout(operands[2])) stage(2);
+  for (std::size_t d = 0; d < operands[2].batch.size(); ++d) {
+    const bool repeated = operands[0].strides[d] == 0 && operands[1].strides[d] == 0 && operands[2].batch[d] > 1;
+    if (repeated) stage(0);
+  }
+  if (shifts) {
+    if (!rules::is_dense(a)) prepared.stage_inputs |= 1u;
+    if (!rules::is_dense(out)) prepared.stage_outputs |= 1u;
+    operands[0] = Shifted::with_row(a, Type::u8);
+    operands[2] = Shifted::with_row(out, Type::s32);
+  }
+  try {
+    std::shared_ptr<const Matmul> state = try_make(operands[0], operands[1], operands[2]);
+    if (shifts) {
+      if (state == nullptr) return keep_any_size(prepared);
+      const Shifted shifted(desc);
+      prepared.workspace_bytes = shifted.left_bytes + shifted.sums_bytes + state->primitive.workspace_bytes();
+      prepared.state = std::make_shared<ShiftedMatmul>(ShiftedMatmul{std::move(state), shifted});
+      prepared.run = run_shifted;
+      return {};
+    }
+    if (state == nullptr) {
+      for (int i = 0; i < 3; ++i) stage(i);
+      state = try_make(operands[0], operands[1], operands[2]);
+      if (state == nullptr) return keep_any_size(prepared);
+    }
+    prepared.workspace_bytes = state->primitive.workspace_bytes();
+    prepared.state = std::move(state);
+    prepared.run = run;
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, "matmul");
+  }
+  return {};
+}
+
+// Without VNNI, oneDNN adds pairs of 8-bit products in saturating 16-bit arithmetic.
+bool exact_in_8_bits() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa != dnnl::cpu_isa::sse41 && isa != dnnl::cpu_isa::avx && isa != dnnl::cpu_isa::avx2 &&
+         isa != dnnl::cpu_isa::avx512_core;
+}
+
+}  // namespace
+
+void add_matmul(Kernels& kernels) {
+  const auto add = [&](uint32_t dtype, uint32_t second, Prepare for_size) {
+    if (gemm_supports(dtype)) kernels.add(BP_OP_MATMUL, dtype, second, {.run = run_any_size, .prepare = for_size});
+  };
+  const Prepare in_8_bits = exact_in_8_bits() ? prepare : nullptr;
+  add(BP_F32, BP_F32, prepare);
+  add(BP_BF16, BP_BF16, prepare);
+  add(BP_BF16, BP_F32, prepare);
+  add(BP_I8, BP_I32, in_8_bits);
+  add(BP_U8, BP_I32, in_8_bits);
+  add(BP_F16, BP_F16, nullptr);
+  add(BP_F16, BP_F32, nullptr);
+}
+
+}  // namespace backplane::onednn

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear: any size by the plugin's own GEMM; a recurring size by a oneDNN primitive with bias,
+// followed by the activation as a vector kernel.
+#include "ops/gemm.hpp"
+#include "ops/operands.hpp"
+#include "ops/operators.hpp"
+#include "ops/vector_loop.hpp"
+#include "runtime/primitive.hpp"
+#include "runtime/threads.hpp"
+#include "simd/elementwise.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+using dnnl_api::Md;
+using dnnl_api::Type;
+
+struct Linear {
+  Linear(const dnnl::matmul::primitive_desc& desc, const Md& bias, VectorPlan last, uint64_t sums, int team)
+      : gemm(dnnl::matmul(desc),
+             with_bias({{DNNL_ARG_SRC, desc.src_desc()},
+                        {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                        {DNNL_ARG_DST, desc.dst_desc()}},
+                       bias),
+             desc.scratchpad_desc(), team),
+        has_bias(!bias.is_zero()),
+        activation(last),
+        sums_bytes(sums) {}
+
+  void run(const Call& call) const {
+    std::byte* sums = sums_bytes != 0 ? call.workspace : call.out().data;
+    std::byte* scratch = call.workspace + sums_bytes;
+    if (has_bias) {
+      gemm.run(scratch, {call.in(0).data, call.in(1).data, sums, call.in(2).data});
+    } else {
+      gemm.run(scratch, {call.in(0).data, call.in(1).data, sums});
+    }
+    if (activation.kernel != nullptr) run_contiguous(activation, sums, call.out());
+  }
+
+  Primitive gemm;
+  bool has_bias;
+  VectorPlan activation;
+  // Workspace for f32 sums, which the activation converts. 0 if the output holds the sums.
+  uint64_t sums_bytes;
+};
+
+void run(const Call& call) { call.prepared<Linear>().run(call); }
+
+void run_any_size(const Call& call) {
+  const auto flat = [](const View& view) {  // as a matrix of rows of the last dimension; dense
+    View out = view;
+    const int64_t cols = view.shape[view.rank - 1];
+    int64_t rows = 1;
+    for (uint32_t d = 0; d + 1 < view.rank; ++d) rows *= view.shape[d];
+    out.rank = 2;
+    out.shape[0] = rows, out.shape[1] = cols;
+    out.strides[0] = cols, out.strides[1] = 1;
+    return out;
+  };
+  View w = call.in(1);
+  std::swap(w.shape[0], w.shape[1]);
+  w.strides[0] = 1, w.strides[1] = w.shape[0];
+  const uint32_t activation = call.attributes<bp_linear_attributes>().activation;
+  const Epilogue epilogue{.bias = optional_operand(call.inputs, 2),
+                          .activation = activation == BP_ACTIVATION_NONE
+                                            ? nullptr
+                                            : activation_kernel(activation, BP_F32, call.out().dtype)};
+  gemm(flat(call.in(0)), w, flat(call.out()), epilogue, *call.scratch);
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const bp_tensor_desc &x = desc.inputs[0], &w = desc.inputs[1], &y = desc.outputs[0];
+  const uint32_t activation = checked.attributes.as<bp_linear_attributes>().activation;
+  const bool has_bias = desc.input_count > 2 && desc.inputs[2].dtype != 0;
+  int64_t rows = 1;
+  for (uint32_t d = 0; d + 1 < x.rank; ++d) rows *= x.shape[d];
+  const int64_t cols = w.shape[0], depth = w.shape[1];
+  const bool has_terms = rows != 0 && cols != 0 && depth != 0;
+  prepared.any_size = x.dtype == BP_F16 || !has_terms || (desc.flags & BP_OP_FLAG_SPECIALIZE) == 0;
+  prepared.specializable = x.dtype != BP_F16 && rows > 1 && cols > 1;
+  if (prepared.any_size) return {};
+  const Type type = type_of(x.dtype);
+  const bool wide = activation != BP_ACTIVATION_NONE && x.dtype != BP_F32;
+  const Type sums = wide ? Type::f32 : type;
+  try {
+    const TeamSize team(rows * cols * depth < kTeamWork ? 1 : team_size());
+    const Md bias = has_bias ? Md({1, cols}, type, dnnl_api::Dims{cols, 1}) : Md();
+    const auto made = dnnl_api::describe<dnnl::matmul>(
+        engine(), strict_attributes(), Md({rows, depth}, type, dnnl_api::Dims{depth, 1}),
+        Md({depth, cols}, type, dnnl_api::Dims{1, depth}), bias, Md({rows, cols}, sums, dnnl_api::Dims{cols, 1}));
+    if (!made) {
+      prepared.any_size = true;
+      return {};
+    }
+    const VectorKernel kernel =
+        activation == BP_ACTIVATION_NONE
+            ? nullptr
+            : activation_kernel(activation, wide ? uint32_t{BP_F32} : uint32_t{x.dtype}, y.dtype);
+    const uint64_t sums_bytes = wide ? (static_cast<uint64_t>(rows * cols) * sizeof(float) + 63) / 64 * 64 : 0;
+    auto state = std::make_shared<Linear>(made, bias, VectorPlan{kernel, kCostlyGrain}, sums_bytes, team_size());
+    prepared.workspace_bytes = sums_bytes + state->gemm.workspace_bytes();
+    prepared.state = std::move(state);
+    prepared.run = run;
+  } catch (const dnnl::error& failure) {
+    return status_of(failure, "linear");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_matmul_linear(Kernels& kernels) {
+  for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
+    if (!gemm_supports(dtype)) continue;
+    kernels.add(BP_OP_LINEAR, dtype, {.run = run_any_size, .dense = true, .prepare = prepare});
+  }
+}
+
+}  // namespace backplane::onednn

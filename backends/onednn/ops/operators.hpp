@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators that the onednn plugin implements itself. All other primitives keep the kernels of
+// cpu_kernels.
+#pragma once
+
+#include <backplane/kit/kernels.hpp>
+
+namespace backplane::onednn {
+
+// Adds every operator below to `kernels`, which already holds cpu_kernels, and replaces theirs.
+void add_operators(kit::Kernels& kernels);
+
+void add_elementwise(kit::Kernels& kernels);  // unary, binary, compare, select, gelu, silu, sigmoid
+void add_cast(kit::Kernels& kernels);
+void add_copy(kit::Kernels& kernels);    // fill, copy
+void add_reduce(kit::Kernels& kernels);  // reduce_sum, reduce_max, reduce_min
+void add_matmul(kit::Kernels& kernels);
+void add_matmul_linear(kit::Kernels& kernels);  // linear
+void add_softmax(kit::Kernels& kernels);        // softmax, log_softmax
+void add_softmax_bwd(kit::Kernels& kernels);
+void add_norm(kit::Kernels& kernels);  // layer_norm, rms_norm, group_norm
+void add_norm_bwd(kit::Kernels& kernels);
+void add_conv(kit::Kernels& kernels);  // conv, conv_transpose, conv_bwd_input, conv_bwd_weight
+void add_pool(kit::Kernels& kernels);  // max_pool, avg_pool
+void add_attention(kit::Kernels& kernels);
+void add_rope(kit::Kernels& kernels);
+void add_quantize_matmul(kit::Kernels& kernels);  // quantized_matmul
+void add_optimizer_adamw(kit::Kernels& kernels);  // adamw
+
+}  // namespace backplane::onednn

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// max_pool and avg_pool. Both are separable: the lines of an image that a line of the output covers
+// are combined into one padded line, which is then combined along itself. max_pool with indices
+// searches element by element.
+#include "simd/pool.hpp"
+
+#include <backplane/kit/plan.hpp>
+#include <backplane/kit/types.hpp>
+#include <limits>
+
+#include "ops/f32_cast.hpp"
+#include "ops/operands.hpp"
+#include "ops/operators.hpp"
+#include "runtime/threads.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+
+constexpr int64_t kGrain = int64_t{1} << 16;  // combinations per thread that repay waking it
+
+// A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
+struct Window {
+  int64_t image[3] = {1, 1, 1}, result[3] = {1, 1, 1};
+  int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, begin[3] = {}, end[3] = {};
+
+  Window(const bp_pool_attributes& attributes, const View& x, const View& y) {
+    const uint32_t rank = attributes.spatial_rank, shift = 3 - rank;
+    for (uint32_t d = 0; d < rank; ++d) {
+      image[shift + d] = x.shape[2 + d], result[shift + d] = y.shape[2 + d];
+      kernel[shift + d] = attributes.kernel[d], stride[shift + d] = attributes.stride[d];
+      dilation[shift + d] = attributes.dilation[d];
+      begin[shift + d] = attributes.pad_begin[d], end[shift + d] = attributes.pad_end[d];
+    }
+    for (int d = 0; d < 3; ++d)
+      stride[d] = result[d] == 1 ? 1 : stride[d];  // with one position the stride has no effect
+  }
+  // The taps along a dimension that cover the image, for one position of the result.
+  struct Taps {
+    int64_t first, last;  // taps [first, last)
+    int64_t at;           // the image position of tap 0, which may be outside
+  };
+  Taps taps(int d, int64_t position) const {
+    const int64_t at = position * stride[d] - begin[d], step = dilation[d];
+    const int64_t first = at >= 0 ? 0 : (-at + step - 1) / step;
+    const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
+    return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
+  }
+  // The lengths of a line of the result in whole vectors, and of the padded line that it is
+  // computed from.
+  int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
+  int64_t padded_line() const {
+    const int64_t padded = begin[2] + image[2] + end[2];
+    if (stride[2] > kPoolStrides) return padded;
+    return std::max(padded, stride[2] * steps() + (kernel[2] - 1) * dilation[2]);
+  }
+  int64_t plane() const { return image[0] * image[1] * image[2]; }
+  int64_t results() const { return result[0] * result[1] * result[2]; }
+};
+
+// Computes lines of the output, for one thread.
+class PoolLine {
+ public:
+  PoolLine(const Call& call, const Window& window, float* scratch)
+      : window_(window),
+        average_(call.op->id == BP_OP_AVG_POOL),
+        counts_padding_(call.attributes<bp_pool_attributes>().count_padding != 0),
+        kernels_(call.prepared<PoolKernels>()),
+        x_(call.in(0)),
+        y_(call.out()),
+        bytes_(static_cast<int64_t>(dtype_bytes(x_.dtype))),
+        narrow_(F32Cast::from_f32(x_.dtype)),
+        line_(scratch),
+        out_(line_ + window.padded_line()),
+        columns_(out_ + window.steps()),
+        empty_(average_ ? 0 : -std::numeric_limits<float>::infinity()) {
+    std::fill_n(line_, window.padded_line(), empty_);
+    std::fill_n(out_, window.steps(), 0.0f);
+    for (int64_t i = 0; i < window.steps(); ++i) {
+      const auto taps = window.taps(2, std::min(i, window.result[2] - 1));
+      columns_[i] = static_cast<float>(counts_padding_ ? window.kernel[2] : taps.last - taps.first);
+    }
+  }
+
+  // Floats of scratch memory.
+  static int64_t scratch_size(const Window& window) { return window.padded_line() + 2 * window.steps(); }
+
+  void operator()(int64_t plane, int64_t slice, int64_t row) const {
+    const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
+    // The padding around the image never changes.
+    float* middle = line_ + window_.begin[2];
+    const void* pending[kLines];
+    int64_t pending_count = 0;
+    bool more = false;
+    const auto combine = [&] {
+      if (pending_count != 0) kernels_.lines(middle, pending, pending_count, more, window_.image[2]);
+      more = more || pending_count != 0;
+      pending_count = 0;
+    };
+    for (int64_t s = slices.first; s < slices.last; ++s) {
+      for (int64_t r = rows.first; r < rows.last; ++r) {
+        if (pending_count == kLines) combine();
+        const int64_t at = (slices.at + s * window_.dilation[0]) * window_.image[1] + rows.at + r * window_.dilation[1];
+        pending[pending_count++] = x_.data + (plane * window_.plane() + at * window_.image[2]) * bytes_;
+      }
+    }
+    combine();
+    if (!more) std::fill_n(middle, window_.image[2], empty_);
+    const int64_t count = window_.result[2];
+    kernels_.taps(out_, line_, window_.stride[2], window_.kernel[2], window_.dilation[2], count);
+    if (average_) {
+      const int64_t lines = counts_padding_ ? window_.kernel[0] * window_.kernel[1]
+                                            : (slices.last - slices.first) * (rows.last - rows.first);
+      kernels_.divide(out_, columns_, static_cast<float>(lines), count);
+    }
+    std::byte* to = y_.data + ((plane * window_.result[0] + slice) * window_.result[1] + row) * count * bytes_;
+    narrow_(out_, to, count);
+  }
+
+ private:
+  static constexpr int64_t kLines = 16;  // combined at a time
+
+  const Window& window_;
+  const bool average_, counts_padding_;
+  const PoolKernels& kernels_;
+  const View &x_, &y_;
+  const int64_t bytes_;
+  const F32Cast narrow_;
+  float *line_, *out_, *columns_;
+  const float empty_;
+};
+
+void run(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  if (y.elements() == 0) return;
+  const Window window(call.attributes<bp_pool_attributes>(), x, y);
+  const int64_t planes = x.shape[0] * x.shape[1], lines = window.result[0] * window.result[1];
+  const int64_t size = PoolLine::scratch_size(window);
+  float* memory = scratch_floats(*call.scratch, team_size() * size);
+  const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
+  parallel(work, kGrain, [&](int part, int parts) noexcept {
+    const PoolLine each(call, window, memory + part * size);
+    const Range range = range_of(planes * lines, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i)
+      each(i / lines, i % lines / window.result[1], i % window.result[1]);
+  });
+}
+
+// The maximum and its index in its plane: the first of equals, or the first NaN. A window
+// that covers only padding has index 2^31 - 1.
+template <class T>
+void run_indexed(const Call& call) {
+  const View &x = call.in(0), &y = call.out();
+  if (y.elements() == 0) return;
+  const Window window(call.attributes<bp_pool_attributes>(), x, y);
+  const int64_t results = window.results(), planes = x.shape[0] * x.shape[1];
+  const int64_t work = y.elements() * window.kernel[0] * window.kernel[1] * window.kernel[2];
+  const auto search = [&](const T* image, const auto(&taps)[3], T& value, int32_t& index) {
+    float best = -std::numeric_limits<float>::infinity();
+    index = std::numeric_limits<int32_t>::max();
+    for (int64_t s = taps[0].first; s < taps[0].last; ++s) {
+      for (int64_t r = taps[1].first; r < taps[1].last; ++r) {
+        const int64_t line =
+            (taps[0].at + s * window.dilation[0]) * window.image[1] + taps[1].at + r * window.dilation[1];
+        for (int64_t c = taps[2].first; c < taps[2].last; ++c) {
+          const int64_t at = line * window.image[2] + taps[2].at + c * window.dilation[2];
+          const float here = widen(image[at]);
+          if (index != std::numeric_limits<int32_t>::max() && (!(here > best || here != here) || best != best))
+            continue;
+          best = here;
+          index = static_cast<int32_t>(at);
+        }
+      }
+    }
+    value = narrow<T>(best);
+  };
+  parallel(work, kGrain, [&](int part, int parts) noexcept {
+    const Range range = range_of(planes * results, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      const int64_t at = i % results, row = at / window.result[2];
+      const Window::Taps taps[3] = {window.taps(0, row / window.result[1]), window.taps(1, row % window.result[1]),
+                                    window.taps(2, at % window.result[2])};
+      search(x.as<const T>() + i / results * window.plane(), taps, y.as<T>()[i], call.out(1).as<int32_t>()[i]);
+    }
+  });
+}
+
+Status prepare(const CheckedDesc& checked, Prepared& prepared) {
+  const bp_op_desc& desc = checked.desc;
+  const uint32_t dtype = desc.inputs[0].dtype;
+  const bool indexed = desc.output_count > 1 && desc.outputs[1].dtype != 0;
+  prepared.any_size = true;
+  if (indexed) {
+    prepared.run = dtype == BP_F32 ? run_indexed<float> : dtype == BP_F16 ? run_indexed<f16> : run_indexed<bf16>;
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_pool(Kernels& kernels) {
+  for (const uint32_t op : {BP_OP_MAX_POOL, BP_OP_AVG_POOL}) {
+    for (const uint32_t dtype : {BP_F32, BP_F16, BP_BF16}) {
+      const PoolKernels steps = pool_kernels(op == BP_OP_AVG_POOL, dtype);
+      if (steps.lines == nullptr) return;
+      kernels.add(op, dtype,
+                  {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<PoolKernels>(steps)});
+    }
+  }
+}
+
+}  // namespace backplane::onednn

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/vector_loop.hpp"
+
+#include <backplane/kit/loops.hpp>
+#include <backplane/kit/plan.hpp>
+#include <bit>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "runtime/threads.hpp"
+#include "simd/memory_moves.hpp"
+
+namespace backplane::onednn {
+namespace {
+
+using namespace kit;
+
+// Operands that are not contiguous are staged tile by tile. A tile has `kColumns` elements of one
+// row. If an operand is contiguous along another dimension, a tile has `kAcrossBytes` of
+// neighbouring rows, so that each page is used at once.
+constexpr int64_t kColumns = 512;
+constexpr int64_t kAcrossBytes = 256;
+constexpr int64_t kTileBytes = 32 << 10;
+constexpr int64_t kShortRow = 1024;  // bytes
+constexpr int64_t kPadBytes = 64;    // per staged row, so that rows use different cache sets
+
+// Prefetches memory that the hardware prefetcher does not predict.
+void prefetch(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
+
+template <class Word>
+void gather_words(const std::byte* from, int64_t stride, Word* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = *reinterpret_cast<const Word*>(from + i * stride);
+}
+template <class Word>
+void scatter_words(const Word* from, std::byte* to, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) *reinterpret_cast<Word*>(to + i * stride) = from[i];
+}
+// Calls f with `at` as a pointer to words of `bytes` bytes.
+template <class Byte, class F>
+void with_words(int64_t bytes, Byte* at, const F& f) {
+  const auto cast = [&]<class Word>(Word) {
+    f(reinterpret_cast<std::conditional_t<std::is_const_v<Byte>, const Word, Word>*>(at));
+  };
+  switch (bytes) {
+    case 1:
+      return cast(uint8_t{});
+    case 2:
+      return cast(uint16_t{});
+    case 4:
+      return cast(uint32_t{});
+    default:
+      return cast(uint64_t{});
+  }
+}
+
+// One execution: the kernel, its operands and how their rows are tiled.
+template <std::size_t N>
+struct Tiling {
+  using Strides = std::array<int64_t, N>;
+  using Pointers = std::array<std::byte*, N>;
+
+  VectorKernel kernel;
+  Strides bytes;   // size of an element of each operand
+  Strides across;  // from a row to the next row of the tile
+  int64_t lines;   // rows per tile
+  bool streams;    // writes the output with non-temporal stores
+  bool copies;     // the kernel only moves bytes
+  const MemoryMoves& moves = memory_moves();
+
+  // Processes `count` elements of `lines_here` neighbouring rows.
+  void tile(Pointers at, const Strides& strides, int64_t count, int64_t lines_here) const {
+    if (strides == bytes && !streams) {
+      for (int64_t l = 0; l < lines_here; ++l) {
+        const void* in[N - 1];
+        for (std::size_t k = 1; k < N; ++k) in[k - 1] = at[k] + l * across[k];
+        kernel(in, at[0] + l * across[0], count);
+      }
+      return;
+    }
+    if (strides == bytes && copies) {
+      for (int64_t l = 0; l < lines_here; ++l)
+        moves.stream(at[1] + l * across[1], at[0] + l * across[0], count * bytes[0]);
+      return;
+    }
+    alignas(64) std::byte buffers[N][kTileBytes + kAcrossBytes * kPadBytes];
+    const int64_t columns = std::min(kColumns, kTileBytes / (lines * *std::max_element(bytes.begin(), bytes.end())));
+    for (int64_t i = 0; i < count; i += columns) {
+      const int64_t length = std::min(columns, count - i);
+      for (std::size_t k = 1; k < N; ++k) {
+        if (i != 0 && strides[k] == 0) continue;  // the same value again
+        load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, i == 0 && strides[k] == 0 ? columns : length,
+             lines_here);
+      }
+      for (int64_t l = 0; l < lines_here; ++l) {
+        const void* in[N - 1];
+        for (std::size_t k = 1; k < N; ++k) {
+          if (l + 2 < lines_here && strides[k] == bytes[k])
+            prefetch(at[k] + i * strides[k] + (l + 2) * across[k], length * bytes[k]);
+          in[k - 1] = strides[k] == bytes[k] ? at[k] + i * strides[k] + l * across[k]
+                                             : buffers[k] + l * pitch_of(k, columns) * bytes[k];
+        }
+        std::byte* to = at[0] + i * strides[0] + l * across[0];
+        if (strides[0] == bytes[0] && !streams) {
+          kernel(in, to, length);
+          continue;
+        }
+        const bool moved = copies && strides[0] == bytes[0];
+        if (!moved) kernel(in, buffers[0], length);
+        if (strides[0] == bytes[0]) {
+          moves.stream(moved ? static_cast<const std::byte*>(in[0]) : buffers[0], to, length * bytes[0]);
+        } else {
+          with_words(bytes[0], static_cast<const std::byte*>(buffers[0]),
+                     [&](auto* words) { scatter_words(words, to, strides[0], length); });
+        }
+      }
+    }
+  }
+
+  // Elements from a row to the next in the buffer of operand k.
+  int64_t pitch_of(std::size_t k, int64_t columns) const { return columns + kPadBytes / bytes[k]; }
+
+  // Copies operand k's part of a tile into contiguous rows; does nothing if its rows are
+  // contiguous.
+  void load(std::size_t k, const std::byte* from, int64_t stride, std::byte* to, int64_t columns, int64_t length,
+            int64_t lines_here) const {
+    if (stride == bytes[k]) return;
+    const int64_t pitch = pitch_of(k, columns);
+    const bool transposed = across[k] == bytes[k] && lines_here > 1;
+    if (transposed) {
+      const int word = std::countr_zero(static_cast<uint64_t>(bytes[k]));
+      return moves.transpose[word](from, stride, to, pitch, length, lines_here);
+    }
+    with_words(bytes[k], to, [&](auto* words) {
+      for (int64_t l = 0; l < lines_here; ++l) gather_words(from + l * across[k], stride, words + l * pitch, length);
+    });
+  }
+};
+
+// The dimension along which an input is contiguous that is not contiguous along rows. nest.rank()
+// if there is none.
+template <std::size_t N>
+uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
+  const uint32_t inner = nest.rank() - 1;
+  for (std::size_t k = 1; k < N; ++k) {
+    if (nest.strides(inner)[k] == bytes[k] || nest.strides(inner)[k] == 0) continue;
+    for (uint32_t d = 0; d < inner; ++d) {
+      if (nest.strides(d)[k] == bytes[k]) return d;
+    }
+  }
+  return nest.rank();
+}
+
+template <std::size_t N>
+void run_tiles(const LoopNest<N>& nest, Tiling<N> each) {
+  const uint32_t d = contiguous_across(nest, each.bytes);
+  if (d == nest.rank()) {
+    each.lines = 1;
+    // Short rows end before the hardware prefetcher has learnt their stride.
+    const bool is_short = nest.rank() > 1 && nest.inner_count() * each.bytes[0] <= kShortRow;
+    nest.rows([&](const auto& at, const auto& strides, int64_t count) {
+      for (std::size_t k = 1; k < N && is_short; ++k) {
+        const int64_t next = nest.strides(nest.rank() - 2)[k];
+        if (strides[k] == each.bytes[k] && next != 0) prefetch(at[k] + 4 * next, count * each.bytes[k]);
+      }
+      each.tile(at, strides, count, 1);
+    });
+  } else {
+    each.lines = kAcrossBytes / *std::max_element(each.bytes.begin(), each.bytes.end());
+    each.across = nest.strides(d);
+    for (int64_t begin = 0; begin < nest.extent(d); begin += each.lines) {
+      const int64_t lines = std::min(each.lines, nest.extent(d) - begin);
+      nest.cut(d, begin, begin + 1).rows([&](const auto& at, const auto& strides, int64_t count) {
+        each.tile(at, strides, count, lines);
+      });
+    }
+  }
+  if (each.streams) fence_stores();
+}
+
+template <std::size_t N, std::size_t... I>
+LoopNest<N> nest_of(const Call& call, std::index_sequence<I...>) {
+  return LoopNest<N>({&call.out(), &call.in(I)...});
+}
+
+}  // namespace
+
+void fence_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+std::shared_ptr<const void> vector_plan(VectorKernel kernel, int64_t grain) {
+  return kernel == nullptr ? nullptr : std::make_shared<VectorPlan>(VectorPlan{kernel, grain});
+}
+
+void replace_kernel(Kernels& kernels, uint32_t op, KernelDtypes dtypes, Kernel run, VectorKernel kernel,
+                    int64_t grain) {
+  if (kernel == nullptr) return;
+  KernelSpec spec = *kernels.find(op, dtypes);
+  spec.run = run;
+  spec.state = vector_plan(kernel, grain);
+  kernels.add(op, dtypes.first, dtypes.second, spec);
+}
+
+template <std::size_t N>
+void run_vectorised(const Call& call) {
+  const auto& plan = call.prepared<VectorPlan>();
+  std::array<int64_t, N> bytes;
+  bytes[0] = static_cast<int64_t>(dtype_bytes(call.out().dtype));
+  for (uint32_t k = 1; k < N; ++k) bytes[k] = static_cast<int64_t>(dtype_bytes(call.in(k - 1).dtype));
+  const LoopNest<N> nest = nest_of<N>(call, std::make_index_sequence<N - 1>());
+  const int64_t elements = nest.elements();
+  const bool in_place =
+      std::any_of(call.inputs.begin(), call.inputs.end(), [&](const View& in) { return in.data == call.out().data; });
+  const Tiling<N> each{.kernel = plan.kernel,
+                       .bytes = bytes,
+                       .across = {},
+                       .lines = 1,
+                       .streams = elements * bytes[0] >= kStreamedBytes && !in_place,
+                       .copies = call.op->id == BP_OP_COPY};
+  parallel(elements, plan.grain, [&](int part, int parts) noexcept {
+    if (parts == 1) return run_tiles(nest, each);
+    constexpr int64_t kLine = 64;  // elements: threads never write to the same cache line
+    const uint32_t d = nest.longest();
+    const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLine * parts ? kLine : 1);
+    if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);
+  });
+}
+
+void run_contiguous(const VectorPlan& plan, const std::byte* from, const View& to) {
+  const int64_t elements = to.elements(), bytes = static_cast<int64_t>(dtype_bytes(to.dtype));
+  const int64_t from_bytes = from == to.data ? bytes : static_cast<int64_t>(sizeof(float));
+  parallel(elements, plan.grain, [&](int part, int parts) noexcept {
+    const Range range = range_of(elements, part, parts, 64);
+    const void* in[] = {from + range.begin * from_bytes};
+    plan.kernel(in, to.data + range.begin * bytes, range.end - range.begin);
+  });
+}
+
+template void run_vectorised<2>(const Call&);
+template void run_vectorised<3>(const Call&);
+template void run_vectorised<4>(const Call&);
+
+}  // namespace backplane::onednn

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The differences between oneDNN 2.x and 3.x. The rest of the plugin uses these names.
+#pragma once
+
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <string>
+
+namespace backplane::onednn::dnnl_api {
+
+inline std::string version() {
+  const dnnl_version_t* is = dnnl_version();
+  return "oneDNN " + std::to_string(is->major) + "." + std::to_string(is->minor) + "." + std::to_string(is->patch);
+}
+
+// Switches off oneDNN's cache of primitives, which is global to the process, unless the user has
+// set its capacity. It would store what plans already store, and keep it after their end.
+inline void leave_caching_to_plans() {
+  for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
+    if (std::getenv(variable) != nullptr) return;
+  }
+  dnnl::set_primitive_cache_capacity(0);
+}
+
+using Dims = dnnl::memory::dims;
+using Md = dnnl::memory::desc;
+using Type = dnnl::memory::data_type;
+
+// The description of a primitive; empty if no implementation supports the operands. Throws
+// dnnl::error on other failures.
+template <class Primitive, class... Operation>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Operation&... operation) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, operation..., attributes, true};
+#else
+  return {typename Primitive::desc(operation...), attributes, engine, true};
+#endif
+}
+
+// The same for a backward primitive, which takes the description of the forward one.
+template <class Primitive, class Forward, class... Operation>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                                     const Forward& forward, const Operation&... operation) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, operation..., forward, attributes, true};
+#else
+  return {typename Primitive::desc(operation...), attributes, engine, forward, true};
+#endif
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+using Softmax = dnnl::softmax_forward;
+using Pooling = dnnl::pooling_forward;
+#else
+using Softmax = dnnl::softmax_v2_forward;
+using Pooling = dnnl::pooling_v2_forward;
+#endif
+
+// For a source and a target of one layout, which 2.x takes once.
+inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
+                                                              const dnnl::primitive_attr& attributes,
+                                                              dnnl::prop_kind kind, dnnl::algorithm algorithm,
+                                                              const Md& layout, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR >= 3
+  return describe<dnnl::eltwise_forward>(engine, attributes, kind, algorithm, layout, layout, alpha, beta);
+#else
+  return describe<dnnl::eltwise_forward>(engine, attributes, kind, algorithm, layout, alpha, beta);
+#endif
+}
+inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(const dnnl::engine& engine,
+                                                                             const dnnl::primitive_attr& attributes,
+                                                                             dnnl::prop_kind kind, const Md& layout,
+                                                                             float epsilon,
+                                                                             dnnl::normalization_flags flags) {
+#if DNNL_VERSION_MAJOR >= 3
+  return describe<dnnl::layer_normalization_forward>(engine, attributes, kind, layout, layout, epsilon, flags);
+#else
+  return describe<dnnl::layer_normalization_forward>(engine, attributes, kind, layout, epsilon, flags);
+#endif
+}
+
+// out = alpha * op(a) * op(b) + beta * out in f32, row-major; each op is 'N' or 'T'. With a
+// TeamSize of 1 it runs on the calling thread.
+inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
+                           int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out, int64_t stride) {
+  return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
+}
+
+inline Md any_layout(const Md& md) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {md.get_dims(), md.get_data_type(), dnnl::memory::format_tag::any};
+#else
+  return {md.dims(), md.data_type(), dnnl::memory::format_tag::any};
+#endif
+}
+
+inline size_t bytes_of(const Md& md) { return md.get_size(); }
+
+}  // namespace backplane::onednn::dnnl_api

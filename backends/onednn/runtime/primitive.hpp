@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A oneDNN primitive as the state of a plan.
+#pragma once
+
+#include <atomic>
+#include <backplane/kit/call.hpp>
+#include <initializer_list>
+
+#include "runtime/dnnl_api.hpp"
+
+namespace backplane::onednn {
+
+// The CPU engine; lives until the process ends.
+const dnnl::engine& engine();
+
+// Full precision and scratch memory from the caller, regardless of the environment.
+dnnl::primitive_attr strict_attributes();
+
+// The status that a plan slot returns for a oneDNN failure.
+kit::Status status_of(const dnnl::error& failure, const char* op);
+
+// oneDNN's data type; undef if it has none for `dtype`.
+dnnl_api::Type type_of(uint32_t dtype);
+
+// Any number of threads may run one primitive at the same time.
+class Primitive {
+ public:
+  struct Argument {
+    int role;  // DNNL_ARG_*
+    dnnl_api::Md md;
+  };
+
+  // `primitive` was made for teams of `team` threads and runs on as many.
+  Primitive(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl_api::Md& scratchpad, int team);
+  ~Primitive();
+  Primitive(const Primitive&) = delete;
+  Primitive& operator=(const Primitive&) = delete;
+
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Runs on the addresses `data` of the arguments, in their order, and returns when done. Throws on
+  // failure.
+  void run(void* workspace, std::initializer_list<void*> data) const;
+
+ private:
+  struct Launch;
+  std::unique_ptr<Launch> make_launch() const;
+
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  uint64_t workspace_bytes_;
+  int team_;
+  mutable std::atomic<Launch*> spare_;  // kept for the next run, which then allocates nothing
+};
+
+// `arguments` and, unless it is empty, the bias.
+std::vector<Primitive::Argument> with_bias(std::vector<Primitive::Argument> arguments, const dnnl_api::Md& bias);
+
+}  // namespace backplane::onednn

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's f32 matrix product as an inner step of a kernel, on each thread of a team.
+#pragma once
+
+#include <atomic>
+#include <backplane/kit/error.hpp>
+#include <stdexcept>
+
+#include "runtime/dnnl_api.hpp"
+#include "runtime/threads.hpp"
+
+namespace backplane::onednn {
+
+// Any number of threads call multiply(), each within a TeamSize of 1. Once all have ended, check()
+// reports failures.
+class Sgemm {
+ public:
+  // out = alpha * a * op(b) + beta * out, row-major; op_b is 'N' or 'T' (b transposed).
+  void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
+                const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {
+    const dnnl_status_t status =
+        dnnl_api::sgemm('N', op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
+    if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
+  }
+
+  // Throws if a multiply() has failed.
+  void check() const {
+    const dnnl_status_t failure = failure_.load(std::memory_order_relaxed);
+    if (failure != dnnl_success)
+      throw std::runtime_error(kit::text("oneDNN returned status ", int{failure}, " from sgemm"));
+  }
+
+ private:
+  mutable std::atomic<dnnl_status_t> failure_{dnnl_success};
+};
+
+}  // namespace backplane::onednn

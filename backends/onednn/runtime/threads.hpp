@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Teams of threads of the OpenMP runtime that oneDNN uses. One team works at a time in a process.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+
+namespace backplane::onednn {
+
+// Processors that this process may run on.
+int available_threads();
+
+// The number of threads for parallel work of the calling thread. The OpenMP runtime keeps it for
+// each thread.
+int team_size();
+void set_team_size(int threads);
+
+// Sets another team size for a scope.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(team_size()) {
+    if (threads != before_) set_team_size(threads);
+  }
+  ~TeamSize() {
+    if (team_size() != before_) set_team_size(before_);
+  }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
+// Locked while a team of more than one thread works, so that streams take turns and never
+// oversubscribe the processors.
+std::mutex& team_mutex();
+
+namespace detail {
+void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
+}
+
+// Calls body(part, parts) on the threads of a team, at most one thread per `grain` of the `units`
+// of work. The body divides the work itself and throws nothing. Less than two grains run on the
+// calling thread.
+template <class Body>
+void parallel(int64_t units, int64_t grain, const Body& body) {
+  static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);
+  const int64_t wanted = units / grain;
+  const int team = wanted < 2 ? 1 : team_size();
+  const int threads = static_cast<int>(wanted < team ? wanted : team);
+  if (threads <= 1) return body(0, 1);
+  detail::run_team(
+      threads, [](void* context, int part, int parts) { (*static_cast<const Body*>(context))(part, parts); },
+      const_cast<Body*>(&body));
+}
+
+// Part `part` of [0, count) divided into `parts` contiguous ranges, whose sizes differ by at most
+// `step`.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+inline Range range_of(int64_t count, int part, int parts, int64_t step = 1) {
+  const int64_t blocks = (count + step - 1) / step;
+  const auto at = [&](int64_t i) {
+    const int64_t block = blocks / parts * i + (i < blocks % parts ? i : blocks % parts);
+    return block * step < count ? block * step : count;
+  };
+  return {at(part), at(part + 1)};
+}
+
+}  // namespace backplane::onednn

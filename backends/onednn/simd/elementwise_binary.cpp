@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binary operators: f32, f16, bf16 and integers of up to 32 bits.
+#include <cmath>
+
+#include "simd/elementwise.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/elementwise_binary.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+namespace {
+
+// One functor for each operator and kind of element.
+#define BACKPLANE_BINARY(id, Name, expression)     \
+  struct Name {                                    \
+    static constexpr uint32_t kId = id;            \
+    template <class D, class V>                    \
+    HWY_INLINE V operator()(D d, V a, V b) const { \
+      (void)d;                                     \
+      return expression;                           \
+    }                                              \
+  };
+BACKPLANE_BINARY(BP_OP_ADD, Add, hn::Add(a, b))
+BACKPLANE_BINARY(BP_OP_SUB, Sub, hn::Sub(a, b))
+BACKPLANE_BINARY(BP_OP_MUL, Mul, hn::Mul(a, b))
+BACKPLANE_BINARY(BP_OP_DIV, Div, hn::Div(a, b))
+// NaN propagates from either side; the processor's own maximum propagates it from one only.
+BACKPLANE_BINARY(BP_OP_MAX, MaxFloat, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
+BACKPLANE_BINARY(BP_OP_MIN, MinFloat, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
+BACKPLANE_BINARY(BP_OP_MAX, MaxInt, hn::Max(a, b))
+BACKPLANE_BINARY(BP_OP_MIN, MinInt, hn::Min(a, b))
+BACKPLANE_BINARY(BP_OP_AND, BitAnd, hn::And(a, b))
+BACKPLANE_BINARY(BP_OP_OR, BitOr, hn::Or(a, b))
+BACKPLANE_BINARY(BP_OP_XOR, BitXor, hn::Xor(a, b))
+#undef BACKPLANE_BINARY
+
+// The kernel of the functor with this id; null if none has it.
+template <class T, class... Functors>
+VectorKernel kernel_of(uint32_t id) {
+  VectorKernel kernel = nullptr;
+  (void)((id == Functors::kId && (kernel = map2<T, Functors>, true)) || ...);
+  return kernel;
+}
+
+VectorKernel find_binary(uint32_t op, uint32_t dtype) {
+  return for_dtype<VectorKernel>(kit::Types<float, f16, bf16, int32_t, uint32_t, int8_t, uint8_t>(), dtype,
+                                 [&]<class T>() {
+                                   if constexpr (kit::Floating<T>) {
+                                     return kernel_of<T, Add, Sub, Mul, Div, MaxFloat, MinFloat>(op);
+                                   } else if constexpr (sizeof(T) == 4) {
+                                     return kernel_of<T, Add, Sub, Mul, MaxInt, MinInt, BitAnd, BitOr, BitXor>(op);
+                                   } else {
+                                     return kernel_of<T, Add, Sub, MaxInt, MinInt, BitAnd, BitOr, BitXor>(op);
+                                   }
+                                 });
+}
+
+}  // namespace
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace backplane::onednn {
+HWY_EXPORT(find_binary);
+VectorKernel binary_kernel(uint32_t op, uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_binary)(op, dtype); }
+}  // namespace backplane::onednn
+#endif

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// GEMM micro-kernels: a tile of accumulators in registers, packing with 4 x 4 transposes, and
+// skinny kernels for few rows, which read b once.
+#include <cmath>
+
+#include <algorithm>
+
+#include "simd/gemm.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/gemm.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET != HWY_SCALAR
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using D4 = hn::CappedTag<float, 4>;
+using V4 = hn::Vec<D4>;
+
+// Rows of two accumulator vectors that fit the registers, with two vectors of b and one of a.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+constexpr int kRows = 12;
+#elif HWY_ARCH_X86
+constexpr int kRows = 6;
+#else
+constexpr int kRows = 8;
+#endif
+
+void tile(const float* a, const float* b, int64_t depth, float* acc, int64_t stride) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    sum[r][0] = hn::LoadU(d, acc + r * stride);
+    sum[r][1] = hn::LoadU(d, acc + r * stride + lanes);
+  }
+  for (int64_t k = 0; k < depth; ++k, a += kRows, b += 2 * lanes) {
+    const V left = hn::Load(d, b), right = hn::Load(d, b + lanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const V x = hn::Set(d, a[r]);
+      sum[r][0] = hn::MulAdd(x, left, sum[r][0]);
+      sum[r][1] = hn::MulAdd(x, right, sum[r][1]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    hn::StoreU(sum[r][0], d, acc + r * stride);
+    hn::StoreU(sum[r][1], d, acc + r * stride + lanes);
+  }
+}
+
+// Widens one vector to f32; 8-bit integers through 32 bits.
+template <class Tag, class T>
+HWY_INLINE hn::Vec<Tag> widened(Tag d, const T* from) {
+  if constexpr (sizeof(T) == 1) {
+    const hn::RebindToSigned<Tag> di;
+    return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(hn::Rebind<T, Tag>(), from)));
+  } else {
+    return load(d, from);
+  }
+}
+
+template <class T>
+HWY_INLINE void pack_4x4(D4 d, const T* from, int64_t line_stride, int64_t width, float* to) {
+  const V4 l0 = widened(d, from), l1 = widened(d, from + line_stride), l2 = widened(d, from + 2 * line_stride),
+           l3 = widened(d, from + 3 * line_stride);
+  const hn::RepartitionToWide<D4> wide;
+  const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, l0, l1)),
+             low23 = hn::BitCast(wide, hn::InterleaveLower(d, l2, l3)),
+             high01 = hn::BitCast(wide, hn::InterleaveUpper(d, l0, l1)),
+             high23 = hn::BitCast(wide, hn::InterleaveUpper(d, l2, l3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23)), d, to + width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high01, high23)), d, to + 2 * width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, to + 3 * width);
+}
+
+// Packs one panel of `lines` lines, at most `width`.
+template <class T>
+void pack_panel(const T* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
+                float* to) {
+  const D4 d;
+  if (depth_stride == 1 && width == 1) {
+    const D wide;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(wide));
+    int64_t k = 0;
+    for (; k + lanes <= depth; k += lanes) hn::StoreU(widened(wide, from + k), wide, to + k);
+    for (; k < depth; ++k) to[k] = static_cast<float>(from[k]);
+    return;
+  }
+  if (depth_stride == 1 && hn::Lanes(d) == 4) {
+    for (int64_t l = 0; l < width; l += 4) {
+      if (l + 4 > lines || l + 4 > width) {
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int64_t i = l; i < std::min(l + 4, width); ++i) {
+            to[k * width + i] = i < lines ? static_cast<float>(from[i * line_stride + k]) : 0.0f;
+          }
+        }
+        continue;
+      }
+      int64_t k = 0;
+      for (; k + 4 <= depth; k += 4) pack_4x4(d, from + l * line_stride + k, line_stride, width, to + k * width + l);
+      for (; k < depth; ++k) {
+        for (int64_t i = l; i < l + 4; ++i) to[k * width + i] = static_cast<float>(from[i * line_stride + k]);
+      }
+    }
+    return;
+  }
+  for (int64_t k = 0; k < depth; ++k, from += depth_stride, to += width) {
+    int64_t i = 0;
+    if (line_stride == 1) {
+      for (; i + 4 <= lines && hn::Lanes(d) == 4; i += 4) hn::StoreU(widened(d, from + i), d, to + i);
+    }
+    for (; i < lines; ++i) to[i] = static_cast<float>(from[i * line_stride]);
+    for (; i < width; ++i) to[i] = 0;
+  }
+}
+
+template <class T>
+void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
+          float* out) {
+  const auto* from = static_cast<const T*>(data);
+  for (int64_t l = 0; l < lines; l += width, out += width * depth) {
+    pack_panel(from + l * line_stride, line_stride, depth_stride, std::min(width, lines - l), depth, width, out);
+  }
+}
+
+// kDepth rows of b at a time: as many streams as the hardware prefetcher follows, and one pass over
+// the accumulators.
+template <class T, int kDepth>
+void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
+              int64_t acc_stride) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= cols; c += lanes) {
+    V right[kDepth];
+#pragma GCC unroll 8
+    for (int k = 0; k < kDepth; ++k) right[k] = widened(d, b + k * b_stride + c);
+    for (int64_t m = 0; m < rows; ++m) {
+      V even = hn::LoadU(d, acc + m * acc_stride + c), odd = hn::Zero(d);
+#pragma GCC unroll 8
+      for (int k = 0; k < kDepth; ++k) {
+        V& sum = k % 2 == 0 ? even : odd;
+        sum = hn::MulAdd(hn::Set(d, a[m * a_stride + k]), right[k], sum);
+      }
+      hn::StoreU(hn::Add(even, odd), d, acc + m * acc_stride + c);
+    }
+  }
+  for (; c < cols; ++c) {
+    for (int64_t m = 0; m < rows; ++m) {
+      float& sum = acc[m * acc_stride + c];
+      for (int k = 0; k < kDepth; ++k) sum += a[m * a_stride + k] * static_cast<float>(b[k * b_stride + c]);
+    }
+  }
+}
+
+// One row of a with its accumulators in registers: b is read from beginning to end.
+template <class T, int kVectors>
+void add_narrow(const float* a, const T* b, int64_t b_stride, int64_t depth, float* acc) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, acc + v * lanes);
+  for (int64_t k = 0; k < depth; ++k, b += b_stride) {
+    const V left = hn::Set(d, a[k]);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::MulAdd(left, widened(d, b + v * lanes), sum[v]);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, acc + v * lanes);
+}
+
+template <class T>
+void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
+             int64_t cols, float* acc, int64_t acc_stride) {
+  const auto* at = static_cast<const T*>(b);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  if (rows == 1 && cols % (4 * lanes) == 0 && cols <= 16 * lanes) {
+    int64_t c = 0;
+    for (; c + 8 * lanes <= cols; c += 8 * lanes) add_narrow<T, 8>(a, at + c, b_stride, depth, acc + c);
+    for (; c < cols; c += 4 * lanes) add_narrow<T, 4>(a, at + c, b_stride, depth, acc + c);
+    return;
+  }
+  int64_t k = 0;
+  for (; k + 8 <= depth; k += 8)
+    add_rows<T, 8>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
+  for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
+}
+
+// kRowsHere rows of a times four columns of b.
+template <class T, int kRowsHere>
+void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
+              int64_t acc_stride) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRowsHere][4];
+#pragma GCC unroll 4
+  for (int m = 0; m < kRowsHere; ++m) {
+    sum[m][0] = sum[m][1] = sum[m][2] = sum[m][3] = hn::Zero(d);
+  }
+  int64_t k = 0;
+  for (; k + lanes <= depth; k += lanes) {
+    V right[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) right[c] = widened(d, b + c * b_stride + k);
+#pragma GCC unroll 4
+    for (int m = 0; m < kRowsHere; ++m) {
+      const V left = hn::LoadU(d, a + m * a_stride + k);
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) sum[m][c] = hn::MulAdd(left, right[c], sum[m][c]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int m = 0; m < kRowsHere; ++m) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      float total = hn::GetLane(hn::SumOfLanes(d, sum[m][c]));
+      for (int64_t i = k; i < depth; ++i) total += a[m * a_stride + i] * static_cast<float>(b[c * b_stride + i]);
+      acc[m * acc_stride + c] += total;
+    }
+  }
+}
+
+template <class T>
+void by_cols(const float* a, int64_t a_stride, int64_t rows, const void* b, int64_t b_stride, int64_t depth,
+             int64_t cols, float* acc, int64_t acc_stride) {
+  const auto* at = static_cast<const T*>(b);
+  int64_t c = 0;
+  for (; c + 4 <= cols; c += 4) {
+    const T* four = at + c * b_stride;
+    int64_t m = 0;
+    for (; m + 4 <= rows; m += 4)
+      add_dots<T, 4>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
+    for (; m < rows; ++m)
+      add_dots<T, 1>(a + m * a_stride, a_stride, four, b_stride, depth, acc + m * acc_stride + c, acc_stride);
+  }
+  for (; c < cols; ++c) {
+    const D d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const T* one = at + c * b_stride;
+    for (int64_t m = 0; m < rows; ++m) {
+      V sum = hn::Zero(d);
+      int64_t k = 0;
+      for (; k + lanes <= depth; k += lanes) {
+        sum = hn::MulAdd(hn::LoadU(d, a + m * a_stride + k), widened(d, one + k), sum);
+      }
+      float total = hn::GetLane(hn::SumOfLanes(d, sum));
+      for (; k < depth; ++k) total += a[m * a_stride + k] * static_cast<float>(one[k]);
+      acc[m * acc_stride + c] += total;
+    }
+  }
+}
+
+GemmTile find_tile() { return {kRows, 2 * static_cast<int64_t>(hn::Lanes(D())), tile}; }
+
+GemmInput find_input(uint32_t dtype) {
+  return for_dtype<GemmInput>(kit::Types<float, f16, bf16, int8_t, uint8_t>(), dtype, []<class T>() {
+    return GemmInput{pack<T>, by_rows<T>, by_cols<T>};
+  });
+}
+#else
+GemmTile find_tile() { return {}; }
+GemmInput find_input(uint32_t) { return {}; }
+#endif
+
+}  // namespace
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace backplane::onednn {
+HWY_EXPORT(find_tile);
+HWY_EXPORT(find_input);
+GemmTile gemm_tile() { return HWY_DYNAMIC_DISPATCH(find_tile)(); }
+GemmInput gemm_input(uint32_t dtype) { return HWY_DYNAMIC_DISPATCH(find_input)(dtype); }
+}  // namespace backplane::onednn
+#endif

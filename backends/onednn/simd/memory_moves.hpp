@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves of memory that compute nothing: non-temporal copies and small transposes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace backplane::onednn {
+
+struct MemoryMoves {
+  // Copies with non-temporal stores. Other threads may see the old bytes until
+  // the caller's store fence.
+  void (*stream)(const std::byte* from, std::byte* to, int64_t bytes);
+  // to[l * pitch + i] = word l of the line at from + i * stride, for i <
+  // columns and l < lines. `stride` is in bytes, `pitch` in words. Indexed by
+  // the base-2 logarithm of the word's size in bytes.
+  void (*transpose[4])(const std::byte* from, int64_t stride, std::byte* to, int64_t pitch, int64_t columns,
+                       int64_t lines);
+};
+
+// The functions compiled for this processor.
+const MemoryMoves& memory_moves();
+
+}  // namespace backplane::onednn

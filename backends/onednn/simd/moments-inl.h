@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mean and variance of a contiguous row, for the norms and their backward pass. Files that Highway
+// compiles once per vector target include this after <hwy/highway.h>.
+#if defined(BACKPLANE_ONEDNN_MOMENTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef BACKPLANE_ONEDNN_MOMENTS_INL_H
+#undef BACKPLANE_ONEDNN_MOMENTS_INL_H
+#else
+#define BACKPLANE_ONEDNN_MOMENTS_INL_H
+#endif
+
+#include <cmath>
+
+#include "simd/accumulate-inl.h"
+#include "simd/norm.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+
+// Step of each_vector: the sum of the elements.
+struct SumElements {
+  Total total;
+  HWY_INLINE void operator()(D d, V x, int64_t) { total.add(d, x); }
+};
+// Step of each_vector: the sum of squared distances from the mean.
+struct SumSquares {
+  V mean;
+  Total total;
+  HWY_INLINE void operator()(D d, V x, int64_t) {
+    const V distance = hn::Sub(x, mean);
+    total.add(d, hn::Mul(distance, distance));
+  }
+};
+
+// Mean and 1 / sqrt(variance + epsilon) of a row. Without kCentred the mean is
+// 0 and not subtracted.
+template <bool kCentred, class T>
+Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
+  const auto n = static_cast<double>(count);
+  double exact_mean = 0;
+  if constexpr (kCentred) {
+    SumElements sum{Total(d)};
+    each_vector(d, x, count, 0.0f, sum);
+    exact_mean = sum.total.get(d) / n;
+  }
+  // Distances are taken from the mean rounded to f32; its squared error is subtracted from the
+  // variance. Lanes beyond the end hold the mean, at distance 0.
+  const auto mean = static_cast<float>(exact_mean);
+  SumSquares squares{hn::Set(d, mean), Total(d)};
+  each_vector(d, x, count, mean, squares);
+  const double shift = exact_mean - static_cast<double>(mean);
+  const double variance = squares.total.get(d) / n - shift * shift;
+  const double rstd = 1 / std::sqrt((variance > 0 || variance != variance ? variance : 0) + epsilon);
+  return {exact_mean, rstd};
+}
+
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

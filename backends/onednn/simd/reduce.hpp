@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectorised kernels of reduce_sum, reduce_max and reduce_min for f32, f16 and bf16. They work in
+// two stages: blocks in vectors of f32, totals of blocks in f64.
+#pragma once
+
+#include <cstdint>
+
+namespace backplane::onednn {
+
+struct ReduceKernels {
+  // Reduces `count` contiguous elements into `total`.
+  double (*row)(double total, const void* x, int64_t count);
+  // Reduces element k of each of `rows` rows into totals[k]. Rows are `stride` bytes apart.
+  void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);
+  // Combines two partial results: totals[k] and others[k].
+  void (*combine)(double* totals, const double* others, int64_t columns);
+  double start;  // the result for no elements
+};
+
+// The kernels compiled for this processor; null if the plain kernel serves the operator or dtype.
+ReduceKernels reduce_kernels(uint32_t op, uint32_t dtype);
+
+}  // namespace backplane::onednn

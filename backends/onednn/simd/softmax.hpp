@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectorised kernels of softmax, log_softmax and their backward pass along a
+// contiguous row, for f32, f16 and bf16. Each lookup returns the kernel
+// compiled for this processor, or null if there is none for the dtype.
+#pragma once
+
+#include <cstdint>
+
+namespace backplane::onednn {
+
+// y[i] = e^(x[i] - max) / sum, or its logarithm. x may be y.
+using SoftmaxKernel = void (*)(const void* x, void* y, int64_t count);
+SoftmaxKernel softmax_kernel(bool logarithm, uint32_t dtype);
+
+// dx = y (dy - sum of dy y); for log_softmax dx = dy - e^y sum of dy. dx may be dy or y.
+using SoftmaxBwdKernel = void (*)(const void* dy, const void* y, void* dx, int64_t count);
+SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype);
+
+// The steps of a softmax over a row of f32 that is processed in blocks. Null on
+// targets without vectors.
+struct SoftmaxSteps {
+  // The maximum, -inf for no elements. NaN propagates.
+  float (*maximum)(const float* x, int64_t count);
+  // x = e^(x - maximum). Returns the sum.
+  double (*exponentials)(float* x, int64_t count, float maximum);
+  void (*scale)(float* x, int64_t count, float factor);
+};
+SoftmaxSteps softmax_steps();
+
+}  // namespace backplane::onednn

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax_bwd along a contiguous row.
+#include "simd/softmax.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/softmax_bwd.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "simd/accumulate-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace backplane::onednn::HWY_NAMESPACE {
+namespace {
+
+template <class T, bool kLogarithm>
+void softmax_bwd(const void* gradient, const void* result, void* to, int64_t count) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto *dy = static_cast<const T*>(gradient), *y = static_cast<const T*>(result);
+  auto* dx = static_cast<T*>(to);
+  Total sum(d);
+  for (int64_t i = 0; i < count; i += lanes) {
+    const V upstream = load_at(d, dy, i, count);
+    sum.add(d, kLogarithm ? upstream : hn::Mul(upstream, load_at(d, y, i, count)));
+  }
+  const V total = hn::Set(d, static_cast<float>(sum.get(d)));
+  for (int64_t i = 0; i < count; i += lanes) {
+    const V upstream = load_at(d, dy, i, count), at = load_at(d, y, i, count);
+    store_at(d, kLogarithm ? hn::NegMulAdd(exp_of(d, at), total, upstream) : hn::Mul(at, hn::Sub(upstream, total)), dx,
+             i, count);
+  }
+}
+
+SoftmaxBwdKernel find_softmax_bwd(bool logarithm, uint32_t dtype) {
+  return for_dtype<SoftmaxBwdKernel>(
+      ShortFloats(), dtype, [&]<class T>() { return logarithm ? softmax_bwd<T, true> : softmax_bwd<T, false>; });
+}
+
+}  // namespace
+}  // namespace backplane::onednn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace backplane::onednn {
+HWY_EXPORT(find_softmax_bwd);
+SoftmaxBwdKernel softmax_bwd_kernel(bool logarithm, uint32_t dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_softmax_bwd)(logarithm, dtype);
+}
+}  // namespace backplane::onednn
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of cases that run through the host library.
+#pragma once
+
+#include "harness/case.hpp"
+
+namespace backplane::conformance {
+
+void add_host_life_cases(Catalogue& catalogue);
+void add_host_operator_cases(Catalogue& catalogue);
+void add_host_memory_cases(Catalogue& catalogue);
+void add_host_refusal_cases(Catalogue& catalogue);
+void add_host_sharing_cases(Catalogue& catalogue);
+void add_host_order_cases(Catalogue& catalogue);
+void add_host_model_cases(Catalogue& catalogue);
+void add_host_gradient_cases(Catalogue& catalogue);
+void add_host_training_cases(Catalogue& catalogue);
+
+}  // namespace backplane::conformance

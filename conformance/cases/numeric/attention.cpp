@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of attention.
+#include <bit>
+#include <cmath>
+
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/deviations.hpp"
+#include "cases/numeric/mixed.hpp"
+#include "cases/numeric/narrow.hpp"
+#include "cases/numeric/permissions.hpp"
+#include "oracle/number.hpp"
+
+namespace backplane::conformance::numeric {
+
+namespace {
+
+struct Sizes {
+  std::string_view name;
+  int64_t batches, heads, groups, queries, keys, depth, width;
+};
+constexpr Sizes kUsualSizes[] = {
+    {"square", 2, 3, 3, 7, 7, 8, 8},
+    {"more_keys", 1, 2, 2, 4, 9, 16, 5},
+    {"more_queries", 1, 2, 2, 9, 4, 16, 5},
+    {"grouped", 1, 6, 2, 5, 6, 8, 4},
+    {"one_group", 2, 4, 1, 3, 8, 4, 4},
+    {"one_query", 2, 4, 2, 1, 33, 16, 16},
+    {"one_key", 1, 2, 1, 5, 1, 8, 3},
+    {"long", 1, 2, 1, 17, 129, 64, 33},
+    {"no_heads", 2, 0, 0, 3, 4, 5, 6},
+    {"many_keys", 1, 3, 3, 1, 1100, 12, 40},
+    {"many_keys_grouped", 1, 6, 2, 3, 777, 8, 10},
+    {"wide_values", 1, 2, 1, 2, 9, 8, 1030},
+};
+// Enough results for a root mean square, with few, some and many keys.
+constexpr Sizes kManyResults[] = {
+    {"of_5_keys", 2, 4, 4, 16, 5, 8, 16},
+    {"of_33_keys", 2, 4, 2, 12, 33, 16, 16},
+    {"of_1030_keys", 1, 2, 1, 8, 1030, 24, 64},
+};
+// Keys in runs of one sign; 96 of them do not divide evenly.
+constexpr Sizes kInRuns[] = {
+    {"runs_of_32_keys", 1, 2, 1, 3, 32, 8, 9},
+    {"runs_of_64_keys", 1, 2, 1, 3, 64, 8, 9},
+    {"runs_of_96_keys", 1, 2, 2, 2, 96, 4, 5},
+    {"runs_of_256_keys", 2, 2, 1, 3, 256, 8, 7},
+};
+enum class Group : int32_t { usual, statistics, narrow };
+const Sizes& sizes_of(const Problem& problem) {
+  const auto at = static_cast<size_t>(problem.parameters[0]);
+  switch (static_cast<Group>(problem.parameters[5])) {
+    case Group::statistics:
+      return kManyResults[at];
+    case Group::narrow:
+      return kInRuns[at];
+    default:
+      return kUsualSizes[at];
+  }
+}
+
+enum class Mask : int32_t { none, added, boolean, nothing };
+constexpr std::string_view kMaskNames[] = {"open", "added", "boolean", "nothing"};
+constexpr std::string_view kCausalNames[] = {".all", ".causal", ".upper_left"};
+
+// Keys with equal scores; the values are the terms of narrow sums.
+Setup make_narrow_attention(const Problem& problem, Random& random) {
+  const Sizes& s = sizes_of(problem);
+  const auto kind = static_cast<Narrow>(problem.parameters[4]);
+  Setup setup;
+  setup.call.op = problem.op;
+  set_attributes(setup.call, bp_attention_attributes{0, 0, 1, BP_PRECISION_FULL});
+  oracle::Tensor v = make_tensor(problem.dtype, {s.batches, s.groups, s.keys, s.width});
+  for (int64_t i = 0; i < v.count(); ++i) {
+    const int64_t key = i / s.width % s.keys, line = i % s.width + i / (s.width * s.keys) * 5;
+    oracle::store(v, i, oracle::encode(problem.dtype, narrow_term(kind, key, s.keys, line)));
+  }
+  setup.call.inputs = {make_tensor(problem.dtype, {s.batches, s.heads, s.queries, s.depth}),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random), v};
+  setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
+  return setup;
+}
+
+// Problem: the parameters are the index of the sizes, causal, the mask, whether logsumexp is an
+// output, whether scores are sharp (for runs: the kind of narrow sum), and the group of the sizes.
+Setup make_attention(const Problem& problem, Random& random) {
+  if (static_cast<Group>(problem.parameters[5]) == Group::narrow) return make_narrow_attention(problem, random);
+  const Sizes& s = sizes_of(problem);
+  const auto mask = static_cast<Mask>(problem.parameters[2]);
+  Setup setup;
+  setup.call.op = problem.op;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.depth)));
+  set_attributes(setup.call,
+                 bp_attention_attributes{0, static_cast<uint32_t>(problem.parameters[1]), scale, problem.precision});
+  const long double reach = problem.parameters[4] != 0 ? 30 : 1;
+  setup.call.inputs = {scaled(problem.dtype, {s.batches, s.heads, s.queries, s.depth}, reach, 0, random),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.depth}, 2, 0, random),
+                       scaled(problem.dtype, {s.batches, s.groups, s.keys, s.width}, 1, 0, random)};
+  const std::vector<int64_t> rows = {s.batches, s.heads, s.queries, s.keys};
+  if (mask == Mask::boolean) {
+    oracle::Tensor seen = make_tensor(BP_BOOL, rows);
+    for (int64_t i = 0; i < seen.count(); ++i) oracle::store(seen, i, random() % 3 == 0 ? 0 : 1);
+    setup.call.inputs.push_back(seen);
+  } else if (mask != Mask::none) {
+    oracle::Tensor added = scaled(problem.dtype, rows, 1, 0, random);
+    for (int64_t i = 0; i < added.count(); ++i) {
+      const bool hidden = mask == Mask::nothing ? i / s.keys % 2 == 0 : random() % 4 == 0;
+      if (hidden) oracle::store(added, i, oracle::infinity_bits(problem.dtype, true));
+    }
+    setup.call.inputs.push_back(added);
+  }
+  setup.call.outputs = {output(problem.dtype, {s.batches, s.heads, s.queries, s.width})};
+  if (problem.parameters[3] != 0) setup.call.outputs.push_back(output(problem.dtype, {s.batches, s.heads, s.queries}));
+  setup.check_whole = check_deviations;
+  return setup;
+}
+
+}  // namespace
+
+void add_attention(Catalogue& catalogue, uint32_t dtype) {
+  auto* adding = add_plain;
+  Group group = Group::usual;
+  const auto described = [&](size_t which) {
+    Problem problem{.op = BP_OP_ATTENTION, .dtype = dtype, .pattern = DataPattern::family, .make = make_attention};
+    problem.parameters = {static_cast<int32_t>(which), 0, 0, 0, 0, static_cast<int32_t>(group)};
+    const Sizes& s = sizes_of(problem);
+    problem.shape = shape_of({s.batches, s.heads, s.queries, s.width});
+    return problem;
+  };
+  const auto put = [&](size_t which, int32_t causal, Mask mask, int32_t sum, int32_t sharp,
+                       Layout layout = Layout::dense, Mode mode = Mode::once, uint32_t precision = 0) {
+    Problem problem = described(which);
+    problem.layout = layout;
+    problem.mode = mode;
+    problem.precision = precision;
+    problem.parameters = {static_cast<int32_t>(which), causal, static_cast<int32_t>(mask), sum, sharp,
+                          static_cast<int32_t>(group)};
+    std::string more(sizes_of(problem).name);
+    more.append(".").append(kMaskNames[static_cast<size_t>(mask)]).append(kCausalNames[causal]);
+    more.append(sum != 0 ? ".logsumexp" : "").append(sharp != 0 ? ".sharp" : "").append(suffix_of(precision));
+    if (group == Group::usual) return adding(catalogue, problem, more);
+    add_composite(catalogue, problem, more, {kDeviationsRequirement});
+  };
+  for (size_t which = 0; which < std::size(kUsualSizes); ++which) {
+    for (const int32_t causal : {BP_CAUSAL_NONE, BP_CAUSAL_LOWER_RIGHT, BP_CAUSAL_UPPER_LEFT}) {
+      for (const Mask mask : {Mask::none, Mask::added, Mask::boolean, Mask::nothing}) {
+        put(which, causal, mask, 0, 0);
+        put(which, causal, mask, 1, 1);
+      }
+    }
+  }
+  for (const Layout layout : kCommonLayouts) put(3, 1, Mask::added, 1, 0, layout);
+  put(0, 1, Mask::none, 1, 0, Layout::dense, Mode::twice);
+  adding = add_mixed;
+  for (const size_t which : {size_t{3}, size_t{5}, size_t{7}}) put(which, 1, Mask::added, 1, 0);
+  for (const Layout layout : {Layout::padded, Layout::transposed}) put(3, 0, Mask::added, 1, 0, layout);
+  adding = add_plain;
+  for (const Permission& permission : kPermissions) {
+    for (const size_t which : {size_t{3}, size_t{7}}) {
+      put(which, BP_CAUSAL_NONE, Mask::none, 1, 0, Layout::dense, Mode::once, permission.mask);
+      put(which, BP_CAUSAL_LOWER_RIGHT, Mask::added, 0, 1, Layout::dense, Mode::once, permission.mask);
+    }
+  }
+  group = Group::narrow;
+  for (size_t which = 0; which < std::size(kInRuns); ++which) {
+    for (const Narrow kind : {Narrow::range, Narrow::digits}) {
+      // A device that divides the weights first rounds them by more than one digit.
+      if (kind == Narrow::digits && !std::has_single_bit(static_cast<uint64_t>(kInRuns[which].keys))) continue;
+      Problem problem = described(which);
+      problem.parameters[4] = static_cast<int32_t>(kind);
+      std::string more(kInRuns[which].name);
+      add_composite(catalogue, problem, more.append(".").append(kNarrowNames[static_cast<size_t>(kind)]),
+                    {kNarrowRequirement});
+    }
+  }
+  if (oracle::bytes_of(dtype) != 2) return;
+  group = Group::statistics;
+  for (size_t which = 0; which < std::size(kManyResults); ++which) {
+    for (const int32_t causal : {0, 1}) {
+      for (const int32_t sharp : {0, 1}) put(which, causal, Mask::none, 0, sharp);
+    }
+  }
+}
+
+}  // namespace backplane::conformance::numeric

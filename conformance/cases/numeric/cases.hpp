@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of numeric cases: each function appends those of one family of operators, or of one
+// kind of operands.
+#pragma once
+
+#include "harness/case.hpp"
+
+namespace backplane::conformance::numeric {
+
+void add_fill(Catalogue& catalogue);
+void add_copy(Catalogue& catalogue);
+void add_cast(Catalogue& catalogue);
+void add_iota(Catalogue& catalogue);
+void add_elementwise(Catalogue& catalogue);  // unary, binary, compare, select
+void add_index(Catalogue& catalogue);        // gather, scatter
+void add_reduce(Catalogue& catalogue);       // reduce_sum, reduce_prod, reduce_max, reduce_min
+void add_reduce_arg(Catalogue& catalogue, uint32_t dtype);
+void add_scan(Catalogue& catalogue, uint32_t dtype);
+void add_sort(Catalogue& catalogue, uint32_t dtype);
+void add_matmul(Catalogue& catalogue);
+void add_random(Catalogue& catalogue);
+void add_elementwise_activation(Catalogue& catalogue);   // gelu, silu, sigmoid, pow
+void add_softmax(Catalogue& catalogue, uint32_t dtype);  // softmax, log_softmax, softmax_bwd
+void add_loss(Catalogue& catalogue, uint32_t dtype);
+void add_norm(Catalogue& catalogue);  // layer_norm, rms_norm, group_norm, batch_norm, norm_bwd
+void add_linear(Catalogue& catalogue, uint32_t dtype);
+void add_conv(Catalogue& catalogue, uint32_t dtype);  // conv and its backward, conv_transpose
+void add_pool(Catalogue& catalogue, uint32_t dtype);
+void add_attention(Catalogue& catalogue, uint32_t dtype);
+void add_rope(Catalogue& catalogue, uint32_t dtype);
+void add_quantize(Catalogue& catalogue);  // quantize, dequantize, quantized_matmul
+void add_embedding(Catalogue& catalogue, uint32_t dtype);
+void add_optimizer(Catalogue& catalogue, uint32_t dtype);
+void add_topk(Catalogue& catalogue);
+
+void add_cast_ties(Catalogue& catalogue);  // casts near ties
+void add_long(Catalogue& catalogue);       // positions beyond f32's integers and 31 bits
+void add_large(Catalogue& catalogue);      // elements that are far apart
+void add_far(Catalogue& catalogue);        // operands beyond 32 bits, for every primitive
+
+}  // namespace backplane::conformance::numeric

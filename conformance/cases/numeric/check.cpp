@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/check.hpp"
+
+#include <fmt/format.h>
+
+#include "oracle/comparison.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace backplane::conformance::numeric {
+
+namespace {
+
+// Whether a device that declares FTZ_F32 may flush in this operator: it may in all except moves of
+// bits, sign changes and comparisons.
+bool is_arithmetic(uint32_t op) {
+  switch (op) {
+    case BP_OP_FILL:
+    case BP_OP_COPY:
+    case BP_OP_CAST:
+    case BP_OP_GATHER:
+    case BP_OP_NEG:
+    case BP_OP_ABS:
+    case BP_OP_COMPARE:
+    case BP_OP_SELECT:
+    case BP_OP_ARGMAX:
+    case BP_OP_ARGMIN:
+    case BP_OP_SORT:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void flush(oracle::Tensor& tensor) {
+  if (tensor.dtype != BP_F32 && tensor.dtype != BP_BF16) return;
+  for (int64_t k = 0; k < tensor.count(); ++k) {
+    const uint64_t bits = oracle::load(tensor, k);
+    if (oracle::is_subnormal(tensor.dtype, bits)) oracle::store(tensor, k, bits & oracle::sign_bit(tensor.dtype));
+  }
+}
+
+// The number of operands that an operator reads: its inputs, and the outputs that it accumulates
+// into, which are the only ones with bytes before the call.
+size_t count_read(const oracle::Call& call) {
+  const bool adds = !call.outputs.empty() && !call.outputs[0].bytes.empty();
+  return call.inputs.size() + (adds ? call.outputs.size() : 0);
+}
+
+// The call as seen by a device that flushes the operands in `set`, a mask of those it reads.
+oracle::Call flushed(const oracle::Call& call, size_t set) {
+  oracle::Call other = call;
+  for (size_t i = 0; i < count_read(call); ++i) {
+    if ((set >> i & 1) == 0) continue;
+    flush(i < other.inputs.size() ? other.inputs[i] : other.outputs[i - other.inputs.size()]);
+  }
+  return other;
+}
+
+bool element_allowed(const oracle::Expected& expected, const oracle::Tensor& got, int64_t index) {
+  const auto at = static_cast<size_t>(index);
+  oracle::Expected one;
+  one.elements = {expected.elements[at]};
+  if (at < expected.choices.size()) one.choices = {expected.choices[at]};
+  oracle::Tensor element{got.dtype, {}, std::vector<unsigned char>(oracle::bytes_of(got.dtype))};
+  oracle::store(element, 0, oracle::load(got, index));
+  return oracle::compare(one, element, true).bad == 0;
+}
+
+}  // namespace
+
+void Check::operator()(const std::vector<oracle::Expected>& expected, const std::vector<oracle::Tensor>& got) {
+  const bool flushes = context_.device().has(BP_CAP_FTZ_F32) && is_arithmetic(problem_.op);
+  const std::string_view name = oracle::operator_of(problem_.op)->name, dtype = oracle::format_of(problem_.dtype).name;
+  for (size_t o = 0; o < got.size(); ++o) {
+    if (got[o].dtype == 0) continue;  // absent
+    oracle::Comparison result = oracle::compare(expected[o], got[o], flushes);
+    if (result.bad > 0 && flushes) {
+      result.bad = 0;
+      for (int64_t i = 0; i < got[o].count(); ++i) {
+        if (!within_ftz_tolerance(expected[o], got[o], o, i) && result.bad++ == 0) result.first = i;
+      }
+    } else if (result.worst_ratio >= 0) {
+      context_.note_error(result.worst_ratio);
+    }
+    if (result.bad == 0) continue;
+    context_.fail("{} {}: output {} element {} {}: {}; {} of {} elements are wrong; {}{}", name, dtype, o, result.first,
+                  oracle::index_text(got[o].shape, result.first),
+                  oracle::difference_text(expected[o], got[o], result.first), result.bad, got[o].count(),
+                  execution_.text(), inputs_text(got[o], result.first));
+  }
+  if (!setup_.check_whole) return;
+  const std::string fault = setup_.check_whole(setup_, expected, got);
+  context_.require(fault.empty(), "{} {}: {}; {}", name, dtype, fault, execution_.text());
+}
+
+// FTZ tolerance: the device may have flushed each operand of an element, or not.
+bool Check::within_ftz_tolerance(const oracle::Expected& expected, const oracle::Tensor& got, size_t output,
+                                 int64_t index) {
+  if (element_allowed(expected, got, index)) return true;
+  const size_t sets = size_t{1} << count_read(setup_.call);
+  for (size_t set = 1; set < sets && flushed_.size() + 1 < sets; ++set) {
+    flushed_.push_back(oracle::evaluate(flushed(setup_.call, set)));
+  }
+  for (const std::vector<oracle::Expected>& other : flushed_) {
+    if (element_allowed(other[output], got, index)) return true;
+  }
+  return false;
+}
+
+// As "; of 1 (0x..), 2 (0x..)" if every input has the shape of the output.
+std::string Check::inputs_text(const oracle::Tensor& got, int64_t index) const {
+  std::string text;
+  for (const oracle::Tensor& input : setup_.call.inputs) {
+    if (input.shape != got.shape) return {};
+    text += fmt::format("{}{}", text.empty() ? "; of " : ", ", oracle::text(input.dtype, oracle::load(input, index)));
+  }
+  return text;
+}
+
+}  // namespace backplane::conformance::numeric

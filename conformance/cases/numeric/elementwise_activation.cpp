@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of gelu, silu, sigmoid and pow.
+#include "cases/numeric/cases.hpp"
+#include "cases/numeric/composite.hpp"
+#include "cases/numeric/fill_data.hpp"
+#include "oracle/number.hpp"
+
+namespace backplane::conformance::numeric {
+
+namespace {
+
+// Problem: parameter 0 is gelu's approximation.
+Setup make(const Problem& problem, Random& random) {
+  const std::vector<int64_t> shape = problem.shape.list();
+  Setup setup;
+  setup.call.op = problem.op;
+  if (problem.op == BP_OP_GELU)
+    set_attributes(setup.call, bp_gelu_attributes{0, static_cast<uint32_t>(problem.parameters[0])});
+  setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
+  if (problem.op == BP_OP_POW) setup.call.inputs.push_back(make_tensor(problem.dtype, shape));
+  setup.call.outputs.push_back(output(problem.dtype, shape));
+  if (problem.pattern != DataPattern::family) {
+    fill_inputs(setup.call.inputs, problem, problem.dtype, random);
+  } else if (problem.op == BP_OP_POW) {
+    setup.call.inputs = {scaled(problem.dtype, shape, 3, 3.25L, random), scaled(problem.dtype, shape, 4, 0, random)};
+  } else {
+    setup.call.inputs = {scaled(problem.dtype, shape, 12, 0, random)};
+  }
+  return setup;
+}
+
+void add_one(Catalogue& catalogue, uint32_t op, uint32_t dtype, int32_t variant, std::string_view more) {
+  Problem problem{.op = op, .dtype = dtype, .make = make};
+  problem.parameters = {variant};
+  const auto put = [&](const Shape& shape, DataPattern pattern, Layout layout = Layout::dense, Mode mode = Mode::once) {
+    problem.shape = shape;
+    problem.pattern = pattern;
+    problem.layout = layout;
+    problem.mode = mode;
+    add_composite(catalogue, problem, more);
+  };
+  for (const int32_t n : {0, 1, 7, 33, 257, 4097}) put({n}, DataPattern::family);
+  put({}, DataPattern::family);
+  put({2, 1, 3, 1, 2, 2, 1, 3}, DataPattern::family);
+  put({2000}, DataPattern::special);
+  put({6000}, DataPattern::windows);
+  put({5000}, DataPattern::bits);
+  put({3000}, DataPattern::zeros);
+  if (oracle::bytes_of(dtype) == 2 && op != BP_OP_POW) put({256, 256}, DataPattern::exhaustive);
+  for (const Layout layout : kCommonLayouts) put({5, 4, 11}, DataPattern::family, layout);
+  for (const Layout layout : {Layout::in_place, Layout::in_place_strided, Layout::outer_0, Layout::immediate_last}) {
+    put({5, 4, 11}, DataPattern::family, layout);
+  }
+  put({7, 9}, DataPattern::family, Layout::dense, Mode::twice);
+  put({7, 9}, DataPattern::family, Layout::dense, Mode::resized);
+}
+
+}  // namespace
+
+void add_elementwise_activation(Catalogue& catalogue) {
+  for (const uint32_t dtype : kFloatDtypes) {
+    add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_ERF, "erf");
+    add_one(catalogue, BP_OP_GELU, dtype, BP_GELU_TANH, "tanh");
+    for (const uint32_t op : {BP_OP_SILU, BP_OP_SIGMOID, BP_OP_POW}) add_one(catalogue, op, dtype, 0, {});
+  }
+}
+
+}  // namespace backplane::conformance::numeric

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logits, the data of softmax and cross_entropy.
+#pragma once
+
+#include "cases/numeric/composite.hpp"
+
+namespace backplane::conformance::numeric {
+
+enum class Logits : int32_t {
+  usual,
+  wide,     // up to 1e4 of either sign: overflows unless the maximum is subtracted
+  shifted,  // about 1e3
+  equal,
+  one_hot,   // one much greater than the rest
+  masked,    // a third of them -inf
+  nothing,   // whole rows of -inf
+  nan,       // one NaN, which affects only its row
+  infinite,  // one infinity, which affects only its row
+  count,
+};
+
+// The parameters of a problem: the axis, the logits, and the setting of the other attributes.
+enum LogitParameter { axis_parameter, logits_parameter, setting_parameter };
+
+oracle::Tensor make_logits(uint32_t dtype, const std::vector<int64_t>& shape, Logits kind, Random& random);
+
+// Adds cases of one operator with one dtype and one setting of its attributes.
+class LogitCases {
+ public:
+  using Make = Setup (*)(const Problem&, Random&);
+  LogitCases(Catalogue& catalogue, uint32_t op, uint32_t dtype, Make make, int32_t setting, std::string_view name)
+      : catalogue_(catalogue), op_(op), dtype_(dtype), make_(make), setting_(setting), name_(name) {}
+
+  void operator()(const Shape& shape, int32_t axis, Logits kind, Layout layout = Layout::dense, Mode mode = Mode::once);
+  void (*add)(Catalogue&, const Problem&, std::string_view) = add_plain;
+
+  void every_kind(bool all);
+  void layouts(std::initializer_list<Layout> more);
+
+ private:
+  Catalogue& catalogue_;
+  uint32_t op_, dtype_;
+  Make make_;
+  int32_t setting_;
+  std::string_view name_;
+};
+
+}  // namespace backplane::conformance::numeric

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/numeric/problem.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cases/host/host_side.hpp"
+#include "cases/numeric/check.hpp"
+#include "cases/numeric/execution.hpp"
+#include "cases/numeric/mixed.hpp"
+#include "oracle/number.hpp"
+#include "oracle/table.hpp"
+
+namespace backplane::conformance::numeric {
+
+namespace {
+
+// As "BP-OPR-020", by operator.
+std::string_view requirement_of(uint32_t op) {
+  static const auto texts = [] {
+    std::array<std::string, BP_OP_LIMIT> made;
+    for (const oracle::Operator& row : oracle::kOperators) made[row.id] = fmt::format("BP-OPR-{:03}", row.id);
+    return made;
+  }();
+  return texts[op];
+}
+
+std::string_view requirement_of(DataPattern pattern, uint32_t dtype) {
+  const bool is_float = oracle::is_float(dtype);
+  switch (pattern) {
+    case DataPattern::special:
+    case DataPattern::exhaustive:
+    case DataPattern::bits:
+      return is_float ? "BP-NUM-020" : "BP-NUM-022";
+    case DataPattern::bounds:
+    case DataPattern::windows:
+      return is_float ? "BP-NUM-021" : "BP-NUM-022";
+    case DataPattern::halfway:
+    case DataPattern::cancel_pairs:
+      return is_float ? "BP-NUM-023" : "BP-NUM-022";
+    default:
+      return "BP-NUM-010";
+  }
+}
+
+std::string_view requirement_of(Mode mode) {
+  switch (mode) {
+    case Mode::twice:
+      return "BP-NUM-030";
+    case Mode::again:
+      return "BP-NUM-034";
+    case Mode::resized:
+      return "BP-NUM-031";
+    case Mode::device_scalars:
+      return "BP-NUM-032";
+    case Mode::deterministic:
+      return "BP-NUM-033";
+    default:
+      return {};
+  }
+}
+
+// Whether i64 is mandatory: as data by the operator's row, or as an index of gather and scatter.
+bool mandatory_i64(const Problem& problem) {
+  const bool index = problem.op == BP_OP_GATHER || problem.op == BP_OP_SCATTER;
+  const bool cast = problem.op == BP_OP_CAST;
+  if (problem.dtype != BP_I64 && !((index || cast) && problem.second == BP_I64)) return false;
+  if (problem.op == BP_OP_SCATTER && problem.dtype == BP_I64) return problem.parameters[1] == BP_SCATTER_SET;
+  return index || rules::find_op(problem.op)->i64_profile != 0;
+}
+
+bool has_statistics(const Problem& problem) {
+  return rules::is_half(problem.dtype) && (problem.op == BP_OP_ATTENTION || problem.op == BP_OP_NORM_BWD ||
+                                           (problem.op >= BP_OP_LAYER_NORM && problem.op <= BP_OP_BATCH_NORM));
+}
+
+// The extension that the case needs. With several, the last one: a pair counts for neither dtype
+// alone.
+std::string_view extension_of(const Problem& problem) {
+  if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
+  if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
+  for (const uint32_t dtype : {problem.other, problem.second, problem.dtype}) {
+    if (dtype == BP_I64 && mandatory_i64(problem)) continue;
+    if (dtype != 0 && !oracle::format_of(dtype).core) return oracle::format_of(dtype).name;
+  }
+  return {};
+}
+
+uint32_t profile_of(const Problem& problem) {
+  if (problem.mixed != 0) return BP_PROFILE_COMPOSITE;  // core decomposes mixtures that the plugin lacks
+  const bool adds_floats =
+      problem.op == BP_OP_SCATTER && oracle::is_float(problem.dtype) && problem.parameters[1] == BP_SCATTER_ADD;
+  const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(problem.op)->profile;
+  return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
+}
+
+// Whether this pattern and layout must produce more than one value. bool has too few values.
+bool must_vary(const Problem& problem, const Setup& setup) {
+  switch (problem.layout) {
+    case Layout::outer_0:
+    case Layout::inner_0:
+    case Layout::all_0:
+    case Layout::immediate:
+    case Layout::immediate_last:
+    case Layout::same:
+      return false;
+    default:
+      break;
+  }
+  const oracle::Operator& row = *oracle::operator_of(problem.op);
+  return row.shape_rule == BP_SHAPE_ELEMENTWISE && setup.call.outputs[0].dtype != BP_BOOL && problem.dtype != BP_BOOL &&
+         (problem.pattern == DataPattern::tags ||
+          (problem.pattern == DataPattern::uniform && problem.op != BP_OP_CAST)) &&
+         setup.call.outputs[0].count() >= 64;
+}
+
+void require_variety(Context& context, const Problem& problem, const Setup& setup, const oracle::Expected& expected) {
+  if (!must_vary(problem, setup)) return;
+  const auto& elements = expected.elements;
+  const auto differs = [&](const oracle::Element& element) { return element.bits != elements.front().bits; };
+  if (std::any_of(elements.begin(), elements.end(), differs)) return;
+  context.suspect("every one of {} expected elements is {}", elements.size(),
+                  oracle::text(setup.call.outputs[0].dtype, elements.front().bits));
+}
+
+// Another size of the same plan class: every extent above 1 grows.
+Problem grown(const Problem& problem) {
+  Problem other = problem;
+  for (uint8_t d = 0; d < problem.shape.rank; ++d) {
+    int32_t& extent = other.shape.extents[d];
+    if (extent > 1) extent += 1 + d % 2;
+  }
+  return other;
+}
+
+// A setup, its execution and its plan.
+class Run {
+ public:
+  Run(Context& context, const Problem& problem, std::shared_ptr<Prepared> plan = nullptr)
+      : context_(context),
+        problem_(problem),
+        setup_(made(context, problem)),
+        execution_(context, setup_, problem.layout) {
+    plan_ = execution_.prepare(std::move(plan));
+  }
+  // Through the host library.
+  Run(Context& context, const Problem& problem, HostSide& side)
+      : context_(context),
+        problem_(problem),
+        setup_(made(context, problem)),
+        execution_(context, setup_, problem.layout),
+        side_(&side) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void operator()() {
+    const std::vector<oracle::Expected> expected = oracle::evaluate(setup_.call);
+    require_variety(context_, problem_, setup_, expected.front());
+    execution_.poison(expected);
+    Check check(context_, problem_, setup_, execution_);
+    const auto execute = [&] { return side_ == nullptr ? execution_.run(*plan_) : execution_.run_decomposed(*side_); };
+    const std::vector<oracle::Tensor> first = execute();
+    check(expected, first);
+    const int more = problem_.mode == Mode::twice ? 1 : problem_.mode == Mode::deterministic ? 2 : 0;
+    for (int i = 0; i < more; ++i) {
+      const std::vector<oracle::Tensor> again = execute();
+      check(expected, again);
+      for (size_t o = 0; o < first.size() && problem_.mode == Mode::deterministic; ++o) {
+        context_.require(again[o].bytes == first[o].bytes, "{}: the deterministic plan gave other bits in run {}; {}",
+                         oracle::operator_of(problem_.op)->name, i + 2, execution_.text());
+      }
+    }
+    if (side_ != nullptr) return;
+    if (const std::shared_ptr<Prepared> own = execution_.prepare_specialized(*plan_))
+      check(expected, execution_.run(*own));
+  }
+  const std::shared_ptr<Prepared>& plan() const { return plan_; }
+
+ private:
+  static Setup made(Context& context, const Problem& problem) {
+    Setup setup = problem.make(problem, context.random());
+    mix({problem.mixed, problem.other}, setup, context.random());
+    if (mixed_of(setup) != problem.mixed) context.suspect("operands are not mixed as the name says");
+    if (problem.mode == Mode::device_scalars) setup.flags |= BP_OP_FLAG_DEVICE_SCALARS;
+    if (problem.mode == Mode::deterministic) setup.flags |= BP_OP_FLAG_DETERMINISTIC;
+    if (problem.precision != BP_PRECISION_FULL) setup.check_whole = nullptr;  // statistics apply to full precision only
+    return setup;
+  }
+
+  Context& context_;
+  const Problem problem_;
+  Setup setup_;
+  Execution execution_;
+  std::shared_ptr<Prepared> plan_;
+  HostSide* side_ = nullptr;
+};
+
+void run_apart(Context& context, const std::vector<Problem>& problems) {
+  std::vector<std::unique_ptr<Run>> runs;
+  for (const Problem& problem : problems) {
+    try {
+      runs.push_back(std::make_unique<Run>(context, problem));
+    } catch (const CaseEnd& end) {
+      if (end.outcome != Outcome::not_claimed || runs.empty()) throw;
+    }
+  }
+  for (const std::unique_ptr<Run>& each : runs) (*each)();
+}
+
+}  // namespace
+
+Shape::Shape(std::initializer_list<int32_t> list) : rank(static_cast<uint8_t>(list.size())) {
+  std::copy(list.begin(), list.end(), extents.begin());
+}
+
+int64_t Shape::count() const {
+  int64_t product = 1;
+  for (uint8_t d = 0; d < rank; ++d) product *= extents[d];
+  return product;
+}
+
+std::string Shape::text() const {
+  return rank == 0 ? "scalar" : fmt::format("{}", fmt::join(extents.begin(), extents.begin() + rank, "x"));
+}
+
+std::vector<int64_t> Shape::list() const { return {extents.begin(), extents.begin() + rank}; }
+
+namespace {
+
+Case described(const Problem& problem, std::string_view more) {
+  const oracle::Operator& row = *oracle::operator_of(problem.op);
+  Case made;
+  made.id.reserve(64);
+  made.id.append("numeric.").append(row.name).append(".").append(oracle::format_of(problem.dtype).name);
+  if (problem.second != 0) made.id.append("_").append(oracle::format_of(problem.second).name);
+  made.id.append(".").append(problem.shape.text()).append(".").append(row_of(problem.layout).name);
+  made.id.append(".").append(name_of(problem.pattern));
+  if (!more.empty()) made.id.append(".").append(more);
+  if (problem.mode != Mode::once) made.id.append(".").append(kModeNames[static_cast<size_t>(problem.mode)]);
+  made.profile = profile_of(problem);
+  made.extension = extension_of(problem);
+  made.op = problem.op;
+  made.dtype = problem.dtype;
+  made.requirements.reserve(8);
+  for (const std::string_view each : {requirement_of(problem.op), row_of(problem.layout).requirement,
+                                      requirement_of(problem.pattern, problem.dtype), std::string_view("BP-NUM-011")}) {
+    made.requirements.push_back(each);
+  }
+  if (problem.op != BP_OP_FILL && problem.op != BP_OP_IOTA && problem.op != BP_OP_PHILOX)
+    made.requirements.push_back("BP-NUM-012");
+  if (problem.mode != Mode::once) made.requirements.push_back(requirement_of(problem.mode));
+  if (has_statistics(problem)) made.requirements.push_back("BP-NUM-037");
+  if (problem.mixed != 0) made.requirements.push_back("BP-NUM-038");
+  if (mandatory_i64(problem)) made.requirements.push_back("BP-NUM-039");
+  const bool reaches_subnormals = problem.pattern == DataPattern::bounds || problem.pattern == DataPattern::special ||
+                                  problem.pattern == DataPattern::exhaustive || problem.pattern == DataPattern::bits;
+  if (reaches_subnormals && oracle::is_float(problem.dtype)) made.requirements.push_back("BP-NUM-024");
+  if (problem.pattern == DataPattern::tags) made.requirements.push_back("BP-NUM-036");
+  if (problem.shape.count() == 0) made.requirements.push_back("BP-NUM-013");
+  if (problem.shape.rank == 0 || problem.shape.rank == BP_MAX_RANK) made.requirements.push_back("BP-NUM-014");
+  if (problem.shape.count() > 65535) made.requirements.push_back("BP-NUM-015");
+  return made;
+}
+
+}  // namespace
+
+void add(Catalogue& catalogue, const Problem& problem, std::string_view more,
+         std::initializer_list<std::string_view> requirements) {
+  Case made = described(problem, more);
+  made.requirements.insert(made.requirements.end(), requirements.begin(), requirements.end());
+  made.run = RunProblem{problem};
+  catalogue.push_back(std::move(made));
+}
+
+const Problem* problem_of(const Case& which) {
+  const auto* const target = which.run.target<RunProblem>();
+  return target == nullptr ? nullptr : &target->problem;
+}
+
+void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_view more,
+                    std::initializer_list<std::string_view> requirements) {
+  add(catalogue, problem, more, requirements);
+  catalogue.back().id.append(".decomposed");
+  catalogue.back().run = RunProblem{problem, run_decomposed};
+}
+
+void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more) {
+  Case made = described(problems.front(), more);
+  made.requirements.push_back("BP-NUM-035");
+  made.run = [problems](Context& context) { run_apart(context, problems); };
+  catalogue.push_back(std::move(made));
+}
+
+namespace {
+
+// A permission must not make plan_create decline a descriptor that it otherwise accepts.
+void require_refused_without(Context& context, const Problem& problem, const std::string& refusal) {
+  Problem plain = problem;
+  plain.precision = BP_PRECISION_FULL;
+  try {
+    (void)Run(context, plain).plan();
+  } catch (const CaseEnd& end) {
+    if (end.outcome == Outcome::not_claimed) return;
+    throw;
+  }
+  context.fail(
+      "{} is refused with precision {:#x} and taken with 0: a permission is never a reason to refuse, ignore it; {}",
+      oracle::operator_of(problem.op)->name, problem.precision, refusal);
+}
+
+void run_first(Context& context, const Problem& problem) {
+  Run first(context, problem);
+  first();
+  if (problem.mode == Mode::resized) Run(context, grown(problem), first.plan())();
+  if (problem.mode == Mode::again) Run(context, problem, first.plan())();
+}
+
+}  // namespace
+
+void run(Context& context, const Problem& problem) {
+  try {
+    run_first(context, problem);
+  } catch (const CaseEnd& end) {
+    if (end.outcome == Outcome::not_claimed && problem.precision != BP_PRECISION_FULL)
+      require_refused_without(context, problem, end.message);
+    throw;
+  }
+}
+
+void run_decomposed(Context& context, const Problem& problem) {
+  HostSide& side = shared_host_side(context);
+  Run(context, problem, side)();
+  if (problem.mode == Mode::resized) Run(context, grown(problem), side)();
+}
+
+}  // namespace backplane::conformance::numeric

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selects cases from the combinations of shape, layout and data pattern. Each operator and dtype
+// has every shape, layout and pattern at least once; all operators together have every pair.
+#pragma once
+
+#include <vector>
+
+#include "cases/numeric/problem.hpp"
+
+namespace backplane::conformance::numeric {
+
+// The shapes for elementwise operators.
+const std::vector<Shape>& all_shapes();
+const std::vector<Shape>& big_shapes();
+// Shapes of rank 2 and more without extent 0, to which every layout applies.
+const std::vector<Shape>& rich_shapes();
+
+// Adds cases of an elementwise operator, or of one without inputs. `base` has op, dtypes and make;
+// `inputs` are the dtypes of the inputs.
+class TestMatrix {
+ public:
+  TestMatrix(Catalogue& catalogue, const Problem& base, std::vector<uint32_t> inputs,
+             std::vector<DataPattern> patterns);
+
+  // Adds each layout on a rich shape, and every `step`-th shape with alternating layouts and
+  // patterns.
+  void cover(size_t step);
+  // Adds each pattern on medium shapes.
+  void cover_patterns();
+  void cover_modes();
+  // Varies the parameters from case to case. Returns the addition to the id.
+  using Vary = std::string (*)(Problem&, uint64_t turn);
+  void vary(Vary how) { vary_ = how; }
+  // For operators with an axis.
+  void needs_rank() { least_rank_ = 1; }
+
+  void one(const Shape& shape, Layout layout, DataPattern pattern, Mode mode = Mode::once);
+
+ private:
+  bool applies_to(Layout layout, const Shape& shape) const;
+
+  Catalogue& catalogue_;
+  Problem base_;
+  std::vector<uint32_t> inputs_;
+  std::vector<DataPattern> patterns_;
+  Vary vary_ = nullptr;
+  uint8_t least_rank_ = 0;
+  uint64_t turn_;  // starts differently for each operator and dtype
+  size_t first_;   // index of the matrix's first case in the catalogue
+};
+
+}  // namespace backplane::conformance::numeric

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problems of convolution and pooling.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "cases/numeric/composite.hpp"
+
+namespace backplane::conformance::numeric {
+
+// One problem in conv's terms. conv_bwd_input and conv_transpose swap image and result.
+struct WindowProblem {
+  std::string_view name;
+  uint32_t rank, groups;
+  int64_t batches, in_channels, out_channels;
+  std::array<int64_t, 3> image, kernel, stride, dilation, pad_begin, pad_end;
+  int64_t result(size_t d) const;
+};
+
+extern const std::span<const WindowProblem> kWindowProblems;
+
+// Whether sums have no terms, or there are no sums.
+bool is_empty(const WindowProblem& problem);
+
+std::vector<int64_t> image_shape(const WindowProblem& problem, int64_t channels);
+std::vector<int64_t> result_shape(const WindowProblem& problem, int64_t channels);
+
+// `values` for the spatial dimensions, 0 for the others.
+std::array<int64_t, 3> used(const WindowProblem& s, const std::array<int64_t, 3>& values);
+
+template <typename Attributes>
+void set_window(const WindowProblem& s, Attributes& attributes) {
+  attributes.spatial_rank = s.rank;
+  std::copy_n(used(s, s.stride).begin(), 3, attributes.stride);
+  std::copy_n(used(s, s.dilation).begin(), 3, attributes.dilation);
+  std::copy_n(used(s, s.pad_begin).begin(), 3, attributes.pad_begin);
+  std::copy_n(used(s, s.pad_end).begin(), 3, attributes.pad_end);
+}
+
+}  // namespace backplane::conformance::numeric

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of cases about what device, memory, streams and events do.
+#pragma once
+
+#include "harness/case.hpp"
+
+namespace backplane::conformance {
+
+void add_memory_cases(Catalogue& catalogue);
+void add_buffer_cases(Catalogue& catalogue);
+void add_copy_cases(Catalogue& catalogue);
+void add_pageable_cases(Catalogue& catalogue);
+void add_stream_cases(Catalogue& catalogue);
+void add_event_cases(Catalogue& catalogue);
+void add_order_cases(Catalogue& catalogue);
+void add_wait_cases(Catalogue& catalogue);
+void add_timing_cases(Catalogue& catalogue);
+void add_pool_cases(Catalogue& catalogue);
+void add_hazard_cases(Catalogue& catalogue);
+void add_layout_cases(Catalogue& catalogue);
+void add_copy_size_cases(Catalogue& catalogue);
+void add_plan_cases(Catalogue& catalogue);
+void add_execution_cases(Catalogue& catalogue);
+void add_concurrency_cases(Catalogue& catalogue);
+void add_leak_cases(Catalogue& catalogue);
+void add_process_cases(Catalogue& catalogue);
+void add_address_cases(Catalogue& catalogue);
+void add_neighbour_cases(Catalogue& catalogue);
+void add_import_cases(Catalogue& catalogue);
+void add_stale_cases(Catalogue& catalogue);
+void add_thread_state_cases(Catalogue& catalogue);
+
+}  // namespace backplane::conformance

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_support.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+#include <backplane/rules/op_table.hpp>
+#include <backplane/rules/tables.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+
+#include "plugin.hpp"
+
+namespace backplane::conformance {
+
+namespace {
+
+// A recorded answer: the fingerprint of the descriptor, whether it was accepted, and the first case
+// that requested it. 0: none.
+constexpr uint64_t kCaseBits = 18;
+constexpr uint64_t kCaseMask = (uint64_t{1} << kCaseBits) - 1;  // all ones: a case with a greater index
+constexpr uint64_t kAcceptedBit = uint64_t{1} << kCaseBits;
+constexpr uint64_t kPrintShift = kCaseBits + 1;
+constexpr size_t kAnswerCount = size_t{1} << 20;
+constexpr size_t kMostAnswers = kAnswerCount / 4 * 3;  // no more are recorded, so that probe sequences stay short
+
+// An accepted descriptor, to be requested again.
+struct Kept {
+  std::atomic<uint32_t> state;  // 0: free, 1: being written, 2: valid
+  uint32_t attribute_bytes;
+  bp_op_desc desc;
+  unsigned char bytes[2048 - 8 - sizeof(bp_op_desc)];  // inputs, outputs, attributes
+};
+static_assert(sizeof(Kept) == 2048);
+constexpr size_t kKeptCount = 4096;
+
+struct Shared {
+  std::atomic<uint64_t> answers[kAnswerCount];
+  std::atomic<uint32_t> answer_total;
+  std::atomic<uint32_t> kept_total;
+  std::atomic<uint32_t> kept_order[kKeptCount];  // 1 + index into kept
+  Kept kept[kKeptCount];
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);  // shared between processes
+
+Shared* shared = nullptr;  // of the current run
+const Catalogue* catalogue = nullptr;
+
+std::mutex mutex;  // guards the variables below
+PlanSupport::Slot watched = nullptr;
+int watchers = 0;
+std::string first_broken;
+std::atomic<PlanSupport::Slot> own_slot{nullptr};
+std::atomic<uint64_t> running{kCaseMask};
+
+// Serializes the fields of a descriptor that matter. False if it has an unknown version.
+struct Parts {
+  const bp_op_desc* desc;
+  const backplane::rules::OpInfo* op;
+  uint32_t attribute_bytes;
+};
+bool take_apart(const bp_op_desc* desc, Parts& parts) {
+  if (desc == nullptr || desc->struct_size != sizeof(bp_op_desc)) return false;
+  parts = {desc, backplane::rules::find_op(desc->op), 0};
+  if (parts.op == nullptr || desc->input_count > 64 || desc->output_count > 64) return false;
+  if ((desc->inputs == nullptr && desc->input_count != 0) || (desc->outputs == nullptr && desc->output_count != 0))
+    return false;
+  if (desc->attributes == nullptr) return true;
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, desc->attributes, sizeof(bytes));
+  parts.attribute_bytes = bytes;
+  return bytes == parts.op->attributes->bytes;
+}
+
+uint64_t fingerprint(const Parts& parts) {
+  const bp_op_desc& desc = *parts.desc;
+  const uint64_t head[] = {desc.op, desc.flags, desc.input_count, desc.output_count, desc.scalar_count, desc.hints};
+  uint64_t hash = XXH3_64bits(head, sizeof(head));
+  const auto add = [&](const void* bytes, size_t count) { hash = XXH3_64bits_withSeed(bytes, count, hash); };
+  const auto add_views = [&](const bp_tensor_desc* views, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const size_t bytes = std::min<size_t>(views[i].rank, BP_MAX_RANK) * sizeof(int64_t);
+      add(&views[i], offsetof(bp_tensor_desc, shape));
+      add(views[i].shape, bytes);
+      add(views[i].strides, bytes);
+    }
+  };
+  add_views(desc.inputs, desc.input_count);
+  add_views(desc.outputs, desc.output_count);
+  if (parts.attribute_bytes != 0) add(desc.attributes, parts.attribute_bytes);
+  return hash;
+}
+
+std::string described(const bp_op_desc& desc) {
+  std::string text(backplane::rules::op_name(desc.op));
+  const auto add = [&](const char* before, const bp_tensor_desc* views, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      text += fmt::format("{}{}[", i == 0 ? before : ", ", backplane::rules::dtype_name(views[i].dtype));
+      for (uint32_t axis = 0; axis < std::min<uint32_t>(views[i].rank, BP_MAX_RANK); ++axis)
+        text += fmt::format("{}{}", axis == 0 ? "" : "x", views[i].shape[axis]);
+      text += "]";
+    }
+  };
+  add(" of ", desc.inputs, desc.input_count);
+  add(" to ", desc.outputs, desc.output_count);
+  return desc.flags == 0 ? text : text + fmt::format(" with flags {:#x}", desc.flags);
+}
+
+void note_broken(const bp_op_desc& desc, bool accepted, uint64_t asked_first) {
+  const std::string where = asked_first == running            ? "earlier in this case"
+                            : asked_first < catalogue->size() ? "in case " + (*catalogue)[asked_first].id
+                                                              : "in another case of this run";
+  const std::lock_guard lock(mutex);
+  if (!first_broken.empty()) return;
+  first_broken =
+      accepted
+          ? fmt::format("plan_create accepted {}, which it declined {}: its answer depends on the descriptor alone",
+                        described(desc), where)
+          : fmt::format(
+                "plan_create declined {}, which it accepted {}: what it accepted once it may not "
+                "decline later; what is short for now is OUT_OF_MEMORY",
+                described(desc), where);
+}
+
+void keep(const Parts& parts) {
+  const bp_op_desc& desc = *parts.desc;
+  const size_t inputs = desc.input_count * sizeof(bp_tensor_desc), outputs = desc.output_count * sizeof(bp_tensor_desc);
+  if (inputs + outputs + parts.attribute_bytes > sizeof(Kept::bytes)) return;
+  const uint64_t kind[] = {desc.op, desc.flags, desc.input_count == 0 ? 0u : desc.inputs[0].dtype,
+                           desc.output_count == 0 ? 0u : desc.outputs[0].dtype};
+  const size_t index = XXH3_64bits(kind, sizeof(kind)) % kKeptCount;
+  Kept& kept = shared->kept[index];
+  uint32_t free = 0;
+  if (kept.state.load(std::memory_order_relaxed) != 0 || !kept.state.compare_exchange_strong(free, 1)) return;
+  kept.desc = desc;
+  kept.attribute_bytes = parts.attribute_bytes;
+  if (inputs != 0) std::memcpy(kept.bytes, desc.inputs, inputs);
+  if (outputs != 0) std::memcpy(kept.bytes + inputs, desc.outputs, outputs);
+  if (parts.attribute_bytes != 0) std::memcpy(kept.bytes + inputs + outputs, desc.attributes, parts.attribute_bytes);
+  kept.state.store(2, std::memory_order_release);
+  const uint32_t place = shared->kept_total.fetch_add(1);
+  shared->kept_order[place].store(static_cast<uint32_t>(index) + 1, std::memory_order_release);
+}
+
+void note(const bp_op_desc* desc, bool accepted) {
+  Parts parts;
+  if (shared == nullptr || !take_apart(desc, parts)) return;
+  const uint64_t hash = fingerprint(parts);
+  const uint64_t print = std::max<uint64_t>(hash >> kPrintShift, 1) << kPrintShift;
+  const uint64_t entry = print | (accepted ? kAcceptedBit : 0) | running.load(std::memory_order_relaxed);
+  for (size_t at = hash % kAnswerCount;; at = (at + 1) % kAnswerCount) {
+    uint64_t found = shared->answers[at].load(std::memory_order_relaxed);
+    if (found == 0) {
+      if (shared->answer_total.load(std::memory_order_relaxed) >= kMostAnswers) return;
+      if (shared->answers[at].compare_exchange_strong(found, entry)) {
+        shared->answer_total.fetch_add(1, std::memory_order_relaxed);
+        break;
+      }
+    }
+    if (found >> kPrintShift != print >> kPrintShift) continue;
+    if (((found & kAcceptedBit) != 0) != accepted) note_broken(*desc, accepted, found & kCaseMask);
+    return;
+  }
+  if (accepted) keep(parts);
+}
+
+bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
+  const bp_status status = own_slot.load(std::memory_order_relaxed)(device, desc, out, info, error);
+  if (status == BP_OK || status == BP_UNSUPPORTED) note(desc, status == BP_OK);
+  return status;
+}
+
+void ask(bp_device* device, uint32_t place) {
+  const uint32_t index = shared->kept_order[place].load(std::memory_order_acquire);
+  if (index == 0) return;  // being written
+  const Kept& kept = shared->kept[index - 1];
+  bp_op_desc desc = kept.desc;
+  const unsigned char* bytes = kept.bytes;
+  desc.inputs = desc.input_count == 0 ? nullptr : reinterpret_cast<const bp_tensor_desc*>(bytes);
+  bytes += desc.input_count * sizeof(bp_tensor_desc);
+  desc.outputs = desc.output_count == 0 ? nullptr : reinterpret_cast<const bp_tensor_desc*>(bytes);
+  bytes += desc.output_count * sizeof(bp_tensor_desc);
+  desc.attributes = kept.attribute_bytes == 0 ? nullptr : bytes;
+  bp_plan_info info = {};
+  info.struct_size = sizeof(info);
+  ErrorRecord error;
+  plan_create(device, &desc, nullptr, &info, &error);
+}
+
+bool can_ask() { return shared != nullptr && own_slot.load() != nullptr; }
+
+}  // namespace
+
+PlanSupport::PlanSupport(const Catalogue& of)
+    : memory_(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+      before_(shared),
+      catalogue_before_(catalogue) {
+  if (memory_ == MAP_FAILED)
+    throw std::runtime_error(
+        fmt::format("no {} MiB that the workers share: {}", sizeof(Shared) >> 20, std::strerror(errno)));
+  shared = static_cast<Shared*>(memory_);  // its initial state is all zeros
+  catalogue = &of;
+}
+
+PlanSupport::~PlanSupport() {
+  shared = static_cast<Shared*>(before_);
+  catalogue = catalogue_before_;
+  munmap(memory_, sizeof(Shared));
+}
+
+PlanSupport::Slot PlanSupport::watch(Slot own) {
+  const std::lock_guard lock(mutex);
+  if (shared == nullptr || own == nullptr || (watchers != 0 && watched != own)) return own;
+  // Touches every page now: pages that appear later would look like a leak.
+  for (size_t at = 0; own_slot == nullptr && at < kAnswerCount; at += 512)
+    static_cast<void>(shared->answers[at].load(std::memory_order_relaxed));
+  watched = own;
+  ++watchers;
+  own_slot = own;
+  return plan_create;
+}
+
+void PlanSupport::unwatch(Slot own) {
+  const std::lock_guard lock(mutex);
+  if (watchers != 0 && watched == own) --watchers;
+}
+
+void PlanSupport::begin(const Case& which) {
+  const std::lock_guard lock(mutex);
+  first_broken.clear();
+  if (shared == nullptr) return;
+  const auto address = reinterpret_cast<uintptr_t>(&which), first = reinterpret_cast<uintptr_t>(catalogue->data());
+  const uint64_t index = (address - first) / sizeof(Case);
+  running = address >= first && index < catalogue->size() ? std::min(index, kCaseMask) : kCaseMask;
+}
+
+std::string PlanSupport::broken() {
+  const std::lock_guard lock(mutex);
+  return first_broken;
+}
+
+void PlanSupport::query_one(bp_device* device, uint64_t number) {
+  if (!can_ask()) return;
+  const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
+  if (total != 0) ask(device, static_cast<uint32_t>(number % total));
+}
+
+void PlanSupport::query_all(bp_device* device) {
+  if (!can_ask()) return;
+  const uint32_t total = shared->kept_total.load(std::memory_order_acquire);
+  for (uint32_t place = 0; place < total; ++place) ask(device, place);
+}
+
+}  // namespace backplane::conformance

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_case.hpp"
+
+#include <chrono>
+#include <exception>
+
+#include "plan_support.hpp"
+#include "reason.hpp"
+#include "slot_watch.hpp"
+
+namespace backplane::conformance {
+
+namespace {
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+}  // namespace
+
+Result run_case(Session& session, const Case& which) {
+  const ThreadState before = ThreadState::now();
+  const uint64_t start = now_ns();
+  Result result;
+  begin_case();
+  PlanSupport::begin(which);
+  Context context(session, which);
+  const SlotWatch watch(before);
+  try {
+    which.run(context);
+    result.outcome = Outcome::pass;
+  } catch (const CaseEnd& end) {
+    result = {end.outcome, end.message};
+    // For a failure on another thread these would be the wrong steps.
+    if (is_failure(end.outcome) && abandoned() && which.id.starts_with("runtime.")) result.message += watch.steps();
+  } catch (const std::exception& exception) {
+    result = {Outcome::fail, fmt::format("an exception came out: {}", exception.what())};
+  } catch (...) {
+    result = {Outcome::fail, "an exception of an unknown type came out"};
+  }
+  result.nanoseconds = now_ns() - start;
+  result.error_ratio = context.error_ratio();
+  // Before the check of the thread's state, since this calls the plugin, too.
+  if (!is_failure(result.outcome) && session.device != nullptr) {
+    const InSlot in(Slot::plan_create);
+    PlanSupport::query_one(session.device->get(), context.random()());
+  }
+  if (const std::string change = before.changed_since(); !change.empty()) {
+    before.restore();
+    if (!is_failure(result.outcome))
+      result = {Outcome::fail,
+                fmt::format("a slot did not leave the thread as it found it: {}{}{}", change,
+                            watch.changer() == Slot::none ? "" : kChangerMark, name_of(watch.changer()))};
+  }
+  if (is_failure(result.outcome)) return result;
+  if (const std::string broken = PlanSupport::broken(); !broken.empty()) result = {Outcome::fail, broken};
+  return result;
+}
+
+}  // namespace backplane::conformance

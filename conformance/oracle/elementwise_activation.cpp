@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// gelu, silu, sigmoid, pow, and the activations that other composites fuse.
+#include <numbers>
+
+#include "composite.hpp"
+#include "elementwise.hpp"
+#include "operators.hpp"
+
+namespace backplane::conformance::oracle {
+
+namespace {
+
+constexpr long double kSqrt2OverPi = 0.797884560802865355879892119868763737L;
+
+// The factor by which silu and gelu multiply x, without cancellation in the left tail.
+long double gate(uint32_t activation, long double x) {
+  switch (activation) {
+    case BP_ACTIVATION_GELU_ERF:
+      return std::erfc(-x / std::numbers::sqrt2_v<long double>) / 2;
+    case BP_ACTIVATION_GELU_TANH:
+      return 1 / (1 + std::exp(-2 * kSqrt2OverPi * (x + 0.044715L * x * x * x)));
+    default:
+      return 1 / (1 + std::exp(-x));
+  }
+}
+
+// 2^-125 for f32, and the corresponding number for f64.
+long double underflow(uint32_t dtype) { return 2 * least_normal(computed_in(dtype)); }
+
+// Relative in the whole left tail: the gate is an exponential there, and its argument has an error
+// of a few roundings. The erf form in f64 is absolute: no primitive computes its tail.
+Activated gelu(uint32_t activation, uint32_t dtype, long double x) {
+  const long double share = gate(activation, x), value = x * share, magnitude = std::fabs(x), u = unit(dtype);
+  if (computed_in(dtype) == BP_F64 && activation == BP_ACTIVATION_GELU_ERF) return {value, 16 * u * magnitude};
+  const long double steps = share > 0 ? std::fabs(std::log(share)) : 0;
+  return {value, (16 + 8 * steps) * u * std::fabs(value) + magnitude * underflow(dtype)};
+}
+
+}  // namespace
+
+Activated activate(uint32_t activation, uint32_t dtype, long double x) {
+  const long double magnitude = std::fabs(x);
+  switch (activation) {
+    case BP_ACTIVATION_NONE:
+      return {x, 0};
+    case BP_ACTIVATION_RELU:
+      return {x < 0 ? 0 : x, 0};
+    case BP_ACTIVATION_SIGMOID: {
+      const long double value = gate(activation, x);
+      return {value, std::isinf(x) ? 0 : (9 + magnitude / 16) * unit_ulp(dtype, value) + underflow(dtype)};
+    }
+    case BP_ACTIVATION_SILU: {
+      const long double value = x * gate(activation, x);
+      return {value, (9 + magnitude / 16) * unit_ulp(dtype, value) + magnitude * underflow(dtype)};
+    }
+    default:
+      return gelu(activation, dtype, x);
+  }
+}
+
+namespace {
+
+// silu and gelu of -inf are NaN (0 times infinity) or zero (the limit).
+bool is_open(uint32_t activation, long double x) {
+  return std::isinf(x) && x < 0 &&
+         (activation == BP_ACTIVATION_SILU || activation == BP_ACTIVATION_GELU_ERF ||
+          activation == BP_ACTIVATION_GELU_TANH);
+}
+
+std::vector<Expected> pointwise(const Call& call, uint32_t activation) {
+  const Tensor &in = call.inputs[0], &out = call.outputs[0];
+  Expected expected;
+  expected.elements.reserve(static_cast<size_t>(in.count()));
+  for (int64_t i = 0; i < in.count(); ++i) {
+    const long double x = value_at(in, i);
+    const auto [value, bound] = activate(activation, out.dtype, x);
+    expected.elements.push_back(is_open(activation, x) ? anything(out.dtype, 0) : near(out.dtype, value, bound));
+  }
+  return {expected};
+}
+
+}  // namespace
+
+Element activated(uint32_t activation, uint32_t dtype, const Verdict& verdict) {
+  constexpr long double lipschitz = 1.13L;  // the steepest slope of any activation, which is gelu's
+  if (activation == BP_ACTIVATION_NONE || verdict.criterion == Criterion::any) return finish(dtype, verdict);
+  if (is_open(activation, verdict.value)) return anything(dtype, 0);
+  const auto [value, bound] = activate(activation, dtype, verdict.value);
+  if (activation == BP_ACTIVATION_RELU) return finish(dtype, {verdict.criterion, value, verdict.lost});
+  return near(dtype, value, lipschitz * verdict.lost + bound);
+}
+
+std::vector<Expected> gelu(const Call& call) {
+  const bool tanh_form = attributes_of<bp_gelu_attributes>(call).approximation == BP_GELU_TANH;
+  return pointwise(call, tanh_form ? BP_ACTIVATION_GELU_TANH : BP_ACTIVATION_GELU_ERF);
+}
+
+std::vector<Expected> silu(const Call& call) { return pointwise(call, BP_ACTIVATION_SILU); }
+
+std::vector<Expected> sigmoid(const Call& call) { return pointwise(call, BP_ACTIVATION_SIGMOID); }
+
+std::vector<Expected> pow(const Call& call) {
+  const Tensor &bases = call.inputs[0], &exponents = call.inputs[1], &out = call.outputs[0];
+  Expected expected;
+  expected.elements.reserve(static_cast<size_t>(out.count()));
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const long double x = value_at(bases, i), y = value_at(exponents, i);
+    const long double value = std::pow(x, y), steps = std::fabs(y * std::log(std::fabs(x)));
+    if (x == -1 && std::isinf(y)) {
+      expected.elements.push_back(anything(out.dtype, value));  // e^(inf * 0) by the decomposition, 1 by the library
+    } else if (value == 0 || x == 1 || y == 0) {
+      expected.elements.push_back(near(out.dtype, value, 0));
+      expected.elements.back().criterion = Criterion::unsigned_zero;
+    } else {
+      expected.elements.push_back(near(out.dtype, value, (8 + 8 * steps) * unit_ulp(out.dtype, value)));
+    }
+  }
+  return {expected};
+}
+
+}  // namespace backplane::conformance::oracle
