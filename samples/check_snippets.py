@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py [--write] ROOT PAGE...
+"""Checks that every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py
+[--write] ROOT PAGE...
 
-A snippet's fence follows a line `<!-- FILE [REGION] -->`; in FILE the region stands between the comments [REGION] and
-[/REGION]. Without a region it is the file below its licence line. --write takes the samples' text into the pages instead of checking them."""
+A line `<!-- FILE [REGION] -->` precedes a snippet's fence. In FILE, the comments [REGION] and
+[/REGION] mark the region. Without a region, the snippet is the file without its licence line.
+--write copies the samples' text into the pages instead of checking them."""
 import os
 import pathlib
 import re
@@ -23,12 +25,13 @@ def region(root, file, name):
     marked = re.search(rf"^[^\n]*\[{name}\][^\n]*\n(.*?)^[^\n]*\[/{name}\][^\n]*$", text, re.M | re.S)
     if not marked:
         raise KeyError(f"{file} has no region [{name}]")
-    unmarked = re.sub(r"^\s*(?://|/\*) \[/?\w+\].*\n", "", marked[1], flags=re.M)  # other regions within this one
+    # Removes markers of regions within this one.
+    unmarked = re.sub(r"^\s*(?://|/\*) \[/?\w+\].*\n", "", marked[1], flags=re.M)
     return textwrap.dedent(unmarked).strip("\n") + "\n"
 
 
 def compare(root, text):
-    """Returns the page's text with the samples' regions in it, and what is wrong with it as it stands."""
+    """Returns the page's text with the samples' regions, and the faults of its current text."""
     faults = []
 
     def visit(match):

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the guides, the specification, the decisions and the samples that they walk through: install_docs.py ROOT DOC INCLUDE SCHEMAS.
+"""Installs guides, specification, decisions and the samples that they use: install_docs.py ROOT DOC
+INCLUDE SCHEMAS.
 
-DOC, INCLUDE and SCHEMAS are folders of the installation, relative to its prefix. A link leads to the installed file; one to a
-file that is not installed becomes its text."""
+DOC, INCLUDE and SCHEMAS are folders of the installation, relative to its prefix. Links lead to
+the installed files. A link to a file that is not installed becomes plain text."""
 import os
 import re
 import shutil
 import sys
 
-skipped = ("docs/measurements", "docs/dev")  # for those who work on the source
+skipped = ("docs/measurements", "docs/dev")  # pages for contributors
 fence = re.compile(r"(^```.*?^```)", flags=re.M | re.S)
 link = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:|#)([^()#\s]+)(#[^()\s]*)?\)")
 
 
 def installed(path, doc, include, schemas):
-    """Where a file of the source is installed; None: nowhere."""
+    """Returns where a source file is installed; None if it is not."""
     if path.startswith(skipped):
         return None
     for source, folder in (("docs", doc), ("samples", f"{doc}/samples"), ("abi/include/backplane", include), ("core/include/backplane", include),
@@ -26,7 +27,7 @@ def installed(path, doc, include, schemas):
 
 
 def relinked(text, page, folders):
-    """The text of PAGE, a file of the source, with links that hold where it is installed."""
+    """Returns the text of PAGE, a source file, with links that work after installation."""
     here = os.path.dirname(installed(page, *folders))
 
     def replace(match):

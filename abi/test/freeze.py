@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a version's vendors and frameworks compiled against: freeze.py copy|check|finish [ROOT].
+"""Copies the headers of each ABI version, to test what was compiled against it: freeze.py
+copy|check|finish [ROOT].
 
-abi/test/frozen/MAJOR.MINOR/include is a copy of the public headers, the rules and the kit. `copy` takes it anew: the one command to run
-after a change of those while the version is unfinished. `finish` ends that: it writes a digest, after which the copy never changes.
-`check` compares an unfinished copy with the tree, and a finished one with its digest."""
+abi/test/frozen/MAJOR.MINOR/include is a copy of the public headers, the rules and the kit.
+`copy` updates it; run it after each change of those files until the version is finished.
+`finish` writes a digest, after which the copy must not change. `check` compares an unfinished
+copy with the tree, and a finished copy with its digest."""
 import filecmp
 import hashlib
 import os
@@ -28,7 +30,7 @@ def files_below(folder):
 
 
 def public_files(root):
-    """-> {path below include: path of the file}"""
+    """Returns {path below include: path of the file}."""
     return {name: os.path.join(root, source, name) for source in sources for name in files_below(os.path.join(root, source))}
 
 
@@ -41,7 +43,7 @@ def digest_of(folder):
 
 
 def faults_of(root, version):
-    """-> what is wrong with the copy of a version, as sentences."""
+    """Returns the faults of a version's copy as sentences."""
     folder = os.path.join(root, here, version)
     copy, record = os.path.join(folder, "include"), os.path.join(folder, "digest")
     if os.path.exists(record):
@@ -86,7 +88,7 @@ def change(path, old, new):
 
 
 def caught(root, version, plant):
-    """Whether a fault that `plant` puts into a copy of the tree is seen."""
+    """Whether the check finds a fault that `plant` puts into a copy of the tree."""
     with tempfile.TemporaryDirectory() as folder:
         for source in (*sources, here):
             shutil.copytree(os.path.join(root, source), os.path.join(folder, source))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each public C header compiles alone, as C11 and as C++20, with every compiler here: headers_alone.py INCLUDE... HEADER...
+"""Compiles each public C header alone, as C11 and as C++20: headers_alone.py INCLUDE... HEADER...
 
-INCLUDE is a directory, HEADER a name as a user includes it. -Wpadded is an error: no struct has a hole."""
+Uses every compiler on this machine. INCLUDE is a directory, HEADER a name as in an #include.
+-Wpadded is an error, so that no struct has a hole."""
 import os
 import shutil
 import subprocess

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layout golden of the C headers, the plugin ABI's and the host API's: layout.py dump|check|update GOLDEN HEADER INCLUDE...
+"""The golden file with the layout of the C headers: layout.py dump|check|update GOLDEN HEADER
+INCLUDE...
 
-What a compiler says of sizes, offsets and ids is written one fact a line. `check` accepts tail growth and new ids only;
-`update` writes GOLDEN anew (before 1.0 for a deliberate break, which docs/changelog.md then names)."""
+It covers the plugin ABI and the host API: sizes, offsets and ids as a compiler reports them, one
+fact per line. `check` accepts only tail growth and new ids. `update` writes GOLDEN again; before
+1.0 that is for a deliberate break, which docs/changelog.md must name."""
 import os
 import re
 import subprocess
@@ -62,7 +64,7 @@ def find(name, includes):
 
 
 def headers_of(header, includes, seen=None):
-    """The text of a header behind that of the plain headers that it includes, each once."""
+    """Returns the text of a header after that of the plain headers that it includes, each once."""
     seen = set() if seen is None else seen
     path = find(header, includes)
     if path is None or path in seen:
@@ -79,13 +81,13 @@ def without_comments(text):
 
 
 def bodies_of(text):
-    """-> (name, body) of every struct that is not built by a macro, in one line or many."""
+    """Returns (name, body) of every struct that no macro generates, on one line or many."""
     found = re.findall(r"\bstruct (bph?_\w+)\s*\{([^{}]*)\}", text)
     return [(name, body) for name, body in dict(found).items() if "##" not in body]
 
 
 def fields_of(body):
-    """-> [(field, declaration)], also of declarations that several fields share."""
+    """Returns [(field, declaration)]. Fields that share a declaration each have an entry."""
     fields = []
     for declaration in filter(None, (" ".join(part.split()) for part in body.split(";"))):
         slot = re.search(r"\(\*(\w+)\)", declaration)
@@ -96,12 +98,12 @@ def fields_of(body):
 
 
 def structs_of(text):
-    """-> {name: [(field, declaration)]}"""
+    """Returns {name: [(field, declaration)]}."""
     return {name: fields_of(body) for name, body in bodies_of(text)}
 
 
 def functions_of(text):
-    """-> {name: declaration} of the host API."""
+    """Returns {name: declaration} of the host API's functions."""
     found = re.findall(r"^BPH_API ([^;{]*?\b(bph_\w+)\([^;{]*\));", text, flags=re.M | re.S)
     return {name: " ".join(declaration.split()) for declaration, name in found}
 
@@ -117,13 +119,14 @@ def constants_of(text):
 
 
 def roles_of(text):
-    """-> {struct: the comment before it}, of headers with their comments."""
+    """Returns {struct: the comment before it}, for headers with their comments."""
     return {name: " ".join(comment.split())
             for comment, name in re.findall(r"(/\*(?:(?!\*/).)*\*/)\s*(?:typedef )?struct (bph?_\w+)\s*\{", text, flags=re.S)}
 
 
 def dump(header, includes, compiler="gcc", flags=()):
-    """-> the facts as lines, in the headers' own order. Raises CalledProcessError if the headers do not compile."""
+    """Returns the facts as lines, in the headers' order. Raises CalledProcessError if the
+    headers do not compile."""
     text = without_comments(headers_of(header, includes))
     names, strings = constants_of(text)
     lines = [f'printf("constant {name} %lld\\n", (long long)({name}));' for name in names]
@@ -181,8 +184,11 @@ def compare_struct(name, old, new):
 
 
 def compare_op(identity, old, new, sets):
-    """Fields: symbol name kind inputs outputs scalars scalar-dtype attributes shape-rule dtype-rule dtypes since. Ranges keep their
-    least; an operator without attributes may gain some, and its dtypes may become a greater set."""
+    """Compares the fields symbol, name, kind, inputs, outputs, scalars, scalar-dtype, attributes,
+    shape-rule, dtype-rule, dtypes and since.
+
+    The minimum of a range is frozen. An operator without attributes may gain some, and its
+    dtypes may become a superset."""
     ranges = [(span(old[i]), span(new[i])) for i in (3, 4, 5)]
     grown = all(now[0] == was[0] and now[1] >= was[1] for was, now in ranges)
     same = old[:3] == new[:3] and old[6] == new[6] and old[7] in ("no", new[7]) and old[8:10] == new[8:10] and old[11:] == new[11:]
@@ -191,15 +197,16 @@ def compare_op(identity, old, new, sets):
 
 
 def compare_range(name, old, new):
-    """The least of an attribute is frozen, its greatest grows with enumerators."""
+    """An attribute's minimum is frozen. Its maximum may grow with enumerators."""
     number = re.compile(r"-?\d+")
     grown = old[0] == new[0] and number.fullmatch(old[1]) and number.fullmatch(new[1]) and int(new[1]) >= int(old[1])
     return [] if old == new or grown else [f"{name}: was {' to '.join(old)}, found {' to '.join(new)}"]
 
 
 def ungated(old, new):
-    """What a descriptor may hold now and could not before, and has no row in rules/growth.def: plugins that are older would be asked."""
-    wanted = {}  # row: what it is for
+    """Returns what a descriptor may newly contain without a row in rules/growth.def. Core would
+    pass it to older plugins."""
+    wanted = {}  # row: what needs it
     for identity, was in old["op"].items():
         now = new["op"].get(identity, was)
         for place, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):
@@ -231,7 +238,7 @@ def ungated(old, new):
 
 
 def compare(golden, current):
-    """-> what is neither tail growth nor a new id, as sentences."""
+    """Returns every change that is neither tail growth nor a new id, as sentences."""
     old, new = parse(golden), parse(current)
     faults = []
     for kind in old:
@@ -263,7 +270,7 @@ def compare(golden, current):
 
 
 def holes(lines):
-    """Structs whose fields do not tile them: a hole, or a field that the reader of the headers missed."""
+    """Finds structs whose fields leave a gap: a hole, or a field that the parser missed."""
     faults = []
     for name, (size, fields) in parse(lines)["struct"].items():
         end = 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The headers against abi/layout.txt, and the checker itself against planted changes: layout_test.py GOLDEN INCLUDE..."""
+"""Compares the headers with abi/layout.txt, and tests the comparison with planted changes:
+layout_test.py GOLDEN INCLUDE..."""
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import layout
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/checks"))
 import tap
 
-# name: (file, pattern, replacement). Each changes the headers in one way that breaks a binary.
+# name: (file, pattern, replacement). Each change breaks binary compatibility in one way.
 breaking = {
     "a field inserted": ("ops.h", r"(uint32_t op;\s*/\* BP_OP)", r"uint64_t planted;\n  \1"),
     "fields reordered": ("base.h", r"(  uint32_t op; [^\n]*\n)(  uint32_t message_length;[^\n]*\n)", r"\2\1"),
@@ -56,7 +57,7 @@ breaking = {
 }
 caught_by_compiler = {"a field removed"}  # by its BP_FROZEN_MIN
 rows = r"(/\* Rows stand here\. \*/\n)"  # of rules/growth.def
-# What a descriptor may hold later: the change, and the row that keeps older plugins from being asked.
+# Growth of descriptors: the change, and the row that keeps core from passing it to older plugins.
 gated_growth = {
     "an attribute appended": (("attributes.def", r"BP_ATTRS_END\(matmul\)",
                                'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
@@ -101,7 +102,8 @@ def dump_of(folder, compiler="gcc", flags=()):
 
 
 def changed_headers(includes, folder, *changes):
-    """Copies the headers into `folder`, some of them changed. -> False if a pattern matches nothing."""
+    """Copies the headers into `folder` and changes some. Returns False if a pattern matches
+    nothing."""
     for include in includes:
         shutil.copytree(include, folder, dirs_exist_ok=True)
     for file, pattern, replacement in changes:
@@ -116,7 +118,8 @@ def changed_headers(includes, folder, *changes):
 
 
 def faults_of_change(includes, golden, *changes):
-    """-> the faults, or None if a pattern matches nothing. Headers that do not compile are one fault."""
+    """Returns the faults, or None if a pattern matches nothing. Headers that do not compile are
+    one fault."""
     with tempfile.TemporaryDirectory() as folder:
         if not changed_headers(includes, folder, *changes):
             return None
@@ -132,7 +135,8 @@ plain = re.compile(r"(const )?(u?int(8|16|32|64)_t|float|char|bp_status|void|(st
 
 
 def shape_faults(lines):
-    """Extensible structs begin with struct_size; fields are fixed-width numbers, pointers and slots."""
+    """Checks that extensible structs begin with struct_size, and that fields are fixed-width
+    numbers, pointers or slots."""
     faults = []
     for name, (_, fields) in layout.parse(lines)["struct"].items():
         if (fields[0][3] == "uint32_t struct_size") == (name in never_grow):
@@ -143,8 +147,8 @@ def shape_faults(lines):
 
 
 def minimum_faults(includes, lines):
-    """Each struct that a callee reads has a frozen minimum size: what it was long when it was introduced. Outputs of the host API have one
-    where they need it."""
+    """Checks that each struct that a callee reads has a frozen minimum size, its size when it
+    was introduced. Outputs of the host API need none."""
     facts, faults = layout.parse(lines), []
     for name, role in layout.roles_of(layout.headers_of(header, includes)).items():
         fields = facts["struct"].get(name, (0, [("", 0, 0, "")]))[1]

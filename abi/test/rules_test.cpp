@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rulebook: sets of dtypes, attributes of every size, canonical form, classes of views, the age of a descriptor.
+// Tests of the rules: sets of dtypes, attributes of every size, canonical form, plan classes, the
+// ABI version that a descriptor needs.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -89,7 +90,7 @@ TEST(Operators, RowsAreFoundByIdAndInOrder) {
 
 // ---- Attributes
 
-// `size` bytes that end where memory does: reading on is a fault of the process.
+// `size` bytes before an inaccessible page: reading beyond them ends the process.
 class Guarded {
  public:
   explicit Guarded(size_t size) {
@@ -116,7 +117,7 @@ bp_status read(uint32_t id, const void* attributes) {
   return status_of([&] { copy_attributes(op(id), attributes, out); });
 }
 
-// A struct of `claimed` bytes, of which `held` are there and begin with `from`.
+// Reads a struct that claims `claimed` bytes. Only `held` bytes exist, and they begin with `from`.
 bp_status read_sized(uint32_t id, const void* from, size_t from_bytes, uint32_t claimed, size_t held, int tail = 0) {
   const Guarded memory(held);
   std::memset(memory.at, 0, held);
@@ -142,7 +143,7 @@ TEST(Attributes, AreReadAtEverySize) {
 
 TEST(Attributes, OfMissingFieldsAreZero) {
   bp_cumsum_attributes out{};
-  const bp_cumsum_attributes short_one{8, 1, 7, 7};  // what lies behind it is not its own
+  const bp_cumsum_attributes short_one{8, 1, 7, 7};  // the bytes after it are not part of it
   unsigned char room[kMaxAttributeBytes];
   std::memset(room, 0xFF, sizeof(room));
   copy_attributes(op(BP_OP_CUMSUM), &short_one, room);
@@ -152,7 +153,8 @@ TEST(Attributes, OfMissingFieldsAreZero) {
   EXPECT_EQ(out.exclusive | out.reverse, 0u);
 }
 
-// The answer is that of the whole struct with that tail zero, also where zero is illegal.
+// A shorter struct must have the same result as the whole struct with a zero
+// tail, even if zero is illegal.
 TEST(Attributes, OfAnySizeAreAsTheWholeStructWithItsTailZero) {
   for (const OpInfo& row : op_rows()) {
     if (row.attributes->bytes == 0) continue;
@@ -216,7 +218,7 @@ TEST(Canonical, TrailingAbsentOperandsDoNotCount) {
   bp_op_desc desc{};
   desc.inputs = desc.outputs = views;
   desc.input_count = 5;
-  desc.output_count = UINT32_MAX;  // not followed into memory that is not there
+  desc.output_count = UINT32_MAX;  // must not be followed into invalid memory
   trim_operands(desc);
   EXPECT_EQ(desc.input_count, 3u);
   EXPECT_EQ(desc.output_count, UINT32_MAX);
@@ -281,7 +283,7 @@ TEST(Check, SaysWhatNoLaterVersionAllowsAndWhatOneMay) {
       [](Made& m) { m.inputs[0].rank = 9; },
       [](Made& m) { m.inputs[0].shape[0] = -1; },
       [](Made& m) { m.inputs[0].shape[0] = 3; },
-      [](Made& m) { m.inputs[0].flags = BP_DESC_IMMEDIATE; },  // with strides
+      [](Made& m) { m.inputs[0].flags = BP_DESC_IMMEDIATE; },  // but the view has strides
       [](Made& m) { m.outputs[0].alias = 3; },
   };
   for (size_t i = 0; i < std::size(invalid_ones); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of operators and dtypes as data, and the guard of late fields.
+// The tables of operators and dtypes, and the check for fields that came later.
 #include <backplane/plugin.h>
 #include <gtest/gtest.h>
 #include <backplane/rules/op_table.hpp>
@@ -67,7 +67,7 @@ TEST(Table, DtypesFitTheMask) {
   EXPECT_EQ(mask, BP_SET_ALL);
 }
 
-// What a reader built for a longer struct meets in one of an older peer's.
+// A reader built for a longer struct meets an older peer's shorter struct.
 TEST(HasField, NeedsTheWholeField) {
   const size_t end = offsetof(bp_device_api, plan_workspace) + sizeof(bp_device_api::plan_workspace);
   EXPECT_TRUE(BP_HAS_FIELD(end, bp_device_api, plan_workspace));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's driver: every physical device that the loader finds and that has what kernels need.
+// The vulkan plugin's driver: offers every physical device that the loader finds and kernels can
+// run on.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace backplane::vulkan {
 
@@ -20,12 +21,12 @@ class Driver {
   kit::Result<Device*> open(uint32_t index, std::string_view options);
 
  private:
-  // Tells the host once of devices that are there and cannot be used.
+  // Logs once which devices exist but cannot be used.
   kit::Result<std::shared_ptr<const Instance>> instance();
 
   kit::Host host_;
   kit::Identity identity_{.name = "vulkan", .version = BACKPLANE_VERSION};
-  std::atomic<bool> told_{false};
+  std::atomic<bool> logged_{false};
 };
 
 }  // namespace backplane::vulkan

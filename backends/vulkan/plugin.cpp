@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vulkan plugin's door.
+// The vulkan plugin's entry point.
 #include "driver.hpp"
 
 namespace backplane::vulkan {
@@ -7,7 +7,7 @@ namespace backplane::vulkan {
 kit::Result<std::shared_ptr<const Instance>> Driver::instance() {
   const kit::DriverGuard guard;
   auto found = Instance::shared();
-  if (found.ok() && !found.value()->refused().empty() && !told_.exchange(true))
+  if (found.ok() && !found.value()->refused().empty() && !logged_.exchange(true))
     host_.log(BP_LOG_INFO, "vulkan: not offered" + found.value()->refused());
   return found;
 }

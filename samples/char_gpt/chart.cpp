@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales, ticks, polylines.
+// Scales, ticks and lines of a chart.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,13 +10,13 @@
 namespace char_gpt {
 namespace {
 
-// Small enough that text is still readable when a phone scales it down.
+// Small enough that text stays readable when a phone scales the chart down.
 constexpr double kWidth = 460, height = 270, left = 40, right = 12, top = 12, bottom = 40;
 
-constexpr size_t kLineStyles = 8;  // that the page has; further lines begin again
+constexpr size_t kLineStyles = 8;  // number of styles in the page; further lines reuse them
 
 struct Axis {
-  double low, high, step;  // data at both ends, ticks at whole steps
+  double low, high, step;  // low and high are the data's ends; ticks are multiples of step
 
   double place(double value, double begin, double end) const {
     return begin + (end - begin) * (std::clamp(value, low, high) - low) / (high - low);

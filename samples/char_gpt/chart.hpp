@@ -10,15 +10,15 @@ namespace char_gpt {
 
 struct Line {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // x ascending
+  std::vector<std::pair<double, double>> points;  // with ascending x
 };
 struct Rule {
   std::string name;
   double y;
 };
 
-// Lines take the CSS classes line-0, line-1, ...: earlier ones lie below later ones. `label` names the chart for who cannot see
-// it. Names are escaped. Points that are not finite are left out.
+// Lines have the CSS classes line-0, line-1, ...; later lines are drawn on top. `label` describes
+// the chart for screen readers. Names are escaped. Points that are not finite are omitted.
 std::string line_chart(const std::string& label, const std::string& x_name, const std::vector<Line>& lines,
                        const std::vector<Rule>& rules = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's state in a file.
+// The state of a training in a file.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct Checkpoint {
   State state;
 };
 
-// Replaces `file` in one step: a reader, or a crash, finds the old one or the new one. Throws std::runtime_error with the
-// system's reason; then the old file is unchanged.
+// Replaces `file` atomically: after a crash it is the old or the new one. Throws std::runtime_error
+// with the system's reason; then the old file is unchanged.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
-// Throws std::runtime_error: no such file, another format, another version, cut short, damaged.
+// Throws std::runtime_error if the file is missing, truncated, damaged, or of
+// another format or version.
 Checkpoint load_checkpoint(const std::filesystem::path& file);
 
 }  // namespace char_gpt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training, writing, comparing.
+// The commands train, write and compare.
 #include "commands.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ Corpus corpus_of(const Options& options) {
                      options.config.context);
 }
 
-// Bits per character, of `count` characters.
+// Converts a compressed size to bits per character.
 double per_character(size_t gzip_bytes, size_t count) {
   return 8 * static_cast<double>(gzip_bytes) / static_cast<double>(count);
 }
@@ -48,11 +48,11 @@ std::string weight_hash(const State& state) {
   return fmt::format("{:016x}", XXH3_64bits(state.parameters.data(), state.parameters.size() * sizeof(float)));
 }
 
-// The trained model's curve and what it knows, step by step.
+// The training curve, and the held-out loss at some steps.
 struct Course {
   Curve curve;
   std::vector<std::pair<int64_t, double>> known;
-  double processor_seconds = 0;  // of all threads, evaluations left out, as of curve.seconds
+  double processor_seconds = 0;  // of all threads; like curve.seconds, without evaluations
 };
 
 Course run_steps(Trainer& trainer, const Options& options, int64_t stop, const std::string& held_out,

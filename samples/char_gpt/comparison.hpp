@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same training on several devices and paths, and how far their losses part.
+// Compares the losses of the same training on several devices and paths.
 #pragma once
 
 #include <string>
@@ -9,21 +9,23 @@ namespace char_gpt {
 
 struct Curve {
   std::string name;            // "onednn:0, native"
-  std::vector<double> losses;  // a step each, nats per character
+  std::vector<double> losses;  // one per step, nats per character
   double seconds = 0;
 };
 
-// Most that the losses of two correct devices may differ at step `step` (from 0), as a share of the loss: 1e-6 at first, which is
-// 17 units of f32; twice as much every five steps, as training amplifies roundings (AdamW divides a gradient by its own size);
-// never more than 1e-2, where two trainings have parted and both still learn. README.md has the measurement.
+// Returns the largest allowed difference of two correct devices' losses at step `step` (from
+// 0), relative to the loss. It is 1e-6 at first, which is 17 unit roundoffs of f32. It doubles
+// every five steps, because training amplifies rounding errors (AdamW divides a gradient by its
+// own size). It is at most 1e-2, where two trainings have diverged but both still learn.
+// README.md has the measurement.
 double loss_bound(size_t step);
 
 struct Difference {
-  size_t step = 0;      // where |a - b| is the greatest share of its bound
-  double relative = 0;  // there
-  double share = 0;     // of the bound, there: at most 1 if the curves agree
+  size_t step = 0;      // the step with the largest share
+  double relative = 0;  // relative difference at that step
+  double share = 0;     // relative / loss_bound(step); at most 1 if the curves agree
 };
-// Of curves of one length; a loss that is not finite agrees with nothing.
+// Compares curves of equal length. A loss that is not finite never agrees.
 Difference compare(const Curve& a, const Curve& b);
 
 }  // namespace char_gpt

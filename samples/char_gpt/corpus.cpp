@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in, two strings out.
+// Reads documents and splits them.
 #include "corpus.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uintmax_t kMostBytes = 64u << 20;  // a bound for what is no document at all
+constexpr uintmax_t kMostBytes = 64u << 20;  // larger files are not documents
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
@@ -82,12 +82,12 @@ std::vector<fs::path> repository_documents(const fs::path& program) {
 
 size_t gzip_bytes(const std::string& text) {
   z_stream stream{};
-  constexpr int gzip_window = 15 + 16, most_memory = 9;  // as the program gzip; 16 asks for its format
+  constexpr int gzip_window = 15 + 16, most_memory = 9;  // as gzip does; 16 selects its format
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, gzip_window, most_memory, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::runtime_error("text: zlib has no memory to compress with");
   const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
   std::vector<Bytef> packed(deflateBound(&stream, text.size()));
-  std::string input = text;  // zlib's pointer is not const
+  std::string input = text;  // zlib needs a pointer to non-const
   stream.next_in = reinterpret_cast<Bytef*>(input.data());
   stream.avail_in = static_cast<uInt>(input.size());
   stream.next_out = packed.data();

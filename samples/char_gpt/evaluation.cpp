@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overlapping windows over a text; the loss counts in the later half of each.
+// Evaluates overlapping windows of a text. The loss of a window counts only its later half.
 #include "evaluation.hpp"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ std::vector<int32_t> codes(const std::string& text) {
 
 namespace {
 
-// Waits for what borrows memory of this scope before that ends, where something throws, too.
+// Waits for the stream before memory of this scope is freed, also after an exception.
 class Drain {
  public:
   explicit Drain(const bp::Stream& stream) : stream_(stream) {}
   ~Drain() {
     try {
       stream_.wait();
-    } catch (const bp::Error&) {  // whoever threw says why; a stream that failed borrows nothing any more
+    } catch (const bp::Error&) {  // an earlier call reports it; a failed stream borrows nothing
       return;
     }
   }
@@ -59,7 +59,7 @@ double bits(const bp::Stream& stream, const Model& model, const std::string& tex
   const int64_t stride = std::max<int64_t>(1, length / 2);
 
   double nats = 0;
-  int64_t next = 1;  // the first character that has not been predicted yet
+  int64_t next = 1;  // the first character without a prediction
   while (next <= predicted) {
     std::vector<int32_t> tokens, targets;
     int64_t windows = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well the model knows a text.
+// Measures how well a model predicts a text.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -12,11 +12,12 @@
 
 namespace char_gpt {
 
-// The characters as the model reads them: their bytes.
+// Returns the characters as the model's input: their byte values.
 std::vector<int32_t> codes(const std::string& text);
 
-// Bits that `text` needs under the model: 8 for its first character, then each predicted once, from what stands before it in
-// the text, at least half a context where there is as much. Waits.
+// Returns the bits that `text` needs under the model. The first character counts 8 bits. Each
+// other character is predicted once from the characters before it, from at least half a context if
+// there are as many. Waits.
 double bits(const backplane::Stream& stream, const Model& model, const std::string& text);
 
 }  // namespace char_gpt

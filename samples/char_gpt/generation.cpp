@@ -37,7 +37,7 @@ size_t draw(const Logits& logits, double temperature, double at) {
     left -= weights[code];
     if (weights[code] > 0 && left < 0) return code;
   }
-  return likeliest;  // at is 1, but for rounding
+  return likeliest;  // reached only by rounding, if at is near 1
 }
 
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {
@@ -60,7 +60,8 @@ std::string write(const bp::Stream& stream, const Model& model, const Writing& w
   std::string text = writing.prompt.empty() ? "\n" : writing.prompt;
   const size_t begin = text.size();
   for (int64_t i = 0; i < writing.count; ++i) {
-    const double at = std::ldexp(static_cast<double>(random() >> 11), -53);  // in [0, 1), the same on every platform
+    // In [0, 1), equal on every platform.
+    const double at = std::ldexp(static_cast<double>(random() >> 11), -53);
     const auto next = static_cast<char>(draw(predict(stream, model, text), writing.temperature, at));
     text.push_back(next);
     if (written) written(next);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model writes.
+// Generates text with the model.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -14,13 +14,14 @@ namespace char_gpt {
 
 struct Writing {
   int64_t count = 300;       // characters
-  std::string prompt;        // empty: the beginning of a line
-  double temperature = 0.7;  // 0: always the likeliest character
+  std::string prompt;        // empty: starts a new line
+  double temperature = 0.7;  // 0: always the most likely character
   uint64_t seed = 1;
 };
 
-// Continues the prompt, a character after the other, each drawn from what the model says of the last `context` of them. Control
-// characters but the end of a line are never drawn. `written` (may be empty) is told each. Waits at every one.
+// Continues the prompt. Each character is drawn from the model's prediction for the last `context`
+// characters. Never draws control characters except newline. Passes each character to `written`, if
+// it is set. Waits after each.
 std::string write(const backplane::Stream& stream, const Model& model, const Writing& writing,
                   const std::function<void(char)>& written = {});
 

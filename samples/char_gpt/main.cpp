@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// char_gpt: the command line.
+// The command line of char_gpt.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

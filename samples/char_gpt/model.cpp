@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x = tokens + positions; each block: x += mix(attention(norm(x))), x += down(gelu(up(norm(x)))); logits = norm(x) tokens^T.
+// x = tokens + positions; in each block, x += mix(attention(norm(x))) and then
+// x += down(gelu(up(norm(x)))); logits = norm(x) tokens^T.
 #include "model.hpp"
 
 #include <cmath>
@@ -31,7 +32,7 @@ void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const b
   bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
 }
 
-// y = x w^T + bias; no bias if it is absent.
+// y = x w^T + bias, without bias if it is absent.
 void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, const bp::Tensor& weight,
             const bp::Tensor& bias = {}) {
   const auto attributes = bp::attributes<BP_OP_LINEAR>();
@@ -48,7 +49,7 @@ void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::T
   bp::matmul(stream, dx, dy, weight);
 }
 
-// Part `part` (query, key, value) of [M,3C] as [batch, heads, length, C / heads].
+// Views part `part` (0 query, 1 key, 2 value) of [M,3C] as [batch, heads, length, C / heads].
 bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Config& config, int64_t part,
                     int64_t parts) {
   return tensor.reshape({of.batch, of.length, parts, config.heads, config.width / config.heads})
@@ -143,7 +144,8 @@ void Model::score(const Activations& activations, const bp::Tensor& targets, con
   bp::execute(stream_, BP_OP_CROSS_ENTROPY, {activations.logits, targets}, {loss, gradients.logits}, &attributes);
 }
 
-// With p = softmax(scale q k^T), rebuilt from its logsumexp: dv = p^T dy, dp = dy v^T, ds = scale p (dp - sum(p dp)).
+// p = softmax(scale q k^T) is recomputed from its logsumexp. Then dv = p^T dy, dp = dy v^T, and
+// ds = scale p (dp - sum(p dp)).
 void Model::attention_backward(const Activations& activations, const Activations::Block& block,
                                const Gradients& gradients) const {
   const auto part = [&](const bp::Tensor& tensor, int64_t index) {
@@ -168,7 +170,7 @@ void Model::attention_backward(const Activations& activations, const Activations
   bp::matmul(stream_, part(gradients.qkv, 1), dp.transpose(), q);
 }
 
-// gelu(x) = x cdf(x), so its derivative is cdf(x) + x pdf(x), of the normal distribution.
+// gelu(x) = x cdf(x) with the normal distribution, so its derivative is cdf(x) + x pdf(x).
 void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const {
   const bp::Tensor &cdf = gradients.derivative, &pdf = gradients.square;
   bp::mul(stream_, cdf, x, scalar(1 / std::numbers::sqrt2));
@@ -184,7 +186,7 @@ void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const
   bp::mul(stream_, gradients.active, gradients.active, cdf);
 }
 
-// The head has left its part in the table's gradient; each character's row adds to it.
+// The table's gradient already contains the head's part. This adds the rows of the characters.
 void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
                                const Gradients& gradients) const {
   const bp::Tensor& dx = gradients.residual;
@@ -203,7 +205,7 @@ void Model::backward(const Activations& activations, const bp::Tensor& tokens, G
   for (size_t i = weights_.blocks.size(); i-- > 0;) {
     const Block &weight = weights_.blocks[i], &dw = d.blocks[i];
     const Activations::Block& a = activations.blocks[i];
-    // `residual` is the gradient of the block's output, and so of everything that was added on the way.
+    // `residual` is the gradient of the block's output, and of each term of its sum.
     linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
                     weight.down_weight);
     gelu_backward(a.up, gradients);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPT: forward and backward pass written out in the operators of the table. What a block does is in model.cpp.
+// The GPT: forward and backward pass in operators of the table. model.cpp defines a block.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -11,23 +11,24 @@
 
 namespace char_gpt {
 
-// What the forward pass leaves for the backward one, for `batch` texts of `length` characters each. M = batch * length.
+// Results of the forward pass that the backward pass needs: `batch` texts of `length` characters
+// each. M = batch * length.
 struct Activations {
   struct Block {
     backplane::Tensor in, norm1, mean1, rstd1;  // [M,C], [M,C], [M,1], [M,1]
     backplane::Tensor qkv, mixed, logsumexp;    // [M,3C], [M,C], [batch,heads,length]
     backplane::Tensor middle, norm2, mean2, rstd2;
-    backplane::Tensor up, active;  // [M,4C] before and behind gelu
+    backplane::Tensor up, active;  // [M,4C]: before and after gelu
   };
   Activations(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t texts, int64_t characters);
 
   int64_t batch, length;
   std::vector<Block> blocks;
-  backplane::Tensor out, norm, mean, rstd;  // of the last block
+  backplane::Tensor out, norm, mean, rstd;  // after the last block
   backplane::Tensor logits;                 // [M, vocabulary]
 };
 
-// Gradients of activations, and temporaries: one set for all blocks.
+// Gradients of activations, and temporaries. All blocks share one set.
 struct Gradients {
   Gradients(const backplane::Stream& stream, const Config& config, uint32_t dtype, int64_t batch, int64_t length);
 
@@ -36,25 +37,26 @@ struct Gradients {
   backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
   backplane::Tensor active, derivative, square;  // [M,4C]
   backplane::Tensor scores, weights;             // [batch,heads,length,length]
-  backplane::Tensor causal;                      // [length,length], bool: what a query sees
+  backplane::Tensor causal;                      // [length,length], bool: keys that a query sees
 };
 
 class Model {
  public:
-  // The stream is borrowed, the parameters are shared: a vector of count_parameters(config).all, f32, or f64 where the device
-  // has it. Gradients are this model's own.
+  // Borrows the stream. Shares the parameters: a vector of count_parameters(config).all elements,
+  // f32, or f64 if the device supports it. Owns its gradients.
   Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
 
   const Config& config() const { return config_; }
-  const backplane::Tensor& gradients() const { return gradients_; }  // laid out as the parameters
+  const backplane::Tensor& gradients() const { return gradients_; }  // in the parameters' layout
   uint32_t dtype() const { return gradients_.dtype(); }
 
-  // Enqueues the forward pass of `tokens` [M], i32: `activations.logits`.
+  // Enqueues the forward pass of `tokens` ([M], i32). The result is activations.logits.
   void forward(Activations& activations, const backplane::Tensor& tokens) const;
-  // Enqueues the loss of the logits, mean of all M in nats, into `loss` [], and their gradient.
+  // Enqueues the loss, in nats, as the mean over M, into `loss` (rank 0), and
+  // the gradient of the logits.
   void score(const Activations& activations, const backplane::Tensor& targets, const backplane::Tensor& loss,
              const Gradients& gradients) const;
-  // Enqueues the backward pass of what `score` left: gradients().
+  // Enqueues the backward pass after `score`. The result is gradients().
   void backward(const Activations& activations, const backplane::Tensor& tokens, Gradients& gradients) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts the vector, and draws the initial values.
+// Cuts the parameter vector into views, and draws the initial values.
 #include "parameters.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ void check_range(const char* name, int64_t value, int64_t most) {
     throw std::runtime_error(fmt::format("model: {} is {}; it must be 1 to {}", name, value, most));
 }
 
-// Calls `place(tensor, shape)` for each parameter, in the order of the vector.
+// Calls `place(tensor, shape)` for each matrix, in the order of the vector.
 template <class Place>
 void for_each_matrix(const Config& config, Weights& weights, const Place& place) {
   const int64_t c = config.width;
@@ -79,8 +79,9 @@ Weights::Weights(const Config& config, const bp::Tensor& vector) : blocks(static
 void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor& vector, uint64_t seed) {
   Weights weights(config, vector);
   uint64_t counter = 0;
-  // Deviation: 0.02 for the tables (as GPT-2), 1 / sqrt(3 inputs) for the others, so that small widths learn from the first step
-  // on; what ends in the residual stream smaller by the root of the number of its parts (GPT-2).
+  // Standard deviations: 0.02 for the tables (as GPT-2), and 1 / sqrt(3 inputs) for the other
+  // matrices, so that small widths learn from the first step. The deviation of matrices that
+  // write to the residual stream is divided by the root of their number (GPT-2).
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config.blocks));
   const auto draw = [&](const bp::Tensor& tensor, const bp::Dims& shape) {
     bool is_residual = false;
@@ -88,11 +89,13 @@ void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor
       is_residual |= tensor.offset() == block.mix_weight.offset() || tensor.offset() == block.down_weight.offset();
     const bp::Tensor bits = bp::Tensor::empty(stream, BP_U32, shape);
     bp::philox(stream, bits, seed, counter);
-    counter += static_cast<uint64_t>((shape.product() + 3) / 4);  // a block of philox is four elements
-    bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));   // 24 bits: exact in f32
+    // A philox block has four elements.
+    counter += static_cast<uint64_t>((shape.product() + 3) / 4);
+    // 24 bits are exact in f32.
+    bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream, tensor, bits);
     const bool is_table = tensor.offset() <= weights.positions.offset();
-    // Of the uniform distribution: the root of 3 deviations.
+    // The limit of a uniform distribution is sqrt(3) standard deviations.
     const double limit =
         is_table ? 0.02 * std::sqrt(3.0) : (is_residual ? deep : 1) / std::sqrt(static_cast<double>(shape[1]));
     bp::mul(stream, tensor, tensor, bp::Tensor::scalar(tensor.dtype(), std::ldexp(limit, -23)));

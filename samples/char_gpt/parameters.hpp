@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's size, and its parameters: one vector, with a view of it for each matrix and vector.
+// The model's size and its parameters: one vector, and views of it for each matrix and vector.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -9,11 +9,11 @@
 
 namespace char_gpt {
 
-constexpr int64_t kVocabulary = 256;  // a character is a byte: any text can be read and written
+constexpr int64_t kVocabulary = 256;  // a character is a byte, so any text works
 
-// The shape of the model; what a checkpoint holds. All positive; heads divides width.
+// The shape of the model, which a checkpoint stores. All numbers are positive; heads divides width.
 struct Config {
-  int64_t context = 128;  // most characters that a prediction sees
+  int64_t context = 128;  // most characters that a prediction uses
   int64_t width = 128;    // of the residual stream
   int64_t heads = 4;
   int64_t blocks = 4;
@@ -21,7 +21,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Throws std::runtime_error, saying which number is out of its range and what the range is.
+// Throws std::runtime_error if a number is out of range. The message names it and the range.
 void check(const Config& config);
 
 struct Block {
@@ -30,14 +30,14 @@ struct Block {
   backplane::Tensor norm1_gain, norm1_bias, norm2_gain, norm2_bias;  // [C]
 };
 
-// Views of a vector of parameters, or of their gradients: the same for both.
+// Views of a parameter vector, or of a gradient vector with the same layout.
 struct Weights {
-  backplane::Tensor tokens;     // [vocabulary, C]: embedding, and the head that reads the characters out
+  backplane::Tensor tokens;     // [vocabulary, C]: embedding, and weights of the output layer
   backplane::Tensor positions;  // [context, C]
   std::vector<Block> blocks;
   backplane::Tensor norm_gain, norm_bias;  // [C]
 
-  // The matrices come first in the vector: weight decay is for them alone.
+  // The matrices come first in the vector, because weight decay applies only to them.
   Weights(const Config& config, const backplane::Tensor& vector);
 };
 
@@ -46,7 +46,8 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const Config& config);
 
-// Enqueues the initial values: matrices uniform by philox, so every device starts with the same bits.
+// Enqueues the initial values. philox draws the matrices, so every device
+// starts with the same bits.
 void initialize(const backplane::Stream& stream, const Config& config, const backplane::Tensor& vector, uint64_t seed);
 
 }  // namespace char_gpt

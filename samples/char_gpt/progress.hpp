@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar, on a terminal only; lines elsewhere.
+// A progress bar on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(double share, const std::string& note);  // share: 0 to 1
-  void line(const std::string& text);                // above the bar, and flushed
+  void show(double share, const std::string& note);  // share is 0 to 1
+  void line(const std::string& text);                // prints above the bar and flushes
 
  private:
   void clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports' numbers as JSON, and the files.
+// Writes the reports' numbers as JSON, and files.
 #include "report.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the model writes need not be UTF-8.
+// Replaces invalid UTF-8, which the model may write.
 std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json to_object(const Facts& facts) {

@@ -15,17 +15,17 @@ namespace char_gpt {
 using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 struct TrainingReport {
-  Curve curve;                                    // of the text learned from
+  Curve curve;                                    // of the training text
   std::vector<std::pair<int64_t, double>> known;  // step, bits per character of the held-out text
-  double gzip = 0;                                // bits per character of the held-out text by `gzip -9`
-  double gzip_behind_training = 0;                // the same, where gzip has read the training text before
+  double gzip = 0;                                // bits per character with `gzip -9`
+  double gzip_behind_training = 0;                // the same after the training text
   std::string prompt, written;
   Facts facts;
 };
 
 struct ComparisonReport {
-  std::vector<Curve> curves;            // the first is what the others are compared with
-  std::vector<Difference> differences;  // of curves[1], ...
+  std::vector<Curve> curves;            // the first is the reference
+  std::vector<Difference> differences;  // of curves[1], ... to the reference
   Facts facts;
 
   bool agrees() const;
@@ -36,9 +36,9 @@ std::string to_json(const ComparisonReport& report);
 std::string to_html(const TrainingReport& report);
 std::string to_html(const ComparisonReport& report);
 
-// Throws std::runtime_error if `file` could not be written, as far as that can be told beforehand; an empty path is fine.
+// Throws std::runtime_error if `file` is known to be unwritable. Accepts an empty path.
 void check_writable(const std::filesystem::path& file);
-// Writes nothing if the path is empty.
+// Does nothing if the path is empty.
 void write_file(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace char_gpt

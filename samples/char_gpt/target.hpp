@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that a command names.
+// The device that a command uses.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -10,13 +10,14 @@
 namespace char_gpt {
 
 struct Target {
-  // `spec`: a plugin by name or path, ":INDEX" behind it picks a device; empty: as the library chooses. `threads` is handed to
-  // the plugin as its option of that name; a plugin without it runs with as many as it likes.
+  // `spec` is a plugin's name or path; a suffix ":INDEX" selects a device. If it is empty, the
+  // library chooses. `threads` becomes the plugin's option of that name. A plugin without the
+  // option chooses its own number.
   Target(const backplane::Registry& registry, const std::string& spec, int threads, bool native);
 
   backplane::Device device;
   std::string name;      // "onednn:0, native"
-  bool repeats = false;  // the device promises the same bits from run to run
+  bool repeats = false;  // the device returns the same bits in every run
   uint64_t call_flags = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts: scales, ticks, polylines.
+// Line charts: scales, ticks and lines.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace digits {
 namespace {
 
-// Small enough that text is still readable when a phone scales it down.
+// Small enough that text stays readable when a phone scales the chart down.
 constexpr double kWidth = 400, height = 240, left = 44, right = 12, top = 12, bottom = 30;
 
 struct Axis {
@@ -25,7 +25,7 @@ struct Axis {
   }
 };
 
-// From the value's decade down to a 1, 2 or 5 that is not above it.
+// The largest 1, 2 or 5 times a power of ten that is not above the value.
 double nice_below(double value) {
   const double decade = std::pow(10, std::floor(std::log10(value)));
   for (const double step : {5.0, 2.0})
@@ -35,7 +35,7 @@ double nice_below(double value) {
 
 Axis make_axis(double low, double high, Scale scale) {
   if (scale == Scale::linear_percent) {
-    // Steps of 1, 2, 5 or 10 points, so that there are at most six.
+    // The smallest step of 1, 2, 5 or 10 percentage points that needs at most six; otherwise 20.
     double step = 20;
     for (const double candidate : {10.0, 5.0, 2.0, 1.0})
       if ((100 - std::floor(low / candidate) * candidate) / candidate <= 6) step = candidate;

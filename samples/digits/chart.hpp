@@ -10,12 +10,12 @@ namespace digits {
 struct Series {
   std::string name;
   std::string css_class;
-  std::vector<double> values;  // one an epoch
+  std::vector<double> values;  // one per epoch
 };
 
 enum class Scale { linear_percent, logarithmic };
 
-// `label` names the chart for who cannot see it.
+// `label` describes the chart for screen readers.
 std::string line_chart(const std::string& label, const std::vector<Series>& series, Scale scale);
 
 }  // namespace digits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the digits through zlib.
+// Reads the digits with zlib.
 #include "data.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace digits {
 namespace {
 
-constexpr size_t kMaxBytes = 64u << 20;  // a bound for what is not the data set at all
+constexpr size_t kMaxBytes = 64u << 20;  // larger files are not the data set
 
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {

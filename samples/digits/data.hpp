@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data set: reading, checking, and splitting it into training and test parts.
+// The data set: reading, checking, and splitting into training and test images.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ constexpr int64_t kClasses = 10;
 constexpr uint8_t kPixelMax = 16;
 
 struct Images {
-  std::vector<uint8_t> pixels;  // count x 64, row by row, 0 to 16
-  std::vector<int32_t> labels;   // 0 to 9
+  std::vector<uint8_t> pixels;  // count x 64 values of 0 to 16, row by row
+  std::vector<int32_t> labels;  // 0 to 9
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
@@ -24,13 +24,15 @@ struct Split {
   Images train, test;
 };
 
-// Reads CSV, gzipped or not: 64 pixels, then the label, on each line. Throws std::runtime_error naming file and line.
+// Reads CSV, gzipped or not: 64 pixels and the label on each line. Throws
+// std::runtime_error naming file and line.
 Images read_images(const std::filesystem::path& file);
 
-// Holds out a fifth, drawn by `seed`.
+// Moves a fifth of the images, selected by `seed`, to the test part.
 Split split(const Images& images, uint64_t seed);
 
-// 0..count-1 in an order drawn by `random`: the same on every platform, unlike std::shuffle.
+// Returns 0..count-1 in an order drawn by `random`. Unlike std::shuffle, it is
+// the same on every platform.
 template <class Random>
 std::vector<int32_t> shuffled(int64_t count, Random& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));

@@ -27,7 +27,7 @@ struct Options {
   bool quick = false;
 };
 
-// "NAME_OR_PATH" or "NAME_OR_PATH:INDEX".
+// Splits "NAME_OR_PATH" or "NAME_OR_PATH:INDEX".
 std::pair<std::string, uint32_t> split_spec(const std::string& spec) {
   const size_t colon = spec.rfind(':');
   uint32_t index = 0;
@@ -39,7 +39,7 @@ std::pair<std::string, uint32_t> split_spec(const std::string& spec) {
   return {spec, 0};
 }
 
-// Beside the program, where the build puts it.
+// Returns the data file's path beside the program, where the build puts it.
 fs::path default_data() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

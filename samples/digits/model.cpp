@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classifier in primitives: forward, loss, backward, Adam.
+// The classifier in primitives: forward pass, loss, backward pass, Adam.
 #include "model.hpp"
 
 #include <cmath>
@@ -47,7 +47,8 @@ Classifier::Classifier(const bp::Stream& stream, uint64_t seed, int64_t max_batc
     *tensor = bp::Tensor::empty(stream, BP_F32, {count});
     bp::fill(stream, *tensor, 0.0);
   }
-  // Weights and biases are views of one vector: an optimizer step is a dozen calls, whatever the number of layers.
+  // Weights and biases are views of one vector, so an optimizer step needs a dozen calls
+  // for any number of layers.
   int64_t begin = 0;
   const auto cut = [&](const bp::Tensor& vector, const bp::Dims& shape) {
     return vector.slice(0, begin, begin + shape.product()).reshape(shape);
@@ -83,15 +84,17 @@ bp::Tensor Classifier::scratch(uint32_t dtype, int64_t columns) const {
 
 void Classifier::random_bits(const bp::Tensor& out) {
   bp::philox(stream_, out, seed_, random_counter_);
-  random_counter_ += static_cast<uint64_t>((out.elements() + 3) / 4);  // a block of philox is four elements
+  // A philox block has four elements.
+  random_counter_ += static_cast<uint64_t>((out.elements() + 3) / 4);
 }
 
-// Weights uniform in +-sqrt(6 / inputs), biases zero.
+// Weights are uniform in +-sqrt(6 / inputs); biases are zero.
 void Classifier::initialize() {
   for (const Layer& layer : layers_) {
     const bp::Tensor bits = bp::Tensor::empty(stream_, BP_U32, layer.weight.shape());
     random_bits(bits);
-    bp::shr(stream_, bits, bits, bp::Tensor::scalar(BP_U32, 8));  // 24 bits: exact in f32
+    // 24 bits are exact in f32.
+    bp::shr(stream_, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream_, layer.weight, bits);
     const double limit = std::sqrt(6.0 / static_cast<double>(layer.weight.extent(0)));
     bp::mul(stream_, layer.weight, layer.weight, f32(std::ldexp(limit, -23)));
@@ -109,7 +112,7 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
     if (&layer == &layers_.back()) break;
     bp::compare(stream_, kept, out, f32(0), BP_COMPARE_GT);
     if (training) {
-      // Integers are compared, so every device drops the same units.
+      // Compares integers, so that every device drops the same units.
       const bp::Tensor bits = rows(layer.bits, batch), drawn = rows(layer.drawn, batch);
       random_bits(bits);
       bp::compare(stream_, drawn, bits, bp::Tensor::scalar(BP_U32, std::llround(std::ldexp(kDropout, 32))),
@@ -122,8 +125,8 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
   }
 }
 
-// Softmax cross entropy, and the number of hits, added to totals_. Leaves probability_ and is_label_ for the backward
-// pass.
+// Adds the softmax cross entropy and the number of hits to totals_. Leaves probability_ and
+// is_label_ for the backward pass.
 void Classifier::score(const bp::Tensor& labels, const bp::Tensor& predicted) {
   const int64_t batch = labels.extent(0);
   const bp::Tensor logits = rows(layers_.back().out, batch), label = labels.unsqueeze(1);
@@ -189,7 +192,7 @@ void Classifier::update(double learning_rate) {
   bp::sub(stream_, parameters_, parameters_, update_);
 }
 
-// A tenth of the batch moved up, and as many down, left and right: [batch, 64].
+// Shifts a tenth of the batch up, and as many down, left and right. Returns [batch, 64].
 bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor& index) {
   constexpr std::array<std::array<int64_t, 2>, 5> shifts = {{{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {0, 0}}};
   const int64_t batch = index.extent(0);
@@ -198,7 +201,7 @@ bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor
   for (size_t i = 0; i < shifts.size(); ++i) {
     const int64_t end = i + 1 < shifts.size() ? begin + batch / 10 : batch;
     const bp::Tensor part = chosen.slice(0, begin, end);
-    // One index an image, repeated over its pixels with stride 0; the shifted images are a view.
+    // One index per image is repeated over its pixels with stride 0. The shifted images are a view.
     const bp::Tensor which = index.slice(0, begin, end).reshape({end - begin, 1, 1}).broadcast_to(part.shape());
     bp::gather(stream_, part, images.shifted(shifts[i][0], shifts[i][1]), which, 0);
     begin = end;

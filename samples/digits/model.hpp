@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classifier: a multilayer perceptron with its backward pass written out, every number of it computed on the
-// device.
+// The classifier: a multilayer perceptron with an explicit backward pass. The
+// device computes everything.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -13,13 +13,13 @@
 
 namespace digits {
 
-// Part of the data set in device memory, as [count, 10, 10]: a border of zeros, so that a shift by a pixel is a view.
+// Images in device memory as [count, 10, 10]. A border of zeros makes each shift by a pixel a view.
 class DeviceImages {
  public:
   DeviceImages(const backplane::Stream& stream, const Images& images);
 
   int64_t count() const { return labels_.extent(0); }
-  // All images moved by (dy, dx) pixels, -1 to 1: [count, 8, 8].
+  // Returns a view of all images, shifted by (dy, dx) pixels, -1 to 1: [count, 8, 8].
   backplane::Tensor shifted(int64_t dy, int64_t dx) const;
   const backplane::Tensor& labels() const { return labels_; }  // [count], i32
 
@@ -29,27 +29,28 @@ class DeviceImages {
 
 struct Totals {
   double loss = 0;     // cross entropy, mean per image
-  double correct = 0;  // share
+  double correct = 0;  // fraction of the images
 };
 
 class Classifier {
  public:
-  // `max_batch`: the most rows that train or evaluate will see. The stream is borrowed.
+  // `max_batch` is the largest number of rows for train and evaluate. Borrows the stream.
   Classifier(const backplane::Stream& stream, uint64_t seed, int64_t max_batch);
 
-  // Enqueues one step of Adam on the images that `index` (i32) selects, some of them moved by a pixel.
+  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some by a pixel.
   void train(const DeviceImages& images, const backplane::Tensor& index, double learning_rate);
-  // Enqueues the forward pass of all images; `predicted` is [count, 1], i32.
+  // Enqueues the forward pass of all images. `predicted` is [count, 1], i32.
   void evaluate(const DeviceImages& images, const backplane::Tensor& predicted);
-  // What train and evaluate added up since the last call. Waits.
+  // Returns the totals of train and evaluate since the last call. Waits.
   Totals take_totals();
-  // All weights and biases. Waits.
+  // Returns all weights and biases. Waits.
   std::vector<float> parameters();
 
  private:
   struct Layer {
     backplane::Tensor weight, bias, d_weight, d_bias;  // views of parameters_ and gradients_
-    // Of the batch: activations, their gradient, random bits, what dropout keeps, and where a gradient passes.
+    // Per batch: activations, their gradient, random bits, the dropout mask, and the
+    // mask of passing gradients.
     backplane::Tensor out, delta, bits, drawn, kept;
   };
 
@@ -67,11 +68,11 @@ class Classifier {
   uint64_t random_counter_ = 0;
   int64_t max_batch_;
   int64_t steps_ = 0;
-  int64_t scored_ = 0;  // images since take_totals
+  int64_t scored_ = 0;  // images since the last take_totals
   std::array<Layer, 3> layers_;
   backplane::Tensor parameters_, gradients_, moment1_, moment2_, update_;
   backplane::Tensor class_ids_, totals_;
-  // Of the batch.
+  // Per batch.
   backplane::Tensor images_, labels_, predicted_, log_probability_, probability_, is_label_, row_, hit_, sum_;
 };
 

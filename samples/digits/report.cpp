@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: headline, charts, confusion matrix, the digits that went wrong, the facts of the run.
+// The page: headline, charts, confusion matrix, misclassified digits, facts of the run.
 #include "report.hpp"
 
 #include <fmt/format.h>
@@ -143,7 +143,7 @@ std::string digit_image(const uint8_t* image) {
 }
 
 std::string wrong_digits(const Images& test, const Result& result) {
-  constexpr int most = 60;  // of an untrained network there would be hundreds
+  constexpr int most = 60;  // an untrained network misclassifies hundreds
   std::string items;
   int count = 0;
   for (size_t i = 0; i < test.labels.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress bar. Colour only on a terminal, and not under NO_COLOR.
+// The progress bar. Uses colour only on a terminal and without NO_COLOR.
 #include "terminal.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user sees while it runs: a bar on a terminal, plain lines elsewhere.
+// The output during a run: a bar on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <fmt/color.h>
@@ -20,7 +20,7 @@ class Terminal {
 
   Progress progress();
   void line(const std::string& text);
-  // `text` in bold, where colour is wanted.
+  // Returns `text` in bold if colour is enabled.
   std::string strong(const std::string& text) const;
 
  private:
@@ -30,7 +30,7 @@ class Terminal {
   int epochs_;
   bool is_terminal_;
   bool has_colour_;
-  int drawn_ = -1;  // per mille last drawn; -1: no bar stands on the line
+  int drawn_ = -1;  // per mille of the bar; -1: there is no bar
 };
 
 }  // namespace digits

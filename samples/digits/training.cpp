@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epochs over shuffled, shifted batches, under a cosine learning rate.
+// Trains epochs of shuffled, shifted batches with a cosine learning rate.
 #include "training.hpp"
 
 #include <xxhash.h>
@@ -18,7 +18,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
   constexpr int64_t batch = 64;
   constexpr double peak_rate = 2e-3;
   const auto start = std::chrono::steady_clock::now();
-  std::mt19937_64 random(seed + 1);  // not the split's sequence
+  std::mt19937_64 random(seed + 1);  // differs from the split's sequence
   const DeviceImages train_images(stream, split.train), test_images(stream, split.test);
   Classifier classifier(stream, seed, std::max(batch, test_images.count()));
   const int64_t count = train_images.count();
@@ -30,14 +30,14 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
     const std::vector<int32_t> order = shuffled(count, random);
     bp::copy_in<int32_t>(stream, index, order);
     for (int64_t begin = 0; begin < count; begin += batch) {
-      const int64_t end = std::min(begin + batch, count);  // the last batch is smaller: shapes are free
+      const int64_t end = std::min(begin + batch, count);  // the last batch may be smaller
       const double done = (epoch + static_cast<double>(begin) / static_cast<double>(count)) / epochs;
       const double rate = peak_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
       classifier.train(train_images, index.slice(0, begin, end), rate);
       progress.batch(epoch, end, count);
     }
     Epoch& now = result.epochs.emplace_back();
-    now.train = classifier.take_totals();  // waits: `order` is free again
+    now.train = classifier.take_totals();  // waits, so `order` is free again
     classifier.evaluate(test_images, predicted);
     now.test = classifier.take_totals();
     progress.epoch(epoch, now);

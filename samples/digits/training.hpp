@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop, and what it found.
+// The training loop and its results.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -14,13 +14,13 @@
 namespace digits {
 
 struct Epoch {
-  Totals train;  // under dropout and shifts, while the weights were still changing
+  Totals train;  // with dropout and shifts, while the weights changed
   Totals test;
 };
 
 struct Result {
   std::vector<Epoch> epochs;
-  std::vector<int32_t> predicted;  // of the test images, in their order
+  std::vector<int32_t> predicted;  // for the test images, in their order
   uint64_t hash = 0;               // XXH3 of the final parameters
   int64_t parameter_count = 0;
   double seconds = 0;
@@ -33,7 +33,7 @@ struct Progress {
   std::function<void(int epoch, const Epoch&)> epoch;
 };
 
-// Trains for `epochs` epochs on split.train. The test images decide nothing: they are only measured.
+// Trains for `epochs` epochs on split.train. Only measures the test images.
 Result train(const backplane::Stream& stream, const Split& split, uint64_t seed, int epochs, const Progress& progress);
 
 }  // namespace digits

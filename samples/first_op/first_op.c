@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest program in C: loads the plugin that the command line names, and adds two vectors on its first device. */
+/* A minimal program in C: loads a plugin given on the command line, and adds two
+ * vectors on its first device. */
 #include <backplane/backplane.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest program: loads the plugin that the command line names, and adds two vectors on its first device.
+// A minimal program: loads a plugin given on the command line, and adds two
+// vectors on its first device.
 // [include]
 #include <backplane/backplane.hpp>
 // [/include]

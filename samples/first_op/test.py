@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Both first programs add two vectors, and say what is wrong when they cannot: test.py PLUGIN PROGRAM PROGRAM."""
+"""Both first programs add two vectors, and report errors: test.py PLUGIN PROGRAM PROGRAM."""
 import os
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The skeleton as docs/writing_a_backend.md grows it: more operators, more dtypes, and a device with memory of its own.
+// The skeleton plugin after docs/writing_a_backend.md: more operators and dtypes, and a
+// device with its own memory.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -26,7 +27,8 @@ void neg_f32(const Call& call) {
 // [/second]
 
 // [dtypes]
-// out = a or b, whichever is greater; NaN propagates. For every number type: halves arrive as f32 and are rounded once.
+// out = max(a, b); NaN propagates. For all numeric dtypes: halves arrive as
+// f32 and are rounded once.
 void add_max(Kernels& kernels) {
   for_types(Numeric{}, [&]<class T>() {
     kernels.add(BP_OP_MAX, kDtypeOf<T>, [](const Call& call) {
@@ -37,7 +39,7 @@ void add_max(Kernels& kernels) {
 // [/dtypes]
 
 // [dense]
-// out = the square root of x, over packed memory: core brings other operands into that form, through `copy`.
+// out = sqrt(x) for dense operands. Core copies other operands to dense ones with `copy`.
 void sqrt_f32(const Call& call) {
   const float* x = call.in(0).as<float>();
   float* out = call.out().as<float>();
@@ -46,7 +48,7 @@ void sqrt_f32(const Call& call) {
 // [/dense]
 
 // [attributes]
-// out = index of the greatest element along `axis`; the lowest on ties, and the first NaN wins.
+// out = index of the greatest element along `axis`: the lowest on ties, or the first NaN's.
 void argmax_f32(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const int64_t length = call.in(0).shape[axis], along = byte_stride(call.in(0), axis);
@@ -65,7 +67,7 @@ void argmax_f32(const Call& call) {
 // [/attributes]
 
 // [device]
-// A card: the host has no address of its memory, and reaches it by copies from and to pinned memory.
+// A card whose memory has no host address. The host copies from and to pinned memory.
 class Card : public HostDevice {
  public:
   using HostDevice::HostDevice;
@@ -99,7 +101,7 @@ class Driver : public HostDriver {
     add_max(kernels());
   }
 
-  // Called before the device is open, and may start the vendor's driver; the constructor may not.
+  // Called before the device is open. It may start the vendor's driver; the constructor must not.
   Status device_info(uint32_t index, bp_device_info& info) const {
     Status status = HostDriver::device_info(index, info);
     info.type = BP_DEVICE_OTHER;

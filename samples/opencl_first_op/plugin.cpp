@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin over OpenCL 1.2: the devices of all drivers as a Native of the kit, operators in OpenCL C, and the exported symbol.
+// A plugin for OpenCL 1.2: the kit's Native over the devices of all drivers, operators in OpenCL
+// C, and the exported symbol.
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
@@ -11,14 +12,15 @@ using namespace backplane::kit;
 Status told(cl_int code, const char* call, const std::string& more = {}) {
   if (code == CL_SUCCESS) return {};
   constexpr const char* kNames[] = {"DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE", "MEM_OBJECT_ALLOCATION_FAILURE",
-                                    "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // -2 and down
+                                    "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // from -2 downwards
   const char* name = code <= -2 && code >= -6 ? kNames[-2 - code] : "... (cl.h has the name)";
   bp_status status = code == CL_DEVICE_NOT_AVAILABLE ? BP_DEVICE_LOST : BP_INTERNAL;
   if (code <= CL_MEM_OBJECT_ALLOCATION_FAILURE && code >= CL_OUT_OF_HOST_MEMORY) status = BP_OUT_OF_MEMORY;
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// What surrounds the statement of an operator: for element i of inputs x and y and output o, and with a scalar.
+// The code around an operator's statement, which computes element i of output o from
+// inputs x, y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -28,11 +30,12 @@ kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, u
 class Native {
  public:
   static constexpr bool kStaysOpen = true;
-  using Memory = cl_mem;  // a plain handle: the kit copies it at each launch
+  using Memory = cl_mem;  // a plain handle, because the kit copies it at each launch
   using Queue = cl::CommandQueue;
-  using Mark = cl::Event;      // counts references
-  using Kernel = const char*;  // a statement
-  // A cl_kernel holds its arguments, so a launch locks it: streams meet here only in one operator.
+  using Mark = cl::Event;      // a counted reference
+  using Kernel = const char*;  // an OpenCL C statement
+  // A cl_kernel stores its arguments, so launches lock it. Streams contend
+  // only for the same operator.
   using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;
@@ -81,7 +84,7 @@ class Native {
     return status.ok() ? Result(mark) : status;
   }
   Status poll(const Mark& mark) {
-    cl_int state = CL_COMPLETE;  // above it: not yet; below: the failure of work before the mark
+    cl_int state = CL_COMPLETE;  // above: pending; below: earlier work failed
     const cl_int code = mark.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &state);
     return state > CL_COMPLETE ? timed_out() : told(state < 0 ? state : code, "the stream's work");
   }
@@ -114,7 +117,8 @@ class Native {
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;  // drivers compile per group
+    // Drivers compile a kernel per group size, so the size is constant.
+    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
     cl_uint next = 0;
@@ -129,7 +133,8 @@ class Native {
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return told(code, "clEnqueueNDRangeKernel");
   }
-  // In the loader's order, those that round quotients and roots: OpenCL lets others be further off than CORE does.
+  // Devices in the loader's order that round quotients and roots correctly. OpenCL's limits for
+  // others exceed CORE's bounds.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
     std::vector<cl::Device> all, found;
@@ -162,7 +167,7 @@ class Driver : public QueueDriver<Native> {
   }
 
  private:
-  // Any strides, and each bit as it is. Without x, which is an immediate then or no input, the scalar.
+  // Copies bits with any strides. Stores the scalar if x is an immediate or there is no input.
   static constexpr const char* kMove = R"({
     long n[8], from[8], to[8], rest = i;
     for (vstore8(shape, 0, n), vstore8(x_strides, 0, from), vstore8(o_strides, 0, to); rank-- != 0; rest /= n[rank])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin in plain C11, without the kit: what the ABI requires, and one operator, `add` on f32. Its device is the host, and
- * finishes all work inside the call, so streams and events have nothing to remember. */
+/* A plugin in plain C11, without the kit: the minimum that the ABI requires, and one
+ * operator, `add` for f32. Its device is the host. Every call finishes its work, so streams
+ * and events need no state. */
 #include <backplane/plugin.h>
 
 #include <fenv.h>
@@ -12,7 +13,7 @@
 
 #define ALIGNMENT 64u
 #define MAX_ALIGNMENT (1u << 21)
-#define DEVICE_BYTES (UINT64_C(1) << 30) /* what one open device may hold */
+#define DEVICE_BYTES (UINT64_C(1) << 30) /* limit of one open device */
 
 struct bp_device {
   atomic_uint_fast64_t used;
@@ -47,7 +48,8 @@ static bp_status fail(bp_error* error, bp_status status, uint32_t op, const char
   return status;
 }
 
-/* Input: `known` gets what both sides know; what only a newer host knows must be zero. */
+/* Reads an input struct: copies the fields known here. Fields that only a newer
+ * host knows must be zero. */
 static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
   memset(known, 0, size);
@@ -65,7 +67,8 @@ static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t
   return BP_OK;
 }
 
-/* Output: the caller's struct gets what both sides know, and zeros in what only the caller knows. */
+/* Writes an output struct: the fields that both sides know, and zeros for those that
+ * only the caller knows. */
 static bp_status write_output(void* out, const void* value, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
   if (out != NULL) memcpy(&given, out, sizeof(given));
@@ -84,7 +87,7 @@ static bp_status no_memory(bp_error* error, uint64_t bytes) {
               (unsigned long long)bytes);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 static bp_status memory_info(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   if (kind >= BP_MEMORY_KINDS) return fail(error, BP_UNSUPPORTED, 0, "plain_c: memory of kind %u is not offered", kind);
@@ -134,7 +137,8 @@ static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp
   return *out != NULL ? BP_OK : fail(error, BP_UNSUPPORTED, 0, "plain_c: DEVICE memory is not mapped; copy it");
 }
 
-/* ---- Streams and events: with BP_CAP_SYNCHRONOUS everything before a call has passed when the call is made ----------- */
+/* ---- Streams and events. With BP_CAP_SYNCHRONOUS, earlier work is complete
+ * when a call begins. ---- */
 
 static bp_status stream_create(bp_device* device, const bp_stream_desc* given, bp_stream** out, bp_error* error) {
   (void)device;
@@ -179,10 +183,11 @@ static bp_status copy(bp_device* device, bp_stream* stream, bp_buffer* dst, uint
   return BP_OK;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------- */
+/* ---- Operators ---- */
 
 /* [plan] */
-/* The one truthful answer to "can you?". The plan serves every size, so it holds nothing. */
+/* Decides whether the plugin supports a descriptor. The plan serves every
+ * size, so it has no data. */
 static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
   (void)device;
@@ -192,12 +197,12 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
   if (status != BP_OK) return status;
   if (desc.op != BP_OP_ADD)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: operator %u is not here; add is", desc.op);
-  /* Operands that are absent at the end do not count. */
+  /* Absent operands at the end do not count. */
   while (desc.input_count > 2 && desc.inputs[desc.input_count - 1].dtype == 0) --desc.input_count;
   while (desc.output_count > 1 && desc.outputs[desc.output_count - 1].dtype == 0) --desc.output_count;
   if (desc.input_count != 2 || desc.output_count != 1)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add takes 2 inputs and gives 1 output");
-  /* add has no attributes: null and zeros say so. */
+  /* add has no attributes, which the caller expresses by null or zeros. */
   bp_no_attributes none = {0};
   const bp_status read =
       desc.attributes == NULL ? BP_OK : read_input(desc.attributes, &none, sizeof(none), BP_ATTRIBUTES_MIN_SIZE, error);
@@ -222,7 +227,7 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
 static void plan_destroy(bp_device* device, bp_plan* plan) { (void)device, free(plan); }
 /* [/plan] */
 
-/* Element 0 of an operand; an immediate carries its value. */
+/* Returns the address of element 0. An immediate contains its value. */
 static const float* element(const bp_tensor_desc* view, const bp_operand* operand) {
   const void* at = (view->flags & BP_DESC_IMMEDIATE) != 0 ? (const char*)&operand->immediate
                                                           : operand->buffer->memory + operand->offset;
@@ -230,7 +235,7 @@ static const float* element(const bp_tensor_desc* view, const bp_operand* operan
 }
 
 /* [execute] */
-/* Dimension `axis` and those inside it, for any strides. */
+/* Loops over dimension `axis` and the inner ones, with any strides. */
 static void add(const bp_op_desc* desc, int axis, const float* a, const float* b, float* out) {
   if (axis == desc->outputs[0].rank) {
     *out = *a + *b;
@@ -251,8 +256,8 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
   if (status != BP_OK) return status;
   const bp_tensor_desc* view = &desc.outputs[0];
   for (int i = 0; i < view->rank; ++i)
-    if (view->shape[i] == 0) return BP_OK; /* no elements: the buffers may be null */
-  /* The work runs in the caller's thread, whose rounding and flushing are the caller's own. */
+    if (view->shape[i] == 0) return BP_OK; /* without elements the buffers may be null */
+  /* The work runs in the caller's thread, which may have another rounding or flush-to-zero mode. */
   fenv_t callers;
   fegetenv(&callers);
   fesetenv(FE_DFL_ENV);
@@ -263,7 +268,7 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
 }
 /* [/execute] */
 
-/* ---- Plugin and device ---------------------------------------------------------------------------------------------- */
+/* ---- Plugin and device ---- */
 
 static void device_close(bp_device* device) { free(device); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card: its memory, and the threads that work its queues.
+// The card: its memory, and the threads that run its queues.
 #include "card.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ struct Card {
   card_memory last = 0;
   uint64_t used = 0;
 
-  // Where the bytes lie on the card; null if they are not all there.
+  // Returns the bytes' address on the card, or null if the range is not allocated.
   std::byte* find(card_memory memory, uint64_t offset, uint64_t bytes) {
     std::lock_guard lock(mutex);
     const auto found = allocations.find(memory);
@@ -47,7 +47,7 @@ struct Card {
   }
 };
 Card& card() {
-  static Card* const only = new Card;  // the card outlives the process's exit handlers
+  static Card* const only = new Card;  // outlives the process's exit handlers
   return *only;
 }
 
@@ -91,7 +91,7 @@ struct card_queue {
   std::condition_variable filled;
   std::deque<Command> commands;
   bool closing = false;
-  card_result failure = CARD_OK;  // the worker's
+  card_result failure = CARD_OK;  // used only by the worker
   std::thread worker;
 
   card_result push(Command command) {
@@ -138,7 +138,7 @@ void card_release(card_memory memory) {
 
 card_result card_queue_open(card_queue** out) {
   auto queue = std::make_unique<card_queue>();
-  // The card's threads take no signals.
+  // The card's threads must not handle signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -223,7 +223,7 @@ card_result card_launch(card_queue* queue, card_kernel kernel, const card_argume
 card_result card_fence_wait(card_fence* fence, uint64_t timeout_ns) {
   std::unique_lock lock(fence->mutex);
   const auto passed = [&] { return fence->result != CARD_PENDING; };
-  constexpr uint64_t kLongest = uint64_t{1} << 62;  // beyond what the clock holds
+  constexpr uint64_t kLongest = uint64_t{1} << 62;  // longer timeouts overflow the clock
   if (timeout_ns > kLongest) {
     fence->passed.wait(lock, passed);
   } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton, for a device that is not the host: the driver of a card as the kit's Native, its operators, and the symbol that
-// a host loads it by.
+// The plugin skeleton for a device with its own command queue: the kit's Native over a card's
+// driver, the operators, and the symbol that a host loads.
 #include <backplane/kit/queue_device.hpp>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 using namespace backplane::kit;
 
 // [native]
-// The card, as the kit wants it (queue_device.hpp). Its driver has ids of memory, queues and fences: each is used as it is.
+// Adapts the card's driver to the kit (queue_device.hpp), with the driver's own handles.
 class Native {
  public:
   using Memory = card_memory;
@@ -21,7 +21,7 @@ class Native {
   };
   using Mark = std::shared_ptr<card_fence>;
   using Kernel = card_kernel;
-  using Program = card_kernel;  // the card has nothing to compile
+  using Program = card_kernel;  // the card needs no compilation
 
   static Result<uint32_t> count() { return 1u; }
   static Status info(uint32_t, bp_device_info& info) {
@@ -76,7 +76,7 @@ class Native {
   }
 
   Result<Program> compile(const Kernel& kernel, const CheckedDesc&, const PlanForm&) { return kernel; }
-  // Inputs, then outputs: packed, for the kit had others staged. As many items as the output has elements.
+  // Passes inputs, then outputs, all dense: core staged others. One item per output element.
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     card_argument arguments[CARD_ARGUMENTS] = {};
     uint32_t count = 0;
@@ -107,7 +107,7 @@ class Native {
 // [/native]
 
 // [kernel]
-// A kernel over packed f32, in the card's own language: f of the inputs' elements.
+// A kernel in the card's language: applies f to the elements of dense f32 inputs.
 template <auto f>
 void map(const card_parameter* parameters, uint64_t items) {
   const auto at = [&](int i) { return static_cast<float*>(parameters[i].address); };

@@ -14,7 +14,7 @@
 namespace tool {
 namespace {
 
-// Where the least legal value is no useful default.
+// Defaults of fields whose smallest legal value is not useful.
 struct Default {
   std::string_view stem, name;
   double value;
@@ -73,7 +73,7 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
   for (const AttributeField& field : fields_) {
     for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
-  // Spatial arrays: entries at and beyond spatial_rank are zero.
+  // Entries of spatial arrays at and beyond spatial_rank are zero.
   if (has("spatial_rank")) {
     for (size_t i = 0; i < 2; ++i) {
       set("stride", 1, i);
@@ -106,12 +106,12 @@ void AttributeBlock::set(std::string_view name, double value, size_t index) {
     case AttributeField::Type::i32:
       return put(static_cast<int32_t>(value));
     case AttributeField::Type::i64:
-      // The greatest i64 is no double: what is next above it means it.
+      // A double cannot represent the largest i64. Its upper neighbour, 2^63, stands for it.
       return put(value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case AttributeField::Type::f32:
       return put(static_cast<float>(value));
     case AttributeField::Type::reserved:
-      return;  // none of fields_ is
+      return;  // fields_ has no reserved field
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes by name: blocks of them with checked values.
+// Attribute structs whose fields are set by name, with checked values.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -17,20 +17,20 @@ namespace tool {
 namespace rules = backplane::rules;
 using rules::AttributeField;
 
-// One attribute struct, struct_size set.
+// One attribute struct. Its struct_size is set.
 class AttributeBlock {
  public:
-  // Defaults: a value that is legal for an operator of modest shapes.
+  // Sets each field to a value that is legal for operators of small shapes.
   explicit AttributeBlock(std::string_view stem);
 
-  // "name=value" or "name=value,value"; throws Failure naming what is legal.
+  // Takes "name=value" or "name=value,value". Throws Failure with the legal names or values.
   void assign(std::string_view text);
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // Without the reserved ones.
+  // The fields without the reserved ones.
   const std::vector<AttributeField>& fields() const { return fields_; }
-  // Null for an operator without attributes.
+  // Returns null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
   // "axis=0 mode=1", or "none".

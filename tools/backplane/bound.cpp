@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane certify --bound OP [DTYPE]`: what docs/spec/operators.md says of an operator's bound.
+// `backplane certify --bound OP [DTYPE]`: prints the error bound that docs/spec/operators.md gives.
 #include <backplane/rules/op_table.hpp>
 #include <regex>
 
@@ -15,18 +15,18 @@ namespace rules = backplane::rules;
 
 struct Line {
   std::string dtypes;  // "f32, f64"
-  std::string part;    // of the operator: "mean, rstd"; empty: the whole
+  std::string part;    // output names, as in "mean, rstd"; empty: the whole operator
   std::string bound;
 };
 
-// Text of a table's cell as people read it: no escapes, links as "text (target)".
+// The text of a table cell without escapes. A link becomes "text (target)".
 std::string plain(const std::string& cell) {
   std::string text = std::regex_replace(cell, std::regex(R"(\[([^\]]*)\]\(([^)]*)\))"), "$1 ($2)");
   text = std::regex_replace(text, std::regex(R"(\*\*)"), "");
   return std::regex_replace(text, std::regex(R"(\\\|)"), "|");
 }
 
-// The section's lines `| bound of DTYPES[: PART] | BOUND |`.
+// Returns the lines `| bound of DTYPES[: PART] | BOUND |` of the operator's section.
 std::vector<Line> lines_of(const std::string& op) {
   const std::string_view page = spec_files().at(0).text;
   const std::string heading = fmt::format("\n### {}\n", op);

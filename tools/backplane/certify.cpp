@@ -51,7 +51,7 @@ int list_cases(Session& session, const suite::Catalogue& catalogue, const std::v
 }
 
 void write_file(const fs::path& path, const std::string& text) {
-  const fs::path whole = path.string() + ".new";  // the old one stays until the new one is complete
+  const fs::path whole = path.string() + ".new";  // the old file stays until this is complete
   std::ofstream file(whole, std::ios::binary);
   file << text;
   file.close();
@@ -63,7 +63,8 @@ void write_file(const fs::path& path, const std::string& text) {
         fmt::format("certify: {} cannot be written: {}; choose another --output", path.string(), std::strerror(errno)));
 }
 
-// What failed in a certificate, again: with its profile and its data, unless others are asked for.
+// Selects the cases that failed in a certificate. Its profile and seed apply
+// unless the options set others.
 void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::CertifyOptions& run) {
   std::ifstream file(path);
   const Certificate certificate = Certificate::parse(file, nullptr, false);
@@ -115,7 +116,7 @@ int certify(Session& session, const CertifyOptions& options) {
     fail_usage("certify: the directory {} cannot be made: {}; choose another --output", options.output,
                error.message());
   const fs::path whole = directory / fs::path(run.target.path).stem();
-  // A repetition is a part: the certificate that it repeats stays beside it.
+  // A repeated run covers only some cases, so it must not overwrite the certificate.
   const fs::path stem = whole.string() + (options.only_failed ? ".only_failed" : "");
   if (options.only_failed) repeat_failed(whole.string() + ".json", options, run);
   if (!options.in_process) run.journal = stem.string() + ".journal";
@@ -145,7 +146,7 @@ int certify(Session& session, const CertifyOptions& options) {
   bool failed = false;
   for (const auto& [name, count] : counts.items())
     failed = failed || (count != 0 && name != "pass" && name != "not_claimed");
-  // A part that passes is a success; a whole profile must be reached.
+  // A filtered run succeeds if nothing failed. A full run must also reach its profile.
   return failed || (run.selection.filters.empty() && certificate["verdict"]["level"] != options.profile) ? kExitFinding
                                                                                                          : kExitOk;
 }

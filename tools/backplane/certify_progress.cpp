@@ -19,7 +19,7 @@ namespace {
 constexpr double kBarIntervalS = 0.1;
 constexpr double kLineIntervalS = 5;
 constexpr double kQuietIntervalS = 60;
-constexpr size_t kMostCauses = 20;   // the rest is in the certificate
+constexpr size_t kMostCauses = 20;   // the certificate has the others
 constexpr size_t kMostReason = 300;  // bytes
 
 size_t columns() {
@@ -52,7 +52,7 @@ double interval_of(CertifyProgress::Manner manner) {
   return kLineIntervalS;
 }
 
-// "; numeric.exp.f32.tail for 12 s, plan_create for 11 s of them"
+// Returns "; numeric.exp.f32.tail for 12 s, in plan_create for 11 s", or "" if no case is slow.
 std::string slow_text(const backplane::conformance::Progress& now) {
   if (now.slow == nullptr) return "";
   return fmt::format("; {} for {}{}", now.slow->id, time_text(now.slow_seconds),
@@ -61,7 +61,7 @@ std::string slow_text(const backplane::conformance::Progress& now) {
 
 }  // namespace
 
-// A quiet run of less than its interval says nothing.
+// A quiet run prints its first line after one interval, the others at once.
 CertifyProgress::CertifyProgress(std::FILE* file, Manner manner)
     : file_(file), manner_(manner), latest_(manner == Manner::quiet ? 0 : -kLineIntervalS) {}
 
@@ -87,7 +87,8 @@ void CertifyProgress::show(const backplane::conformance::Progress& now) {
     fmt::print(file_, "{:3.0f} % {}{}\n", 100 * share, counts, slow_text(now));
   } else {
     const size_t width = columns() > counts.size() + 12 ? std::min<size_t>(columns() - counts.size() - 8, 40) : 0;
-    // What is slow takes the place of the bar, and what does not fit is cut: the line must stay one.
+    // A slow case replaces the bar. Text that does not fit is cut, so that
+    // the output stays one line.
     const std::string slow = slow_text(now).substr(0, columns() - std::min(columns(), counts.size() + 8));
     fmt::print(file_, "\r{} {:3.0f} % {}{}\x1b[K", slow.empty() ? bar_of(share, width) : "", 100 * share, counts, slow);
   }

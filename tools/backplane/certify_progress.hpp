@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run shows on standard error: a bar with time left on a terminal, else a line every few seconds; of a quiet run a line
-// a minute. Each names a case that takes long, and the slot that it is in.
+// Progress of a run on standard error: a bar on a terminal, otherwise a line every few seconds. A
+// quiet run prints one line a minute. Each names a slow case and the slot that it calls.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class CertifyProgress {
  public:
   enum class Manner { bar, lines, quiet };
   CertifyProgress(std::FILE* file, Manner manner);
-  explicit CertifyProgress(bool quiet);  // to standard error, as it is
+  explicit CertifyProgress(bool quiet);  // writes to standard error
   void show(const backplane::conformance::Progress& progress);
-  void end();  // takes the bar away
+  void end();  // erases the bar
 
  private:
   std::FILE* file_;
   Manner manner_;
-  double latest_;  // second of the run when it showed something
+  double latest_;  // second of the run at the last output
   std::set<std::string> causes_printed_{};
 };
 

@@ -23,7 +23,7 @@ std::string list(const Certificate& names) {
   return result;
 }
 
-// The groups with the most cases first.
+// Sorts groups by their number of cases, largest first.
 std::string groups_text(const Certificate& groups) {
   std::vector<std::pair<std::string, uint64_t>> sorted;
   for (const auto& [name, count] : groups.items()) sorted.emplace_back(name, count);
@@ -42,7 +42,7 @@ std::string outcomes_text(const Certificate& outcomes) {
   return result;
 }
 
-// What a plugin said may be long, and must not drive the terminal.
+// A plugin's message may be long or have control characters, so this cuts and escapes it.
 std::string reason_of(const Certificate& cause) {
   std::string reason = printable(cause["reason"].get<std::string>());
   if (reason.size() <= kMostReason) return reason;
@@ -81,7 +81,8 @@ void print_causes(Session& session, const Certificate& causes) {
   if (causes.size() > shown) session.print("\n{} more causes are in the certificate.\n", causes.size() - shown);
 }
 
-// The groups of the mandatory cases that the plugin declined, each with its first case and what that said.
+// Prints the groups of mandatory cases that the plugin declined, each with its first
+// case and the plugin's reason.
 void print_missing(Session& session, const Certificate& non_passes) {
   std::vector<std::pair<std::string, std::vector<const Certificate*>>> groups;
   size_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says on standard output: the causes of what failed, then the verdict.
+// What a run prints on standard output: the causes of failures, then the verdict.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: options of every verb, errors as one message, JSON where it was asked for.
+// The command line: options of every verb, one message for each error, JSON on request.
 #include "command.hpp"
 
 #include <CLI/App.hpp>
@@ -192,7 +192,7 @@ int parse_and_run(const std::vector<std::string>& arguments, Options& options) {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    // The verb that was named last is the one that help was asked for.
+    // Help is for the verb that was named last.
     const CLI::App* asked = &app;
     while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().back();
     options.session.out = asked->help();
@@ -230,7 +230,7 @@ Answer failed(bool json, int exit_code, const char* status, const char* message)
 }  // namespace
 
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept {
-  // Known before parsing, so that a parse error is JSON too.
+  // Determined before parsing, so that a parse error is JSON too.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
     try {

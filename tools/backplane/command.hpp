@@ -13,8 +13,8 @@ struct Answer {
   std::string err;  // for standard error
 };
 
-// Runs the command line `arguments`, program name excluded. Where memory is exhausted even for the message, out and err stay
-// empty beside exit code 1.
+// Runs the command line `arguments`, which exclude the program name. If memory is exhausted even
+// for the message, the exit code is 1, and out and err are empty.
 Answer command(const std::vector<std::string>& arguments, bool colour) noexcept;
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is usable: each plugin that loads, with its devices or why it has none.
+// The inventory: each plugin that loads, with its devices or the reason why it has none.
 #pragma once
 
 #include <string>
@@ -18,21 +18,21 @@ struct FoundPlugin {
   bph_candidate candidate;
   bph_plugin_info info;
   std::vector<FoundDevice> devices;
-  std::string why_none;  // if there is no device, or one that does not answer
+  std::string why_none;  // the reason if there is no device, or the error of a device query
 };
 
 struct Inventory {
   std::vector<FoundPlugin> plugins;       // usable, in search order
-  std::vector<bph_candidate> candidates;  // everything, examined
+  std::vector<bph_candidate> candidates;  // every candidate, with its examination
   size_t broken() const;
   size_t shadowed() const;
   // "reference:0, ..", or "none".
   std::string device_names() const;
 };
 
-// Loads every candidate and asks it for its devices.
+// Loads every usable candidate and lists its devices.
 Inventory take_inventory(const Registry& registry);
-// What to say where nothing usable was found: what to do next.
+// A message that says what to do if no usable plugin was found.
 std::string nothing_found(const Inventory& inventory);
 Json to_json(const bph_candidate& candidate);
 Json to_json(const bp_device_info& info);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane doctor`: every candidate, the rule it met or broke, which side must change; the environment; the places.
+// `backplane doctor`: every candidate and the rule it met or broke, the side that must change, the
+// environment, and the search path.
 #include <unistd.h>
 
 #include <cstring>
@@ -17,7 +18,7 @@ struct Variable {
   std::string name, value;
 };
 
-// What steers the library: its own variables, and where the user's directories are.
+// The environment variables that configure the library, and the user's XDG directories.
 std::vector<Variable> environment() {
   std::vector<Variable> seen;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -32,7 +33,7 @@ std::vector<Variable> environment() {
   return seen;
 }
 
-// Loading a name that cannot exist makes the library say where it looks.
+// Returns the searched places. The error of a load that cannot succeed lists them.
 std::string places(const Registry& registry) {
   try {
     registry.load("no_such_plugin");

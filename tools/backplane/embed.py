@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files as C++, as a function of embedded_file.hpp gives them: embed.py FUNCTION OUT FILE..."""
+"""Writes files as a C++ function that returns them, for embedded_file.hpp: embed.py FUNCTION OUT
+FILE..."""
 import os
 import sys
 
@@ -8,7 +9,7 @@ function, out, *files = sys.argv[1:]
 
 
 def array_of(name, content):
-    """-> the bytes as an array: a string literal has a length that compilers need not support."""
+    """Returns the bytes as a char array. Compilers limit the length of a string literal."""
     values = [f"'\\x{byte:02x}'" for byte in content + b"\0"]
     lines = [", ".join(values[at:at + 16]) for at in range(0, len(values), 16)]
     return f"constexpr char {name}[] = {{\n    " + ",\n    ".join(lines) + "};\n"

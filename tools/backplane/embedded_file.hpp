@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that the build takes into the command (embed.py).
+// Files that the build embeds in the command (embed.py).
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace tool {
 
 struct EmbeddedFile {
-  std::string_view name;  // without folder
+  std::string_view name;  // without the folder
   std::string_view text;
 };
 

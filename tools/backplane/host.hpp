@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command adds to backplane.hpp: calls without an object of theirs, and small readings that verbs share.
+// What the command adds to backplane.hpp: functions that have no class there, and
+// helpers that verbs share.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -17,7 +18,7 @@ using backplane::Plugin;
 using backplane::Registry;
 using backplane::Stream;
 
-// A struct of the host API, zeroed, with its size set.
+// A struct of the host API, zeroed, with struct_size set.
 template <class T>
 T sized() {
   T value{};
@@ -27,7 +28,7 @@ T sized() {
 
 inline bp_error fresh_error() { return sized<bp_error>(); }
 
-// Calls `function(arguments..., &error)` and throws what it reports.
+// Calls `function(arguments..., &error)` and throws if it fails.
 template <class... Parameters, class... Args>
 void call(bp_status (*function)(Parameters...), Args&&... args) {
   bp_error error = fresh_error();
@@ -35,7 +36,8 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
   if (status != BP_OK) throw backplane::Error(status, error);
 }
 
-// Warnings of the library go to stderr where `log` is true; a verb that reports candidates itself wants none.
+// Warnings of the library go to stderr if `log` is true. Verbs that report
+// candidates themselves pass false.
 Registry open_registry(const Session& session, bool log);
 // Every candidate, in search order.
 std::vector<bph_candidate> candidates(const Registry& registry);

@@ -41,7 +41,7 @@ Facts gather(const Device& device) {
   return facts;
 }
 
-// Every dtype that some operator takes, floats first.
+// Every dtype that at least one operator takes, floats first.
 std::vector<uint32_t> dtype_columns() {
   std::vector<uint32_t> columns = {BP_F32, BP_F16, BP_BF16, BP_F64};
   for (const uint32_t dtype : dtypes_of(BP_SET_ALL & ~BP_SET_FLOATS)) columns.push_back(dtype);
@@ -60,7 +60,7 @@ Cell count_cell(size_t have, size_t of) {
   return Cell(have == 0 ? "-" : fmt::format("{}/{}", have, of), style, true);
 }
 
-// A row a group: how many of its operators the device has for each dtype.
+// A table with one row per group: how many of its operators the device supports for each dtype.
 std::string summary_table(const Facts& facts, bool colour) {
   struct Group {
     size_t operators = 0, present = 0;
@@ -118,7 +118,7 @@ std::string full_table(const Facts& facts, bool colour) {
   return table.text(colour, 2);
 }
 
-// A driver that does not say how much there is has UINT64_MAX.
+// A driver that does not report the amount of memory has UINT64_MAX; JSON has null.
 Json known_bytes(uint64_t bytes) { return bytes == UINT64_MAX ? Json() : Json(bytes); }
 
 std::string memory_text(const bp_memory_info& memory) {

@@ -11,7 +11,7 @@
 namespace tool {
 namespace {
 
-// As JSON wants it: quotes, backslashes and control characters escaped, what is not UTF-8 replaced.
+// A JSON string: escapes quotes, backslashes and control characters, and replaces invalid UTF-8.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : valid_utf8(text)) {

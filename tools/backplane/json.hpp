@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON document being built. Own, because the command must survive memory exhaustion: nlohmann's values allocate in
-// their destructor, and failing there ends the process.
+// A JSON document under construction. nlohmann::json allocates in its destructor, which would end
+// the process if memory is exhausted; the command must survive that.
 #pragma once
 
 #include <concepts>
@@ -13,14 +13,14 @@
 
 namespace tool {
 
-// Keys keep their order; a key is set once.
+// Keys keep their order and are unique.
 class Json {
  public:
   struct Member;
 
-  // Bodies follow Member: until then a vector of it may only be named.
+  // Definitions follow Member: a vector of an incomplete type may only be declared.
   Json();                          // null
-  template <std::same_as<bool> T>  // and no pointer
+  template <std::same_as<bool> T>  // not a pointer, which would convert to bool
   Json(T value) : Json(Verbatim{}, value ? "true" : "false") {}
   Json(double value);  // null if not finite
   template <std::integral T>
@@ -39,12 +39,12 @@ class Json {
   static Json object();
   static Json object(std::initializer_list<std::pair<const char*, Json>> members);
 
-  // The value of `key`, null until it is assigned. Makes an object of a null.
+  // Returns the value of `key`, null until assigned. Turns a null into an object.
   Json& operator[](std::string_view key);
   void push_back(Json value);
   // Adds the members of another object.
   void update(const Json& other);
-  // Indented by two.
+  // The document, indented by two blanks.
   std::string text() const;
 
  private:
@@ -55,7 +55,7 @@ class Json {
 
   Kind kind_ = Kind::scalar;
   std::string scalar_;
-  std::vector<Member> members_;  // of an array without keys
+  std::vector<Member> members_;  // keys are empty in an array
 };
 
 struct Json::Member {

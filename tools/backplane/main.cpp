@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `backplane`: a user's and a plugin author's view of what the library finds and does.
+// The command `backplane` for users and plugin authors.
 #include <unistd.h>
 
 #include <cstdio>

@@ -10,7 +10,7 @@
 namespace tool {
 
 struct Spread {
-  double median = 0, least = 0, most = 0;  // nanoseconds a call
+  double median = 0, least = 0, most = 0;  // nanoseconds per call
 };
 
 inline Spread spread_of(std::vector<double> samples) {
@@ -19,7 +19,7 @@ inline Spread spread_of(std::vector<double> samples) {
   return {samples[samples.size() / 2], samples.front(), samples.back()};
 }
 
-// Nanoseconds that `body` takes.
+// Returns the nanoseconds that `body` takes.
 template <class Body>
 double timed_ns(Body&& body) {
   const auto begin = std::chrono::steady_clock::now();
@@ -27,8 +27,8 @@ double timed_ns(Body&& body) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// `batches` batches of `calls` calls of body(index), index counting on over all of them; between(), untimed, follows
-// each.
+// Times `batches` batches of `calls` calls of body(index). The index increases over all batches.
+// Calls between(), untimed, after each batch.
 template <class Body, class Between>
 Spread measure(uint32_t batches, uint32_t calls, Body&& body, Between&& between) {
   std::vector<double> samples;
@@ -48,7 +48,7 @@ Spread measure(uint32_t batches, uint32_t calls, Body&& body) {
   return measure(batches, calls, body, [] {});
 }
 
-// Calls of operator new in this process so far, the library's included.
+// Calls of operator new in this process so far, those of the library included.
 uint64_t allocation_count();
 
 }  // namespace tool

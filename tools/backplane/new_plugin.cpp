@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands for the plugin's name in each file of the skeleton, and nowhere else.
+// The placeholder of the plugin's name in each file of the skeleton. It has no other meaning there.
 constexpr std::string_view kSkeletonName = "skeleton";
 
 [[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
@@ -49,7 +49,7 @@ std::string named(std::string_view text, const std::string& name) {
   return out;
 }
 
-// A project's directory while it is written: it did not exist before, and unless it is kept it and its files go again.
+// A new project directory. Unless keep() is called, the destructor removes it with its files.
 class Project {
  public:
   explicit Project(const std::string& directory) : directory_(directory) {
@@ -84,7 +84,7 @@ class Project {
   bool kept_ = false;
 };
 
-// As a shell takes it.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   const bool plain = word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") ==
                      std::string::npos;
@@ -94,7 +94,8 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// Tells Meson where the SDK is, if this command belongs to one in a place of its own.
+// The Meson setup command. It contains the SDK's pkg-config path if the SDK is
+// outside the usual places.
 std::string setup_command() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error).parent_path();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of an operator made concrete: dtypes by the dtype rule and shapes by the shape rule, from as little as is
-// given.
+// One concrete call of an operator. The dtype and shape rules complete what the user leaves out.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -13,25 +12,27 @@
 namespace tool {
 
 struct Operand {
-  uint32_t dtype = 0;  // 0: absent
+  uint32_t dtype = 0;  // 0: an absent operand
   Extents shape;
-  int64_t index_limit = 0;  // above 0: the values select among so many
-  // How it lies in memory: its dimensions from the outermost to the innermost, none: in their own order; and how many elements
-  // apart the innermost's stand.
+  int64_t index_limit = 0;  // above 0: the values are indices below this limit
+  // The memory layout: the dimensions from the outermost to the innermost (empty: their own order),
+  // and the distance between neighbours of the innermost in elements.
   std::vector<uint32_t> order = {};
   int64_t step = 1;
 
   bool dense() const { return order.empty() && step == 1; }
   Extents strides() const;
-  uint64_t bytes() const;  // from the first element to behind the last, gaps included
+  uint64_t bytes() const;  // from the first to the last element, gaps included
 };
 
-// What the user, or the matrix of `info`, fixes. All else follows or has a default.
+// What the user or `info` specifies. Everything else is derived or has a default.
 struct OpRequest {
-  uint32_t dtype = 0;               // T of the dtype rule; 0: the first of f32, i32, u32, u8, bool that is legal
-  uint32_t out_dtype = 0;           // where the rule leaves a choice
-  std::vector<Extents> shapes;      // of the inputs, in order; of the output where there is no input
-  std::vector<Extents> out_shapes;  // where the shapes of the inputs leave a choice
+  // T of the dtype rule. 0: the first legal one of f32, i32, u32, u8, bool.
+  uint32_t dtype = 0;
+  uint32_t out_dtype = 0;  // used if the rule leaves a choice
+  // Shapes of the inputs, in order. For an operator without inputs, the shape of the output.
+  std::vector<Extents> shapes;
+  std::vector<Extents> out_shapes;  // used if the inputs' shapes leave a choice
   std::vector<std::string> attributes;
 };
 
@@ -41,22 +42,23 @@ struct OpCase {
   uint32_t dtype;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  std::vector<uint64_t> scalars;  // bits, by default 1, 2, ..
+  std::vector<uint64_t> scalars;  // bit patterns; the defaults are 1, 2, ..
 };
 
-// Throws Failure where the request contradicts itself.
+// Throws Failure if the request contradicts itself.
 OpCase make_case(const bph_op_info& info, const OpRequest& request);
-// Fills in a composite's operands, its own shape and dtype rule.
+// Fills in a composite's operands by its own shape and dtype rules.
 void make_composite(OpCase& op, const OpRequest& request);
 
 // The dtypes of a mask, in order of id.
 std::vector<uint32_t> dtypes_of(uint64_t mask);
-// The dtypes that an output may have for T, where the rule leaves a choice; else the one.
+// The legal output dtypes for T: several if the rule leaves a choice, otherwise one.
 std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
-// What the operator is listed under: "unary", "binary", "reduction", ..
+// The group in which lists show the operator: "unary", "binary", "reduction", ..
 const char* group_of(const bph_op_info& info);
 
-// A bph_call over views without buffers, and what it points at. Not to be moved while the call is in use.
+// A bph_call over views without buffers, with the arrays it points to. Do not move it
+// while the call is in use.
 struct CallViews {
   explicit CallViews(const OpCase& op);
   std::vector<bph_tensor> inputs, outputs;

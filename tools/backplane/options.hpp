@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line is parsed into, and how verbs add their options to it.
+// The parsed command line, and functions that add options to a verb.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -29,13 +29,13 @@ struct Options {
   NewOptions new_plugin;
 };
 
-// An option that takes one value each time it is given.
+// Adds an option that may repeat and takes one value each time.
 inline void add_each(CLI::App* verb, const std::string& name, std::vector<std::string>& values,
                      const std::string& help) {
   verb->add_option(name, values, help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// Adds `bench` and what it measures. `chosen` is set when the line is parsed, and runs the verb.
+// Adds `bench` and its measurements. Parsing sets `chosen`, which runs the verb.
 void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen);
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library that a verb of the conformance suite is about.
+// Finds the library for verbs of the conformance suite.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tool {
 
-// A library by path, or the plugin of that name that the library would load. Nothing is loaded here: a plugin may crash.
-// `verb` begins the message of what is wrong.
+// Returns a library given by path, or that of the plugin which the library would load for a name.
+// Loads nothing, because a plugin may crash. An error message begins with `verb`.
 std::string library_of(const Session& session, const std::string& verb, const std::string& plugin);
 
 }  // namespace tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane run OP`: one operator on random or given data; the result, the timing and what the plan says.
+// `backplane run OP`: runs one operator on random or given data and prints the
+// result, times and plan facts.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -12,15 +13,15 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t kWaitNs = 600'000'000'000;  // a debugging aid does not wait for ever
+constexpr uint64_t kWaitNs = 600'000'000'000;  // a debugging aid must not wait forever
 
 struct Timing {
-  double first_ns = 0;  // the first call: plan creation and whatever is loaded then
+  double first_ns = 0;  // the first call, including plan creation and lazy loading
   uint32_t repeats = 0;
   double median_ns = 0, least_ns = 0, most_ns = 0;
 };
 
-// A tensor on the device: the buffer spans what the strides reach.
+// A tensor on the device. Its buffer spans all addresses that the strides reach.
 struct Placed {
   Buffer buffer;
   Values values;  // row-major
@@ -284,7 +285,7 @@ int run(Session& session, const RunOptions& options) {
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     result.outputs.push_back(
         place(device.get(), stream.get(), op.outputs[i], item(options.strides, op.inputs.size() + i)));
-    upload(stream.get(), result.outputs[i]);  // zeros: some operators read what they write
+    upload(stream.get(), result.outputs[i]);  // zeros: some operators also read their outputs
     point_at(views.outputs[i], result.outputs[i]);
   }
   result.plan = sized<bph_support>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb is given and how it fails: global options, the output, and Failure.
+// What every verb receives and how it fails: global options, the output, and Failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFinding = 1;  // a finding, or an operation that failed
 inline constexpr int kExitUsage = 2;
 
-// Ends a verb: one message for the user and the exit code.
+// Ends a verb with one message for the user and an exit code.
 class Failure : public std::runtime_error {
  public:
   Failure(int exit_code, std::string status, const std::string& message)
@@ -32,7 +32,7 @@ class Failure : public std::runtime_error {
   std::string status_;
 };
 
-// The user asked for something that does not exist or makes no sense.
+// Throws a usage error: the request names something unknown or contradicts itself.
 template <class... Args>
 [[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format(format, std::forward<Args>(args)...));
@@ -41,17 +41,17 @@ template <class... Args>
 struct Session {
   bool json = false;
   bool colour = false;
-  std::optional<std::string> plugin_path;  // --plugin-path; none: the environment's
-  std::string out;                         // what goes to standard output
+  std::optional<std::string> plugin_path;  // --plugin-path; none: use the environment
+  std::string out;                         // for standard output
 
-  // A JSON document of the command: its schema's name and version come first.
+  // A JSON document of the command. It begins with its schema's name and version.
   static Json document(const char* schema) {
     Json json;
     json["schema"] = schema;
     json["version"] = 1;
     return json;
   }
-  template <std::same_as<Json> T>  // nothing that only converts to one
+  template <std::same_as<Json> T>  // rejects types that convert to Json
   void print(const T& document) {
     out += document.text();
     out += '\n';

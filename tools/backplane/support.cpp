@@ -25,7 +25,7 @@ void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t o
     if (support.message.empty()) support.message = error.message;
     return;
   }
-  // The facts shown are those of the first choice that works.
+  // The facts are those of the first choice that is supported.
   if (support.supported++ > 0) return;
   support.any_size = (facts.plan_flags & BP_PLAN_ANY_SIZE) != 0;
   support.staged = static_cast<uint32_t>(std::popcount(facts.stage_inputs) + std::popcount(facts.stage_outputs));

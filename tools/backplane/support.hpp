@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators a device has, for which dtypes: asked of the device with one representative descriptor each.
+// Which operators and dtypes a device supports, tested with one representative descriptor each.
 #pragma once
 
 #include <map>
@@ -11,19 +11,19 @@
 namespace tool {
 
 struct Support {
-  bp_status status = BP_OK;  // of the worst choice that the dtype rule leaves
-  std::string message;       // why not
-  uint32_t choices = 0;      // output dtypes that the rule leaves
-  uint32_t supported = 0;    // of those
+  bp_status status = BP_OK;  // BP_OK, or the error of the last choice that failed
+  std::string message;       // the first error's message
+  uint32_t choices = 0;      // number of output dtypes that the rule allows
+  uint32_t supported = 0;    // number of those that the device supports
   bool any_size = false;
-  uint32_t staged = 0;  // operands that core would stage
+  uint32_t staged = 0;  // number of operands that core would stage
   uint64_t workspace_bytes = 0;
-  bool decomposed = false;  // works, but as primitives: the device does not have the operator itself
+  bool decomposed = false;  // works as primitives: the plugin does not implement the operator
 };
 
 struct OpSupport {
   bph_op_info info;
-  std::map<uint32_t, Support> dtypes;  // each legal dtype of the operator
+  std::map<uint32_t, Support> dtypes;  // by legal dtype of the operator
 };
 
 std::vector<OpSupport> ask_support(bph_device* device);

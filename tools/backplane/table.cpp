@@ -10,7 +10,8 @@
 namespace tool {
 namespace {
 
-// Length of the valid UTF-8 sequence that `text` begins with, 0 if it begins with none; `code` is its code point.
+// Returns the length of the valid UTF-8 sequence at the start of `text`, or 0. Stores
+// its code point in `code`.
 size_t decode(std::string_view text, uint32_t* code) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -31,7 +32,7 @@ size_t decode(std::string_view text, uint32_t* code) {
   return length;
 }
 
-// Calls each(code point, its bytes), with U+FFFD for each byte that belongs to none.
+// Calls each(code point, its bytes). An invalid byte becomes U+FFFD.
 template <class Each>
 void each_code_point(std::string_view text, Each each) {
   while (!text.empty()) {
@@ -42,7 +43,7 @@ void each_code_point(std::string_view text, Each each) {
   }
 }
 
-// C0, DEL, C1, and the marks that turn the direction of text.
+// C0, DEL, C1, and the marks that change the direction of text.
 bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -69,7 +70,7 @@ const char* escape_of(Style style) {
 }  // namespace
 
 size_t display_width(std::string_view text) {
-  // fmt pads to display width: what it adds tells what the text takes.
+  // fmt pads to display width, so the number of blanks it adds yields the text's width.
   const size_t field = 4 * text.size() + 1;
   return field - (fmt::formatted_size("{:<{}}", text, field) - text.size());
 }

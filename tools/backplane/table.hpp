@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people: tables whose columns line up, colour where it is wanted, and strings made safe to show.
+// Text for people: aligned tables, optional colour, and strings made safe for a terminal.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace tool {
 
 enum class Style { plain, good, bad, warning, faint, strong };
 
-// Columns that a terminal uses for UTF-8 `text`.
+// Number of columns that UTF-8 `text` takes on a terminal.
 size_t display_width(std::string_view text);
-// `text` with control characters escaped: what a plugin or manifest says must not drive the terminal. Bytes that are
-// not UTF-8 become U+FFFD.
+// Escapes control characters, because a plugin or manifest must not control the terminal. Bytes
+// that are not UTF-8 become U+FFFD.
 std::string printable(std::string_view text);
-// `text` with U+FFFD for what is not UTF-8.
+// Replaces bytes that are not UTF-8 with U+FFFD.
 std::string valid_utf8(std::string_view text);
 std::string styled(std::string_view text, Style style, bool colour);
 

@@ -14,7 +14,7 @@
 namespace tool {
 namespace {
 
-// Above this the command would exhaust a small machine before the device can say so.
+// A larger tensor would exhaust a small machine before the device could report an error.
 constexpr int64_t kMostElements = int64_t{1} << 32;
 
 bool is_float(uint32_t dtype) { return (BP_SET_FLOATS & BP_DTYPE_BIT(dtype)) != 0; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of any dtype as bytes and as text, and tensors filled and shown.
+// Elements of any dtype as bytes and as text. Fills and prints tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace tool {
 using Extents = std::vector<int64_t>;
 
 std::vector<std::string_view> split(std::string_view text, char separator);
-// A whole decimal number: digits, sign, point, exponent, inf, nan, true or false.
+// Parses a complete decimal number (digits, sign, point, exponent), inf, nan, true or false.
 bool parse_number(std::string_view text, double* out);
 
-// "64x32", or "scalar" for rank 0. Throws Failure.
+// Parses "64x32", or "scalar" for rank 0. Throws Failure.
 Extents parse_shape(std::string_view text);
-// "32,1". Throws Failure.
+// Parses "32,1", or "scalar" for rank 0. Throws Failure.
 Extents parse_strides(std::string_view text);
 std::string shape_text(const Extents& shape);
 int64_t element_count(const Extents& shape);
@@ -36,23 +36,24 @@ struct Values {
   Values() = default;
   Values(uint32_t element_type, Extents extents);
   size_t count() const { return static_cast<size_t>(element_count(shape)); }
-  // Stores the low bytes of `bits`, as bph_scalar_from_f64 gives them.
+  // Stores the low bytes of `bits`, in the form that bph_scalar_from_f64 returns.
   void store(size_t index, uint64_t bits);
   uint64_t bits(size_t index) const;
 };
 
-// The bits of an immediate of `dtype` from text. Throws Failure.
+// Parses an element and returns its bits. Throws Failure.
 uint64_t parse_element(uint32_t dtype, std::string_view text);
 std::string element_text(uint32_t dtype, uint64_t bits);
-// Numbers and booleans; what JSON has no number for is "nan", "inf" or "-inf".
+// Returns a number or a boolean, or "nan", "inf" or "-inf", for which JSON has no number.
 Json element_json(uint32_t dtype, uint64_t bits);
 
-// Floats uniform in [-1, 1), integers in -8..8 (0..8 unsigned), bool either.
+// Floats are uniform in [-1, 1), integers in -8..8 (0..8 if unsigned). Booleans are random.
 void fill_random(Values& values, uint64_t seed);
 // Integers uniform in [0, limit).
 void fill_random_index(Values& values, int64_t limit, uint64_t seed);
 
-// As numpy prints: nested brackets, aligned, at most `edge` items at each end where there are more than `threshold`.
+// Formats as numpy does: nested brackets, aligned. Above `threshold` elements, at most
+// `edge` items at each end.
 std::string array_text(const Values& values, size_t threshold = 1000, size_t edge = 3);
 Json array_json(const Values& values, size_t limit);
 

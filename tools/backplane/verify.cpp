@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane verify CERTIFICATE PLUGIN`: whether a certificate is what this plugin gives.
+// `backplane verify CERTIFICATE PLUGIN`: checks whether the plugin reproduces a certificate.
 #include "verify.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr size_t kMostDifferences = 20;
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // A folder opens, and fails on the first read.
+  // Opening a folder succeeds; the first read fails.
   if (!file || (file.peek() != std::ifstream::traits_type::eof() && !(text << file.rdbuf())) || file.bad())
     fail_usage("verify: {} cannot be read: {}; name the JSON file of a certificate", path, std::strerror(errno));
   return text.str();
@@ -64,7 +64,7 @@ void print_document(Session& session, const VerifyOptions& options, const suite:
 }
 
 void print_text(Session& session, const suite::Verification& verification) {
-  constexpr const char* symbols[] = {"✓", "!", "✗", "-"};  // by Part::State
+  constexpr const char* symbols[] = {"✓", "!", "✗", "-"};  // indexed by Part::State
   constexpr int colours[] = {32, 33, 31, 90};
   for (const suite::Part& part : verification.parts) {
     const auto state = static_cast<size_t>(part.state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling and comparing host data.
+// Fills and compares host data.
 #include "bench/data.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tool {
 namespace {
 
-constexpr int64_t kPatternElements = 65'521;  // random, then repeated: a prime, so that rows differ
+constexpr int64_t kPatternElements = 65'521;  // random, then repeated; a prime, so that rows differ
 
 HostBlock random_block(const Operand& operand, uint64_t seed) {
   HostBlock block(operand.bytes());
@@ -41,7 +41,7 @@ double difference_of(const HostBlock& a, const HostBlock& b, Read&& read) {
     if (std::isnan(x) && std::isnan(y)) continue;
     if (std::isnan(x) || std::isnan(y)) return std::numeric_limits<double>::quiet_NaN();
     if (std::isfinite(y)) size = std::max(size, std::abs(y));
-    if (x != y) most = std::max(most, std::abs(x - y));  // equal infinities have no difference
+    if (x != y) most = std::max(most, std::abs(x - y));  // equal infinities do not differ
   }
   return size > 0 ? most / size : most;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host data of a case: the same for every contestant.
+// The host data of a case. Every contestant uses the same data.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tool {
 
-// Bytes that begin at a multiple of 64.
+// A block of bytes, aligned to 64.
 class HostBlock {
  public:
   explicit HostBlock(size_t bytes);
@@ -26,17 +26,18 @@ class HostBlock {
 };
 
 struct CaseData {
-  std::vector<HostBlock> inputs;   // random, by a fixed seed
+  std::vector<HostBlock> inputs;   // random, with a fixed seed
   std::vector<HostBlock> outputs;  // zeros
 };
 CaseData make_data(const OpCase& op);
-// Zeros in the outputs, of the sizes that `op` has.
+// Zeroed outputs of the sizes that `op` states.
 std::vector<HostBlock> make_outputs(const OpCase& op);
 
-// The greatest |a - b| over the greatest |b| that is not 0, of outputs of one case; not a number where only one of the two is one. None for
-// dtypes without a comparison here.
+// Returns the largest |a - b| divided by the largest finite |b|; undivided if all of b is 0. NaN if
+// only one of two elements is NaN. No value for dtypes without a comparison here.
 std::optional<double> difference(uint32_t dtype, const HostBlock& a, const HostBlock& b);
-// What two right implementations of one operator may differ by, generously: above it they do not do the same work.
+// A generous limit for the difference of two correct implementations. Above it
+// they do not do the same work.
 double most_difference(uint32_t dtype);
 
 }  // namespace tool

@@ -13,7 +13,8 @@ DecodeReport measure_decode(const Device& device, ModelSize size, int64_t steps)
   DecodeReport report;
   report.steps = steps;
   report.warm_steps = std::min(warm_steps, steps - 1);
-  const int64_t capacity = steps + 1;  // a full cache is dense: a class of its own, met in the last step only
+  // A full cache would be dense, which is another plan class, reached only in the last step.
+  const int64_t capacity = steps + 1;
   const ModelGraph first = gpt_step(size, 0, capacity);
   report.description = fmt::format("{} steps of a GPT decode, the cache growing from 1 token to {}", steps, steps);
   try {

@@ -7,8 +7,9 @@
 
 namespace tool {
 
-// Decodes `steps` tokens of gpt_step on a freshly opened device. Every length is run twice: the first time it is new, the second
-// time known, each behind a step of a known length, so that the caches are alike.
+// Decodes `steps` tokens of gpt_step on a freshly opened device. Runs every length twice: the
+// first run meets a new length, the second a known one. Each follows another step, so both
+// start with similar caches.
 DecodeReport measure_decode(const Device& device, ModelSize size, int64_t steps);
 
 }  // namespace tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contestants on a Backplane device: an operator, and a copy of as many bytes.
+// Contestants on a Backplane device: an operator, and a copy of as many
+// bytes. Also memcpy on the host.
 #pragma once
 
 #include <atomic>
@@ -13,10 +14,10 @@
 
 namespace tool {
 
-// One eager call of an operator, its operands on the device. Keeps pointers to `op`.
+// An eager operator call with operands on the device. Keeps pointers into `op`.
 class OperatorContestant final : public Contestant {
  public:
-  // `flags`: BPH_CALL_*.
+  // `flags` are BPH_CALL_*.
   OperatorContestant(const Device& device, const OpCase& op, const CaseData& data, uint64_t flags = 0);
   double time(uint32_t calls, bool wait_each) override;
   void read_outputs(std::vector<HostBlock>& outputs) const;
@@ -29,7 +30,7 @@ class OperatorContestant final : public Contestant {
   CallViews views_;
 };
 
-// Moves bytes from one buffer of the device to another. Read and written they are `bytes` in all.
+// Copies between two buffers of the device. Bytes read and bytes written add up to `bytes`.
 class CopyContestant final : public Contestant {
  public:
   CopyContestant(const Device& device, uint64_t bytes);
@@ -41,7 +42,7 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// The same by the processor's memcpy, on as many threads; where a copy is short, on one.
+// The same with memcpy on the host. Large copies use `threads` threads, small ones a single thread.
 class MemcpyContestant final : public Contestant {
  public:
   explicit MemcpyContestant(uint64_t bytes, int threads = 1);
@@ -54,7 +55,7 @@ class MemcpyContestant final : public Contestant {
   HostBlock from_, to_;
   int parts_;
   std::atomic<bool> ended_{false};
-  std::barrier<> begin_, end_;  // of a copy
+  std::barrier<> begin_, end_;  // at the start and at the end of each copy
   std::vector<std::jthread> helpers_;
 };
 

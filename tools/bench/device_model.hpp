@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on a Backplane device: its operators called one after the other on a stream.
+// A model on a Backplane device: eager operator calls in sequence on one stream.
 #pragma once
 
 #include "bench/model_graph.hpp"
@@ -10,13 +10,14 @@ namespace tool {
 
 class DeviceModel final : public Contestant {
  public:
-  // `data` as of graph.make_data(). Keeps neither.
+  // `data` comes from graph.make_data(). Keeps neither reference.
   DeviceModel(const Device& device, const ModelGraph& graph, const std::vector<HostBlock>& data);
 
-  // The nodes of another graph over the same values: another length of the same caches.
+  // Uses the nodes of another graph over the same values, such as another
+  // length of the same caches.
   void use_nodes(const ModelGraph& graph);
   double time(uint32_t calls, bool wait_each) override;
-  // The values of role output, in order.
+  // Returns the values of role output, in order.
   std::vector<HostBlock> outputs() const;
 
  private:
@@ -30,7 +31,7 @@ class DeviceModel final : public Contestant {
 
   Stream stream_;
   std::vector<Value> values_;
-  std::vector<backplane::Tensor> tensors_;  // one a value
+  std::vector<backplane::Tensor> tensors_;  // one per value
   std::vector<Step> steps_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench dispatch`: what the library itself costs, beside what it stands between, in one run.
+// `backplane bench dispatch`: measures the library's own cost, and that of
+// calls without it, in one run.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ class TemporaryDirectory {
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  // A copy of a library is another library to the dynamic linker: it is opened afresh.
+  // Copies a library. The dynamic linker treats the copy as another library and loads it again.
   std::string copy_of(const std::string& library) {
     const fs::path copy = path_ / fmt::format("copy_{}.so", copies_++);
     fs::copy_file(library, copy);
@@ -69,7 +70,7 @@ std::string find_null_plugin(const std::string& given) {
                   installed.lexically_normal().string()));
 }
 
-// A device with a stream and an eager `add` on three dense f32 operands of rank 2.
+// A device and a stream for an eager `add` on three dense f32 operands of rank 2.
 class EagerAdd {
  public:
   EagerAdd(Device device, int64_t rows, int64_t columns) : device_(std::move(device)), stream_(device_) {
@@ -112,8 +113,8 @@ class EagerAdd {
   bph_call call_;
 };
 
-constexpr int64_t kFew = 4;            // extents of the operands of a cached call
-constexpr int64_t kMostColumns = 128;  // new shapes: rows 2 .., columns 2 .. most_columns
+constexpr int64_t kFew = 4;            // extents of the operands in a cached call
+constexpr int64_t kMostColumns = 128;  // new shapes have rows 2 .. and columns 2 .. kMostColumns
 constexpr int64_t kMostRows = 512;
 
 int64_t new_rows(uint64_t index) { return 2 + static_cast<int64_t>(index) / (kMostColumns - 1) % (kMostRows - 1); }
@@ -172,7 +173,8 @@ class Bench {
     allocator(eager);
   }
 
-  // A plugin on the author kit that binds its operands, less the one in C that does nothing.
+  // Measures binding by the author kit: a plugin that only binds, minus the C
+  // plugin that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
     DirectPlugin bound(library, kFew, kFew);
@@ -187,14 +189,16 @@ class Bench {
     const size_t heap_before = mallinfo2().uordblks;
     for (int i = 0; i < count; ++i) eager.execute();
     const double counted = static_cast<double>(allocation_count() - before);
-    const double grown = mallinfo2().uordblks > heap_before ? 1.0 : 0.0;  // malloc without operator new
+    // Detects malloc without operator new.
+    const double grown = mallinfo2().uordblks > heap_before ? 1.0 : 0.0;
     allocations_ = std::max(counted, grown) / count;
   }
 
-  // Host cost of a call whose shape is new: of a class that is known, and with every plan forgotten before.
+  // Measures the host cost of a new shape, first of a known class, then
+  // after all plans were dropped.
   void new_shapes(const std::string& key, const std::string& where) {
     EagerAdd large(eager_device(key), kMostRows, kMostColumns);
-    constexpr uint32_t calls = 200;  // bounds what is queued on an asynchronous device
+    constexpr uint32_t calls = 200;  // limits the queue of an asynchronous device
     const bph_stats before = large.device().stats();
     const auto shaped = [&](uint64_t index) {
       large.reshape(new_rows(index), new_columns(index));
@@ -286,7 +290,7 @@ class Bench {
     add("load_device", fmt::format("registry, load and probe, {}", options_.device), load_and_probe(library), 5e6);
   }
 
-  // The eager add of a widespread framework, from its Python.
+  // Measures PyTorch's eager add, called from Python.
   void torch() {
     static constexpr const char* kCommand =
         "python3 -c 'import time, torch\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench memory`: what moving and getting memory costs on a device, by size.
+// `backplane bench memory`: the cost of copies and allocations on a device, by size.
 #include <algorithm>
 
 #include "bench/device_contestant.hpp"
@@ -15,17 +15,17 @@ namespace {
 
 constexpr uint64_t kWaitNs = 600'000'000'000;
 
-// One way to spend `bytes`.
+// One measured operation on `bytes`.
 struct MemoryRow {
   std::string what;
   uint64_t bytes = 0;
-  bool moves = false;  // bytes are moved: a rate has a meaning
-  std::string reason;  // why it was not measured; empty: it was
+  bool moves = false;  // the operation moves bytes, so a rate is meaningful
+  std::string reason;  // why it was not measured; empty if it was
   Figure latency, throughput;
   double rate() const { return moves && throughput.median > 0 ? static_cast<double>(bytes) / throughput.median : 0; }
 };
 
-// From a function that does a thing once, enqueued, and a stream to wait on.
+// A contestant that calls a function, which enqueues one operation, and waits on a stream.
 template <class Once>
 class StreamContestant final : public Contestant {
  public:
@@ -65,7 +65,7 @@ class MemoryBench {
   }
 
  private:
-  // What cannot be made ready is a row that says why; other sizes go on.
+  // If preparation fails, adds a row with the reason. Other sizes continue.
   template <class Body>
   void attempt(const char* what, uint64_t bytes, const Body& body) {
     try {
@@ -83,7 +83,7 @@ class MemoryBench {
     return desc;
   }
 
-  // Contestants of one size, in turns; a fault of one is its row's reason.
+  // Measures the contestants of one size in turns. A failure is the reason in its row.
   struct Entry {
     std::string what;
     bool moves;
@@ -121,7 +121,7 @@ class MemoryBench {
     const Buffer one(device_.get(), desc_of(bytes)), two(device_.get(), desc_of(bytes));
     const HostBlock host(bytes);
     std::vector<Entry> entries;
-    // A copy reads and writes: twice the bytes that it carries.
+    // A copy reads and writes each byte: twice the bytes that it moves.
     entries.push_back(
         {"copy in device memory, read and written", true, std::make_unique<CopyContestant>(device_, bytes)});
     entries.push_back({"memcpy on the host, read and written", true, std::make_unique<MemcpyContestant>(bytes)});

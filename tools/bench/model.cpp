@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench model`: whole models with random weights on a device, beside what else runs them.
+// `backplane bench model`: measures whole models with random weights on a device and on its peers.
 #include "bench/model.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class ModelBench {
         size_(options.small ? ModelSize::small : ModelSize::full),
         target_(session, {options.plugin, options.device, options.threads}) {
     plan_.seconds = options.seconds;
-    plan_.sample_s = 0.02;  // a run takes milliseconds
+    plan_.sample_s = 0.02;  // because a run takes milliseconds
     if (options.peers) {
       Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder);
       peers_ = std::move(found.usable);
@@ -87,7 +87,7 @@ class ModelBench {
     fmt::print(stderr, "{}\n", name);
   }
 
-  // The device's contestant and its first run; null if the device cannot do it.
+  // Creates the device's contestant and runs it once. Returns null if the device fails.
   std::unique_ptr<DeviceModel> start_device(const Device& device, const ModelGraph& graph,
                                             const std::vector<HostBlock>& data, ModelRow& row) {
     row.device.name = target_.name();
@@ -104,7 +104,8 @@ class ModelBench {
     }
   }
 
-  // A peer's contestant and its first run; null with the reason in `result`.
+  // Creates a peer's contestant and runs it once. Returns null, with the reason
+  // in `result`, if it fails.
   static std::unique_ptr<PeerContestant> start_peer(Peer& peer, const ModelGraph& graph,
                                                     const std::vector<HostBlock>& data,
                                                     const std::vector<HostBlock>& expected, Performance& result) {
@@ -149,7 +150,7 @@ class ModelBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<PeerContestant>> started;
-    std::vector<size_t> peer_at;  // row.peers index of each contestant behind the device
+    std::vector<size_t> peer_at;  // index in row.peers of each contestant after the device
     for (const auto& peer : peers_) {
       auto contestant = start_peer(*peer, graph, data, expected, row.peers.emplace_back());
       if (contestant == nullptr) continue;
@@ -179,7 +180,8 @@ class ModelBench {
     return row;
   }
 
-  // What a run does beside computing, behind all samples: sizes that recur may have got plans of their own by then.
+  // Counts the side costs of a run. Called after sampling, when recurring sizes
+  // may have their own plans.
   static void count_calls(const Device& device, DeviceModel& model, ModelRow& row) {
     constexpr uint32_t runs = 3;
     const bph_stats before = device.stats();
@@ -217,7 +219,7 @@ std::optional<double> geometric_mean(const ModelReport& report, const std::strin
 
 int bench_model(Session& session, const BenchModelOptions& options) {
   std::ofstream page;
-  if (!options.html.empty()) {  // before minutes of measuring
+  if (!options.html.empty()) {  // fail before minutes of measuring
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

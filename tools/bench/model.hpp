@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `backplane bench model` finds out, and the forms in which it says so.
+// The results of `bench model` and their output formats.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,31 @@ namespace tool {
 
 struct ModelRow {
   std::string name, description;
-  double flops = 0;  // a run's, of products of matrices
+  double flops = 0;  // of the GEMMs and convolutions of a run
   uint64_t weight_bytes = 0;
-  Performance device;  // as of `bench ops`, a call being a run of the model
+  Performance device;  // as in `bench ops`; a call is a run of the model
   std::vector<Performance> peers;
-  uint64_t operators = 0;       // called in a run
-  uint64_t plans_first = 0;     // made by the plugin in the first run
-  uint64_t plans_after = 0;     // and in all others
-  double decomposed = 0;        // composites run as primitives, a run
-  double staged = 0;            // operands that core copied to or from dense temporaries, a run
-  double heap_allocations = 0;  // calls of operator new in the process, a run, in steady state
+  uint64_t operators = 0;    // calls per run
+  uint64_t plans_first = 0;  // plans that the plugin created in the first run
+  uint64_t plans_after = 0;  // and in all later runs
+  double decomposed = 0;     // composites run as primitives, per run
+  // Operands that core copied to or from dense temporaries, per run.
+  double staged = 0;
+  double heap_allocations = 0;  // calls of operator new in the process per run, in steady state
 };
 
-// A decode whose length grows by one a step, each length new, beside the same step at a length that is known.
+// A decode whose length grows by one per step. Each new length is compared with the
+// same step at a known length.
 struct DecodeReport {
-  std::string description, reason;  // why it was not measured; empty: it was
+  std::string description, reason;  // reason: why it was not measured; empty if it was
   int64_t steps = 0, warm_steps = 0;
-  uint64_t plans_warm = 0;      // made in the warm steps
-  uint64_t plans_after = 0;     // made in all steps behind them
-  uint64_t class_hits = 0;      // descriptors that were new and found an any-size plan, behind the warm steps
-  double heap_allocations = 0;  // a step of a known length
-  Figure growing_ns, known_ns;  // a step, behind the warm ones
-  Figure ratio;                 // growing over known, step by step
+  uint64_t plans_warm = 0;   // created in the warm-up steps
+  uint64_t plans_after = 0;  // created in all later steps
+  // New descriptors after the warm-up steps that found an any-size plan.
+  uint64_t class_hits = 0;
+  double heap_allocations = 0;  // per step of a known length
+  Figure growing_ns, known_ns;  // per step after the warm-up
+  Figure ratio;                 // growing divided by known, step by step
 };
 
 struct ModelReport : Report {
@@ -42,7 +45,8 @@ struct ModelReport : Report {
   std::optional<DecodeReport> decode;
 };
 
-// Of the medians of a peer's ratios over the models that it ran; none if it ran none.
+// The geometric mean of a peer's median ratios over the models that it ran.
+// No value if it ran none.
 std::optional<double> geometric_mean(const ModelReport& report, const std::string& peer);
 
 Json model_json(const ModelReport& report);

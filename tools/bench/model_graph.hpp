@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a list of operators over values, all f32: what `bench model` runs on a device, and describes to its peers.
+// A model as a list of operators over f32 values. `bench model` runs it on a device
+// and describes it to peers.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ const char* role_name(Role role);
 struct Value {
   Role role;
   Extents shape;
-  double spread = 0, centre = 0;  // what has data is uniform in centre +- spread
+  double spread = 0, centre = 0;  // data are uniform in centre +- spread
 };
 
 struct Slice {
@@ -27,12 +28,13 @@ struct Slice {
   int64_t begin = 0, end = 0;
 };
 
-// A value as an operator sees it: reshaped, then cut, then permuted. Or a number, which broadcasts.
+// An operand as an operator sees it: a value that is reshaped, then sliced, then permuted; or a
+// number, which broadcasts.
 struct View {
   size_t value = 0;
-  Extents reshape = {};               // empty: its own shape
-  std::optional<Slice> slice = {};    // of a cache: what is there already, or what comes next
-  std::vector<int64_t> permute = {};  // empty: as it is
+  Extents reshape = {};               // empty: the value's own shape
+  std::optional<Slice> slice = {};    // of a cache: the tokens so far, or the next one
+  std::vector<int64_t> permute = {};  // empty: no permutation
   std::optional<double> number = {};
 };
 
@@ -47,7 +49,7 @@ class ModelGraph {
   ModelGraph(std::string name, std::string description);
 
   size_t add_value(const Value& value);
-  // `attributes`: "name=value" each.
+  // Each of `attributes` is "name=value".
   void add_node(const char* op, std::vector<View> inputs, std::vector<View> outputs,
                 const std::vector<std::string>& attributes = {});
 
@@ -56,9 +58,10 @@ class ModelGraph {
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   void count_flops(double flops) { flops_ += flops; }
-  double flops() const { return flops_; }  // of products of matrices; a multiplication and an addition are two
+  double flops() const { return flops_; }  // a multiply-add counts as two
   uint64_t weight_bytes() const;
-  // Data of the inputs, weights and caches, by a fixed seed; nothing for the other values.
+  // Returns random data, with a fixed seed, for inputs, weights and caches.
+  // Other values get empty blocks.
   std::vector<HostBlock> make_data() const;
 
  private:

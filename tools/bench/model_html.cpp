@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench model` as one page without any reference to the outside, in the look of the certificate.
+// The report of `bench model` as one self-contained HTML page in the certificate's style.
 #include <algorithm>
 
 #include "bench/model.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench model` for programs: tools/schemas/bench_model.schema.json.
+// The report of `bench model` as JSON: tools/schemas/bench_model.schema.json.
 #include "bench/model.hpp"
 
 namespace tool {

@@ -11,7 +11,7 @@ namespace {
 
 View whole(size_t value) { return {.value = value}; }
 
-// Adds layers to a graph; each function gives the value that it makes.
+// Adds layers to a graph. The functions return the index of the resulting value.
 class Builder {
  public:
   Builder(ModelGraph& graph, int64_t rows, int64_t width) : graph_(graph), rows_(rows), width_(width) {}
@@ -39,7 +39,7 @@ class Builder {
     graph_.add_node("add", {whole(a), whole(b)}, {whole(sum)});
     return sum;
   }
-  // [rows, width] as [1, heads, rows, width / heads].
+  // Views [rows, width] as [1, heads, rows, width / heads].
   View heads(size_t value, int64_t count) const {
     return {.value = value,
             .reshape = {1, rows_, count, width_ / count},

@@ -8,19 +8,20 @@
 
 namespace tool {
 
-// full: the models' own sizes; small: sizes that a plain plugin runs in milliseconds, to see that all of it runs.
+// full: the models' own sizes. small: sizes that a plain plugin runs in
+// milliseconds, to test every operator.
 enum class ModelSize { full, small };
 
-// One encoder layer of BERT-base: 128 tokens of width 768, 12 heads, perceptron of 3072 with gelu.
+// One encoder layer of BERT-base: 128 tokens of width 768, 12 heads, an MLP of 3072 with gelu.
 ModelGraph bert_layer(ModelSize size);
-// A bottleneck block of ResNet-50's first stage: 256 x 56 x 56, convolutions of 64, 64 and 256 channels, batch norms folded
-// into their weights, as for inference.
+// A bottleneck block of ResNet-50's first stage: 256 x 56 x 56, convolutions of 64, 64 and 256
+// channels. Batch norms are folded into the weights, as for inference.
 ModelGraph resnet_block(ModelSize size);
-// A step of a GPT of 4 blocks (width 768, 12 heads): the token at `position` (from 0) is added to a cache of `most` tokens, and
-// sees all up to itself.
+// One decode step of a GPT with 4 blocks (width 768, 12 heads). It adds the token at `position`
+// (from 0) to a cache of `most` tokens and attends to all tokens up to itself.
 ModelGraph gpt_step(ModelSize size, int64_t position, int64_t most);
 
-// The three, the step at the end of a cache of 512 tokens (small: 16).
+// The three models. gpt_step is the last step of a cache of 512 tokens (small: 16).
 std::vector<ModelGraph> all_models(ModelSize size);
 
 }  // namespace tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench ops`: operators of a device in the shapes of models, beside what else does the same work.
+// `backplane bench ops`: measures a device's operators in the shapes of models, and
+// peers with the same work.
 #include "bench/ops.hpp"
 
 #include <unistd.h>
@@ -20,7 +21,7 @@ namespace tool {
 namespace {
 
 constexpr const char* kPeakShape = "512x512 512x512";
-constexpr const char* kDecomposedName = "decomposed";  // among a row's peers
+constexpr const char* kDecomposedName = "decomposed";  // its name among the peers of a row
 
 bool is_dense(const OpCase& op) {
   const auto dense = [](const Operand& operand) { return operand.dense(); };
@@ -48,7 +49,7 @@ std::vector<BenchCase> choose_cases(const BenchOpsOptions& options) {
   return all;
 }
 
-// A line on standard error that says where the run is; on a terminal it is written over.
+// The progress line on standard error. A terminal shows it in place.
 class Progress {
  public:
   Progress(bool shown, size_t total) : shown_(shown), terminal_(isatty(STDERR_FILENO) != 0), total_(total) {}
@@ -125,7 +126,7 @@ class OpsBench {
     raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, kPeakShape), "peak.txt").front()));
   }
 
-  // The peak is the best that any contestant reached in this run, in whichever case.
+  // Raises the peak of a dtype. It is the best rate of any contestant in any case of this run.
   void raise_peak(const std::string& dtype, const OpRow& row) {
     const auto offer = [&](const Performance& one) {
       if (!row.counts_flops() || !one.reason.empty()) return;
@@ -145,7 +146,7 @@ class OpsBench {
     row.memory_bound = figure_of(row.copy_ns).median > compute_ns;
   }
 
-  // The device's contestant and its first call; null if the device cannot do it.
+  // Creates the device's contestant and calls it once. Returns null if the device fails.
   std::unique_ptr<OperatorContestant> start_device(const Device& device, const BenchCase& one, const CaseData& data,
                                                    OpRow& row) {
     row.device.name = target_.name();
@@ -163,7 +164,8 @@ class OpsBench {
     }
   }
 
-  // The same composite as core decomposes it; null with the reason in `result`.
+  // Runs the same composite as core's decomposition. Returns null, with the reason
+  // in `result`, if it fails.
   std::unique_ptr<Contestant> start_decomposed(const Device& device, const BenchCase& one, const CaseData& data,
                                                const std::vector<HostBlock>& expected, Performance& result) const {
     result.name = kDecomposedName;
@@ -179,7 +181,7 @@ class OpsBench {
     }
   }
 
-  // Whether the outputs are those of the device, but for rounding; else with the reason in `result`.
+  // Whether the outputs equal the device's within rounding. If not, `result` has the reason.
   static bool same_work(const OpCase& op, const std::vector<HostBlock>& made, const std::vector<HostBlock>& expected,
                         Performance& result) {
     if (made.empty()) {
@@ -201,7 +203,8 @@ class OpsBench {
     return true;
   }
 
-  // A peer's contestant and its first call; null with the reason in `result`.
+  // Creates a peer's contestant and calls it once. Returns null, with the reason
+  // in `result`, if it fails.
   std::unique_ptr<PeerContestant> start_peer(Peer& peer, const BenchCase& one, const CaseData& data,
                                              const std::vector<HostBlock>& expected, Performance& result) {
     result.name = peer.name();
@@ -244,7 +247,7 @@ class OpsBench {
 
     std::vector<Contestant*> contestants = {ours.get()};
     std::vector<std::unique_ptr<Contestant>> started;
-    std::vector<size_t> peer_at;  // row.peers index of each contestant behind the device
+    std::vector<size_t> peer_at;  // index in row.peers of each contestant after the device
     const auto enter = [&](std::unique_ptr<Contestant> contestant) {
       if (contestant == nullptr) return;
       contestants.push_back(contestant.get());
@@ -311,7 +314,7 @@ int bench_ops(Session& session, const BenchOpsOptions& options) {
     return kExitOk;
   }
   std::ofstream page;
-  if (!options.html.empty()) {  // before minutes of measuring
+  if (!options.html.empty()) {  // fail before minutes of measuring
     page.open(options.html, std::ios::binary);
     if (!page) fail_usage("--html {}: it cannot be written; name a file in a directory of yours", options.html);
   }

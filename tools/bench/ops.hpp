@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `backplane bench ops` finds out, and the forms in which it says so.
+// The results of `bench ops` and their output formats.
 #pragma once
 
 #include <map>
@@ -14,25 +14,27 @@ namespace tool {
 
 struct OpRow {
   std::string group, text, dtype;
-  bool dense = true;  // every operand
+  bool dense = true;  // true if every operand is
   uint32_t path = 0;  // BPH_PATH_* of the device's call
   Work work;
   Performance device;
   std::vector<Performance> peers;
-  std::vector<double> device_ns, copy_ns;  // a call, and a copy of as many bytes, sample by sample
-  // Of what the machine can do, in this run. No call takes less than its operations at the peak of their dtype, nor than a copy
-  // of as many bytes: the limit is the longer of the two.
+  // Nanoseconds of the device's call and of a copy of as many bytes, sample by sample.
+  std::vector<double> device_ns, copy_ns;
+  // The device's share of the machine's limit, measured in this run. The limit of a
+  // call is the longer of two times: its operations at the peak rate of their dtype,
+  // and a copy of as many bytes.
   std::optional<Figure> of_limit;
-  bool memory_bound = false;  // the limit is the copy
+  bool memory_bound = false;  // the copy is the limit
 
   bool counts_flops() const { return work.flops > 0; }
-  // GFLOP/s, or GB/s.
+  // In GFLOP/s, or GB/s if operations are not counted.
   double rate(const Performance& one) const {
     return one.throughput.median > 0 ? (counts_flops() ? work.flops : work.bytes) / one.throughput.median : 0;
   }
 };
 
-// The most that any contestant reached with a dtype in this run.
+// The highest rate of any contestant for a dtype in this run.
 struct Peak {
   double gflops = 0;
   std::string by, text;  // the contestant and the case
@@ -43,22 +45,23 @@ struct OpsReport : Report {
   std::vector<OpRow> rows;
 };
 
-// Many cases as one figure.
+// One figure for many cases.
 struct Summary {
   std::string what;
   size_t cases = 0;
-  double mean = 0;  // geometric
+  double mean = 0;  // geometric mean
   double worst = 0;
   std::string worst_case;
 };
-// Of each peer, its time over the device's where operations bound a case and where memory does; and the share of a copy's
-// speed that the device reaches on 64 MiB and more, dense and not. Without cases, no line.
+// For each peer: its time divided by the device's, for cases bound by operations and by
+// memory. Then the device's share of a copy's speed on 64 MiB and more, dense and strided.
+// Omits lines without cases.
 std::vector<Summary> summaries_of(const OpsReport& report);
 
 Json ops_json(const OpsReport& report);
 std::string ops_text(const OpsReport& report, bool colour);
 std::string ops_html(const OpsReport& report);
 
-std::string path_text(uint32_t path);  // of BPH_PATH_*: "native", ..
+std::string path_text(uint32_t path);  // name of BPH_PATH_*: "native", ..
 std::string rate_text(const OpRow& row, const Performance& one);
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench ops` for programs: tools/schemas/bench_ops.schema.json.
+// The report of `bench ops` as JSON: tools/schemas/bench_ops.schema.json.
 #include "bench/ops.hpp"
 
 namespace tool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `bench ops` says of all cases together.
+// Summarises all cases of `bench ops`.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace tool {
 namespace {
 
-constexpr double kLargeBytes = 64 << 20;  // beyond every cache
+constexpr double kLargeBytes = 64 << 20;  // larger than any cache
 
 class Gathering {
  public:

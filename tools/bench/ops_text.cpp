@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bench ops` for a terminal.
+// The report of `bench ops` as text for a terminal.
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Unit unit_of(double ns) {
   return {1, "ns"};
 }
 
-// Three digits that count.
+// Formats with about three significant digits.
 std::string digits(double value) { return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2); }
 
 std::string share_text(const Figure& figure) { return fmt::format("{:.0f} %", 100 * figure.median); }
@@ -39,13 +39,13 @@ std::string memory_text(const Performance& one) {
 
 Cell right(const std::string& text, Style style = Style::plain) { return Cell(text, style, true); }
 
-// A case as a column takes it; --json has all of it.
+// Shortens a case's text for a column. --json prints all of it.
 std::string short_text(const std::string& text) {
   constexpr size_t most = 48;
   return text.size() <= most ? text : text.substr(0, most - 1) + "…";
 }
 
-// Why there are no figures, behind the columns of figures.
+// The cells of a row without figures. The reason follows the columns of figures.
 std::vector<Cell> reason_cells(const std::string& text, const Performance& one) {
   std::vector<Cell> cells(11, "");
   cells[0] = text;

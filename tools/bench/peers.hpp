@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peers that a case is measured beside: libraries in this process, and processes that answer line by line.
+// Peers that run the same cases: libraries in this process, and processes with a line protocol.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace tool {
 
-// A case made ready by a peer, with the outputs that it writes.
+// A case that a peer has prepared, with the outputs that it computes.
 class PeerContestant : public Contestant {
  public:
-  // What the peer made, in the order of the case's outputs; empty where it does not give it.
+  // The peer's outputs in the order of the case's outputs; empty if the peer does not return them.
   virtual const std::vector<HostBlock>& outputs() const = 0;
-  // What getting ready and the first call took, where the peer did them elsewhere and says so.
+  // Time of preparation and first call, if the peer measured them itself.
   virtual std::optional<double> first_ns() const { return {}; }
 };
 
@@ -28,12 +28,12 @@ class Peer {
   virtual const std::string& name() const = 0;
   virtual const std::string& version() const = 0;
   virtual void set_threads(int threads) = 0;
-  // Null with why where the peer has nothing of the kind. `op` and `data` outlive what comes back. One at a time. Throws Failure
-  // where the peer itself has ended.
+  // Returns null and sets `why` if the peer does not support the case. `op` and `data` must outlive
+  // the result. Only one contestant may exist at a time. Throws Failure if the peer has ended.
   virtual std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) = 0;
-  // Whether prepare_model is worth asking.
+  // Whether the peer implements prepare_model.
   virtual bool runs_models() const { return false; }
-  // The same for a whole model, whose data is that of graph.make_data().
+  // Like prepare, for a model and the data of graph.make_data().
   virtual std::unique_ptr<PeerContestant> prepare_model(const ModelGraph&, const std::vector<HostBlock>&,
                                                         std::string* why) {
     *why = "the peer runs single operators only";
@@ -41,15 +41,16 @@ class Peer {
   }
 };
 
-// Every peer of a folder, libraries by name and then processes, and what is wrong with those that cannot be used.
+// Every peer of a folder: libraries by name, then processes. Also the faults of
+// those that cannot be used.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> usable;
   std::vector<std::string> faults;
 };
 Peers find_peers(const std::string& folder);
-// Adds those of peer.py that are installed here.
+// Adds the peers of peer.py whose packages are installed.
 void add_python_peers(const std::string& folder, Peers& peers);
-// The folder where the command's own are installed.
+// The folder of the command's own peers.
 std::string peer_folder();
 
 }  // namespace tool

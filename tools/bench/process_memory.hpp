@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peak of this process's memory over a stretch of its life.
+// Measures the growth of this process's peak memory.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@ namespace tool {
 
 class PeakMemory {
  public:
-  PeakMemory();  // the peak is set back to what is resident now
-  // Bytes by which the peak since then lies above what was resident; none where the system does not say.
+  PeakMemory();  // resets the peak to the current resident size
+  // Bytes between the resident size at construction and the peak since. No value if the
+  // system does not report them.
   std::optional<uint64_t> growth() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers in a process of their own, which answers line by line: tools/bench/peers/peer.py says how.
+// Peers in separate processes with a line protocol, which tools/bench/peers/peer.py describes.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Message = nlohmann::json;
 
-constexpr std::chrono::seconds start_limit(60);  // imports of large packages
+constexpr std::chrono::seconds start_limit(60);  // importing large packages is slow
 constexpr std::chrono::seconds answer_limit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
@@ -35,7 +35,7 @@ constexpr std::chrono::seconds answer_limit(600);
                 fmt::format("the peer {}: {}; run without it (--no-peers), or mend its Python package", peer, what));
 }
 
-// A child whose standard streams are lines. Ends with the object.
+// A child process whose standard streams carry lines. The destructor ends it.
 class LineProcess {
  public:
   LineProcess(const std::string& script, const std::string& argument) : name_(argument) {
@@ -75,7 +75,7 @@ class LineProcess {
 
   void write(const std::string& line) {
     if (!given_up_.empty()) fail_peer(name_, given_up_);
-    // A peer that ended is an error of ours, not a signal.
+    // A write to a peer that has ended must be an error, not SIGPIPE.
     sigset_t pipe_signal, before;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
@@ -117,7 +117,7 @@ class LineProcess {
     }
   }
 
-  // What `body` makes of an answer; one that is not as agreed ends the conversation.
+  // Calls `body`, which interprets a reply. A malformed reply ends the conversation.
   template <class Body>
   auto understand(const Body& body) {
     try {
@@ -133,7 +133,7 @@ class LineProcess {
   }
 
  private:
-  // An answer that comes late or is not understood would be taken for the next one: nothing is asked any more.
+  // After a late or malformed reply, the next one could be mistaken, so no further request is sent.
   [[noreturn]] void give_up(std::string why) {
     given_up_ = std::move(why);
     kill(child_, SIGTERM);
@@ -169,10 +169,11 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// What a process gave last is only good until it prepares the next case: one contestant at a time.
+// A process keeps its results only until it prepares the next case, so one
+// contestant may exist at a time.
 class PythonContestant final : public PeerContestant {
  public:
-  // `outputs` has the sizes that the case has.
+  // `outputs` have the sizes of the case.
   PythonContestant(LineProcess& process, std::vector<HostBlock> outputs, const Message& prepared)
       : process_(process), outputs_(std::move(outputs)) {
     const auto files = process_.understand([&] {
@@ -193,7 +194,7 @@ class PythonContestant final : public PeerContestant {
     try {
       process_.ask({{"do", "release"}});
     } catch (const Failure&) {
-      return;  // it has ended, and the next question says so
+      return;  // it has ended; the next request reports that
     }
   }
   const std::vector<HostBlock>& outputs() const override { return outputs_; }
@@ -223,7 +224,9 @@ class PythonPeer final : public Peer {
   void set_threads(int threads) override { threads_ = threads; }
 
   std::unique_ptr<PeerContestant> prepare(const OpCase& op, const CaseData& data, std::string* why) override {
-    const TemporaryFolder folder;  // read by the peer before it answers, and its answer before it ends
+    // The peer reads its inputs before it replies. The contestant reads the
+    // outputs in its constructor.
+    const TemporaryFolder folder;
     Message request = {{"do", "prepare"}, {"op", op.info.name}, {"threads", threads_}, {"folder", folder.path()}};
     for (const auto& [role, operands] : {std::pair("inputs", &op.inputs), std::pair("outputs", &op.outputs)}) {
       request[role] = Message::array();
@@ -316,9 +319,9 @@ void add_python_peers(const std::string& folder, Peers& peers) {
   for (const char* kind : {"torch", "onnxruntime"}) {
     try {
       auto process = std::make_unique<LineProcess>(script, kind);
-      if (!process->started()) return;  // there is no Python
+      if (!process->started()) return;  // Python is missing
       const Message hello = process->read(start_limit);
-      if (hello.contains("error")) continue;  // not installed here, which is nobody's fault
+      if (hello.contains("error")) continue;  // the package is not installed, which is not a fault
       peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
     } catch (const Failure& fault) {
       peers.faults.push_back(fault.what());

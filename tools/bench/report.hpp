@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reports of `bench ops`, `model` and `memory` have in common.
+// Common parts of the reports of `bench ops`, `model` and `memory`.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,20 @@
 
 namespace tool {
 
-// One contestant in one case, of operators or of a model.
+// One contestant's results in one case: an operator or a model.
 struct Performance {
-  std::string name;                      // the device's, or the peer's
-  std::string reason;                    // why it was not measured; empty: it was
-  double first_ns = 0;                   // the first call: plan or primitive, and the work
-  Figure latency;                        // ns a call that is waited for
-  Figure throughput;                     // ns a call of many behind each other
-  std::optional<uint64_t> host_bytes;    // by which making it ready and its first call raised the process's peak
-  std::optional<uint64_t> device_bytes;  // of a device: most that core held from the plugin, operands included
-  // Of a peer: its time over the device's, sample by sample: above 1 the device is faster. And how far the outputs differ.
+  std::string name;    // of the device or the peer
+  std::string reason;  // why it was not measured; empty if it was
+  // The first call: creation of the plan or primitive, and the work.
+  double first_ns = 0;
+  Figure latency;     // ns per call, each waited for
+  Figure throughput;  // ns per call of many, with one wait
+  // Growth of the process's peak memory by preparation and the first call.
+  std::optional<uint64_t> host_bytes;
+  // Peak of the memory that core reserved on the device, operands included. Not for peers.
+  std::optional<uint64_t> device_bytes;
+  // A peer's time divided by the device's, sample by sample; above 1 the device is faster. Then
+  // the difference of outputs.
   std::optional<Figure> ratio;
   std::optional<double> difference;
 };
@@ -31,27 +35,27 @@ struct Report {
   std::string device, description, plugin_version, started, machine;
   int threads = 0;
   bool takes_threads = false;
-  double seconds = 0;                                      // a case
+  double seconds = 0;                                      // per case
   std::vector<std::pair<std::string, std::string>> peers;  // name, version
   std::vector<std::string> notes;
 };
 
 std::string time_text(double ns);               // "12.3 µs"
 std::string spread_text(const Figure& figure);  // "11.9 .. 13.0 µs"
-// What both `bench ops` and `bench memory` say of a run.
+// The machine, as `bench ops` and `bench memory` describe it.
 std::string machine_text();
 std::string now_text();
 
 Json figure_json(const Figure& figure);
-// `flops` are a call's.
+// `flops` are those of one call.
 Json performance_json(const Performance& one, double flops);
-// All but the peers; `seconds_key` names what `seconds` are for.
+// All except the peers. `seconds_key` is the key for `seconds`.
 Json head_json(const Report& report, const char* schema, const char* seconds_key);
 
-// Text as HTML shows it.
+// Escapes text for HTML.
 std::string safe_html(std::string_view text);
 std::string notes_html(const Report& report);
-// A bar from 0 to the median with a whisker from p10 to p90, on a scale whose end is `most`.
+// A bar from 0 to the median with a whisker from p10 to p90. The scale ends at `most`.
 std::string bar_html(const Figure& figure, double most, const char* colour);
 
 }  // namespace tool

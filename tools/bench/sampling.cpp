@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures, and taking turns.
+// Statistics of samples, and sampling in turns.
 #include "bench/sampling.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// The value below which `share` of sorted samples lie, between neighbours by proportion.
+// The quantile `share` of sorted samples, interpolated linearly.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<size_t>(at);
@@ -56,7 +56,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
   };
   for (size_t i = 0; i < count; ++i) {
     attempt(i, [&](Contestant& one) {
-      // What a call takes once it is warm decides how many make a sample.
+      // The time of a warm call determines the number of calls per sample.
       call_ns[i] = one.time(1, true);
       const uint32_t few = calls_in(plan.sample_s / 4, call_ns[i]);
       if (few > 1) call_ns[i] = one.time(few, true) / few;
@@ -76,7 +76,7 @@ std::vector<Samples> sample_in_turns(const std::vector<Contestant*>& contestants
         const uint32_t calls = calls_in(plan.sample_s, call_ns[i]);
         if (call_ns[i] < plan.sample_s * 1e9) one.time(calls_in(plan.warm_s, call_ns[i]), false);
         samples[i].latency.push_back(one.time(calls, true) / calls);
-        // One call with one wait is the same either way.
+        // With one call, both measurements are the same.
         samples[i].throughput.push_back(calls == 1 ? samples[i].latency.back() : one.time(calls, false) / calls);
       });
     }

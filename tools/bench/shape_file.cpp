@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading files of shapes.
+// Reads files of shapes.
 #include "bench/shape_file.hpp"
 
 #include <fnmatch.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostBytes = 1 << 20;  // of a file
 constexpr int64_t kMostStep = 1024;
-constexpr double kMostElements = 1ull << 32;  // of one operand
+constexpr double kMostElements = 1ull << 32;  // per operand
 constexpr const char* kLegalLayout =
     "behind a shape may stand @ and its dimensions from the outermost in memory to the innermost, and / and how many "
     "elements "

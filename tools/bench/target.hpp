@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured: a device of a plugin, opened as often as a case wants a fresh one.
+// The device under test. It can be opened repeatedly.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,24 @@
 namespace tool {
 
 struct TargetOptions {
-  std::string plugin;  // a library's path or a plugin's name; its first device
-  std::string device;  // plugin:index; empty: as the library chooses
-  int threads = 0;     // of the plugin and of the peers; 0: each processor that this process may use
+  std::string plugin;  // a library's path or a plugin's name; uses its first device
+  std::string device;  // plugin:index; empty: the library chooses
+  // Threads of the plugin and of the peers. 0: every processor that this process may use.
+  int threads = 0;
 };
 
 class Target {
  public:
-  // Throws Failure where both are named, and what loading and opening throw.
+  // Throws Failure if both are named, and the errors of loading and opening.
   Target(const Session& session, const TargetOptions& options);
 
-  // A device opened anew: plans, memory and statistics of its own.
+  // Opens the device again. The new handle has its own plans, memory and statistics.
   Device open() const;
   const std::string& name() const { return name_; }        // "reference:0"
   const std::string& version() const { return version_; }  // of the plugin
   const bp_device_info& info() const { return info_; }
   int threads() const { return threads_; }
-  // Whether the plugin takes the number of threads; one that does not runs with as many as it likes.
+  // Whether the plugin accepts a number of threads. Others choose their own.
   bool takes_threads() const { return takes_threads_; }
 
  private:

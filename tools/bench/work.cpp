@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work by operator.
+// Work of each operator.
 #include "bench/work.hpp"
 
 namespace tool {
@@ -7,7 +7,8 @@ namespace {
 
 double count(const Extents& shape) { return static_cast<double>(element_count(shape)); }
 
-// Of a shape that has such a dimension, else 0: a case need not be one that a device takes.
+// The extent of a dimension counted from the last, or 0 if there is none: a case
+// may be invalid for a device.
 double last(const Extents& shape, size_t behind = 0) {
   return behind < shape.size() ? static_cast<double>(shape[shape.size() - 1 - behind]) : 0;
 }
@@ -22,16 +23,16 @@ double flops_of(const OpCase& op) {
   switch (op.info.op) {
     case BP_OP_MATMUL:
     case BP_OP_LINEAR:
-    case BP_OP_QUANTIZED_MATMUL:  // the weights may lie two to a byte
+    case BP_OP_QUANTIZED_MATMUL:  // its weights may be packed, two per byte
       return 2 * count(out) * last(in(0));
-    case BP_OP_CONV:  // each output element: channels of its group times the window
+    case BP_OP_CONV:  // each output element sums over its group's channels times the window
       return 2 * count(out) * count_each_first(in(1));
     case BP_OP_CONV_TRANSPOSE:
-    case BP_OP_CONV_BWD_INPUT:  // the work of the forward, whose output is the first input
+    case BP_OP_CONV_BWD_INPUT:  // as in the forward pass, whose output is the first input
       return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
       return 2 * count(in(1)) * count_each_first(out);
-    case BP_OP_ATTENTION: {  // q k^T and p v; what a causal mask hides is counted
+    case BP_OP_ATTENTION: {  // q k^T and p v; counts what a causal mask hides
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
@@ -48,7 +49,8 @@ Work work_of(const OpCase& op) {
   const auto add = [&](const Operand& operand, double times) {
     work.bytes += times * count(operand.shape) * bph_dtype_bytes(operand.dtype);
   };
-  // Of the table of a gather, what the result has of it: no row has to be read twice, and most not at all.
+  // Counts a gather's table as no larger than the result. No row is read twice, and
+  // most rows are never read.
   const bool selects = op.info.op == BP_OP_GATHER || op.info.op == BP_OP_EMBEDDING;
   for (const Operand& operand : op.inputs) {
     const Operand& result = op.outputs.front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much work a case is, by its definition: what rates are rates of.
+// The work of a case by the operator's definition, from which rates are computed.
 #pragma once
 
 #include "op_case.hpp"
@@ -7,9 +7,11 @@
 namespace tool {
 
 struct Work {
-  double flops = 0;  // a multiplication and an addition are two; 0: the operator is bound by memory, and bytes count
-  double bytes =
-      0;  // inputs and outputs, once each; an output that is read too, twice; of a gather's table what is taken
+  // A multiply-add counts as two. 0: the operator is bound by memory, and rates count bytes.
+  double flops = 0;
+  // Inputs and outputs once each, outputs that are also read twice. Of a gather's table only the
+  // part that is read.
+  double bytes = 0;
 };
 
 Work work_of(const OpCase& op);

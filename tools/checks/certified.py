@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts that certify share: a run of the command, its failures, and the visible skip where a plugin has no device."""
+"""Functions of the scripts that certify: run the command, list failures, and skip visibly if a
+plugin has no device."""
 import argparse
 import json
 import os
@@ -11,7 +12,8 @@ import tap
 
 
 def given():
-    """-> whether to skip where the plugin has no device, the command, the plugin's library, and the words behind them."""
+    """Parses the command line: whether to skip without a device, the command, the plugin's
+    library, and the remaining words."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--skip-without-device", action="store_true")
     parser.add_argument("command")
@@ -22,7 +24,8 @@ def given():
 
 
 def certify(command, library, *arguments, environment=None):
-    """-> the certificate, what was said besides, the exit status; without a certificate None, and all that was said."""
+    """Returns the certificate, standard error and the exit status. Without a certificate,
+    returns None, all output and the status."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([command, "--json", "certify", library, "--quiet", "--output", folder, *arguments],
                              capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})})
@@ -37,7 +40,8 @@ def filters(groups):
 
 
 def listing(command, folders, environment=None):
-    """-> what `backplane list` and `backplane doctor` say with the plugins of `folders`."""
+    """Returns the output of `backplane list` and `backplane doctor` with the plugins of
+    `folders`."""
     path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
     runs = [subprocess.run([command, word], capture_output=True, text=True, check=False,
                            env={**os.environ, "BACKPLANE_PLUGIN_PATH": path, **(environment or {})})
@@ -46,7 +50,7 @@ def listing(command, folders, environment=None):
 
 
 def skip_without_device(command, library):
-    """For plugins whose devices a machine may lack."""
+    """Skips the test if the plugin has no device on this machine."""
     name = os.path.basename(library).removeprefix("libbackplane_").removesuffix(".so")
     said = listing(command, [os.path.dirname(library)])
     if f"{name}:0" not in said:

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin against a part of the suite: certify_part.py [--skip-without-device] COMMAND LIBRARY OPERATOR[.DTYPE]...
+"""Certifies a part of the suite: certify_part.py [--skip-without-device] COMMAND LIBRARY
+OPERATOR[.DTYPE]...
 
-All of abi, negative and runtime, and what the operators name, which is what the plugin does in a way of its own; the whole of a
-profile is `backplane certify`'s own business. Any failure, and any mandatory case that is not claimed, fails the test."""
+Runs all of abi, negative and runtime, and the cases of the given operators, which the plugin
+implements in its own kernels. `backplane certify` tests a whole profile. The test fails on any
+failure, and on any mandatory case that is not claimed."""
 import json
 import sys
 

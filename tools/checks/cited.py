@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requirements and conformance cases cite each other: cited.py COMMAND ROOT.
 
-Every row of docs/requirements.md whose test is `conformance` is cited by a case, and every case cites rows that exist."""
+A case must cite every row of docs/requirements.md whose test is `conformance`, and every cited
+row must exist."""
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import sys
 import tap
 
 row = re.compile(r"^\| (BP-[A-Z]+-\d{3}) \| .+? \| `(conformance`)?", flags=re.M)
-least_cases = 20000  # what the suite promises
+least_cases = 20000  # the number that the suite promises
 
 
 def uncited(rows, cases):

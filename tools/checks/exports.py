@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a shared library offers and wants: exports.py plugin|host LIBRARY.
+"""Checks the symbols of a shared library: exports.py plugin|host LIBRARY.
 
-plugin: one defined symbol, bp_plugin_query, and no undefined bp_ or bph_ symbol. host: bph_ symbols only."""
+plugin: it defines one symbol, bp_plugin_query, and has no undefined bp_ or bph_ symbol. host: it
+exports bph_ symbols only, and it too has no undefined ones."""
 import re
 import subprocess
 import sys
 
 import tap
 
-# Put into every library by the toolchain, with or without sanitizers.
+# Symbols that the toolchain adds to every library, with or without sanitizers.
 toolchain = re.compile(r"_init|_fini|_edata|_end|__bss_start|__(asan|ubsan|tsan|lsan|sanitizer|odr_asan)\w*")
 
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/spec/operators.md against the tables, and documents that are cited: operators.py COMMAND ROOT [--write].
+"""Compares docs/spec/operators.md with the tables, and checks cited documents: operators.py COMMAND
+ROOT [--write].
 
-Each operator has a section, in the order of ops.def. The section holds a block that this script writes from the tables and from
-docs/spec/accuracy.md, and what an author wrote: corners, and of a composite its decomposition. Every document that a comment
-or a link names exists. --write puts the blocks into the page."""
+Each operator has a section, in the order of ops.def. It contains a generated block and text by
+an author: corner cases, and the decomposition of a composite. The block comes from the tables
+and docs/spec/accuracy.md; --write updates it in the page. Every document that a comment or a
+link names must exist."""
 import json
 import os
 import re
@@ -33,7 +35,7 @@ def cells_of(line):
 
 
 def table_of(text, heading):
-    """The rows of the first table below a heading, without its head."""
+    """Returns the rows of the first table below a heading, without the table's head."""
     body = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return [cells_of(line) for line in body.splitlines() if line.startswith("|")][2:]
 
@@ -52,7 +54,7 @@ class Accuracy:
                 self.composites.setdefault(name, []).append((part, bound.replace("](#", "](accuracy.md#")))
 
     def rows(self, op):
-        """(dtypes, part, bound) of an operator."""
+        """Returns (dtypes, part, bound) tuples for an operator."""
         if op["kind"] == "composite":
             return [(op["dtypes"], part, bound) for part, bound in self.composites.get(op["name"], [])]
         letter = op["accuracy"][0]
@@ -67,7 +69,7 @@ class Accuracy:
                   ([each for each in op["dtypes"] if each in narrow], cells[1])]
         if letter == "E":
             return [(op["dtypes"], "", cells[0])]
-        if op["name"] == "cast":  # T is the input's dtype, and an integer may become a float
+        if op["name"] == "cast":  # T is the input's dtype, and integers may become floats
             return [(op["dtypes"], "", cells[0])]
         if cells[1] in (cells[0], "as f32"):
             groups[1:] = [([each for each in op["dtypes"] if each in wide + narrow], cells[0])]
@@ -82,7 +84,7 @@ class Accuracy:
 
 
 class Rules:
-    """What ops.h says of dtype and shape rules, and signatures.hpp of patterns."""
+    """The meanings of dtype and shape rules in ops.h, and of patterns in signatures.hpp."""
 
     def __init__(self, root):
         text = read(root, "abi/include/backplane/ops.h")
@@ -113,7 +115,7 @@ def number(value):
 
 
 def block_of(op, rules, accuracy):
-    """What the tables say of an operator."""
+    """Returns an operator's block, generated from the tables."""
     out = row_of("", "") + row_of("---", "---").replace(" ", "")
     out += row_of("meaning", op["meaning"].replace("|", "\\|"))
     out += row_of("row", f"{op['id']}, {op['kind']}, profile {op['profile']}, since ABI {op['since']}")
@@ -139,7 +141,7 @@ def block_of(op, rules, accuracy):
 
 
 class Page:
-    """What the page must say."""
+    """The expected content of the page."""
 
     def __init__(self, root, operators):
         self.operators, self.rules, self.accuracy = operators, Rules(root), Accuracy(read(root, "docs/spec/accuracy.md"))
@@ -179,7 +181,7 @@ def repository(root):
 
 
 def cited_in(name, text):
-    """The documents that a page links to, or that comments name."""
+    """Returns the documents that a page links to or that comments name."""
     if name.endswith(".md"):
         return re.findall(r"\]\(([^)#:]+\.md)[)#]", text)
     comments = r"//[^\n]*|/\*.*?\*/" if name.endswith(braced) else r'#[^\n]*|^\s*""".*?"""'
@@ -188,7 +190,8 @@ def cited_in(name, text):
 
 
 def cited_faults(files, texts):
-    """Documents that are cited and not there. A comment names them from the root, from its folder, or a page of docs by its bare name."""
+    """Returns faults for cited documents that do not exist. A comment may name a document by its path
+    from the root or from the comment's folder. It may name pages of docs by their bare names."""
     known = set(files)
     bare = {os.path.basename(name) for name in files if name.startswith("docs/")}
     faults = []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/requirements.md: every row has a unique id, a sentence and a test that exists: requirements.py ROOT.
+"""Checks docs/requirements.md: requirements.py ROOT.
 
-A test is `file:Suite.Name` (GoogleTest) or `file "name of a check"`, or `conformance`: the cases that cite the row, which
-cited.py counts."""
+Every row has a unique id, a sentence and an existing test. A test is `file:Suite.Name` (GoogleTest),
+`file "name of a check"`, or `conformance` for rows that conformance cases cite (see cited.py)."""
 import os
 import re
 import sys

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the suite on a plugin, and by a command, that are built with a sanitizer:
-sanitized.py [--skip-without-device] COMMAND LIBRARY GROUP...
+"""Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py
+[--skip-without-device] COMMAND LIBRARY GROUP...
 
-A sanitizer ends the worker that it finds something in, which fails its case; a worker that ends well is looked through for leaks. Each
-report is a file besides, so that one fails the test whatever became of the case. A driver is not built so: LSAN_OPTIONS and TSAN_OPTIONS
-name what is not to be told of it."""
+A sanitizer ends the worker in which it finds a fault, and so fails the case. A worker that exits
+normally is checked for leaks. Each report is also a file, and any file fails the test, whatever
+the case's result. Drivers are not sanitizer builds: LSAN_OPTIONS and TSAN_OPTIONS suppress their
+reports."""
 import os
 import sys
 import tempfile
@@ -26,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ.update(environment)
     if may_skip:
         certified.skip_without_device(command, library)
-    # A sanitizer makes all of it slower, and the machine may be busy: no case is to fail by its time.
+    # Sanitizers are slow and the machine may be busy, so the time limit must not fail cases.
     certificate, said, _ = certified.certify(command, library, "--profile", "train", "--timeout", "300", "--memory-limit", "32768",
                                           "--seed", "1", *certified.filters(groups))
     found = []

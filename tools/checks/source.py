@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about the text of the repository: source.py ROOT. Licence lines, neutrality, who includes whom, slot comments."""
+"""Checks rules for the repository's text: source.py ROOT. Licence lines, neutrality, allowed
+includes, slot comments."""
 import os
 import re
 import subprocess
@@ -9,7 +10,8 @@ import tempfile
 
 import tap
 
-# Whole words, any case, that no neutral folder may hold. "vendor" and device types are not names.
+# Names that neutral folders must not contain, as whole words in any case. "vendor" and
+# device types are allowed.
 vendor_names = """amd ampere apple ascend aten aws blackwell cann cublas cuda cudnn cutlass directml gaudi gfx90a gfx942 google
 graphcore habana hip hipblas hopper huawei inferentia intel levelzero level_zero lavapipe libtorch mesa metal miopen mkl musa nccl
 nvcc nvidia nvrtc onednn dnnl opencl openvino oneapi ptx pytorch qualcomm rocm rocblas samsung sycl tenstorrent tensorrt tpu trainium
@@ -18,7 +20,8 @@ neutral_folders = ("abi/", "core/", "conformance/")
 code = (".c", ".h", ".hpp", ".cpp", ".def")
 commented = code + (".py", ".sh", ".cmake.in")
 
-# Who may include whom: folder -> folders whose public headers it may use. Its own headers are always allowed.
+# Allowed includes: folder -> folders whose public headers it may use. Its own
+# headers are always allowed.
 may_include = {
     "abi": (),
     "abi/test": ("abi", "core", "backends/kit", "conformance"),
@@ -32,18 +35,19 @@ may_include = {
     "tools": ("abi", "core", "conformance"),
     "tools/bench/peers": ("abi",),
 }
-# What a folder is made of beside its own: mutants are the reference plugin with a defect, a peer speaks to its library as
-# that library's plugin does, the test of growth builds core again with a function more.
+# Folders whose private headers another folder may use. Mutants are the reference plugin with
+# a defect. A peer calls its library as that library's plugin does. The growth test rebuilds
+# core with one function more.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
-generated = {"suite_digest.h"}  # by the build
-frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of what was checked
+generated = {"suite_digest.h"}  # the build writes it
+frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of earlier versions
 sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
 
 
 def files_of(root):
-    """Tracked files and those that git would take."""
+    """Returns tracked files and untracked files that git does not ignore."""
     run = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
     return sorted(set(name for name in run.stdout.splitlines() if os.path.isfile(os.path.join(root, name)) and not frozen.match(name)))
 
@@ -77,7 +81,7 @@ def neutrality_faults(root, files):
 
 
 def owner_of(name):
-    """The folder of may_include that a file belongs to."""
+    """Returns the folder of may_include that contains a file."""
     owners = [folder for folder in may_include if name.startswith(folder + "/")]
     return max(owners, key=len) if owners else None
 
@@ -88,7 +92,8 @@ def backend_of(name):
 
 
 def include_faults(root, files):
-    """A quoted or <backplane/...> include must resolve beside the file, in its own component or in what it may use."""
+    """Checks that each quoted or <backplane/...> include is beside the file, in its component,
+    or in an allowed folder."""
     headers = set(files)
     faults = []
     for name in files:
@@ -98,7 +103,8 @@ def include_faults(root, files):
         for quote, header in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', read(root, name), flags=re.M):
             holders = [folder for folder, path in public.items() if f"{path}/{header}" in headers]
             if holders:
-                allowed = may_include[owner] + (("backends/kit",) if "/test/" in name else ())  # fake plugins use the kit
+                # Fake plugins of tests use the kit.
+                allowed = may_include[owner] + (("backends/kit",) if "/test/" in name else ())
                 if holders[0] != owner and holders[0] not in allowed:
                     faults.append(f"{name}: includes {header} of {holders[0]}; {owner} may use {may_include[owner] or 'nothing'}")
                 continue
@@ -118,7 +124,8 @@ def include_faults(root, files):
 
 
 def slot_faults(root, files):
-    """Every slot, and the exported function, has a comment with each section once, in order."""
+    """Checks that every slot and the exported function has a comment with each section once, in
+    order."""
     faults, slots = [], 0
     for name in files:
         if not name.startswith("abi/include/") or not name.endswith(".h"):
@@ -136,7 +143,7 @@ def slot_faults(root, files):
 
 
 def definition_faults(root, files):
-    """Two types of one name in one namespace are one to the linker: it keeps either's templates."""
+    """Finds types with the same name in one namespace. The linker would merge their templates."""
     faults, seen = [], {}
     for name in files:
         if not name.endswith(".hpp") or "/test/" in name:
@@ -158,7 +165,8 @@ checks = {
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
-# For the checks themselves: file, text that is added to it (or "": as it is), what the fault must name.
+# Tests of the checks: the check, a file, and the file's text. The check must
+# report the planted fault.
 slot_text = "struct bp_planted_api {\n  /* Does a thing.\n   * Ownership: none.\n   * Threads:   any.\n   * Errors:    none.\n" \
             "   * Stream:    synchronous.\n   * Since:     0.1. */\n  void (*planted)(void);\n};\n"
 plants = [

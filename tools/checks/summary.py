@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what tools/test ran: summary.py REPORT. Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`.
+"""Adds up the results of tools/test: summary.py REPORT.
 
-Prints a line for each pass and what failed; the last line is `N passed, N failed[, N skipped]`. Exits 1 on any failure."""
+Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints a
+line for each pass, then the failures; the last line is `N passed, N failed[, N skipped]`. Exits
+with 1 on any failure."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
 
 def count_junit(path):
-    """-> [passed, failed, skipped], names of the failed. Every GoogleTest case counts, not the executable."""
+    """Returns [passed, failed, skipped] and the names of failed cases. Counts each GoogleTest
+    case, not the executable."""
     counts, failures = [0, 0, 0], []
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.findall("testcase"):
@@ -31,7 +34,7 @@ def main(report):
                 counts, failed = count_junit(rest[0])
             except (OSError, ElementTree.ParseError) as error:
                 counts, failed = [0, 1, 0], [f"no result file: {error}"]
-            if rest[1] != "0" and not counts[1]:  # a crash or timeout that no test case tells of
+            if rest[1] != "0" and not counts[1]:  # a crash or timeout outside any test case
                 counts[1], failed = 1, [f"the runner ended with status {rest[1]}; see its output above"]
         else:
             counts = [int(kind == outcome) for outcome in ("passed", "failed", "skipped")]

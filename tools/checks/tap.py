@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test Anything Protocol for the check scripts: one line a check, so that the runner counts each."""
+"""Test Anything Protocol for the check scripts: one line per check, so that the runner counts
+each."""
 import sys
 
 _results = []
 
 
 def check(name, passed, detail=""):
-    """Records one check; `detail` says what is wrong and is printed on failure only."""
+    """Records one check. Prints `detail`, the reason of a failure, only if it failed."""
     _results.append(bool(passed))
     print(f"{'ok' if passed else 'not ok'} {len(_results)} - {name}")
     if not passed:
@@ -17,6 +18,7 @@ def check(name, passed, detail=""):
 
 
 def done():
-    """Prints the plan and ends the process: 0 if all passed and there was at least one check."""
+    """Prints the plan and ends the process. The exit status is 0 if there were checks and all
+    passed."""
     print(f"1..{len(_results)}")
     sys.exit(0 if _results and all(_results) else 1)

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tests whose program or script lies in a folder, or that are given its plugin: tests_of.py BUILD FOLDER. Prints one name a line, as `meson test` takes them."""
+"""Lists the tests of a folder: tests_of.py BUILD FOLDER.
+
+These are tests whose program or script is in the folder, or that use its plugin. Prints one name
+per line, for `meson test`."""
 import json
 import os
 import subprocess
@@ -13,7 +16,8 @@ listing = subprocess.run(["meson", "introspect", "--tests", build], capture_outp
 
 
 def folder_of(path):
-    """The folder of the source tree that a file of it or of the build belongs to; None: neither."""
+    """Returns the folder in the source tree for a file of the source or the build; None for
+    other files."""
     path = os.path.normpath(os.path.join(os.path.abspath(build), path))
     for base in (os.path.abspath(build), root):
         if path.startswith(base + "/"):
@@ -22,7 +26,8 @@ def folder_of(path):
 
 
 def folders_of(test):
-    """Of the program, the script that it interprets, and plugins."""
+    """Returns the folders of a test's program, of its script, and of the plugins among its
+    arguments."""
     given = test["cmd"][2:] + list(test["env"].values())
     parts = test["cmd"][:2] + [part for part in given if part.endswith(".so")]
     return {each for each in map(folder_of, parts) if each}

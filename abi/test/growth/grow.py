@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ABI as its next minor could be, and as 1.0: grow.py ROOT OUT STAMP minor|major [SOURCE...].
+"""Makes a possible next minor version of the ABI, or 1.0: grow.py ROOT OUT STAMP minor|major
+[SOURCE...].
 
-Writes OUT/include, a copy of the public headers, rules and kit, and each SOURCE, a copy of the source of core of that name, which decomposes
-what grew; each edit below stands for one kind of growth. An edit that does not match exactly once ends the program: it must follow its file.
-STAMP is a header that changes with OUT/include, for the build."""
+Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE becomes a
+grown copy of the source of core with that name, which decomposes what is new. Each edit below
+represents one kind of growth. An edit that does not match exactly once ends the program, because
+it must follow changes of its file. STAMP is a header that changes with OUT/include, for the
+build."""
 import hashlib
 import os
 import re
@@ -13,20 +16,20 @@ import sys
 
 includes = ("abi/include", "core/include", "backends/kit/include")
 
-# What grows: (kind, [(file below include/backplane or core/src, pattern, replacement)]).
+# The edits: (kind of growth, [(file below include/backplane or core/src, pattern, replacement)]).
 minor = [
     ("version", [
         ("base.h", r"(#define BP_ABI_VERSION_MINOR) 2u", r"\1 3u"),
         ("ops.h", r"(#define BP_SINCE_0_2 [^\n]*\n)", r"\1#define BP_SINCE_0_3 BP_VERSION(0, 3)\n"),
     ]),
-    # A primitive gains an attribute. `no` is the layout that it had: the field lands on its reserved word.
+    # A primitive gains an attribute. It had none (`no`), so the field takes a reserved word.
     ("attribute", [
         ("attributes.def", r"(BP_ATTRS_BEGIN\(axis\)\n)",
          r"BP_ATTRS_BEGIN(cast)\nBP_ATTR(cast, uint32_t, saturate, 0, 1, "
          r'"1: integers saturate")\nBP_ATTRS_END(cast)\nBP_ATTRS_OPTIONAL(cast)\n\n\1'),
         ("ops.def", r'(BP_OP_ROW\(3, CAST, "cast", PRIMITIVE, 1, 1, 1, 1, 0, 0, NONE), no,', r"\1, cast,"),
         ("rules/growth.def", r"(/\* Rows stand here\. \*/\n)", r"\1BP_GROWN_ATTRIBUTE(cast, saturate, 0_3)\n"),
-        # Its decomposition into the earlier form, for u8.
+        # The decomposition into the earlier form, for u8.
         ("src/composite/program.cpp", r"(\nbool has_program\([^)]*\) \{\n)",
          r"\nnamespace {\nbool saturates(const bp_op_desc& desc) {\n"
          r"  return desc.op == BP_OP_CAST && desc.attributes != nullptr && desc.outputs[0].dtype == BP_U8 &&\n"
@@ -114,7 +117,7 @@ minor = [
          r'"out = x * x")\n'),
     ]),
 ]
-# 1.0 has the layout of the last 0.x.
+# 1.0 has the same layout as the last 0.x.
 major = [("version", [
     ("base.h", r"(#define BP_ABI_VERSION_MAJOR) 0u", r"\1 1u"),
     ("base.h", r"(#define BP_ABI_VERSION_MINOR) 3u", r"\1 0u"),

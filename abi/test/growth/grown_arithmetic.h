@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the frozen plugins compute, and what grew since (grow.py). C and C++. */
+/* The arithmetic of the frozen plugins, and of the growth by grow.py. For C and C++. */
 #ifndef GROWN_ARITHMETIC_H
 #define GROWN_ARITHMETIC_H
 
@@ -15,7 +15,7 @@ static inline void grown_copy_i16(const frozen_call* call) {
 }
 
 static inline double grown_element(const frozen_call* call, double x) {
-  if (call->op == BP_OP_CAST) return x < 0 ? 0 : x > 255 ? 255 : x; /* of u8, saturating */
+  if (call->op == BP_OP_CAST) return x < 0 ? 0 : x > 255 ? 255 : x; /* to u8, saturating */
   if (call->op == BP_OP_SQUARE) return x * x;
   return x / (1 + exp(-1.702 * x)); /* gelu */
 }
@@ -49,7 +49,7 @@ static inline void grown_run(const frozen_call* call) {
   }
 }
 
-/* The slots that grew, of the device and of bp.import. */
+/* The new slots of the device and of bp.import. */
 static inline bp_status grown_later(bp_device* device, uint64_t* out, bp_error* error) {
   (void)device, (void)error;
   *out = 7;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Old and new in every combination: growth_table.py BUILD CORE. Prints the table of docs/spec/growth.md with what each cell did.
+"""Tests all combinations of old and new components: growth_table.py BUILD CORE.
 
-F is the framework, C libbackplane, P the plugin; 0 is of today (C) or built against the frozen copy of 0.2 (F, P), 1 built against the
-next minor as grow.py makes it. BUILD has what was built for this test, CORE is the folder of today's libbackplane."""
+Prints the table of docs/spec/growth.md with the result of each cell. F is the framework, C
+libbackplane, P the plugin. C0 is today's library; F0 and P0 are built against the frozen copy of
+0.2. 1 is built against the next minor version, which grow.py makes. BUILD is the folder of this
+test's programs, CORE that of today's libbackplane."""
 import itertools
 import os
 import subprocess
@@ -22,7 +24,7 @@ combinations = list(itertools.product((0, 1), repeat=3))  # framework, core, plu
 
 
 def run(program, core_dir, *arguments, **environment):
-    """-> (exit status, {what: outcome}, text)"""
+    """Returns (exit status, {row: outcome}, all output)."""
     variables = dict(os.environ, LD_LIBRARY_PATH=core_dir, **environment)
     variables = {key: value for key, value in variables.items() if not key.startswith("BACKPLANE_")}
     done = subprocess.run([os.path.join(build, program), *arguments], env=variables, capture_output=True, text=True, check=False)
@@ -30,13 +32,14 @@ def run(program, core_dir, *arguments, **environment):
     return done.returncode, dict(lines), done.stdout + done.stderr
 
 
-# What a cell must be, by core and plugin: of a framework that gives what grew.
+# Expected outcomes of a framework that uses the growth, as functions of core and plugin.
 def works(*_):
     return "native"
 
 
 def gated(otherwise):
-    """An older core refuses it. A newer one does not ask an older plugin, which `otherwise` is the way out of."""
+    """An older core refuses the growth. A newer core does not pass it to an older plugin and
+    uses `otherwise`."""
     return lambda c, p: "UNSUPPORTED" if not c else "native" if p else otherwise
 
 
@@ -93,7 +96,7 @@ def check_combinations(style):
 
 
 def check_function():
-    """A bph_ function that came later and is not looked up."""
+    """A framework links to a later bph_ function without looking it up."""
     outcomes = {c: run("grown_direct", libraries[c]) for c in (0, 1)}
     told = {c: "does not start" if status == 127 else "".join(cells.values()) for c, (status, cells, _) in outcomes.items()}
     print(f"# bph_ function, not looked up: F1C0 {told[0]}, F1C1 {told[1]}")
@@ -115,7 +118,8 @@ def check_majors():
 
 
 def check_suite():
-    """A suite that is newer than the plugin takes no certificate away; a plugin of its own age must keep the new rules."""
+    """A newer suite must not revoke an older plugin's certificate. A plugin of its own version
+    must keep the new rules."""
     old, new = (run("newer_suite", core, os.path.join(build, name)) for name in ("frozen_kit.so", "grown_kit.so"))
     for name, (_, cells, _) in (("frozen_kit.so", old), ("grown_kit.so", new)):
         for suite, verdict in cells.items():
@@ -127,7 +131,7 @@ def check_suite():
 
 
 def check_growth():
-    """What grow.py did is growth by the golden, and nothing else."""
+    """The comparison with the golden file must accept the edits of grow.py as growth."""
     golden = layout.read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../layout.txt")).splitlines()
     for what in ("minor", "major"):
         lines = layout.dump("backplane/backplane.h", [os.path.join(build, what, "include")])
@@ -138,7 +142,8 @@ def check_growth():
 
 
 def check_hazards():
-    """What the gate and the version of a table keep away is real: a plugin of 0.2 that claims to be newer gets it."""
+    """Shows that version checks are needed: an 0.2 plugin that claims to be newer receives what
+    it does not know."""
     status, cells, text = run("grown_framework", build, os.path.join(build, "frozen_c.so"), FROZEN_CLAIMS="3")
     wrong = [row for row, outcome in cells.items() if outcome == "WRONG"]
     print(f"# a plugin of 0.2 that claims to be of 0.3: WRONG in {', '.join(wrong) or 'nothing'}; it ends with {status}")

@@ -22,7 +22,7 @@ class Grown : public Driver {
   }
 };
 
-// The kit's own, behind which a slot comes.
+// The kit's get_interface. The wrapper below adds a slot to its table.
 const void* (*kit_interface)(const bp_plugin*, bp_device*, const char*, uint32_t) = nullptr;
 
 const void* grown_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {

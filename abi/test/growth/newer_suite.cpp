@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite as it is, and as it could be of the next minor, with a case that only a later ABI can pass: newer_suite PLUGIN. Prints the verdict
-// of each, a line each.
+// Runs today's suite and a possible suite of the next minor version, which has a case for a later
+// ABI: newer_suite PLUGIN. Prints one verdict per line.
 #include <cstdio>
 
 #include "cases/catalogue.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace backplane::conformance;
 
-// What every plugin states of its version, and is quick to ask.
+// Cases that concern every plugin's version and run quickly.
 Catalogue suite_of_today() {
   Catalogue catalogue;
   for (Case& each : enumerate()) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frozen plugin in plain C, built for the ABI that grew, with what grew. */
+/* The frozen plugin in plain C, built for the grown ABI, with the growth implemented. */
 #define frozen_knows grown_knows
 #define frozen_run grown_run
 #define bp_plugin_query frozen_query

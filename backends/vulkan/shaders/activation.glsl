@@ -12,8 +12,8 @@ float silu_f32(float x) {
   return divide_f32(x, divisor);
 }
 
-// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a Chebyshev fit (Numerical
-// Recipes, erfcc); 1 + erf would cancel.
+// x times half of erfc(-x / root 2). Its left tail is t e^(P(t) - z^2) with t = 1 / (1 + z / 2), a
+// Chebyshev fit (Numerical Recipes, erfcc), because 1 + erf would cancel.
 float gelu_erf_f32(float x) {
   const float t = divide_f32(1.0, 1.0 + abs(x) * 0.35355339);
   precise float p = 0.17087277;
@@ -31,7 +31,8 @@ float gelu_erf_f32(float x) {
   precise float y = x * (x < 0.0 ? tail : 1.0 - tail);
   return y;
 }
-// x * sigmoid(2 v), which is x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x + 0.044715 x^3).
+// x * sigmoid(2 v), which equals x * (1 + tanh v) / 2 and does not cancel; v = root(2 / pi) (x +
+// 0.044715 x^3).
 float gelu_tanh_f32(float x) {
   precise float divisor = 1.0 + exp_f32(x * (x * x * -0.071354816 + -1.59576912));
   return divide_f32(x, divisor);
@@ -39,7 +40,7 @@ float gelu_tanh_f32(float x) {
 
 bool is_whole_f32(float x) { return floor(x) == x; }
 
-// x^y as e^(y ln |x|), with the sign of an odd power, and the corners that the logarithm does not know.
+// x^y as e^(y ln |x|), with the sign of an odd power, and the corner cases of the logarithm.
 float pow_f32(float x, float y) {
   const uint bits = floatBitsToUint(x);
   if (x == 1.0 || y == 0.0) return 1.0;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with a softmax that is corrected when a later
-// block of keys has a greater score (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup has ROWS queries; its lanes have
-// KEYS keys of a block each, then four columns of the values each, which they weigh for all rows. Scores stay in registers.
-// PACKED 1: last dimensions are packed, and all is aligned for four elements at once. OP: lanes of a subgroup.
+// attention in one pass over keys and values: y = softmax(scale q k^T + mask) v, with an online
+// softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A subgroup has ROWS queries. Each of
+// its threads has KEYS keys of a block, then four columns of the values, which it weights for all
+// rows. Scores stay in registers. LAYOUT dense: last dimensions are dense, and aligned for loads of
+// four elements. OP: the size of a subgroup.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-#define GROUP BACKPLANE_LANE_GROUP
+#define GROUP BACKPLANE_SUBGROUP_WORKGROUP
 #include "attention.glsl"
 
 #ifndef ROWS
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-#define CHUNK BACKPLANE_LANES  // elements of a query that lanes read at once, and keys that are weighed without a loop
+#define CHUNK BACKPLANE_MIN_SUBGROUP  // elements of a query that threads read at once, and keys that an unrolled loop weights
 
-#define LANES OP
-#define LANE gl_SubgroupInvocationID
+#define SUBGROUP_SIZE OP
+#define SUBGROUP_THREAD gl_SubgroupInvocationID
 
 float value_at(uint64_t at) { return value_of(load_bits(at)); }
 vec4 values_of(uvec4 bits) { return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w)); }
 // Four elements, `step` bytes apart.
-vec4 four_at(uint64_t at, int64_t step) {
-  if (PACKED == 1) return values_of(load_four(at));
+vec4 vec4_at(uint64_t at, int64_t step) {
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return values_of(load_vec4(at));
   vec4 four;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) four[i] = value_at(at + uint64_t(step * int64_t(i)));
   return four;
@@ -32,37 +33,40 @@ vec4 four_at(uint64_t at, int64_t step) {
 float scores[ROWS][KEYS];  // of the block's keys; then e^(score - greatest)
 float greatest[ROWS], sums[ROWS], correction[ROWS];
 Row rows[ROWS];
-int seen[ROWS];  // keys
+int seen[ROWS];  // visible keys
 
-// The next row comes to the first place. Loops of seldom work go through the rows so: an index that is no constant would put
-// them into memory, and code that is written out for each row takes seconds to compile.
-#define TURN(TYPE, each)                                                     \
+// Rotates the next row to index 0. Loops with little work use it: a dynamic index would move the
+// array to memory, and unrolling the loop would take seconds to compile.
+#define ROTATE(TYPE, each)                                                     \
   do {                                                                       \
     const TYPE first_ = each[0];                                             \
     [[unroll]] for (uint r_ = 1u; r_ < ROWS; ++r_) each[r_ - 1u] = each[r_]; \
     each[ROWS - 1u] = first_;                                                \
   } while (false)
 
-void take_rows(Tile tile) {
+void begin_rows(Tile tile) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     rows[r] = row_of(tile, r);
     seen[r] = int(attention.keys);
-    if (attention.causal == CAUSAL_LOWER_RIGHT) seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
+    if (attention.causal == CAUSAL_LOWER_RIGHT)
+      seen[r] = max(int(rows[r].query) + seen[r] - int(attention.queries) + 1, 0);
     if (attention.causal == CAUSAL_UPPER_LEFT) seen[r] = min(int(rows[r].query) + 1, seen[r]);
     greatest[r] = -kInfinity;
     sums[r] = 0.0;
   }
 }
 
-// Products of the tile's queries and the block's keys, `first` to `end` - 1; beyond lies the last one again.
+// Multiplies the tile's queries by the block's keys, `first` to `end` - 1; beyond the end the last
+// key is repeated.
 void multiply(Tile tile, uint first, uint end) {
   uint64_t queries[ROWS], keys[KEYS];
   const int64_t q_step = attention.q.strides[3], k_step = attention.k.strides[3];
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     queries[r] = address_of(attention.q, tile.batch, rows[r].head, rows[r].query);
   [[unroll]] for (uint t = 0u; t < KEYS; ++t)
-    keys[t] = address_of(attention.k, tile.batch, tile.group, min(first + t * LANES + LANE, end - 1u));
-  const uint64_t own = uint64_t(q_step * int64_t(LANE % CHUNK));
+    keys[t] =
+        address_of(attention.k, tile.batch, tile.group, min(first + t * SUBGROUP_SIZE + SUBGROUP_THREAD, end - 1u));
+  const uint64_t own = uint64_t(q_step * int64_t(SUBGROUP_THREAD % CHUNK));
   uint d = 0u;
   for (; d + CHUNK <= attention.depth; d += CHUNK) {
     float q[ROWS];
@@ -73,7 +77,7 @@ void multiply(Tile tile, uint first, uint end) {
     [[unroll]] for (uint u = 0u; u < CHUNK; u += 4u) {
       vec4 k[KEYS];
       [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
-        k[t] = four_at(keys[t], k_step);
+        k[t] = vec4_at(keys[t], k_step);
         keys[t] += uint64_t(k_step * 4l);
       }
       [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -98,12 +102,12 @@ void multiply(Tile tile, uint first, uint end) {
   }
 }
 
-// What the mask leaves of the scores.
+// Applies the mask to the scores.
 void mask(Tile tile, uint first, uint end) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const uint64_t row = address_of(attention.mask, tile.batch, rows[0].head, rows[0].query);
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
-      const uint key = min(first + t * LANES + LANE, end - 1u);
+      const uint key = min(first + t * SUBGROUP_SIZE + SUBGROUP_THREAD, end - 1u);
       const uint64_t at = row + uint64_t(attention.mask.strides[3] * int64_t(key));
       float score = scores[0][t];
       if (attention.mask_kind == MASK_BOOL) {
@@ -114,36 +118,37 @@ void mask(Tile tile, uint first, uint end) {
       [[unroll]] for (uint u = 1u; u < ROWS; ++u) scores[u - 1u][t] = scores[u][t];
       scores[ROWS - 1u][t] = score;
     }
-    TURN(Row, rows);
+    ROTATE(Row, rows);
   }
 }
 
-// What remains of the products behind scale, mask and what a row may not see.
-void hide(Tile tile, uint first, uint end) {
+// Applies scale, mask and visibility to the products.
+void scale_and_mask(Tile tile, uint first, uint end) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r)
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] *= attention.scale;
   if (attention.mask_kind != MASK_NONE) mask(tile, first, end);
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const uint last = min(end, uint(seen[r]));
     [[unroll]] for (uint t = 0u; t < KEYS; ++t)
-      scores[r][t] = first + t * LANES + LANE < last ? scores[r][t] : -kInfinity;
+      scores[r][t] = first + t * SUBGROUP_SIZE + SUBGROUP_THREAD < last ? scores[r][t] : -kInfinity;
   }
 }
 
-// Brings greatest, sums and scores up to this block.
-void weigh() {
+// Updates greatest, sums and scores with this block.
+void update_softmax() {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     float here = scores[0][0];
     [[unroll]] for (uint t = 1u; t < KEYS; ++t) here = max(here, scores[0][t]);
     correction[0] = 1.0;
     if (subgroupBallot(here > greatest[0]) != uvec4(0u)) {
-      for (uint far = LANES / 2u; far > 0u; far /= 2u) here = max(here, subgroupShuffleXor(here, far));
+      for (uint far = SUBGROUP_SIZE / 2u; far > 0u; far /= 2u) here = max(here, subgroupShuffleXor(here, far));
       here = max(here, greatest[0]);
       correction[0] = greatest[0] == -kInfinity ? 0.0 : exp_f32(greatest[0] - here);
       greatest[0] = here;
       sums[0] *= correction[0];
     }
-    // Of a row that has seen nothing, 0 is taken off; NaN comes through the scores, whatever max makes of it.
+    // A row without visible keys subtracts 0. NaN propagates through the scores, whatever max does
+    // with it.
     const float base = greatest[0] == -kInfinity ? 0.0 : greatest[0];
     [[unroll]] for (uint t = 0u; t < KEYS; ++t) {
       const float e = exp_f32(scores[0][t] - base);
@@ -151,67 +156,71 @@ void weigh() {
       [[unroll]] for (uint u = 1u; u < ROWS; ++u) scores[u - 1u][t] = scores[u][t];
       scores[ROWS - 1u][t] = e;
     }
-    TURN(float, greatest);
-    TURN(float, sums);
-    TURN(float, correction);
+    ROTATE(float, greatest);
+    ROTATE(float, sums);
+    ROTATE(float, correction);
   }
 }
 
 #define ADD_WEIGHED(key_lane)                                                                   \
   do {                                                                                          \
-    const vec4 v = values_at(values, along);                                                        \
+    const vec4 v = values_at(values, offsets);                                                        \
     values += uint64_t(attention.v.strides[2]);                                                 \
     [[unroll]] for (uint r_ = 0u; r_ < ROWS; ++r_) weighed[r_] += subgroupBroadcast(scores[r_][0], key_lane) * v; \
   } while (false)
 
-vec4 values_at(uint64_t at, int64_t along[4]) {
-  if (PACKED == 1) return values_of(load_four(at + uint64_t(along[0])));
+vec4 values_at(uint64_t at, int64_t offsets[4]) {
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return values_of(load_vec4(at + uint64_t(offsets[0])));
   vec4 four;
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) four[i] = value_at(at + uint64_t(along[i]));
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) four[i] = value_at(at + uint64_t(offsets[i]));
   return four;
 }
 
-// Ends the rows' columns `column` to `column` + 3.
-void end_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
+// Stores columns `column` to `column` + 3 of the rows.
+void store_rows(Tile tile, uint column, vec4 weighed[ROWS]) {
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
     const vec4 four = sums[0] == 0.0 ? vec4(0.0) : weighed[0] / sums[0];
     const uvec4 bits = uvec4(bits_of(four.x), bits_of(four.y), bits_of(four.z), bits_of(four.w));
     const uint64_t y = address_of(attention.y, tile.batch, rows[0].head, rows[0].query);
     if (tile.first_row + r < attention.rows && column < attention.width) {
-      if (PACKED == 1) {
-        store_four(y + uint64_t(column * BYTES), bits);
+      if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {
+        store_vec4(y + uint64_t(column * BYTES), bits);
       } else {
         [[unroll]] for (uint i = 0u; i < 4u; ++i)
-          if (column + i < attention.width) store_bits(y + uint64_t(attention.y.strides[3] * int64_t(column + i)), bits[i]);
+          if (column + i < attention.width)
+            store_bits(y + uint64_t(attention.y.strides[3] * int64_t(column + i)), bits[i]);
       }
     }
-    TURN(vec4, weighed);
-    TURN(float, sums);
-    TURN(Row, rows);
+    ROTATE(vec4, weighed);
+    ROTATE(float, sums);
+    ROTATE(Row, rows);
   }
 }
 
-// Adds the block's values to `room`, or ends the rows: columns by fours, which the lanes have in turn.
-void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t room) {
-  for (uint c = 0u; c < attention.width; c += 4u * LANES) {
-    const uint column = c + 4u * LANE, last = attention.width - 1u;
-    int64_t along[4];  // columns that are none read the last ones
+// Adds the block's values to `scratch`, or stores the rows. Threads take turns at groups of four
+// columns.
+void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_t scratch) {
+  for (uint c = 0u; c < attention.width; c += 4u * SUBGROUP_SIZE) {
+    const uint column = c + 4u * SUBGROUP_THREAD, last = attention.width - 1u;
+    int64_t offsets[4];  // columns beyond the end read the last ones
     [[unroll]] for (uint i = 0u; i < 4u; ++i)
-      along[i] = attention.v.strides[3] * int64_t(min(column + i, PACKED == 1 ? last - 3u : last));
+      offsets[i] =
+          attention.v.strides[3] * int64_t(min(column + i, LAYOUT == BACKPLANE_LAYOUT_DENSE ? last - 3u : last));
     vec4 weighed[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) weighed[r] = vec4(0.0);
     if (!begins && column <= last) {
-      [[unroll]] for (uint r = 0u; r < ROWS; ++r) weighed[r] = correction[r] * uintBitsToFloat(load_four32(weighed_at(room, r, column)));
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r)
+        weighed[r] = correction[r] * uintBitsToFloat(load_vec4_32(weighed_at(scratch, r, column)));
     }
     [[dont_unroll]] for (uint t = 0u; t < KEYS; ++t) {
-      const uint key = first + t * LANES, count = key < end ? min(LANES, end - key) : 0u;
+      const uint key = first + t * SUBGROUP_SIZE, count = key < end ? min(SUBGROUP_SIZE, end - key) : 0u;
       uint64_t values = address_of(attention.v, tile.batch, tile.group, key);
-      if (count == LANES) {
-        [[unroll]] for (uint j = 0u; j < LANES; ++j) ADD_WEIGHED(j);
+      if (count == SUBGROUP_SIZE) {
+        [[unroll]] for (uint j = 0u; j < SUBGROUP_SIZE; ++j) ADD_WEIGHED(j);
       } else {
         [[dont_unroll]] for (uint j = 0u; j < count; ++j) ADD_WEIGHED(j);
       }
-      // The next keys come to the first place; after all, each is where it was.
+      // Rotates the next keys to index 0; after the loop all are back in place.
       [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
         const float done = scores[r][0];
         [[unroll]] for (uint u = 1u; u < KEYS; ++u) scores[r][u - 1u] = scores[r][u];
@@ -219,60 +228,62 @@ void add_values(Tile tile, uint first, uint end, bool begins, bool ends, uint64_
       }
     }
     if (ends) {
-      end_rows(tile, column, weighed);
+      store_rows(tile, column, weighed);
     } else if (column <= last) {
-      [[unroll]] for (uint r = 0u; r < ROWS; ++r) store_four32(weighed_at(room, r, column), floatBitsToUint(weighed[r]));
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r)
+        store_vec4_32(weighed_at(scratch, r, column), floatBitsToUint(weighed[r]));
     }
   }
 }
 
-void attend(Tile tile, uint part, uint64_t room) {
-  const uint begin = part * attention.chunk;
-  uint end = min(begin + attention.chunk, attention.keys);
-  take_rows(tile);
+void attend(Tile tile, uint split, uint64_t scratch) {
+  const uint begin = split * attention.split_keys;
+  uint end = min(begin + attention.split_keys, attention.keys);
+  begin_rows(tile);
   if (attention.causal != 0u) {  // the last key that any row sees
     int most = 0;
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) most = max(most, seen[r]);
     end = min(end, uint(most));
   }
-  const bool whole = attention.parts == 1u;
+  const bool whole = attention.splits == 1u;
   uint first = begin;
   bool more;
-  do {  // once also without a key: what nothing was seen for is written
+  do {  // runs once without keys too, to write rows that see none
     [[unroll]] for (uint r = 0u; r < ROWS; ++r)
       [[unroll]] for (uint t = 0u; t < KEYS; ++t) scores[r][t] = 0.0;
-    more = first + KEYS * LANES < end;
+    more = first + KEYS * SUBGROUP_SIZE < end;
     if (first < end) {
       multiply(tile, first, end);
-      hide(tile, first, end);
-      weigh();
+      scale_and_mask(tile, first, end);
+      update_softmax();
     }
     if (!more) {
       [[unroll]] for (uint r = 0u; r < ROWS; ++r)
-        for (uint far = LANES / 2u; far > 0u; far /= 2u) sums[r] += subgroupShuffleXor(sums[r], far);
+        for (uint far = SUBGROUP_SIZE / 2u; far > 0u; far /= 2u) sums[r] += subgroupShuffleXor(sums[r], far);
     }
-    add_values(tile, first, end, first == begin, !more && whole, room);
-    first += KEYS * LANES;
+    add_values(tile, first, end, first == begin, !more && whole, scratch);
+    first += KEYS * SUBGROUP_SIZE;
   } while (more);
   [[dont_unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    if (LANE == 0u && !whole) {
-      store32(statistics_at(room, r), floatBitsToUint(greatest[0]));
-      store32(statistics_at(room, r) + 4ul, floatBitsToUint(sums[0]));
-    } else if (LANE == 0u && tile.first_row + r < attention.rows) {
-      put_sum(tile.batch, rows[0], greatest[0], sums[0]);
+    if (SUBGROUP_THREAD == 0u && !whole) {
+      store32(statistics_at(scratch, r), floatBitsToUint(greatest[0]));
+      store32(statistics_at(scratch, r) + 4ul, floatBitsToUint(sums[0]));
+    } else if (SUBGROUP_THREAD == 0u && tile.first_row + r < attention.rows) {
+      store_logsumexp(tile.batch, rows[0], greatest[0], sums[0]);
     }
-    TURN(float, greatest);
-    TURN(float, sums);
-    TURN(Row, rows);
+    ROTATE(float, greatest);
+    ROTATE(float, sums);
+    ROTATE(Row, rows);
   }
 }
 
 void main() {
   attention = block.attention;
-  const uint subgroup = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID, subgroups = gl_NumWorkGroups.x * gl_NumSubgroups;
-  const uint work = attention.items * attention.parts;
+  const uint subgroup = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID,
+             subgroups = gl_NumWorkGroups.x * gl_NumSubgroups;
+  const uint work = attention.items * attention.splits;
   for (uint i = subgroup; i < work; i += subgroups) {
-    attend(tile_of(attention.first_item + i / attention.parts), i % attention.parts,
-           room_at(attention.parts == 1u ? subgroup : i));
+    attend(tile_of(attention.first_item + i / attention.splits), i % attention.splits,
+           scratch_at(attention.splits == 1u ? subgroup : i));
   }
 }

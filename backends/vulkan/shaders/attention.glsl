@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention is told, and where its rows lie. Mirrors ops_attention.cpp.
+// The parameters of attention, and the layout of its rows. Mirrors ops/attention.cpp.
 //
-// Rows are the queries of all heads that share a head of keys and values; a tile is a few of them, and an item of work a tile, or
-// a part of its keys. Of a part are kept, for each row of the tile, the greatest score and the sum of e^(score - greatest), and
-// then the values weighed by these, each row at a multiple of four.
+// Rows are the queries of all heads that share a head of keys and values. A tile is a few rows; an
+// item of work is a tile, or a split of its keys. For each row of a tile, a split leaves the
+// maximum score, the sum of e^(score - maximum), and the values weighted by these terms, padded to
+// a multiple of four.
 #include "memory.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
-#include "four.glsl"
+#include "vec4.glsl"
 
 struct Operand {
-  uint64_t address;    // 0: it is absent
+  uint64_t address;    // 0: absent
   int64_t strides[4];  // bytes
 };
 #define CAUSAL_LOWER_RIGHT 1u  // BP_CAUSAL_*
@@ -20,26 +21,30 @@ struct Operand {
 #define MASK_ADDED 2u
 struct Attention {
   uint queries, keys, depth, width;  // L, S, D, E
-  uint groups, repeats;              // heads of keys, and of queries for each
-  uint rows, tile_rows, tiles;       // of a group, of a tile, and tiles of a group
+  uint groups, group_heads;          // heads of keys, and heads of queries that share each
+  uint rows, tile_rows, tiles;       // of a group, of a tile; tiles of a group
   uint first_item, items;            // tiles of this dispatch
-  uint parts, chunk;                 // of the keys, and keys of each
+  uint splits, split_keys;           // of the keys, and keys of each split
   float scale;
   uint causal, mask_kind;
-  uint64_t room;  // of items' parts; of subgroups, where there is one part
-  Operand q, k, v, mask, y, sums;
+  uint64_t scratch;  // partial results: of the splits of items or, without splits, of subgroups
+  Operand q, k, v, mask, y, logsumexp;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Block { Attention attention; };
 layout(push_constant, scalar) uniform Push { Block block; };
 Attention attention;  // read once, by main
 
 uint padded_width() { return (attention.width + 3u) & ~3u; }
-// Place `which` of the room, and what it holds.
-uint64_t room_at(uint which) {
-  return attention.room + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
+// The scratch memory of entry `which`, and the fields in it.
+uint64_t scratch_at(uint which) {
+  return attention.scratch + uint64_t(which) * uint64_t(attention.tile_rows * (4u + padded_width())) * 4ul;
 }
-uint64_t statistics_at(uint64_t room, uint r) { return room + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul; }
-uint64_t weighed_at(uint64_t room, uint r, uint column) { return room + uint64_t(r * padded_width() + column) * 4ul; }
+uint64_t statistics_at(uint64_t scratch, uint r) {
+  return scratch + uint64_t(attention.tile_rows * padded_width() + 4u * r) * 4ul;
+}
+uint64_t weighed_at(uint64_t scratch, uint r, uint column) {
+  return scratch + uint64_t(r * padded_width() + column) * 4ul;
+}
 
 struct Tile {
   uint batch, group, first_row;
@@ -59,7 +64,7 @@ struct Row {
 Row row_of(Tile tile, uint r) {
   const uint row = min(tile.first_row + r, attention.rows - 1u);
   Row out_row;
-  out_row.head = tile.group * attention.repeats + row / attention.queries;
+  out_row.head = tile.group * attention.group_heads + row / attention.queries;
   out_row.query = row % attention.queries;
   return out_row;
 }
@@ -68,8 +73,8 @@ uint64_t address_of(Operand operand, uint batch, uint head, uint place) {
                                     operand.strides[2] * int64_t(place));
 }
 
-void put_sum(uint batch, Row row, float greatest, float sum) {
-  if (attention.sums.address == 0ul) return;
-  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row that saw nothing has no sum
-  store32(address_of(attention.sums, batch, row.head, row.query), floatBitsToUint(logarithm));
+void store_logsumexp(uint batch, Row row, float greatest, float sum) {
+  if (attention.logsumexp.address == 0ul) return;
+  const float logarithm = sum == 0.0 ? -kInfinity : greatest + log_f32(sum);  // a row without visible keys has no sum
+  store32(address_of(attention.logsumexp, batch, row.head, row.query), floatBitsToUint(logarithm));
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype; OP is the dtype of the output. Conversions are done on integers where hardware may flush, truncate
-// or leave a corner undefined.
+// out = x converted to dtype OP. Uses integers where hardware may flush or truncate, or where a
+// corner case is undefined.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
-#include "by_four.glsl"
+#include "vec4_loop.glsl"
 
 #define OUT_BYTES (OP == T_I64 || OP == T_F64 ? 8u : OP == T_I32 || OP == T_U32 || OP == T_F32 ? 4u : OP == T_F16 || OP == T_BF16 ? 2u : 1u)
 
-// The nearest f32 to magnitude * 2^0, ties to even; what floating-point hardware rounds is not left to it.
+// The nearest f32 to an integer, ties to even; hardware rounding is not relied on.
 uint f32_of_magnitude(uint64_t magnitude) {
   if (magnitude == uint64_t(0)) return 0u;
   const uint high = uint(magnitude >> 32);
@@ -20,11 +20,11 @@ uint f32_of_magnitude(uint64_t magnitude) {
   const uint kept = uint(magnitude >> shift);
   const uint64_t rest = magnitude & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
   const uint up = uint(rest > half_ulp || (rest == half_ulp && (kept & 1u) == 1u));
-  return (exponent << 23) + kept - 0x800000u + up;  // a carry runs into the exponent, as it must
+  return (exponent << 23) + kept - 0x800000u + up;  // a carry increments the exponent, as it must
 }
 
 #if IS_FLOAT
-// Truncated, saturated to [low, high]; NaN gives 0.
+// Truncates, and saturates to [low, high]; NaN gives 0.
 int64_t integer_of(uint bits, int64_t low, int64_t high) {
   if (nan_bits(bits)) return 0l;
   const int exponent = int(bits >> 23 & 0xFFu) - 127;
@@ -46,11 +46,12 @@ int top_bit(uint64_t x) {  // x is not 0
 // x >> shift (at least 1), rounded to nearest even.
 uint64_t shift_rounded(uint64_t x, int shift) {
   if (shift > 63) return uint64_t(0);
-  const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)), half_ulp = uint64_t(1) << (shift - 1);
+  const uint64_t kept = x >> shift, rest = x & ((uint64_t(1) << shift) - uint64_t(1)),
+                 half_ulp = uint64_t(1) << (shift - 1);
   return kept + uint64_t(rest > half_ulp || (rest == half_ulp && (kept & uint64_t(1)) == uint64_t(1)));
 }
 
-// f64 bits of f32 bits, exact.
+// Converts f32 bits to f64 bits, exactly.
 uint64_t f64_of_f32(uint bits) {
   const uint64_t sign = uint64_t(bits >> 31) << 63;
   const uint exponent = bits >> 23 & 0xFFu, mantissa = bits & 0x7FFFFFu;
@@ -61,26 +62,27 @@ uint64_t f64_of_f32(uint bits) {
   return sign | uint64_t(top + 874) << 52 | (uint64_t(mantissa) << (52 - top) & 0xFFFFFFFFFFFFFul);
 }
 
-// f64 bits of an integer, rounded to nearest even.
+// Converts an integer to f64 bits, rounded to nearest even.
 uint64_t f64_of_magnitude(uint64_t magnitude, bool negative) {
   if (magnitude == uint64_t(0)) return uint64_t(0);
   const int top = top_bit(magnitude);
   const uint64_t significand = top <= 52 ? magnitude << (52 - top) : shift_rounded(magnitude, top - 52);
-  // A carry out of the significand runs into the exponent, as it must.
+  // A carry out of the significand increments the exponent, as it must.
   return (uint64_t(negative) << 63) | ((uint64_t(top + 1022) << 52) + significand);
 }
 
 #if T == T_F64
 bool nan64(uint64_t bits) { return (bits & 0x7FFFFFFFFFFFFFFFul) > 0x7FF0000000000000ul; }
 
-// f64 to a float of `bits_kept` significand bits behind the first, least normal exponent `least`, and `bias`; rounded once.
+// Converts f64 to a float with `bits_kept` explicit significand bits, minimum normal exponent
+// `least`, and `bias`; rounds once.
 uint narrow(uint64_t bits, int bits_kept, int least, int bias, uint infinity, uint sign) {
   if (nan64(bits)) return infinity | 1u << (bits_kept - 1);
   const int exponent = int(uint(bits >> 52) & 0x7FFu) - 1023;
   if (exponent > bias) return sign | infinity;
   if (exponent < least - bits_kept - 1) return sign;
   const uint64_t significand = (bits & 0xFFFFFFFFFFFFFul) | 0x10000000000000ul;
-  const int below = max(least - exponent, 0);  // subnormal: fewer bits are kept
+  const int below = max(least - exponent, 0);  // subnormal: keeps fewer bits
   const uint kept = uint(shift_rounded(significand, 52 - bits_kept + below));
   return sign | (below > 0 ? kept : (uint(exponent + bias - 1) << bits_kept) + kept);
 }
@@ -98,7 +100,7 @@ int64_t integer_of64(uint64_t bits, int64_t low, int64_t high) {
 }
 #endif
 
-// In `wide` where the output has 8 bytes, else in `small`.
+// The result is `wide` if the output has 8 bytes, else `small`.
 void convert(BITS x, out uint small, out uint64_t wide) {
   small = 0u;
   wide = uint64_t(0);
@@ -133,7 +135,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
 #else
   const VALUE value = value_of(x);
 #if T == T_I8 || T == T_I32 || T == T_I64
-  const bool negative = value < VALUE(0);  // before it is widened; see load_index
+  const bool negative = value < VALUE(0);  // before widening; see load_index
 #else
   const bool negative = false;
 #endif
@@ -154,7 +156,7 @@ void convert(BITS x, out uint small, out uint64_t wide) {
       } else if (OP == T_F32) {
         small = sign | f32_of_magnitude(magnitude);
       } else {
-        // Rounded once: what lies below the f32 is kept as one sticky bit.
+        // Rounds once: one sticky bit represents the bits below the f32.
         uint64_t short_magnitude = magnitude;
         const int top = magnitude == uint64_t(0) ? 0 : top_bit(magnitude);
         if (top > 22) {
@@ -180,34 +182,34 @@ void put(uint64_t to, BITS x) {
   else store8(to, small);
 }
 
-void put_four(uint64_t to, BITS4 x) {
+void put_vec4(uint64_t to, BITS4 x) {
   uvec4 small;
   u64vec4 wide;
   convert(x.x, small.x, wide.x);
   convert(x.y, small.y, wide.y);
   convert(x.z, small.z, wide.z);
   convert(x.w, small.w, wide.w);
-  if (OUT_BYTES == 8) store_four64(to, wide);
-  else if (OUT_BYTES == 4) store_four32(to, small);
-  else if (OUT_BYTES == 2) store_four16(to, small);
-  else store_four8(to, small);
+  if (OUT_BYTES == 8) store_vec4_64(to, wide);
+  else if (OUT_BYTES == 4) store_vec4_32(to, small);
+  else if (OUT_BYTES == 2) store_vec4_16(to, small);
+  else store_vec4_8(to, small);
 }
 
-void by_four() {
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
-  while (any_left(fours)) {
-    put_four(to.at, load_four(from.at));
-    go_on(fours);
-    go_on(to, fours);
-    go_on(from, fours);
+void run_vec4() {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), from = cursor_of(1u, loop);
+  while (has_next(loop)) {
+    put_vec4(to.at, load_vec4(from.at));
+    advance(loop);
+    advance(to, loop);
+    advance(from, loop);
   }
-  FOR_THE_REST(i) put(address_of(0u, i), load_bits(address_of(1u, i)));
+  FOR_EACH_REMAINING(i) put(address_of(0u, i), load_bits(address_of(1u, i)));
 }
 
 void main() {
-  if (PACKED != 0) {
-    by_four();
+  if (LAYOUT != BACKPLANE_LAYOUT_STRIDED) {
+    run_vec4();
     return;
   }
   FOR_EACH(index) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of the dtype T, one of the build's T_*: BITS as they lie in memory, VALUE as computed with; f64 as bits only: casts do
-// without a device's own. f16 and bf16 are computed as f32; conversions are done on integers, so that no device flushes or truncates.
+// Elements of dtype T, one of the build's T_*: BITS is their representation in memory, VALUE the
+// type that is computed with. f64 has bits only: casts do not use the device's own f64. f16 and
+// bf16 are computed as f32, and converted with integers, so that no device flushes or truncates.
 #define IS_FLOAT (T == T_F16 || T == T_BF16 || T == T_F32)
 
-// ---- f16 and bf16 <-> f32, as bits -----------------------------------------------------------------------------------
-// Every case is computed, and one chosen: branches within loops of products cost more, and compile for seconds.
+// ---- f16 and bf16 <-> f32, as bits
+// Computes every case and selects one: branches in inner loops cost more, and take seconds to
+// compile.
 uint f32_of_f16(uint bits) {
   const uint exponent = bits & 0x7C00u;
   const uint normal = ((bits & 0x7FFFu) << 13) + 0x38000000u + (exponent == 0x7C00u ? 0x38000000u : 0u);
@@ -15,7 +17,8 @@ uint f32_of_f16(uint bits) {
 uint f16_of_f32(uint bits) {
   const uint magnitude = bits & 0x7FFFFFFFu;
   const uint normal = (magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u)) >> 13;
-  const uint shift = clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // of what is subnormal in f16, and below
+  const uint shift =
+      clamp(126u - min(magnitude >> 23, 126u), 1u, 31u);  // for subnormal results in f16, and smaller ones
   const uint full = (magnitude & 0x7FFFFFu) | 0x800000u;
   const uint kept = full >> shift, rest = full & ((1u << shift) - 1u), half_ulp = 1u << (shift - 1u);
   const uint small = kept + uint(rest + (kept & 1u) > half_ulp);
@@ -29,7 +32,7 @@ uint bf16_of_f32(uint bits) {
 }
 
 bool nan_bits(uint f32_bits) { return (f32_bits & 0x7FFFFFFFu) > 0x7F800000u; }
-// Orders like the number: -0 and +0 are one, NaN is the greatest whatever its sign.
+// Orders like the numbers: -0 and +0 are equal, and NaN of either sign is the greatest.
 int order_f32(uint bits) {
   if (nan_bits(bits)) return 0x7FFFFFFF;
   if (bits == 0x80000000u) bits = 0u;
@@ -43,32 +46,32 @@ int order_f32(uint bits) {
 #define BITS4 uvec4
 #define load_bits load8
 #define store_bits store8
-#define load_four load_four8
-#define store_four store_four8
+#define load_vec4 load_vec4_8
+#define store_vec4 store_vec4_8
 #elif T == T_F16 || T == T_BF16
 #define BYTES 2
 #define BITS uint
 #define BITS4 uvec4
 #define load_bits load16
 #define store_bits store16
-#define load_four load_four16
-#define store_four store_four16
+#define load_vec4 load_vec4_16
+#define store_vec4 store_vec4_16
 #elif T == T_I64 || T == T_F64
 #define BYTES 8
 #define BITS uint64_t
 #define BITS4 u64vec4
 #define load_bits load64
 #define store_bits store64
-#define load_four load_four64
-#define store_four store_four64
+#define load_vec4 load_vec4_64
+#define store_vec4 store_vec4_64
 #else
 #define BYTES 4
 #define BITS uint
 #define BITS4 uvec4
 #define load_bits load32
 #define store_bits store32
-#define load_four load_four32
-#define store_four store_four32
+#define load_vec4 load_vec4_32
+#define store_vec4 store_vec4_32
 #endif
 
 #if IS_FLOAT

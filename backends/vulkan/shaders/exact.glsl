@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and products of f32 without rounding: what a result lost comes beside it.
+// Sums and products of f32 without rounding: the error is returned beside the result.
 
-// a * b as high + low (Dekker, Veltkamp). Where the split would overflow, low is 0.
+// a * b as high + low (Dekker, Veltkamp). If the split would overflow, low is 0.
 void exact_product(float a, float b, out float high, out float low) {
   precise float p = a * b;
   precise float ca = 4097.0 * a;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32 out of additions, products and integer operations alone, so that they are as accurate on every
-// device: the built-in ones may be off by 2^-11. Errors named are against f64, without contraction, with exact division; where
-// Vulkan lets a quotient be off by 2.5 ulp, that of log is 1.1 ulp, and of tanh 2.4.
+// Elementary functions of f32 built from additions, products and integer operations alone, so that
+// all devices are equally accurate; built-in functions may be off by 2^-11. The quoted errors are
+// against f64, without contraction and with exact division. Vulkan allows quotients to be off by
+// 2.5 ulp; then log is within 1.1 ulp, and tanh within 2.4.
 #include "exact.glsl"
 
 #define kInfinity uintBitsToFloat(0x7F800000u)
@@ -10,7 +11,8 @@
 // 2^n for n from -126 to 127.
 float power_of_two(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
 
-// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7. Where it is clamped, what comes out is 0 or inf.
+// e^x, 1 ulp. Cephes expf: reduction by ln 2 in two parts, polynomial of degree 7. Clamped
+// arguments give 0 or inf.
 float exp_f32(float x) {
   const float inside = clamp(x, -104.0, 88.8);
   precise float n = roundEven(inside * 1.44269504);
@@ -22,12 +24,13 @@ float exp_f32(float x) {
   p = p * r + 1.6666665459e-1;
   p = p * r + 5.0000001201e-1;
   precise float y = p * (r * r) + r + 1.0;
-  const int whole = int(n), some = whole / 2;  // in two steps: 2^n alone may be out of range
+  const int whole = int(n), some = whole / 2;  // in two steps, because 2^n may be out of range
   precise float scaled = y * power_of_two(some) * power_of_two(whole - some);
   return nan_bits(floatBitsToUint(x)) ? x : scaled;
 }
 
-// ln x, 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2), sqrt(2)).
+// ln x, 1 ulp. FreeBSD msun e_logf.c: s = f / (2 + f) for the mantissa 1 + f in [sqrt(1/2),
+// sqrt(2)).
 float log_f32(float x) {
   uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
@@ -35,7 +38,7 @@ float log_f32(float x) {
   if (bits >> 31 != 0u) return kNaN;
   if (bits == 0x7F800000u) return x;
   int k = 0;
-  if (bits < 0x00800000u) {  // subnormal: the mantissa is shifted up, so that none is flushed
+  if (bits < 0x00800000u) {  // subnormal: shifts the mantissa up, so that it is not flushed
     const int shift = 23 - findMSB(bits);
     bits <<= shift;
     k = -shift;
@@ -54,15 +57,17 @@ float log_f32(float x) {
   return y;
 }
 
-// 2/pi behind 32 zeros, most significant word first. Eight would do, but glslang (2023) gives an array of eight the type of those in
-// the blocks of parameters, whose explicit layout no variable may have.
+// 2/pi after 32 zero bits, most significant word first. Eight words would do, but glslang (2023)
+// gives an array of eight the type of arrays in parameter blocks, whose explicit layout is invalid
+// for variables.
 const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0xF534DDC0u, 0xDB629599u, 0x3C439041u,
                                    0xFE5163ABu, 0xDEBBC561u);
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
-// |x| = quadrant * pi/2 + r with |r| <= pi/4, for any finite x: Payne and Hanek's reduction. x is mantissa * 2^s; bits of 2/pi
-// that only add multiples of 4 are left out, and 94 bits of fraction are kept.
+// |x| = quadrant * pi/2 + r with |r| <= pi/4, for any finite x: Payne and Hanek's reduction. x is
+// mantissa * 2^s. Bits of 2/pi that only add multiples of 4 are omitted, and 94 bits of the
+// fraction are kept.
 float reduce_quadrant(uint magnitude, out uint quadrant) {
   quadrant = 0u;
   if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // up to pi/4
@@ -79,7 +84,7 @@ float reduce_quadrant(uint magnitude, out uint quadrant) {
   const int64_t fraction = int64_t(top << 2 | (low & 0xFFFFFFFFul) >> 30);  // of a quadrant, in 2^-64, signed
   quadrant = uint(top >> 62) + uint(fraction < 0l);
   const uint64_t size = fraction < 0l ? uint64_t(-fraction) : uint64_t(fraction);
-  const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);  // at most 23 bits, and 40
+  const float upper = float(uint(size >> 40)), lower = float(size & 0xFFFFFFFFFFul);  // at most 23 and 40 bits
   // pi/2 * 2^-24 in two parts, and pi/2 * 2^-64.
   const float high_scale = uintBitsToFloat(0x33C90FDBu), low_scale = uintBitsToFloat(0xA73BBD2Eu);
   precise float r = upper * high_scale + (upper * low_scale + lower * uintBitsToFloat(0x1FC90FDBu));
@@ -95,11 +100,12 @@ float sine_f32(float r) {
 }
 float cosine_f32(float r) {
   precise float z = r * r;
-  precise float y = ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
+  precise float y =
+      ((2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2) * z * z - 0.5 * z + 1.0;
   return y;
 }
 
-// sin (which = 0) or cos (1), 2 ulp for |x| <= pi and as accurate absolutely beyond.
+// sin (which = 0) or cos (1): 2 ulp for |x| <= pi, with the same absolute error beyond.
 float sin_cos_f32(float x, uint which) {
   const uint bits = floatBitsToUint(x), magnitude = bits & 0x7FFFFFFFu;
   if (magnitude >= 0x7F800000u) return kNaN;
@@ -113,13 +119,13 @@ float sin_cos_f32(float x, uint which) {
   return uintBitsToFloat(out_bits);
 }
 
-// tanh x, 2 ulp. Cephes tanhf: odd polynomial below 0.625, else by e^2x.
+// tanh x, 2 ulp. Cephes tanhf: an odd polynomial below 0.625, else from e^2x.
 float tanh_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
   if (t < 0.625) {
-    if (t < 1.0e-4) return x;  // the square would be flushed, and adds nothing
+    if (t < 1.0e-4) return x;  // the square would be flushed, and is negligible
     precise float z = x * x;
     precise float p =
         ((((-5.70498872745e-3 * z + 2.06390887954e-2) * z - 5.37397155531e-2) * z + 1.33314422036e-1) * z -
@@ -130,13 +136,13 @@ float tanh_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// erf x, 1.2 ulp. Own least-squares fits at Chebyshev nodes, weighted for relative error: x + x P(x^2) below 0.93, and
-// 1 - e^-Q(|x|) up to 4, where f32 has reached 1.
+// erf x, 1.2 ulp. Own least-squares fits at Chebyshev nodes, weighted for relative error: x + x
+// P(x^2) below 0.93, and 1 - e^-Q(|x|) up to 4, where f32 reaches 1.
 float erf_f32(float x) {
   const uint bits = floatBitsToUint(x);
   if (nan_bits(bits)) return x;
   const float t = uintBitsToFloat(bits & 0x7FFFFFFFu);
-  if (t < 1.0e-18) {  // products of the polynomial would be flushed, and add nothing
+  if (t < 1.0e-18) {  // the polynomial's products would be flushed, and are negligible
     precise float y = x * 1.12837917;
     return y;
   }
@@ -164,7 +170,8 @@ float erf_f32(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (bits & 0x80000000u));
 }
 
-// The mantissa of x > 0, finite, in [1, 2), and its exponent, as integers: no subnormal is flushed.
+// The mantissa in [1, 2) of a finite x > 0, and its exponent. Integer operations, so that no
+// subnormal is flushed.
 float mantissa_of(uint bits, out int exponent) {
   exponent = int(bits >> 23) - 127;
   if (exponent == -127) {
@@ -175,8 +182,8 @@ float mantissa_of(uint bits, out int exponent) {
   return uintBitsToFloat((bits & 0x7FFFFFu) | 127u << 23);
 }
 
-// The root of x > 0, finite, or one over it, 0.51 ulp: the built-in inverse root, which may be off by 2 ulp, of the mantissa, then a
-// step of Newton whose rest is exact.
+// The square root of a finite x > 0, or its inverse, 0.51 ulp. Refines the built-in inverse root of
+// the mantissa, which may be off by 2 ulp, by a Newton step with an exact remainder.
 float root_of(uint bits, bool inverse) {
   int exponent;
   const float mantissa = mantissa_of(bits, exponent);
@@ -211,8 +218,8 @@ float rsqrt_f32(float x) {
   return bits == 0x7F800000u ? 0.0 : root_of(bits, true);
 }
 
-// a / b, 2.5 ulp. The built-in one is that good for divisors from 2^-126 to 2^126 only: others are scaled, exactly, with the
-// dividend.
+// a / b, 2.5 ulp. The built-in division guarantees that only for divisors from 2^-126 to 2^126;
+// others are scaled, exactly, together with the dividend.
 float divide_f32(float a, float b) {
   const uint exponent = floatBitsToUint(b) >> 23 & 0xFFu;
   const float scale = exponent == 0u ? 16777216.0 : exponent >= 252u && exponent != 255u ? 0.0625 : 1.0;
@@ -220,7 +227,7 @@ float divide_f32(float a, float b) {
   return y;
 }
 
-// a / b, 1 ulp: the built-in quotient of the mantissas, then a step whose rest is exact.
+// a / b, 1 ulp: the built-in quotient of the mantissas, corrected by an exact remainder.
 float divide_closely_f32(float a, float b) {
   const uint x = floatBitsToUint(a), y = floatBitsToUint(b), left = x & 0x7FFFFFFFu, right = y & 0x7FFFFFFFu;
   if (left == 0u || right == 0u || left >= 0x7F800000u || right >= 0x7F800000u) return divide_f32(a, b);
@@ -231,7 +238,7 @@ float divide_closely_f32(float a, float b) {
   exact_product(quotient, divisor, product, low);
   precise float rest = (dividend - product) - low;
   precise float closer = quotient + rest / divisor;
-  const int whole = clamp(up - down, -252, 252), some = whole / 2;  // in two steps: 2^n alone may be out of range
+  const int whole = clamp(up - down, -252, 252), some = whole / 2;  // in two steps, because 2^n may be out of range
   precise float scaled = closer * power_of_two(some) * power_of_two(whole - some);
   return uintBitsToFloat(floatBitsToUint(scaled) | ((x ^ y) & 0x80000000u));
 }

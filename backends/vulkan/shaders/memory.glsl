@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all kernels share: the workgroup, the constants that a pipeline is made with, and memory by its address.
+// What all kernels share: the workgroup, the specialisation constants, and memory access by
+// address.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_8bit_storage : require
@@ -7,11 +8,11 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_control_flow_attributes : require
 
-#include "numbers.glsl"
-#ifdef WIDTH_OF_GROUP  // the workgroup's size is a constant of the pipeline
-layout(constant_id = 4) const uint WIDTH = BACKPLANE_GROUP;
-layout(local_size_x_id = 4) in;
-#define GROUP WIDTH
+#include "host_constants.glsl"
+#ifdef GROUP_SIZE_CONSTANT  // the size of the workgroup is a specialisation constant
+layout(constant_id = BACKPLANE_ID_GROUP_SIZE) const uint GROUP_SIZE = BACKPLANE_GROUP;
+layout(local_size_x_id = BACKPLANE_ID_GROUP_SIZE) in;
+#define GROUP GROUP_SIZE
 #else
 #ifndef GROUP
 #define GROUP BACKPLANE_GROUP
@@ -19,12 +20,11 @@ layout(local_size_x_id = 4) in;
 layout(local_size_x = GROUP) in;
 #endif
 
-// 1: operands are packed in one order, or immediates, and only strides[0] is looked at; 2: see by_four.glsl.
-layout(constant_id = 0) const uint PACKED = 0;
-// What is computed; the shader's own.
-layout(constant_id = 1) const uint OP = 0;
-layout(constant_id = 2) const uint VARIANT = 0;
-layout(constant_id = 3) const uint MODE = 0;
+// shaders/specialization.h explains the constants.
+layout(constant_id = BACKPLANE_ID_LAYOUT) const uint LAYOUT = 0;
+layout(constant_id = BACKPLANE_ID_OP) const uint OP = 0;
+layout(constant_id = BACKPLANE_ID_VARIANT) const uint VARIANT = 0;
+layout(constant_id = BACKPLANE_ID_MODE) const uint MODE = 0;
 
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Memory8 { uint8_t value; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Memory16 { uint16_t value; };
@@ -40,8 +40,8 @@ void store16(uint64_t at, uint value) { Memory16(at).value = uint16_t(value); }
 void store32(uint64_t at, uint value) { Memory32(at).value = value; }
 void store64(uint64_t at, uint64_t value) { Memory64(at).value = value; }
 
-// The index that lies at `at`, of 4 or 8 bytes (WIDTH); false if it is not in [0, extent). The sign is looked at before it is
-// extended: Mesa 22.3 drops the comparison with zero behind that.
+// Loads the index at `at`, of `width` (4 or 8) bytes; false if it is not in [0, extent). Tests the
+// sign before widening, because Mesa 22.3 drops a comparison with zero after it.
 bool load_index(uint64_t at, uint width, int64_t extent, out int64_t index) {
   if (width == 8) {
     index = int64_t(load64(at));

@@ -1,89 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and variance of rows: first the mean, then the squares of the distances from it. Operand 1 is x, number 2 how many elements a
-// row has. Who includes this has defined team_sum, which joins over the threads of a row, and kCentred: false, if the mean is taken
-// for zero.
-float loaded(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
+// Mean and variance of rows: first the mean, then the squared distances from it. Operand 1 is x;
+// number 2 is the length of a row. Before including this, define tile_sum, which adds over the
+// threads of a row, and kCentred: if it is false, the mean is taken as zero.
+float load_value(uint operand, uint i) { return value_of(load_bits(at(operand, i))); }
 
 struct Moments {
-  float mean, squares;  // squares: of the distances from the mean, summed
+  float mean, squares;  // squares: the sum of squared distances from the mean
 };
 
-void put_partials(Moments moments) {
-  put_partial(0u, moments.mean);
-  put_partial(1u, moments.squares);
-  put_partial(2u, float(end - begin));
+void store_partials(Moments moments) {
+  store_partial(0u, moments.mean);
+  store_partial(1u, moments.squares);
+  store_partial(2u, float(end - begin));
 }
 
-// Of the row, from those of its parts: the mean of means, then each part's squares about its own mean, and its mean's.
-Moments joined_moments() {
+// Combines a row's splits: the mean of means, then each split's squares about its own mean, and the
+// squared distance of that mean.
+Moments combined_moments() {
   Moments moments = Moments(0.0, 0.0);
   float sum = 0.0, squares = 0.0;
-  if (live && kCentred) FOR_EACH_PARTIAL(p) sum += partial_number(p, 0u) * partial_number(p, 2u);
-  if (kCentred) moments.mean = divide_f32(team_sum(sum), params.numbers[2]);
-  if (live) FOR_EACH_PARTIAL(p) {
-    const float distance = kCentred ? partial_number(p, 0u) - moments.mean : 0.0;
-    squares += partial_number(p, 1u) + distance * distance * partial_number(p, 2u);
+  if (has_row && kCentred) FOR_EACH_PARTIAL(p) sum += partial_value(p, 0u) * partial_value(p, 2u);
+  if (kCentred) moments.mean = divide_f32(tile_sum(sum), params.numbers[2]);
+  if (has_row) FOR_EACH_PARTIAL(p) {
+    const float distance = kCentred ? partial_value(p, 0u) - moments.mean : 0.0;
+    squares += partial_value(p, 1u) + distance * distance * partial_value(p, 2u);
   }
-  moments.squares = team_sum(squares);
+  moments.squares = tile_sum(squares);
   return moments;
 }
 
-#ifdef HELD_ROWS
-// Of the elements of this part, which are held; of those behind the end are zeros.
-Moments moments_of(vec4 held[QUADS]) {
+#ifdef REGISTER_ROWS
+// The moments of a split whose elements are in registers; those beyond the end are zero.
+Moments moments_of(vec4 registers[VEC4S]) {
   Moments moments = Moments(0.0, 0.0);
   if (kCentred) {
     float sum = 0.0;
-    FOR_EACH_QUAD(q) sum += (held[q].x + held[q].y) + (held[q].z + held[q].w);
-    moments.mean = divide_f32(team_sum(sum), float(end - begin));
+    FOR_EACH_OWN_VEC4(q) sum += (registers[q].x + registers[q].y) + (registers[q].z + registers[q].w);
+    moments.mean = divide_f32(tile_sum(sum), float(end - begin));
   }
   float squares = 0.0;
-  FOR_EACH_QUAD(q) {
-    const vec4 apart = mix(vec4(0.0), held[q] - moments.mean, quad_inside(q)), squared = apart * apart;
+  FOR_EACH_OWN_VEC4(q) {
+    const vec4 apart = mix(vec4(0.0), registers[q] - moments.mean, vec4_inside(q)), squared = apart * apart;
     squares += (squared.x + squared.y) + (squared.z + squared.w);
   }
-  moments.squares = team_sum(squares);
+  moments.squares = tile_sum(squares);
   return moments;
 }
 #else
-// Of the elements of this part.
-Moments moments_of_part(out float held[HELD]) {
+// The moments of a split.
+Moments moments_of_split(out float registers[REGISTERS]) {
   Moments moments = Moments(0.0, 0.0);
   const float count = float(end - begin);
   float sum = 0.0;
-  if (holds()) {
-    FOR_EACH_HELD(u, i) {
-      held[u] = i < end ? loaded(1u, i) : 0.0;
-      sum += held[u];
+  if (fits_registers()) {
+    FOR_EACH_REGISTER(u, i) {
+      registers[u] = i < end ? load_value(1u, i) : 0.0;
+      sum += registers[u];
     }
   } else if (kCentred) {
-    FOR_EACH_ELEMENT(i) sum += loaded(1u, i);
+    FOR_EACH_ELEMENT(i) sum += load_value(1u, i);
   }
-  if (kCentred) moments.mean = divide_f32(team_sum(sum), count);
+  if (kCentred) moments.mean = divide_f32(tile_sum(sum), count);
   float squares = 0.0;
-  if (holds()) {
-    FOR_EACH_HELD(u, i) if (i < end) squares += (held[u] - moments.mean) * (held[u] - moments.mean);
+  if (fits_registers()) {
+    FOR_EACH_REGISTER(u, i) if (i < end) squares += (registers[u] - moments.mean) * (registers[u] - moments.mean);
   } else {
     FOR_EACH_ELEMENT(i) {
-      const float distance = loaded(1u, i) - moments.mean;
+      const float distance = load_value(1u, i) - moments.mean;
       squares += distance * distance;
     }
   }
-  moments.squares = team_sum(squares);
+  moments.squares = tile_sum(squares);
   return moments;
 }
 
-vec4 four_of(uint operand, uint i) {
-  const BITS4 bits = load_four(four_at(operand, i, BYTES));
+vec4 vec4_of(uint operand, uint i) {
+  const BITS4 bits = load_vec4(vec4_at(operand, i, BYTES));
   return vec4(value_of(bits.x), value_of(bits.y), value_of(bits.z), value_of(bits.w));
 }
 
-// Of the row, read once: moments of each four, joined with those of what was seen (Chan, Golub and LeVeque 1979).
-Moments moments_by_four() {
+// The moments of a row that is read once: moments of each four elements, combined with the previous
+// ones (Chan, Golub and LeVeque 1979).
+Moments moments_vec4() {
   Moments moments = Moments(0.0, 0.0);
   float seen = 0.0;
-  FOR_EACH_FOUR(i) {
-    const vec4 x = four_of(1u, i);
+  FOR_EACH_VEC4(i) {
+    const vec4 x = vec4_of(1u, i);
     if (!kCentred) {
       const vec4 squares = x * x;
       moments.squares += (squares.x + squares.y) + (squares.z + squares.w);
@@ -97,11 +99,11 @@ Moments moments_by_four() {
     moments.squares += (squares.x + squares.y) + (squares.z + squares.w) + distance * distance * before * share;
   }
   if (kCentred) {
-    const float mean = divide_f32(team_sum(moments.mean * seen), params.numbers[2]), distance = moments.mean - mean;
+    const float mean = divide_f32(tile_sum(moments.mean * seen), params.numbers[2]), distance = moments.mean - mean;
     moments.mean = mean;
     if (seen != 0.0) moments.squares += distance * distance * seen;
   }
-  moments.squares = team_sum(moments.squares);
+  moments.squares = tile_sum(moments.squares);
   return moments;
 }
 #endif

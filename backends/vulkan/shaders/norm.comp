@@ -1,68 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is taken first, then the variance
-// about it; of a part are kept both, and how many elements it has. Operands y, x, gamma, beta, mean and rstd (out); of batch_norm also running mean and variance
-// (in, then out), of which VARIANT 1 (training) makes new ones, and 0 normalises with. By four, layer_norm and rms_norm: VARIANT 1
-// with gamma, 2 with beta too. Numbers: epsilon, momentum, elements
-// of a row.
+// layer_norm, rms_norm, group_norm, batch_norm (OP): y = (x - mean) rstd gamma + beta. The mean is
+// computed first, then the variance about it; a split leaves both, and its length.
+//
+// Operands: y, x, gamma, beta, mean and rstd (out). For batch_norm also the running mean and
+// variance, in and out; VARIANT 1 (training) updates them, and 0 normalises with them. VARIANT of
+// vec4 kernels of layer_norm and rms_norm: 1 with gamma, 2 with beta too.
+//
+// Numbers: epsilon, momentum, elements of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 10
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
 
-TEAM_REDUCTION(team_sum, float, sums, added)
+TILE_REDUCTION(tile_sum, float, sums, added)
 #include "norm.glsl"
 
 void put(uint i, float x, float mean, float rstd) {
   precise float y = (x - mean) * rstd;
-  if (present(2u)) y *= loaded(2u, i);
-  if (present(3u)) y += loaded(3u, i);
+  if (present(2u)) y *= load_value(2u, i);
+  if (present(3u)) y += load_value(3u, i);
   store_bits(at(0u, i), bits_of(y));
 }
 
-void put_by_four(float mean, float rstd) {
-  FOR_EACH_FOUR(i) {
-    precise vec4 y = (four_of(1u, i) - mean) * rstd;
-    if (VARIANT >= 1u) y *= four_of(2u, i);
-    if (VARIANT == 2u) y += four_of(3u, i);
-    store_four(four_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
+void put_vec4(float mean, float rstd) {
+  FOR_EACH_VEC4(i) {
+    precise vec4 y = (vec4_of(1u, i) - mean) * rstd;
+    if (VARIANT >= 1u) y *= vec4_of(2u, i);
+    if (VARIANT == 2u) y += vec4_of(3u, i);
+    store_vec4(vec4_at(0u, i, BYTES), BITS4(bits_of(y.x), bits_of(y.y), bits_of(y.z), bits_of(y.w)));
   }
 }
 
-void by_four() {
-  const Moments moments = moments_by_four();
+void run_vec4() {
+  const Moments moments = moments_vec4();
   const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
-  if (live && lane == 0u) {
+  if (has_row && tile_thread == 0u) {
     keep_statistic(4u, moments.mean);
     keep_statistic(5u, rstd);
   }
-  put_by_four(moments.mean, rstd);
+  put_vec4(moments.mean, rstd);
 }
 
 void main() {
   FOR_EACH_ROW {
-    if (WIDTH != 0u) {
-      by_four();
+    if (VEC4_TILE != 0u) {
+      run_vec4();
       continue;
     }
-    float held[HELD];
+    float registers[REGISTERS];
     Moments moments;
     const bool sees_all = OP != BP_OP_BATCH_NORM || VARIANT == 1 || present(4u);
-    if (params.phase == PHASE_JOIN) {
-      moments = joined_moments();
+    if (params.phase == PHASE_COMBINE) {
+      moments = combined_moments();
     } else if (sees_all) {
-      moments = moments_of_part(held);
+      moments = moments_of_split(registers);
     }
-    if (params.phase == PHASE_PARTS) {
-      if (live && lane == 0u) put_partials(moments);
+    if (params.phase == PHASE_PARTIALS) {
+      if (has_row && tile_thread == 0u) store_partials(moments);
       continue;
     }
     const Scale scale = scale_of(moments);
-    if (holds() && params.phase == PHASE_WHOLE && sees_all) {
-      FOR_EACH_HELD(u, i) if (i < end) put(i, held[u], scale.mean, scale.rstd);
+    if (fits_registers() && params.phase == PHASE_WHOLE && sees_all) {
+      FOR_EACH_REGISTER(u, i) if (i < end) put(i, registers[u], scale.mean, scale.rstd);
     } else {
-      FOR_EACH_ELEMENT(i) put(i, loaded(1u, i), scale.mean, scale.rstd);
+      FOR_EACH_ELEMENT(i) put(i, load_value(1u, i), scale.mean, scale.rstd);
     }
   }
 }

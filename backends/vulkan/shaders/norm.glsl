@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm.comp and norm_held.comp share, behind team_sum.
+// What norm.comp and norm_registers.comp share. Include it after defining tile_sum.
 const bool kCentred = OP != BP_OP_RMS_NORM;
 #include "moments.glsl"
 
@@ -15,15 +15,16 @@ struct Scale {
   float mean, rstd;
 };
 
-// What the row is normalised with; keeps the statistics that are asked for.
+// Computes the scale of a row, and stores the statistics that are requested.
 Scale scale_of(Moments moments) {
   const float epsilon = params.numbers[0], share = params.numbers[1], count = params.numbers[2];
   float mean = moments.mean, variance = count == 0.0 ? kNaN : divide_f32(moments.squares, count);
   if (count == 0.0 && kCentred) mean = kNaN;
-  const bool writes = live && lane == 0u && part == 0u && params.first_part == 0u;
+  const bool writes = has_row && tile_thread == 0u && split == 0u && params.first_split == 0u;
   if (writes) keep_statistic(4u, mean);
-  if (OP == BP_OP_BATCH_NORM && live) {
-    const float old_mean = present(6u) ? loaded(6u, 0u) : 0.0, old_variance = present(7u) ? loaded(7u, 0u) : 0.0;
+  if (OP == BP_OP_BATCH_NORM && has_row) {
+    const float old_mean = present(6u) ? load_value(6u, 0u) : 0.0,
+                old_variance = present(7u) ? load_value(7u, 0u) : 0.0;
     if (writes) {
       keep(8u, VARIANT == 1 ? old_mean * (1.0 - share) + mean * share : old_mean);
       keep(9u, VARIANT == 1 ? old_variance * (1.0 - share) + variance * share : old_variance);

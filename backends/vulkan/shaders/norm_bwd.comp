@@ -1,126 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_bwd, OP the number of the norm: with s = (x - mean) rstd, and g = dy gamma, dx = rstd (g - mean of g - s mean of g s), without
-// the second term for rms_norm. MODE 1: dgamma = sum of dy s, dbeta = sum of dy, over what a parameter repeats over. MODE 2: mean and
-// rstd alone. Operands dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: statistics are not given, but f32 numbers that MODE 2
-// leaves, and MODE 0 where it sees rows whole; 2, of rows by four: gamma is there. Kept of a part: both sums; of MODE 2 as of norm.comp.
-// Numbers: epsilon, 2: elements of a row.
+// norm_bwd; OP is the number of the norm. With s = (x - mean) rstd and g = dy gamma: dx = rstd (g -
+// mean of g - s mean of g s), without the second term for rms_norm. MODE: BACKPLANE_NORM_BWD_*;
+// dgamma = sum of dy s, and dbeta = sum of dy, over what a parameter broadcasts along.
+//
+// Operands: dx or dgamma, x, dy, gamma, mean, rstd, dbeta. VARIANT 1: statistics are not given;
+// they are f32, and stored by BACKPLANE_NORM_BWD_STATISTICS, or by the gradient of whole rows.
+// VARIANT 2, of vec4 rows: gamma is present.
+//
+// A split leaves both sums; for statistics, what norm.comp's leaves. Numbers: epsilon, 2: elements
+// of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 7
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
 
-TEAM_REDUCTION(team_sum, float, sums, added)
+TILE_REDUCTION(tile_sum, float, sums, added)
 #include "norm_bwd.glsl"
 
-// g, or dy, and s of element i, which is x.
+// g (or dy) and s of element i, whose value is x.
 vec2 terms(uint i, float x, Statistics statistics) {
   precise float s = (x - statistics.mean) * statistics.rstd;
-  precise float g = loaded(2u, i);
-  if (MODE == 0 && present(3u)) g *= loaded(3u, i);
+  precise float g = load_value(2u, i);
+  if (MODE == BACKPLANE_NORM_BWD_GRADIENT && present(3u)) g *= load_value(3u, i);
   return vec2(g, s);
 }
 
 void put(uint i, vec2 each, Slope slope) {
-  precise float dx = slope.rstd * (each.x - slope.mean_g - each.y * slope.mean_along);
+  precise float dx = slope.rstd * (each.x - slope.mean_g - each.y * slope.mean_gs);
   store_bits(at(0u, i), bits_of(dx));
 }
 
 void keep_statistics() {
-  float x[HELD];
+  float x[REGISTERS];
   Moments moments;
-  if (params.phase == PHASE_JOIN) moments = joined_moments(); else moments = moments_of_part(x);
-  if (params.phase != PHASE_PARTS) {
+  if (params.phase == PHASE_COMBINE) moments = combined_moments(); else moments = moments_of_split(x);
+  if (params.phase != PHASE_PARTIALS) {
     statistics_of(moments);
-  } else if (live && lane == 0u) {
-    put_partials(moments);
+  } else if (has_row && tile_thread == 0u) {
+    store_partials(moments);
   }
 }
 
 void each_row() {
-  vec2 held[HELD];
-  float x[HELD];
+  vec2 registers[REGISTERS];
+  float x[REGISTERS];
   vec2 sums = vec2(0.0);  // of g, and of g s
-  const bool in_registers = holds() && params.phase == PHASE_WHOLE, sees_whole = MODE == 0 && kOwn && params.phase == PHASE_WHOLE;
+  const bool in_registers = fits_registers() && params.phase == PHASE_WHOLE,
+             sees_whole = MODE == BACKPLANE_NORM_BWD_GRADIENT && kOwnStatistics && params.phase == PHASE_WHOLE;
   Statistics statistics = Statistics(0.0, 0.0);
   if (sees_whole) {
-    statistics = statistics_of(moments_of_part(x));
-  } else if (MODE == 0) {
+    statistics = statistics_of(moments_of_split(x));
+  } else if (MODE == BACKPLANE_NORM_BWD_GRADIENT) {
     statistics = statistics_at(0u);
   }
-  if (params.phase == PHASE_JOIN) {
-    if (live) FOR_EACH_PARTIAL(p) sums += vec2(partial_number(p, 0u), partial_number(p, 1u));
+  if (params.phase == PHASE_COMBINE) {
+    if (has_row) FOR_EACH_PARTIAL(p) sums += vec2(partial_value(p, 0u), partial_value(p, 1u));
   } else if (in_registers) {
-    FOR_EACH_HELD(u, i) {
-      held[u] = vec2(0.0);
-      if (i < end) held[u] = terms(i, sees_whole ? x[u] : loaded(1u, i), MODE == 1 ? statistics_at(i) : statistics);
-      sums += vec2(held[u].x, held[u].x * held[u].y);
+    FOR_EACH_REGISTER(u, i) {
+      registers[u] = vec2(0.0);
+      if (i < end)
+        registers[u] = terms(i, sees_whole ? x[u] : load_value(1u, i),
+                             MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
+      sums += vec2(registers[u].x, registers[u].x * registers[u].y);
     }
   } else {
     FOR_EACH_ELEMENT(i) {
-      const vec2 each = terms(i, loaded(1u, i), MODE == 1 ? statistics_at(i) : statistics);
+      const vec2 each =
+          terms(i, load_value(1u, i), MODE == BACKPLANE_NORM_BWD_PARAMETERS ? statistics_at(i) : statistics);
       sums += vec2(each.x, each.x * each.y);
     }
   }
-  sums = vec2(team_sum(sums.x), team_sum(sums.y));
-  if (params.phase == PHASE_PARTS) {
-    if (live && lane == 0u) {
-      put_partial(0u, sums.x);
-      put_partial(1u, sums.y);
+  sums = vec2(tile_sum(sums.x), tile_sum(sums.y));
+  if (params.phase == PHASE_PARTIALS) {
+    if (has_row && tile_thread == 0u) {
+      store_partial(0u, sums.x);
+      store_partial(1u, sums.y);
     }
     return;
   }
-  if (MODE == 1) {
-    if (live && lane == 0u) {
+  if (MODE == BACKPLANE_NORM_BWD_PARAMETERS) {
+    if (has_row && tile_thread == 0u) {
       if (present(0u)) store_bits(bases[0], bits_of(sums.y));
       if (present(6u)) store_bits(bases[6], bits_of(sums.x));
     }
     return;
   }
-  if (begin == end) return;  // without elements, or the team has no row
+  if (begin == end) return;  // no elements, or the tile has no row
   const Slope slope = slope_of(statistics, sums);
   if (in_registers) {
-    FOR_EACH_HELD(u, i) if (i < end) put(i, held[u], slope);
+    FOR_EACH_REGISTER(u, i) if (i < end) put(i, registers[u], slope);
   } else {
-    FOR_EACH_ELEMENT(i) put(i, terms(i, loaded(1u, i), statistics), slope);
+    FOR_EACH_ELEMENT(i) put(i, terms(i, load_value(1u, i), statistics), slope);
   }
 }
 
-struct FourTerms {
+struct Vec4Terms {
   vec4 g, s;
 };
-FourTerms terms_by_four(uint i, Statistics statistics) {
-  FourTerms four;
-  precise vec4 s = (four_of(1u, i) - statistics.mean) * statistics.rstd;
+Vec4Terms terms_vec4(uint i, Statistics statistics) {
+  Vec4Terms four;
+  precise vec4 s = (vec4_of(1u, i) - statistics.mean) * statistics.rstd;
   four.s = s;
-  four.g = four_of(2u, i);
-  if ((VARIANT & 2u) != 0u) four.g *= four_of(3u, i);
+  four.g = vec4_of(2u, i);
+  if ((VARIANT & 2u) != 0u) four.g *= vec4_of(3u, i);
   return four;
 }
 
-void by_four() {
+void run_vec4() {
   Statistics statistics;
-  if (kOwn) statistics = statistics_of(moments_by_four()); else statistics = statistics_at(0u);
+  if (kOwnStatistics) statistics = statistics_of(moments_vec4()); else statistics = statistics_at(0u);
   vec2 sums = vec2(0.0);
-  FOR_EACH_FOUR(i) {
-    const FourTerms four = terms_by_four(i, statistics);
+  FOR_EACH_VEC4(i) {
+    const Vec4Terms four = terms_vec4(i, statistics);
     const vec4 along = four.g * four.s;
     sums += vec2((four.g.x + four.g.y) + (four.g.z + four.g.w), (along.x + along.y) + (along.z + along.w));
   }
-  const Slope slope = slope_of(statistics, vec2(team_sum(sums.x), team_sum(sums.y)));
-  FOR_EACH_FOUR(i) {
-    const FourTerms four = terms_by_four(i, statistics);
-    precise vec4 dx = slope.rstd * (four.g - slope.mean_g - four.s * slope.mean_along);
-    store_four(four_at(0u, i, BYTES), BITS4(bits_of(dx.x), bits_of(dx.y), bits_of(dx.z), bits_of(dx.w)));
+  const Slope slope = slope_of(statistics, vec2(tile_sum(sums.x), tile_sum(sums.y)));
+  FOR_EACH_VEC4(i) {
+    const Vec4Terms four = terms_vec4(i, statistics);
+    precise vec4 dx = slope.rstd * (four.g - slope.mean_g - four.s * slope.mean_gs);
+    store_vec4(vec4_at(0u, i, BYTES), BITS4(bits_of(dx.x), bits_of(dx.y), bits_of(dx.z), bits_of(dx.w)));
   }
 }
 
 void main() {
   FOR_EACH_ROW {
-    if (WIDTH != 0u) {
-      by_four();
-    } else if (MODE == 2) {
+    if (VEC4_TILE != 0u) {
+      run_vec4();
+    } else if (MODE == BACKPLANE_NORM_BWD_STATISTICS) {
       keep_statistics();
     } else {
       each_row();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norm_bwd.comp and norm_bwd_held.comp share, behind team_sum.
+// What norm_bwd.comp and norm_bwd_registers.comp share. Include it after defining tile_sum.
 const uint kRms = 1u;  // BP_NORM_RMS
 const bool kCentred = OP != kRms;
-const bool kOwn = (VARIANT & 1u) != 0u;
+const bool kOwnStatistics = (VARIANT & 1u) != 0u;
 #include "moments.glsl"
 
 struct Statistics {
@@ -13,10 +13,10 @@ struct Statistics {
 float statistic(uint operand, uint i) { return uintBitsToFloat(load32(at(operand, i))); }
 Statistics statistics_at(uint i) { return Statistics(kCentred ? statistic(4u, i) : 0.0, statistic(5u, i)); }
 
-// Kept for those that read them next.
+// Computes the statistics, and stores them for later kernels.
 Statistics statistics_of(Moments moments) {
   const float rstd = rsqrt_f32(divide_f32(moments.squares, params.numbers[2]) + params.numbers[0]);
-  if (live && lane == 0u) {
+  if (has_row && tile_thread == 0u) {
     if (kCentred) store32(bases[4], floatBitsToUint(moments.mean));
     store32(bases[5], floatBitsToUint(rstd));
   }
@@ -24,10 +24,10 @@ Statistics statistics_of(Moments moments) {
 }
 
 struct Slope {
-  float rstd, mean_g, mean_along;
+  float rstd, mean_g, mean_gs;
 };
 
-// Of the sums of g and of g s over the row.
+// The gradient's terms, from the sums of g and of g s over the row.
 Slope slope_of(Statistics statistics, vec2 sums) {
   const float count = params.numbers[2];
   return Slope(statistics.rstd, kCentred ? divide_f32(sums.x, count) : 0.0, divide_f32(sums.y, count));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kernel is told, and how it finds its elements. Mirrors params.hpp.
+// The parameters of most kernels, and how these locate elements. Mirrors runtime/params.hpp.
 #include "memory.glsl"
 
 struct Operand {
@@ -16,12 +16,12 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 };
 layout(push_constant, scalar) uniform Push { Params params; };
 
-// Addresses of logical element `index` in the first COUNT operands. A division for each dimension but the first: drivers of CPUs
-// have none for vectors.
+// Sets `at` to the addresses of logical element `index` in the first COUNT operands. Takes a
+// division for each dimension but the first; drivers of CPUs have no vector division.
 #define LOCATE(COUNT, at, index)                                                              \
   do {                                                                                        \
     [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_) at[k_] = params.operands[k_].address;      \
-    if (PACKED == 1) {                                                                        \
+    if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {                                                                        \
       [[unroll]] for (uint k_ = 0; k_ < COUNT; ++k_)                                          \
         at[k_] += uint64_t(params.operands[k_].strides[0] * int64_t(index));                  \
     } else {                                                                                  \
@@ -38,6 +38,6 @@ layout(push_constant, scalar) uniform Push { Params params; };
     }                                                                                         \
   } while (false)
 
-// Every logical index of the dispatch, dealt over its threads.
+// Loops over the dispatch's logical indices that belong to this thread.
 #define FOR_EACH(index) \
   for (uint index = gl_GlobalInvocationID.x; index < params.count; index += gl_NumWorkGroups.x * GROUP)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and avg_pool (OP): a thread an output. Operands y, index of the maximum in its plane (address 0: none), the plane of x, a
-// counter of places. Extra, for three dimensions each: extents of the image, kernel, stride, dilation, padding before, strides of x;
-// then the last two extents of the places. VARIANT 1: padding counts in an average's divisor.
+// max_pool and avg_pool (OP): a thread for each output. Operands: y; index of the maximum in its
+// plane (address 0: none); the plane of x; a counter of positions. Extra, three values each:
+// extents of the image, kernel, stride, dilation, padding before, strides of x; then the last two
+// extents of the positions. VARIANT 1: padding counts in an average's divisor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -16,10 +17,10 @@ int number(uint which, uint d) { return int(params.extra[which * 3u + d]); }
 #define BEGIN 4u
 #define STRIDES 5u
 
-// The taps of a window that lie in the image: first to last - 1.
-void clip(uint d, int place, out int origin, out int first, out int last) {
+// The taps of a window that are in the image: first to last - 1.
+void clip(uint d, int position, out int origin, out int first, out int last) {
   const int dilation = number(DILATION, d), image = number(IMAGE, d);
-  origin = place * number(STRIDE, d) - number(BEGIN, d);
+  origin = position * number(STRIDE, d) - number(BEGIN, d);
   first = origin < 0 ? (-origin - 1) / dilation + 1 : 0;
   last = origin >= image ? 0 : min(number(KERNEL, d), (image - 1 - origin) / dilation + 1);
 }
@@ -28,20 +29,22 @@ void main() {
   FOR_EACH(index) {
     uint64_t at[4];
     LOCATE(4, at, index);
-    const uint rows = uint(params.extra[18]), columns = uint(params.extra[19]), place = uint(at[3]);
-    const int places[3] = int[3](int(place / columns / rows), int(place / columns % rows), int(place % columns));
+    const uint rows = uint(params.extra[18]), columns = uint(params.extra[19]), position = uint(at[3]);
+    const int positions[3] =
+        int[3](int(position / columns / rows), int(position / columns % rows), int(position % columns));
     int origin[3], first[3], last[3];
-    [[unroll]] for (uint d = 0u; d < 3u; ++d) clip(d, places[d], origin[d], first[d], last[d]);
+    [[unroll]] for (uint d = 0u; d < 3u; ++d) clip(d, positions[d], origin[d], first[d], last[d]);
 
-    int best = int(0x80000000u), found = 0x7FFFFFFF;  // by ordering keys, in which NaN is the greatest
+    int best = int(0x80000000u), found = 0x7FFFFFFF;  // ordering keys, in which NaN is the greatest
     BITS bits = bits_of(-kInfinity);
-    float sum = 0.0, lost = 0.0;  // what rounding lost (Neumaier)
+    float sum = 0.0, lost = 0.0;  // the rounding error (Neumaier)
     for (int a = first[0]; a < last[0]; ++a) {
       for (int b = first[1]; b < last[1]; ++b) {
         for (int c = first[2]; c < last[2]; ++c) {
           const int i = origin[0] + a * number(DILATION, 0u), j = origin[1] + b * number(DILATION, 1u),
                     k = origin[2] + c * number(DILATION, 2u);
-          const int64_t offset = int64_t(i) * params.extra[STRIDES * 3u] + int64_t(j) * params.extra[STRIDES * 3u + 1u] +
+          const int64_t offset = int64_t(i) * params.extra[STRIDES * 3u] +
+                                 int64_t(j) * params.extra[STRIDES * 3u + 1u] +
                                  int64_t(k) * params.extra[STRIDES * 3u + 2u];
           const BITS x = load_bits(at[2] + uint64_t(offset));
           if (OP == BP_OP_MAX_POOL) {

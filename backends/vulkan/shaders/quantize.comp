@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantize: rint(x / scale) + zero point, saturated; dequantize: (q - zero point) * scale (OP). Operands out, in, scale, zero point
-// (address 0: none). VARIANT 1: quantized values are signed. MODE 4: two 4-bit values to a byte; an element of the nest is a byte,
-// and extra are the strides from the first to the second of the floats, scales and zero points, and 1 where there is a second.
-// PACKED 1: bytes and floats by four, of one scale and zero point.
+// quantize: rint(x / scale) + zero point, saturated. dequantize: (q - zero point) * scale (OP).
+// Operands: out, in, scale, zero point (address 0: none). VARIANT 1: quantized values are signed.
+//
+// MODE 4: two 4-bit values in a byte, and an element of the nest is a byte. Extra: the strides from
+// the first to the second float, scale and zero point, and 1 if there is a second.
+//
+// LAYOUT dense: four bytes and floats at once, with a single scale and zero point.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "dtype.glsl"
 #include "math.glsl"
-#include "by_four.glsl"
+#include "vec4_loop.glsl"
 
 float whole(uint byte_) { return float(VARIANT == 1 ? int(byte_ << 24) >> 24 : int(byte_)); }
 
-// The address of an absent one is 0, as its strides are.
+// If it is absent, its address and strides are 0.
 float zero_point(uint64_t at) { return at == 0ul ? 0.0 : whole(load8(at)); }
 
 uint quantized(float x, float scale, float zero) {
   precise float ratio = divide_f32(x, scale);
-  if (abs(ratio) < 1.0e4) {  // a quotient may be off by 2.5 ulp, which ties would show: its rest corrects it
+  if (abs(ratio) < 1.0e4) {  // a quotient may be off by 2.5 ulp, which matters at ties: the remainder corrects it
     float high, low;
     exact_product(ratio, scale, high, low);
     precise float rest = (x - high) - low;
     ratio += divide_f32(rest, scale);
   }
   if (nan_bits(floatBitsToUint(ratio))) return 0u;
-  const float least = MODE == 4 || VARIANT == 0 ? 0.0 : -128.0, greatest = MODE == 4 ? 15.0 : VARIANT == 1 ? 127.0 : 255.0;
+  const float least = MODE == 4 || VARIANT == 0 ? 0.0 : -128.0, greatest = MODE == 4      ? 15.0
+                                                                           : VARIANT == 1 ? 127.0
+                                                                                          : 255.0;
   return uint(int(clamp(roundEven(ratio) + zero, least, greatest)));
 }
 uint quantized_at(uint64_t x_at, uint64_t scale_at, uint64_t zero_at) {
@@ -51,27 +56,27 @@ void element(uint64_t at[4], uint64_t floats, uint64_t scales, uint64_t zeros, b
   }
 }
 
-void by_four() {
+void run_vec4() {
   const float scale = value_of(load_bits(params.operands[2].address)), zero = zero_point(params.operands[3].address);
-  Fours fours = fours_of_thread();
-  Walk to = walk_of(0u, fours), from = walk_of(1u, fours);
-  while (any_left(fours)) {
+  Vec4Loop loop = begin_vec4_loop();
+  Cursor to = cursor_of(0u, loop), from = cursor_of(1u, loop);
+  while (has_next(loop)) {
     if (OP == BP_OP_QUANTIZE) {
-      const BITS4 x = load_four(from.at);
+      const BITS4 x = load_vec4(from.at);
       uvec4 bytes;
-      [[unroll]] for (uint u = 0u; u < FOUR; ++u) bytes[u] = quantized(value_of(x[u]), scale, zero) & 0xFFu;
-      store_four8(to.at, bytes);
+      [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) bytes[u] = quantized(value_of(x[u]), scale, zero) & 0xFFu;
+      store_vec4_8(to.at, bytes);
     } else {
-      const uvec4 bytes = load_four8(from.at);
+      const uvec4 bytes = load_vec4_8(from.at);
       BITS4 y;
-      [[unroll]] for (uint u = 0u; u < FOUR; ++u) y[u] = dequantized(bytes[u], scale, zero);
-      store_four(to.at, y);
+      [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) y[u] = dequantized(bytes[u], scale, zero);
+      store_vec4(to.at, y);
     }
-    go_on(fours);
-    go_on(to, fours);
-    go_on(from, fours);
+    advance(loop);
+    advance(to, loop);
+    advance(from, loop);
   }
-  FOR_THE_REST(i) {
+  FOR_EACH_REMAINING(i) {
     const uint64_t out_at = address_of(0u, i), in_at = address_of(1u, i);
     if (OP == BP_OP_QUANTIZE) store8(out_at, quantized(value_of(load_bits(in_at)), scale, zero));
     else store_bits(out_at, dequantized(load8(in_at), scale, zero));
@@ -79,11 +84,12 @@ void by_four() {
 }
 
 void main() {
-  if (PACKED == 1) {
-    by_four();
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {
+    run_vec4();
     return;
   }
-  const uint64_t floats = uint64_t(params.extra[0]), scales = uint64_t(params.extra[1]), zeros = uint64_t(params.extra[2]);
+  const uint64_t floats = uint64_t(params.extra[0]), scales = uint64_t(params.extra[1]),
+                 zeros = uint64_t(params.extra[2]);
   const bool second = MODE == 4 && params.extra[3] != 0l;
   FOR_EACH(index) {
     uint64_t at[4];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over rows; OP is the operator's id, VARIANT the output's dtype. Operands out, in.
+// Reductions over rows. OP is the operator's id, VARIANT the output's dtype. Operands: out, in.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define OPERANDS 2
-#include "rows.glsl"
+#include "reduction.glsl"
 #include "dtype.glsl"
 
 struct Sum {
-  float high, low;  // floats: the sum, and what rounding lost (Neumaier); product: high alone
-  int64_t whole;    // integers, mod 2^64
-  ORDER key;        // extrema: greater is better, also for the minimum
+  float high, low;  // floats: the sum and its rounding error (Neumaier); products use high alone
+  int64_t whole;    // integers, modulo 2^64
+  ORDER key;        // extrema: the greater key wins, for minima too
   uint index;       // of the extremum
 };
 
@@ -19,13 +19,16 @@ Sum identity() {
   out_sum.low = 0.0;
   out_sum.whole = OP == BP_OP_REDUCE_PROD ? 1l : 0l;
 #if IS_FLOAT
-  out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for the minimum
+  out_sum.key = int(0x807FFFFFu);  // of -inf, or of +inf for minima
 #elif T == T_I64
   out_sum.key = int64_t(0x8000000000000000ul);
 #elif T == T_I8 || T == T_I32
   out_sum.key = int(0x80000000u);
 #else
-  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~uint(T == T_U32 ? 0xFFFFFFFFu : T == T_U8 ? 0xFFu : 1u) : 0u;
+  out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~uint(T == T_U32  ? 0xFFFFFFFFu
+                                                                     : T == T_U8 ? 0xFFu
+                                                                                 : 1u)
+                                                             : 0u;
 #endif
 #if T == T_I8
   out_sum.key = OP == BP_OP_REDUCE_MIN || OP == BP_OP_ARGMIN ? ~127 : -128;
@@ -76,7 +79,7 @@ void take(inout Sum sum, BITS x, uint index) {
   }
 }
 
-void join(inout Sum sum, Sum other) {
+void combine(inout Sum sum, Sum other) {
   if (OP == BP_OP_REDUCE_SUM) {
     precise float low = sum.low + other.low;
     sum.low = low;
@@ -104,7 +107,7 @@ void put(uint64_t to, Sum sum) {
 #endif
   } else {
 #if IS_FLOAT
-    // What was lost means nothing where the sum is no number.
+    // The error is meaningless if the sum is not finite.
     precise float total = sum.high + sum.low;
     const bool finite = (floatBitsToUint(sum.high) & 0x7F800000u) != 0x7F800000u;
     const uint bits = floatBitsToUint(finite && OP == BP_OP_REDUCE_SUM ? total : sum.high);
@@ -117,7 +120,7 @@ void put(uint64_t to, Sum sum) {
   }
 }
 
-void put_partial(uint64_t to, Sum sum) {
+void store_partial(uint64_t to, Sum sum) {
 #if IS_FLOAT
   if (OP == BP_OP_REDUCE_SUM || OP == BP_OP_REDUCE_PROD) {
     store32(to, floatBitsToUint(sum.high));
@@ -153,12 +156,12 @@ Sum partial(uint64_t from) {
   return sum;
 }
 
-// This thread's share of the part.
-Sum reduced_part() {
+// Reduces this thread's elements of the split.
+Sum reduce_split() {
   Sum sum = identity();
-  const uint step = width;
-  uint i = begin + lane;
-  if (PACKED == 1) {
+  const uint step = tile_size;
+  uint i = begin + tile_thread;
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) {
     const int64_t stride = steps[1];
     for (; i + 3u * step < end; i += 4u * step) {
       [[unroll]] for (uint u = 0u; u < 4u; ++u) {
@@ -176,33 +179,33 @@ shared Sum sums[GROUP];
 void main() {
   FOR_EACH_ROW {
     Sum sum;
-    if (WIDTH == 1u) {
+    if (VEC4_TILE == 1u) {
       sum = identity();
-      FOR_EACH_FOUR(i) {
-        const BITS4 four = load_four(four_at(1u, i, BYTES));
-        [[unroll]] for (uint u = 0u; u < FOUR; ++u) take(sum, four[u], i + u);
+      FOR_EACH_VEC4(i) {
+        const BITS4 four = load_vec4(vec4_at(1u, i, BYTES));
+        [[unroll]] for (uint u = 0u; u < VEC4_SIZE; ++u) take(sum, four[u], i + u);
       }
-      if (live) put(bases[0], sum);
+      if (has_row) put(bases[0], sum);
       continue;
     }
-    if (params.phase == PHASE_JOIN) {
+    if (params.phase == PHASE_COMBINE) {
       sum = identity();
-      if (live) FOR_EACH_PARTIAL(p) join(sum, partial(partial_at(p)));
+      if (has_row) FOR_EACH_PARTIAL(p) combine(sum, partial(partial_at(p)));
     } else {
-      sum = reduced_part();
+      sum = reduce_split();
     }
-    if (width > 1u) {
+    if (tile_size > 1u) {
       const uint thread = gl_LocalInvocationID.x;
       sums[thread] = sum;
       barrier();
-      for (uint near = width / 2u; near > 0u; near /= 2u) {
-        if (lane < near) join(sums[thread], sums[thread + near]);
+      for (uint offset = tile_size / 2u; offset > 0u; offset /= 2u) {
+        if (tile_thread < offset) combine(sums[thread], sums[thread + offset]);
         barrier();
       }
       sum = sums[thread];
       barrier();
     }
-    if (!live || lane != 0u) continue;
-    if (params.phase == PHASE_PARTS) put_partial(own_partial(), sum); else put(bases[0], sum);
+    if (!has_row || tile_thread != 0u) continue;
+    if (params.phase == PHASE_PARTIALS) store_partial(own_partial(), sum); else put(bases[0], sum);
   }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope: a thread a pair of elements. Operands y, x (of the pair's first), position, a counter of frequencies; extra: strides to the
-// pair's second element in y and x. Behind the parameters lies a table: f / 2 pi of each frequency f in 2^-32 turns, whole, then what
-// is missing of one, below 1. The product of a position with the first wraps at whole turns; that with the second is below half of one.
+// rope: a thread for each pair of elements. Operands: y and x (first of the pair), position, a
+// counter of frequencies. Extra: strides to the pair's second element in y and x.
+//
+// A table follows the parameters: for each frequency f, f / 2 pi in units of 2^-32 turns, as an
+// integer and a remainder below 1. Position times the integer wraps at whole turns; position times
+// the remainder is below half a turn.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -20,7 +23,8 @@ void main() {
     const float whole = roundEven(missing);
     const uint turn = uint(position) * steps + uint(int(whole));
     const uint quadrant = (turn + 0x20000000u) >> 30;  // the nearest
-    precise float r = (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
+    precise float r =
+        (float(int(turn - (quadrant << 30))) + (missing - whole)) * uintBitsToFloat(0x30C90FDBu);  // 2 pi 2^-32
     const bool crosses = (quadrant & 1u) != 0u;
     const float s = sine_f32(r), c = cosine_f32(r);
     const float sine = (quadrant & 2u) != 0u ? -(crosses ? c : s) : (crosses ? c : s);

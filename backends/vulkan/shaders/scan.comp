@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums. MODE 0: a thread walks a lane; 1: a workgroup does, each thread a stretch: sums of stretches first, then what
-// lies before each, then the elements. Operands out, in without the axis; extra: extent, stride of in, stride of out, where lanes'
-// sums go on from one dispatch to the next (0: there is one only), whether there was one before; OP 1: exclusive. A reversed walk
-// begins at the end with negative strides.
+// Running sums along slices. MODE: BACKPLANE_SCAN_*. In a workgroup each thread has a stretch of
+// the slice: first come the sums of stretches, then what precedes each, then the elements.
+// Operands: out and in, without the axis. Extra: extent; strides of in and out; address of the
+// slices' running sums between dispatches (0: there is one dispatch); whether this is a later
+// dispatch. OP 1: exclusive. A reversed scan begins at the end, with negative strides.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -10,7 +11,7 @@
 
 struct Sum {
   VALUE high;
-  float low;  // floats: what rounding lost (Neumaier)
+  float low;  // floats: the rounding error (Neumaier)
 };
 
 void take(inout Sum sum, VALUE x) {
@@ -27,7 +28,7 @@ void take(inout Sum sum, VALUE x) {
 #endif
 }
 
-void join(inout Sum sum, Sum other) {
+void combine(inout Sum sum, Sum other) {
   take(sum, other.high);
 #if IS_FLOAT
   precise float low = sum.low + other.low;
@@ -44,20 +45,21 @@ BITS bits_of_sum(Sum sum) {
 #endif
 }
 
-// Elements first to last - 1 behind `sum`; `store` 0 only sums.
-Sum walk(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
+// Scans elements first to last - 1 after `sum`; without `stores` it only sums.
+Sum cursor(uint64_t out_base, uint64_t in_base, uint first, uint last, Sum sum, bool stores) {
   for (uint i = first; i < last; ++i) {
     const VALUE x = value_of(load_bits(in_base + uint64_t(params.extra[1] * int64_t(i))));
     const Sum before = sum;
     take(sum, x);
-    if (stores) store_bits(out_base + uint64_t(params.extra[2] * int64_t(i)), OP == 1 ? bits_of_sum(before) : bits_of_sum(sum));
+    if (stores)
+      store_bits(out_base + uint64_t(params.extra[2] * int64_t(i)), OP == 1 ? bits_of_sum(before) : bits_of_sum(sum));
   }
   return sum;
 }
 
 uint64_t carry_at(uint index) { return uint64_t(params.extra[3]) + uint64_t(index) * 16ul; }
 
-// The sum of what earlier dispatches walked.
+// The sum of earlier dispatches.
 Sum carried(uint index) {
   Sum sum = Sum(VALUE(0), 0.0);
   if (params.extra[4] == 0l) return sum;
@@ -78,32 +80,32 @@ void carry(uint index, Sum sum) {
 #endif
 }
 
-shared Sum parts[MODE == 1 ? GROUP : 1];
+shared Sum stretch_sums[MODE == BACKPLANE_SCAN_GROUP ? GROUP : 1];
 
 void main() {
   const uint extent = uint(params.extra[0]);
   const Sum zero = Sum(VALUE(0), 0.0);
-  if (MODE == 0) {
+  if (MODE == BACKPLANE_SCAN_THREAD) {
     FOR_EACH(index) {
       uint64_t at[2];
       LOCATE(2, at, index);
-      walk(at[0], at[1], 0u, extent, zero, true);
+      cursor(at[0], at[1], 0u, extent, zero, true);
     }
     return;
   }
-  const uint lane = gl_LocalInvocationID.x, stretch = (extent + GROUP - 1u) / GROUP;
-  const uint first = min(lane * stretch, extent), last = min(first + stretch, extent);
+  const uint thread = gl_LocalInvocationID.x, stretch = (extent + GROUP - 1u) / GROUP;
+  const uint first = min(thread * stretch, extent), last = min(first + stretch, extent);
   for (uint index = gl_WorkGroupID.x; index < params.count; index += gl_NumWorkGroups.x) {
     uint64_t at[2];
     LOCATE(2, at, index);
-    parts[lane] = walk(at[0], at[1], first, last, zero, false);
+    stretch_sums[thread] = cursor(at[0], at[1], first, last, zero, false);
     barrier();
-    // Each thread its own: what lies before is the same for all that read it, whatever the order of threads.
+    // Each thread adds its own: the order of additions is fixed, whatever the order of threads.
     Sum before = carried(index);
-    for (uint i = 0u; i < lane; ++i) join(before, parts[i]);
+    for (uint i = 0u; i < thread; ++i) combine(before, stretch_sums[i]);
     barrier();
-    const Sum all = walk(at[0], at[1], first, last, before, true);
-    if (params.extra[3] != 0l && lane == GROUP - 1u) carry(index, all);
+    const Sum all = cursor(at[0], at[1], first, last, before, true);
+    if (params.extra[3] != 0l && thread == GROUP - 1u) carry(index, all);
     barrier();
   }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stable sort. Operands values, indices, x, all with stride 0 along the axis, and a counter along it; extra: extent, strides of
-// x, values, indices along the axis. OP 1: descending. MODE:
-// 0  by counting: a thread an element, which goes where so many others come before it
-// 1  values = x, indices = 0, 1, 2, ..
-// 2  one step of a bitonic network (Batcher 1968) on values and indices in place: a thread a pair; extra 4: the distance of a
-//    pair; extra 5: the first step of a merge pairs an element with its mirror image in the block of twice the distance.
-//    Smaller elements always go to the lower place, so places past the end count as greatest and are never touched.
+// Stable sort. Operands: values, indices, x, all with stride 0 along the axis, and a counter along
+// it. Extra: extent; strides of x, values and indices along the axis. OP 1: descending. MODE:
+// BACKPLANE_SORT_COUNT: a thread for each element, whose rank is the number of elements before it.
+// BACKPLANE_SORT_BEGIN: values = x, indices = 0, 1, 2, ...
+// BACKPLANE_SORT_STEP: one step of a bitonic network (Batcher 1968) on values and indices in place;
+// a thread for each pair. Extra 4: the distance of a pair. Extra 5: the first step of a merge pairs
+// an element with its mirror image in a block of twice the distance. Smaller elements always go to
+// the lower index, so elements beyond the end count as greatest and are never touched.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -19,7 +20,7 @@ void main() {
     uint64_t at[4];
     LOCATE(4, at, index);
     const uint own = uint(at[3]);
-    if (MODE == 2) {
+    if (MODE == BACKPLANE_SORT_STEP) {
       const uint distance = uint(params.extra[4]);
       const uint within = own & (distance - 1u), block = (own - within) * 2u;  // a power of two
       const uint low = block + within;
@@ -42,7 +43,7 @@ void main() {
     }
     const BITS x = load_bits(at[2] + uint64_t(params.extra[1] * int64_t(own)));
     uint rank = own;
-    if (MODE == 0) {
+    if (MODE == BACKPLANE_SORT_COUNT) {
       const ORDER key = key_of(x);
       rank = 0u;
       for (uint i = 0u; i < extent; ++i) {

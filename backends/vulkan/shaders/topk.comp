@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greatest (OP 1: the smallest) elements of lanes, in order, equal ones by their place: a workgroup of WIDTH threads a lane. The
-// last one taken is found digit by digit (radix selection: Alabi, Blanchard, Gordon and Steinbach 2012): how many elements have each
-// digit says which one it has; then those before it are gathered, and each goes where so many others come before it. Operands values,
-// indices, x without the axis; extra: extent, how many, strides of x, values, indices, and whether
-// indices are wanted.
+// The greatest (OP 1: smallest) elements of slices, in order, equal ones by position. A workgroup
+// of GROUP_SIZE threads has a slice. Radix selection (Alabi, Blanchard, Gordon and Steinbach 2012)
+// finds the last selected element digit by digit, from a histogram of each digit. Then the selected
+// elements are gathered, and each is stored at its rank. Operands: values, indices, x, without the
+// axis. Extra: extent, k, strides of x, values and indices, whether indices are wanted.
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#define WIDTH_OF_GROUP
+#define GROUP_SIZE_CONSTANT
 #include "params.glsl"
 #include "dtype.glsl"
 
@@ -23,55 +23,56 @@ KEY unsigned_order(BITS x) { return KEY(order_of(x)) ^ 0x80000000u; }
 KEY unsigned_order(BITS x) { return KEY(order_of(x)); }
 #endif
 #endif
-// What is taken has the smallest keys.
+// The selected elements have the smallest keys.
 KEY key_of(BITS x) { return OP == 1 ? unsigned_order(x) : ~unsigned_order(x); }
 
 #define DIGIT_BITS 8u
 #define DIGITS (1u << DIGIT_BITS)
 shared uint histogram[DIGITS];
-shared BITS taken[BACKPLANE_TOPK];
-shared uint places[BACKPLANE_TOPK];
+shared BITS taken[BACKPLANE_TOPK_MAX];
+shared uint positions[BACKPLANE_TOPK_MAX];
 shared uint taken_count;
 
 uint extent;
-uint64_t base;  // of the lane's x
+uint64_t base;  // of the slice's x
 BITS x_at(uint i) { return load_bits(base + uint64_t(params.extra[2] * int64_t(i))); }
-#define FOR_EACH_OF_LANE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += WIDTH)
+#define FOR_EACH_OF_SLICE(i) for (uint i = gl_LocalInvocationID.x; i < extent; i += GROUP_SIZE)
 
-// What the elements that are taken have: upper digits below these, or these, which `ties` elements have.
+// The bound of selected elements: their upper digits are below `key`, or equal to it, as those of
+// `ties` elements are.
 struct Bound {
   KEY key, key_mask;
-  uint place, place_mask;  // of elements of that key; looked at only where not all of them are taken
+  uint position, position_mask;  // of elements of that key; used only if not all of them are selected
   uint ties;
 };
-bool on_it(Bound bound, KEY key, uint i) {
-  return (key & bound.key_mask) == bound.key && (i & bound.place_mask) == bound.place;
+bool matches(Bound bound, KEY key, uint i) {
+  return (key & bound.key_mask) == bound.key && (i & bound.position_mask) == bound.position;
 }
-bool within(Bound bound, KEY key, uint i) {
+bool is_selected(Bound bound, KEY key, uint i) {
   const KEY upper = key & bound.key_mask;
-  return upper < bound.key || (upper == bound.key && (i & bound.place_mask) <= bound.place);
+  return upper < bound.key || (upper == bound.key && (i & bound.position_mask) <= bound.position);
 }
 
 Bound bound_of(uint wanted) {
   Bound bound = Bound(KEY(0), KEY(0), 0u, 0u, extent);
   for (uint bits = KEY_BITS + 32u; bits > 0u && bound.ties != wanted; bits -= DIGIT_BITS) {
-    const bool by_place = bits <= 32u;
-    const uint shift = (by_place ? bits : bits - 32u) - DIGIT_BITS;
-    for (uint d = gl_LocalInvocationID.x; d < DIGITS; d += WIDTH) histogram[d] = 0u;
+    const bool by_position = bits <= 32u;
+    const uint shift = (by_position ? bits : bits - 32u) - DIGIT_BITS;
+    for (uint d = gl_LocalInvocationID.x; d < DIGITS; d += GROUP_SIZE) histogram[d] = 0u;
     barrier();
-    FOR_EACH_OF_LANE(i) {
+    FOR_EACH_OF_SLICE(i) {
       const KEY key = key_of(x_at(i));
-      const uint digit = (by_place ? i >> shift : uint(key >> shift)) & (DIGITS - 1u);
-      if (on_it(bound, key, i)) atomicAdd(histogram[digit], 1u);
+      const uint digit = (by_position ? i >> shift : uint(key >> shift)) & (DIGITS - 1u);
+      if (matches(bound, key, i)) atomicAdd(histogram[digit], 1u);
     }
     barrier();
-    // Each thread its own: the same for all.
+    // Each thread computes it: the result is the same.
     uint digit = 0u;
     for (; histogram[digit] < wanted; ++digit) wanted -= histogram[digit];
     bound.ties = histogram[digit];
-    if (by_place) {
-      bound.place |= digit << shift;
-      bound.place_mask |= (DIGITS - 1u) << shift;
+    if (by_position) {
+      bound.position |= digit << shift;
+      bound.position_mask |= (DIGITS - 1u) << shift;
     } else {
       bound.key |= KEY(digit) << shift;
       bound.key_mask |= KEY(DIGITS - 1u) << shift;
@@ -91,24 +92,24 @@ void main() {
     const Bound bound = bound_of(wanted);
     if (gl_LocalInvocationID.x == 0u) taken_count = 0u;
     barrier();
-    FOR_EACH_OF_LANE(i) {
+    FOR_EACH_OF_SLICE(i) {
       const BITS x = x_at(i);
-      if (!within(bound, key_of(x), i)) continue;
+      if (!is_selected(bound, key_of(x), i)) continue;
       const uint slot = atomicAdd(taken_count, 1u);
       taken[slot] = x;
-      places[slot] = i;
+      positions[slot] = i;
     }
     barrier();
-    for (uint slot = gl_LocalInvocationID.x; slot < wanted; slot += WIDTH) {
+    for (uint slot = gl_LocalInvocationID.x; slot < wanted; slot += GROUP_SIZE) {
       const KEY key = key_of(taken[slot]);
-      const uint place = places[slot];
+      const uint position = positions[slot];
       uint rank = 0u;
       for (uint i = 0u; i < wanted; ++i) {
         const KEY other = key_of(taken[i]);
-        rank += uint(other < key || (other == key && places[i] < place));
+        rank += uint(other < key || (other == key && positions[i] < position));
       }
       store_bits(at[0] + uint64_t(params.extra[3] * int64_t(rank)), taken[slot]);
-      if (params.extra[5] != 0l) store32(at[1] + uint64_t(params.extra[4] * int64_t(rank)), place);
+      if (params.extra[5] != 0l) store32(at[1] + uint64_t(params.extra[4] * int64_t(rank)), position);
     }
     barrier();
   }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines without Vulkan: absent_test.py COMMAND LIBRARY OTHER_LIBRARY NO_LOADER FAILING_DRIVER
 
-No loader, a loader that is none, no driver, a driver that is none, one that fails, no validation layer, a setting that means nothing: each is told, none
-disturbs another plugin, nor a driver that works."""
+Missing and broken loaders and drivers, a missing validation layer and invalid settings: each is reported, and none
+disturbs another plugin or a working driver."""
 import glob
 import json
 import os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cache_file.hpp"
+#include "runtime/cache_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,10 @@
 #include <filesystem>
 #include <fstream>
 
+namespace backplane::vulkan::test {
+
 namespace {
 
-using namespace backplane::vulkan;
 namespace fs = std::filesystem;
 
 CacheKey key_of(uint8_t device, uint8_t driver, uint64_t build) {
@@ -61,7 +62,7 @@ TEST_F(CacheFiles, WhatIsStoredIsLoaded) {
   const CacheFile file(folder + "/made/when/needed", key);
   std::string said;
   EXPECT_TRUE(file.load(said).empty());
-  EXPECT_EQ(said, "");  // none there is no objection
+  EXPECT_EQ(said, "");  // a missing file is no objection
   for (const std::size_t size : {1000u, 5u, 70000u}) {
     const auto data = bytes_of(size, 7);
     EXPECT_EQ(file.store(data), "");
@@ -128,7 +129,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   std::ofstream(folder + "/file") << "no folder";
   EXPECT_NE(CacheFile(folder + "/file/below", key).store(bytes_of(10, 1)), "");
   EXPECT_NE(CacheFile("/proc/backplane", key).store(bytes_of(10, 1)), "");
-  // Root may write everywhere else: a child is somebody.
+  // Root may write everywhere, so a child process becomes nobody.
   fs::permissions(folder, fs::perms::owner_write, fs::perm_options::remove);
   fs::permissions(folder, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
   const pid_t child = ::fork();
@@ -144,7 +145,7 @@ TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsTold) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "only what this test put there";
 }
 
-// A limit to what a file may hold stands for a disk that is full.
+// A limit on the size of files simulates a full disk.
 TEST_F(CacheFiles, ADiskThatIsFullIsToldAndTheOldFileStays) {
   const CacheFile file(folder, key);
   ASSERT_EQ(file.store(bytes_of(100, 1)), "");
@@ -174,7 +175,7 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
     }
     bool good = true;
     for (int round = 0; round < 50; ++round) {
-      const CacheFile::Turn turn(file);
+      const CacheFile::Lock turn(file);
       std::string said;
       good = good && !file.load(said).empty() && file.store(bytes_of(50000, child)).empty();
     }
@@ -195,7 +196,8 @@ TEST_F(CacheFiles, ProcessesThatWriteAtOnceLeaveWholeFiles) {
 
 TEST(CacheFolder, TheEnvironmentDecides) {
   const auto with = [](const char* own, const char* xdg, const char* home) {
-    const std::pair<const char*, const char*> variables[] = {{kCache, own}, {"XDG_CACHE_HOME", xdg}, {"HOME", home}};
+    const std::pair<const char*, const char*> variables[] = {
+        {kCacheSetting, own}, {"XDG_CACHE_HOME", xdg}, {"HOME", home}};
     for (const auto& [name, value] : variables) {
       value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
     }
@@ -205,9 +207,11 @@ TEST(CacheFolder, TheEnvironmentDecides) {
   EXPECT_EQ(with("/mine", "/x", "/h"), "/mine");
   EXPECT_EQ(with(nullptr, "/x", "/h"), "/x/backplane/vulkan");
   EXPECT_EQ(with("", "/x", "/h"), "/x/backplane/vulkan");
-  EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.cache/backplane/vulkan");  // XDG: such are ignored
+  EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.cache/backplane/vulkan");  // XDG: relative paths are ignored
   EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.cache/backplane/vulkan");
   EXPECT_EQ(with(nullptr, nullptr, nullptr), std::nullopt);
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cooperative.hpp"
+#include "runtime/cooperative.hpp"
 
 #include <backplane/tensor.h>
 #include <gmock/gmock.h>
@@ -7,24 +7,24 @@
 
 #include <map>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
 #include "shaders/sizes.h"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr uint32_t kSmall = BACKPLANE_MATRIX_TILE, kLarge = BACKPLANE_MATRIX_LARGE_TILE,
                    kGroup = BACKPLANE_MATRIX_GROUP;
 
-CooperativeMatrices device(uint32_t lanes, std::vector<MatrixShape> shapes) {
+CooperativeMatrices device(uint32_t subgroup_size, std::vector<MatrixShape> shapes) {
   CooperativeMatrices out;
   out.shapes = std::move(shapes);
-  out.lanes = lanes;
+  out.subgroup_size = subgroup_size;
   return out;
 }
 
-// What drivers list: lanes of a subgroup, and shapes.
+// What drivers list: subgroup sizes, and shapes.
 const std::vector<CooperativeMatrices> kDevices = {
     device(8, {{BP_F16, 8, 8, 8}, {BP_I8, 8, 8, 8}}),
     device(16, {{BP_F16, 8, 16, 16}, {BP_BF16, 8, 16, 16}, {BP_I8, 8, 16, 32}}),
@@ -37,8 +37,8 @@ TEST(Cooperative, SubgroupsShareATileEvenly) {
     for (const MatrixShape& shape : each.shapes) {
       for (const uint32_t tile : {kSmall, kLarge}) {
         const auto found = each.tiling(shape.dtype, tile);
-        ASSERT_TRUE(found) << each.lanes << " lanes";
-        const uint32_t subgroups = kGroup / found->lanes, n = subgroups / found->subgroups_m;
+        ASSERT_TRUE(found) << each.subgroup_size << " lanes";
+        const uint32_t subgroups = kGroup / found->subgroup_size, n = subgroups / found->subgroups_m;
         EXPECT_EQ(subgroups % found->subgroups_m, 0u);
         EXPECT_EQ(tile % (found->subgroups_m * found->shape.m), 0u);
         EXPECT_EQ(tile % (n * found->shape.n), 0u);
@@ -53,7 +53,7 @@ TEST(Cooperative, TheLargestShapeIsTaken) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->shape.n, 16u);
   EXPECT_EQ(found->shape.k, 16u);
-  // 8 subgroups, of 32 x 64 or 64 x 32 sums each.
+  // 8 subgroups, with 32 x 64 or 64 x 32 outputs each.
   EXPECT_THAT(found->subgroups_m, testing::AnyOf(2u, 4u));
 }
 
@@ -84,7 +84,7 @@ TEST(Cooperative, WhatIsListedIsAskedFor) {
   EXPECT_EQ(v12.vulkanMemoryModel & v12.shaderFloat16 & v12.shaderInt8, VkBool32{VK_TRUE});
 }
 
-// How often each opcode is in a kernel's code.
+// Counts each opcode in a kernel's code.
 std::map<uint32_t, int> opcodes(const Shader& shader) {
   std::map<uint32_t, int> out;
   for (uint32_t at = 5; at < shader.word_count; at += shader.words[at] >> 16) ++out[shader.words[at] & 0xFFFFu];
@@ -92,20 +92,22 @@ std::map<uint32_t, int> opcodes(const Shader& shader) {
 }
 
 TEST(Cooperative, KernelsHaveNothingButTheKhronosExtension) {
-  for (const char* name : {"product_cooperative_f16", "product_cooperative_bf16", "product_cooperative_i8"}) {
+  for (const char* name : {"matmul_cooperative_f16", "matmul_cooperative_bf16", "matmul_cooperative_i8"}) {
     const Shader* shader = find_shader(name);
     ASSERT_NE(shader, nullptr) << name;
-    EXPECT_TRUE(wants_full_subgroups({shader->words, shader->word_count})) << name;
+    EXPECT_TRUE(needs_full_subgroups({shader->words, shader->word_count})) << name;
     auto found = opcodes(*shader);
-    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and sums
-    EXPECT_GT(found[4457], 0) << name;  // loads, a store, multiplications
+    EXPECT_EQ(found[4456], 3) << name;  // OpTypeCooperativeMatrixKHR: a, b and accumulators
+    EXPECT_GT(found[4457], 0) << name;  // loads, stores, multiplications
     EXPECT_GT(found[4458], 0) << name;
     EXPECT_GT(found[4459], 0) << name;
     for (uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_EQ(found[nv], 0) << name;
   }
-  const Shader* plain = find_shader("product_f16");
+  const Shader* plain = find_shader("matmul_f16");
   ASSERT_NE(plain, nullptr);
-  EXPECT_FALSE(wants_full_subgroups({plain->words, plain->word_count}));
+  EXPECT_FALSE(needs_full_subgroups({plain->words, plain->word_count}));
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

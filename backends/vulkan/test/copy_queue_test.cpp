@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with a family of queues for copies alone, played by one that has none: the driver's functions are looked up through a
-// table that answers for the second family with the first one's queue, and looks at what goes there.
+// Tests the copy queue on a device that has none. The driver's functions are looked up through a
+// table that presents the first family's queue as a second family, and checks what is submitted
+// there.
 #include <cstring>
 #include <set>
 
 #include "rig.hpp"
 
+namespace backplane::vulkan::test {
+
 namespace {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
-
 constexpr uint32_t kKernelFamily = 0, kCopyFamily = 1;
-constexpr uint64_t kLarge = uint64_t{1} << 20, kSmall = 4096;  // bytes of copies that go there, and that do not
+constexpr uint64_t kLarge = uint64_t{1} << 20,
+                   kSmall = 4096;  // bytes of copies that use the copy queue, and that do not
 
 PFN_vkGetDeviceProcAddr real_lookup = nullptr;
 PFN_vkCreateDevice real_create_device = nullptr;
@@ -60,7 +61,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pool(VkDevice device, const VkCommandPoolC
   own.queueFamilyIndex = kKernelFamily;
   const VkResult result = real.vkCreateCommandPool(device, &own, callbacks, out);
   std::lock_guard lock(mutex);
-  copy_pools.erase(*out);  // handles come again
+  copy_pools.erase(*out);  // handles are reused
   if (info->queueFamilyIndex == kCopyFamily) copy_pools.insert(*out);
   return result;
 }
@@ -125,7 +126,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL lookup(VkDevice device, const char* nam
   return found;
 }
 
-// Two families from before the first device is opened; f32 vectors that are as large as is asked.
+// Presents two families before the first device is opened, and makes f32 vectors of any size.
 class CopyQueue : public OnDevice {
  protected:
   void SetUp() override {
@@ -168,7 +169,8 @@ class CopyQueue : public OnDevice {
   std::vector<Device::Buffer*> made;
 };
 
-// In each round: two copies that go there, a kernel that must wait for them, and a copy that must wait for the kernel.
+// Each round has two large copies, a kernel that must wait for them, and a copy that must wait for
+// the kernel.
 TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge),
@@ -187,7 +189,7 @@ TEST_F(CopyQueue, LargeCopiesAreSubmittedThereInOrderWithKernels) {
   }
   EXPECT_EQ(copies[1], 60);
   EXPECT_EQ(copies[0], 0);
-  EXPECT_EQ(submissions[1], 40);  // what goes there, and what comes back
+  EXPECT_EQ(submissions[1], 40);  // uploads and downloads
   EXPECT_EQ(submissions[0], 20);
 }
 
@@ -204,7 +206,7 @@ TEST_F(CopyQueue, SmallCopiesAndThoseOfTheDeviceStayWithKernels) {
   EXPECT_EQ(submissions[0], 1);
 }
 
-// A small copy behind a large one goes where that went: changing queues costs a submission.
+// A small copy after a large one stays on the copy queue: changing queues costs a submission.
 TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 2 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
@@ -218,7 +220,7 @@ TEST_F(CopyQueue, SmallCopiesFollowALargeOne) {
   EXPECT_EQ(submissions[1], 1);
 }
 
-// Another stream's kernels wait for an event behind a copy.
+// Another stream waits for an event after a copy.
 TEST_F(CopyQueue, EventsStandBehindCopies) {
   Device::Buffer& host = buffer(BP_MEMORY_HOST, 3 * kLarge);
   Device::Buffer &a = buffer(BP_MEMORY_DEVICE, kLarge), &b = buffer(BP_MEMORY_DEVICE, kLarge);
@@ -238,3 +240,5 @@ TEST_F(CopyQueue, EventsStandBehindCopies) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call costs the host, and what it refuses.
+// What calls cost the host, and what they refuse.
 #include <ctime>
 #include <random>
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// operator new of this thread.
+// Calls of operator new in this thread.
 thread_local uint64_t allocations = 0;
 
 }  // namespace
@@ -24,10 +24,9 @@ void* operator new(std::size_t bytes) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
+namespace {
 
 double thread_seconds() {
   timespec now{};
@@ -47,7 +46,7 @@ TEST_F(OnDevice, AnExecutionAllocatesNothing) {
     best = std::min(best, thread_seconds() - start);
     const uint64_t made = allocations - before;
     ASSERT_TRUE(rig.wait().ok());
-    if (round > 0) {  // lists have grown to their size in the first
+    if (round > 0) {  // lists grow to their size in the first round
       EXPECT_EQ(made, 0u);
     }
   }
@@ -79,7 +78,7 @@ TEST_F(OnDevice, WaitsForEventsAllocateNothingEither) {
 TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
-  ASSERT_TRUE(rig.plan->program->packed);
+  ASSERT_TRUE(rig.plan->program->dense);
   for (const int64_t rows : {2, 16, 256}) {
     bp_tensor_desc views[3] = {rig.views[0], rig.views[1], rig.views[2]};
     bp_op_desc desc = rig.desc;
@@ -91,7 +90,7 @@ TEST_F(OnDevice, APlanOfPackedOperandsServesOtherSizes) {
   EXPECT_TRUE(rig.wait().ok());
 }
 
-// Shapes of rank 2 to 4, packed or with gaps, as a plan for `op` is given them.
+// Random shapes of rank 2 to 4, dense or with gaps, for a plan of `op`.
 struct Shapes {
   Shapes(uint32_t op, std::mt19937& random) {
     const auto pick = [&](int64_t most) { return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
@@ -137,10 +136,10 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
   ASSERT_TRUE(rig.open(instance).ok());
   std::mt19937 random(1);
   for (const uint32_t op : {BP_OP_ADD, BP_OP_EXP, BP_OP_REDUCE_SUM, BP_OP_MATMUL}) {
-    std::set<VkPipeline> compiled;  // none is ever ended, so each has a handle of its own
+    std::set<VkPipeline> compiled;  // none is ever destroyed, so handles are unique
     std::size_t after_some = 0;
     for (int round = 0; round < 1032; ++round) {
-      if (round == 32) after_some = compiled.size();  // every layout was there
+      if (round == 32) after_some = compiled.size();  // every layout has occurred
       const Shapes shapes(op, random);
       Device::Plan* plan = nullptr;
       bp_plan_info info{};
@@ -154,7 +153,7 @@ TEST_F(OnDevice, NoShapeCompilesAnything) {
   }
 }
 
-// A driver that takes long work for hung has it in pieces.
+// Long work is divided, so that a driver does not take it for hung.
 TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   constexpr int64_t kRows = 1536, kDepth = 1024, kColumns = 1408;  // 4.4e9 operations
   Rig rig;
@@ -203,7 +202,7 @@ TEST_F(OnDevice, AProductThatTakesLongIsDivided) {
   for (Device::Buffer* buffer : buffers) rig.device->destroy(buffer);
 }
 
-// Of one plan for any size: what kernels cannot go through is refused with its shapes, and what follows is served.
+// With one any-size plan: unsupported shapes are refused by name, and later ones are served.
 TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
@@ -215,7 +214,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
       views[i].rank = 4;
       std::copy_n(shapes[i], 4, views[i].shape);
     }
-    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // all else repeats
+    for (bp_tensor_desc* view : {&views[2], &views[3]}) view->strides[3] = 1;  // all other dimensions broadcast
   };
   bp_attention_attributes attributes{};
   attributes.struct_size = sizeof(attributes);
@@ -237,7 +236,7 @@ TEST_F(OnDevice, AttentionSaysWhatIsBeyondIt) {
   const auto enqueue = [&] {
     bp_operand operands[4] = {};
     for (int i = 0; i < 4; ++i) operands[i] = whole(rig.buffers[std::max(i - 1, 0)]);
-    return backplane::vulkan::enqueue(*rig.device, *rig.stream, *plan, desc, operands);
+    return test::enqueue(*rig.device, *rig.stream, *plan, desc, operands);
   };
   rig.data(0)[0] = 0.5f;
   for (int i = 0; i < 4; ++i) rig.data(1)[i] = static_cast<float>(i + 1);
@@ -268,3 +267,5 @@ TEST_F(OnDevice, ScratchIsOfOneStream) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver for Vulkan's loader that fails as FAILING_DRIVER says: `instance`: it makes none; `devices`: it cannot list its
- * devices; `none`: it has none. */
+/* A Vulkan driver that fails as FAILING_DRIVER says. `instance`: it cannot create one. `devices`: it cannot list its
+ * devices. `none`: it has no devices. */
 #include <stdlib.h>
 #include <string.h>
 #define VK_NO_PROTOTYPES
 #include <vulkan/vk_icd.h>
 
 static int fails(const char* how) {
-  const char* asked = getenv("FAILING_DRIVER");
-  return asked != NULL && strcmp(asked, how) == 0;
+  const char* requested = getenv("FAILING_DRIVER");
+  return requested != NULL && strcmp(requested, how) == 0;
 }
 
 /* The loader keeps its own data in the first word of what a dispatchable handle points at. */
@@ -48,7 +48,7 @@ static VkResult VKAPI_CALL version(uint32_t* out) {
   return VK_SUCCESS;
 }
 
-/* Never called: the loader wants the slots of a driver of 1.3 filled. */
+/* Never called: the loader requires every function of a 1.3 driver. */
 static void VKAPI_CALL unused(void) { abort(); }
 
 __attribute__((visibility("default"))) PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance,

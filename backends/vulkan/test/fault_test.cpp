@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call into the driver that can fail, made to fail in turn, with exhaustion of either memory and with loss. Which those
-// are is read from functions.def.
+// Makes each driver call that can fail do so in turn, with exhaustion of either memory and with
+// device loss. functions.def lists the calls.
 #include <gmock/gmock.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipelines.hpp"
 #include "rig.hpp"
+#include "runtime/pipelines.hpp"
 #include "watched_driver.hpp"
+
+namespace backplane::vulkan::test {
 
 namespace {
 
-using namespace backplane::vulkan;
 namespace fs = std::filesystem;
-namespace kit = backplane::kit;
 
-// Calls that the first question for devices makes; all others come with an open device.
+// Calls made when devices are first enumerated; all others need an open device.
 const std::set<std::string> kOfInstance = {
     "vkEnumerateInstanceVersion",         "vkEnumerateInstanceExtensionProperties",
     "vkEnumerateInstanceLayerProperties", "vkCreateInstance",
@@ -26,7 +26,8 @@ const std::set<std::string> kOfInstance = {
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-    // The CPU driver counts no time between compute work; claimed to be a GPU it is asked all the same.
+    // The CPU driver has no timestamps between compute work. Reported as a GPU, it is still asked
+    // for them.
     watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
       out.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     };
@@ -35,7 +36,7 @@ class Faults : public testing::Test {
     instance = found.value();
     std::string pattern = testing::TempDir() + "backplane_faults_XXXXXX";
     folder = ::mkdtemp(pattern.data());
-    ::setenv(kCache, (folder / "used").c_str(), 1);
+    ::setenv(kCacheSetting, (folder / "used").c_str(), 1);
   }
   void TearDown() override {
     watched::disarm();
@@ -43,14 +44,15 @@ class Faults : public testing::Test {
     fs::remove_all(folder);
   }
 
-  // The pipeline cache's file as another process would leave it; with `more` one that holds what ours has not.
+  // Stores a pipeline cache file as another process would; with `more`, one with data that ours
+  // lacks.
   void store_as_another(bool more) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     ASSERT_EQ(file.store(std::vector<std::byte>(more ? 64 : 48, std::byte{1})),
-              "");  // no driver knows it: an empty cache is made
+              "");  // no driver recognises it, so an empty cache is created
   }
 
-  // Opens, runs, takes time, imports and waits; the first failure of all that the table answered.
+  // Opens, executes, measures time, imports and waits; returns the first failure.
   kit::Status work(Rig& rig) const {
     kit::Status status = rig.open(instance);
     if (!status.ok()) return status;
@@ -83,7 +85,8 @@ class Faults : public testing::Test {
     return status;
   }
 
-  // What a failure left behind stands in nobody's way. Ends with the device lost, so that the next open makes all anew.
+  // A failure leaves nothing that blocks later work. Loses the device at the end, so that the next
+  // open starts from scratch.
   void works_again(const std::string& after) const {
     Rig rig;
     const kit::Status status = work(rig);
@@ -94,9 +97,10 @@ class Faults : public testing::Test {
     watched::disarm();
   }
 
-  // Each call in turn, until none is left to strike: `round(status, rig, beside, name)` looks at the outcome. `beside` is a second
-  // open, made after the first if that succeeds. Files of other processes come before the first open and before the close, so that
-  // caches are read and merged. Every call must have been struck.
+  // Fails each call in turn until none is left. `round(status, rig, beside, name)` checks the
+  // outcome; `beside` is a second open, made if the first succeeds. Files of another process appear
+  // before the first open and before the close, so that caches are read and merged. Every call must
+  // have failed once.
   template <class Round>
   void strike_each(VkResult result, bool for_good, const Round& round) {
     works_again("before");
@@ -131,14 +135,14 @@ class Faults : public testing::Test {
     }
   }
 
-  // A call at the close was struck: nobody but the log can be told, and the file of the other process stays.
+  // A call failed during the close: only the log reports it, and the other process's file stays.
   void kept_as_it_was(const std::string& name, const Rig& rig, const Rig& beside) const {
     const CacheFile file(folder / "used", PipelineCache::key_of(instance->devices()[0]));
     std::string objection;
     EXPECT_EQ(file.load(objection).size(), name == "vkDeviceWaitIdle" ? 32u : 64u) << name << objection;
     std::vector<std::string> lines = rig.lines;
     lines.insert(lines.end(), beside.lines.begin(), beside.lines.end());
-    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // asked again in another way
+    if (name == "vkDeviceWaitIdle" || name == "vkGetSemaphoreCounterValue") return;  // retried in another way
     EXPECT_THAT(lines,
                 testing::ElementsAre(testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(name))))
         << name;
@@ -151,7 +155,7 @@ class Faults : public testing::Test {
         silent.insert(name);
         return;
       }
-      // A batch that could not be submitted ends its stream; everything else is refused and nothing is changed.
+      // A batch that could not be submitted ends its stream; any other failure changes nothing.
       const bool ended = rig.stream != nullptr && !rig.stream->failure().ok();
       EXPECT_EQ(status.code(), ended ? BP_EXECUTION_FAILED : BP_OUT_OF_MEMORY) << name << ": " << status.message();
       EXPECT_THAT(status.message(), testing::AllOf(testing::HasSubstr(said), testing::HasSubstr(name)));
@@ -166,7 +170,7 @@ class Faults : public testing::Test {
         EXPECT_TRUE(beside.enqueue().ok()) << name;
       }
     });
-    // A point is asked for again and waited for in another way, pipelines are compiled without a cache, a device that ended has no
+    // A timeline is polled instead, pipelines compile without a cache, and a closed device has no
     // caller.
     EXPECT_THAT(silent, testing::IsSubsetOf({"vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkCreatePipelineCache",
                                              "vkDeviceWaitIdle"}));
@@ -182,7 +186,7 @@ TEST_F(Faults, WithoutOneAllIsWell) {
   const kit::Status status = work(rig);
   EXPECT_TRUE(status.ok()) << status.message();
   const auto living = watched::living();
-  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three of the rig's, two of the stream's
+  EXPECT_EQ(living.at("vkCreateBuffer"), 5) << "the table is not used";  // three of the rig, two of the stream
 }
 
 TEST_F(Faults, HostMemoryThatRunsOutAnywhereIsToldAndComesBack) {
@@ -198,7 +202,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       VK_ERROR_DEVICE_LOST, true, [&](const kit::Status& status, Rig& rig, Rig& beside, const std::string& name) {
         EXPECT_EQ(status.code(), BP_DEVICE_LOST) << name << ": " << status.message();
         EXPECT_THAT(status.message(), testing::HasSubstr("open it again"));
-        // Every open of the lost hardware answers so from then on, though the driver would answer again.
+        // Every open of the lost device reports the loss from then on, even if the driver recovers.
         for (Rig* each : {&rig, &beside}) {
           if (each->plan == nullptr) continue;
           EXPECT_EQ(each->enqueue().code(), BP_DEVICE_LOST);
@@ -210,7 +214,7 @@ TEST_F(Faults, ALostDeviceStaysLostAndTheNextOpenHasAnother) {
       });
 }
 
-// The first question, each call in turn: no device and why, or a device that lacks something and what.
+// During enumeration, a failing call leaves no device, with the reason.
 TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
   for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
     std::set<std::string> names;
@@ -227,11 +231,11 @@ TEST_F(Faults, WhatFailsBeforeThereIsADeviceIsTold) {
                   testing::AllOf(testing::HasSubstr(watched::struck()), testing::HasSubstr("VK_ERROR_")));
     }
     EXPECT_THAT(names, testing::IsSubsetOf(kOfInstance));
-    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are asked for with the validation layer only
+    EXPECT_GE(names.size(), kOfInstance.size() - 1);  // layers are only queried with the validation layer
   }
 }
 
-// Nothing of a device's outlives its close but what a process keeps, however often it is opened.
+// Only what a process keeps outlives the close of a device, however often it is opened.
 TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
   using testing::Pair;
   works_again("before");
@@ -254,7 +258,7 @@ TEST_F(Faults, AClosedDeviceKeepsWhatItIsMeantTo) {
   }
 }
 
-// The count itself.
+// Tests the accounting itself.
 TEST_F(Faults, AForgottenBufferIsFound) {
   {
     auto device = LogicalDevice::create(instance, 0);
@@ -290,7 +294,7 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
     watched::arm(after, VK_ERROR_OUT_OF_HOST_MEMORY, false);
     const kit::Status status = rig.device->record(*event, *rig.stream);
     watched::disarm();
-    if (!rig.stream->failure().ok()) break;  // the submission failed: the record stands for the failure
+    if (!rig.stream->failure().ok()) break;  // the submission failed, so the record reports the failure
     if (!status.ok()) {
       refused = true;
       EXPECT_EQ(status.code(), BP_OUT_OF_MEMORY);
@@ -304,3 +308,5 @@ TEST_F(Faults, ARecordThatCannotBeMadeLeavesTheEventAsItWas) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says of itself, changed on its way: one that lacks what kernels need is refused by name, one that lacks what they can
-// do without works.
+// Alters what a device reports. A device without a required feature is refused by name; one without
+// an optional feature works.
 #include <gmock/gmock.h>
 
-#include "ops.hpp"
+#include "ops/operators.hpp"
 #include "rig.hpp"
 #include "watched_driver.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 template <class T>
 T* link(void* chain, VkStructureType type) {
@@ -22,7 +22,7 @@ T* link(void* chain, VkStructureType type) {
 class Features : public testing::Test {
  protected:
   void SetUp() override {
-    // Kept, and the driver's library with it: of one that was unloaded nothing says whose leaks are.
+    // Keeps the driver's library loaded: LeakSanitizer cannot attribute leaks of an unloaded one.
     auto found = Instance::shared();
     if (!found.ok()) GTEST_SKIP() << found.status().message();
     instance = found.value();
@@ -69,10 +69,10 @@ TEST_F(Features, AnOldDeviceIsNamedWithItsVersion) {
   refused_for("Vulkan 1.2 (it speaks 1.1)");
 }
 
-// How many lanes the pipelines of attention ask for, 0 where they ask for none, on a device that says it has `usual` and could have
-// `fewest` to `most`.
-std::set<uint32_t> lanes_asked(uint32_t usual, uint32_t fewest, uint32_t most,
-                               VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
+// The subgroup sizes that attention's pipelines require (0: none), on a device with size `usual`
+// that supports `fewest` to `most`.
+std::set<uint32_t> required_subgroup_sizes(uint32_t usual, uint32_t fewest, uint32_t most,
+                                           VkShaderStageFlags stages = VK_SHADER_STAGE_COMPUTE_BIT) {
   watched::change_properties = [=](VkPhysicalDeviceProperties2& out) {
     if (auto* groups =
             link<VkPhysicalDeviceSubgroupProperties>(&out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES))
@@ -86,15 +86,17 @@ std::set<uint32_t> lanes_asked(uint32_t usual, uint32_t fewest, uint32_t most,
   };
   std::set<uint32_t> asked;
   watched::change_pipeline = [&](VkComputePipelineCreateInfo& info) {
-    const auto* lanes = link<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+    const auto* subgroup_size = link<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
         const_cast<void*>(info.stage.pNext),
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
     const auto* constants = static_cast<const uint32_t*>(info.stage.pSpecializationInfo->pData);
     if ((info.stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) == 0)
-      return;  // the sum of parts
-    asked.insert(lanes == nullptr ? 0 : lanes->requiredSubgroupSize);
-    EXPECT_EQ(constants[1], lanes == nullptr ? usual : lanes->requiredSubgroupSize);  // what the kernel counts on
-    info.stage.pNext = nullptr;                                                       // the driver has its own
+      return;  // the kernel that combines splits
+    asked.insert(subgroup_size == nullptr ? 0 : subgroup_size->requiredSubgroupSize);
+    EXPECT_EQ(
+        constants[kIdSubgroupSize],
+        subgroup_size == nullptr ? usual : subgroup_size->requiredSubgroupSize);  // the size that the kernel assumes
+    info.stage.pNext = nullptr;                                                   // the driver keeps its own size
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   EXPECT_TRUE(device.ok()) << device.status().message();
@@ -102,19 +104,21 @@ std::set<uint32_t> lanes_asked(uint32_t usual, uint32_t fewest, uint32_t most,
   add_attention(operators, device.value()->physical());
   const Operator& attention = *operators.find(BP_OP_ATTENTION, {BP_F32, BP_F32})->kernel;
   Pipelines pipelines(*device.value(), [](int32_t, const std::string&) {});
-  for (const Kernel& kernel : attention.kernels({}, false))
+  for (const Kernel& kernel : attention.kernels({}, false)) {
+    if (kernel.shader.empty()) continue;
     EXPECT_TRUE(pipelines.get(kernel.shader, kernel.constants).ok()) << kernel.shader;
+  }
   return asked;
 }
 
 TEST_F(Features, SubgroupsAreAskedForTheLanesThatKernelsHaveRegistersFor) {
   if (!instance->devices()[0].full_subgroups) GTEST_SKIP() << "no full subgroups can be asked for";
-  EXPECT_THAT(lanes_asked(64, 32, 64), testing::ElementsAre(32));
-  EXPECT_THAT(lanes_asked(64, 64, 64), testing::ElementsAre(0));
-  EXPECT_THAT(lanes_asked(64, 32, 64, VK_SHADER_STAGE_VERTEX_BIT), testing::ElementsAre(0));
-  EXPECT_THAT(lanes_asked(128, 64, 128), testing::ElementsAre(64));
-  EXPECT_THAT(lanes_asked(32, 8, 32), testing::ElementsAre(16));
-  EXPECT_THAT(lanes_asked(32, 32, 32), testing::ElementsAre(0));
+  EXPECT_THAT(required_subgroup_sizes(64, 32, 64), testing::ElementsAre(32));
+  EXPECT_THAT(required_subgroup_sizes(64, 64, 64), testing::ElementsAre(0));
+  EXPECT_THAT(required_subgroup_sizes(64, 32, 64, VK_SHADER_STAGE_VERTEX_BIT), testing::ElementsAre(0));
+  EXPECT_THAT(required_subgroup_sizes(128, 64, 128), testing::ElementsAre(64));
+  EXPECT_THAT(required_subgroup_sizes(32, 8, 32), testing::ElementsAre(16));
+  EXPECT_THAT(required_subgroup_sizes(32, 32, 32), testing::ElementsAre(0));
 }
 
 TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {
@@ -131,8 +135,8 @@ TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {
   auto found = watched::instance();
   ASSERT_TRUE(found.ok()) << found.status().message();
   const PhysicalDevice& device = found.value()->devices()[0];
-  EXPECT_EQ(device.lanes, 0u);
-  EXPECT_FALSE(device.shuffles || device.float_controls.round_to_even_f32 || device.float_controls.preserve_nan_f32);
+  EXPECT_EQ(device.subgroup_size, 0u);
+  EXPECT_FALSE(device.has_shuffle || device.float_controls.round_to_even_f32 || device.float_controls.preserve_nan_f32);
   EXPECT_FALSE(device.float_controls.preserve_subnormals_f32);
   Rig rig;
   ASSERT_TRUE(rig.open(found.value()).ok());
@@ -144,17 +148,17 @@ TEST_F(Features, WithoutSubgroupsAndFloatControlsItWorks) {
 }
 
 TEST_F(Features, AllocationsAreCountedAgainstTheDevicesLimit) {
-  constexpr uint32_t kMost = 12;
+  constexpr uint32_t kMax = 12;
   watched::change_properties = [](VkPhysicalDeviceProperties2& out) {
-    out.properties.limits.maxMemoryAllocationCount = kMost;
+    out.properties.limits.maxMemoryAllocationCount = kMax;
   };
   auto device = LogicalDevice::create(watched::instance().value(), 0);
   ASSERT_TRUE(device.ok()) << device.status().message();
   Memory memory(*device.value());
   const bp_buffer_desc desc = {sizeof(bp_buffer_desc), BP_MEMORY_DEVICE, 4096, Memory::kAlignment};
   std::vector<Buffer*> buffers;
-  for (uint32_t i = 0; i < kMost; ++i) buffers.push_back(need(memory.create(desc)));
-  const backplane::kit::Status status = memory.create(desc).status();
+  for (uint32_t i = 0; i < kMax; ++i) buffers.push_back(need(memory.create(desc)));
+  const kit::Status status = memory.create(desc).status();
   EXPECT_EQ(status.code(), BP_OUT_OF_MEMORY);
   EXPECT_THAT(status.message(), testing::HasSubstr("12 allocations of memory are in use"));
   memory.destroy(buffers.back());
@@ -178,3 +182,5 @@ TEST_F(Features, MemoryThatBeginsElsewhereIsAlignedInside) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

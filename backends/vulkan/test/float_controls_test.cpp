@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "float_controls.hpp"
+#include "runtime/float_controls.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "pipelines.hpp"
+#include "runtime/pipelines.hpp"
+
+namespace backplane::vulkan::test {
 
 namespace {
-
-using namespace backplane::vulkan;
 
 constexpr uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpExtension = 10;
 
@@ -45,8 +45,8 @@ TEST(FloatControls, EachModeBringsItsCapability) {
   }
 }
 
-// NoContraction is all that keeps a compiler from folding what compensated sums and exact products carry. Optimisers of SPIR-V
-// (2022) lose it where they unroll loops, so that shaders are embedded as they were written.
+// Only NoContraction keeps a compiler from folding compensated sums and exact products. SPIR-V
+// optimisers (2022) drop it when they unroll loops, so shaders are embedded unoptimised.
 TEST(FloatControls, WhatIsPreciseInTheSourceIsSoInTheModule) {
   constexpr uint32_t kOpDecorate = 71, kNoContraction = 42, kArithmetic[] = {129, 131, 133, 136};  // add, sub, mul, div
   for (const char* name : {"reduce_f32", "scan_f32", "rope_f32"}) {
@@ -77,3 +77,5 @@ TEST(FloatControls, TheExtensionIsNamedWhereTheVersionLacksIt) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hazards.hpp"
+#include "runtime/hazards.hpp"
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace backplane::vulkan::test {
 
-using backplane::vulkan::Access;
-using backplane::vulkan::Accesses;
-using backplane::vulkan::Hazards;
+namespace {
 
 constexpr Access kRead{100, 200, false}, kWrite{100, 200, true};
 
@@ -55,3 +53,5 @@ TEST(Hazards, ALongListEndsInABarrier) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

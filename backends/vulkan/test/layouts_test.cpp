@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators find every element, however operands lie: each layout has a kernel of its own, and an address decides too.
+// Elementwise operators process every element in every layout. Each layout has its own kernel, and
+// alignment matters too.
 #include <cstring>
 
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr int64_t kRoom = 4096;  // elements of a buffer
 constexpr float kUntouched = -1;
 
-// Strides of rows and of columns, both by the columns there are; an immediate has none.
+// Row strides are a multiple of the number of columns, plus an offset; an immediate has no strides.
 struct Layout {
   const char* name;
   int64_t row_by_column, row_more, column;
@@ -23,7 +24,8 @@ constexpr Layout kLayouts[] = {{"packed", 1, 0, 1},       {"rows apart", 1, 4, 1
 
 class Layouts : public OnDevice {
  protected:
-  // out = a + b of [rows, columns] in these layouts, element 0 of each `offset` elements into its buffer.
+  // Computes out = a + b of [rows, columns] in these layouts; element 0 of each is `offset`
+  // elements into its buffer.
   void add(const Layout (&layouts)[3], int64_t rows, int64_t columns, uint64_t offset) {
     bp_operand operands[3] = {};
     bp_tensor_desc views[3] = {};
@@ -118,3 +120,5 @@ TEST_F(Layouts, PackedOperandsOfAnyLength) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: a machine without Vulkan's loader. Its name leads to a file that is not there; all else is opened as ever. */
+/* Preloaded, it simulates a machine without the Vulkan loader: dlopen of its name fails, all else works. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

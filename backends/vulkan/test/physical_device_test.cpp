@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is chosen of devices that are not at hand: their queues and memory as drivers list them.
-#include "physical_device.hpp"
+// The choice of queues and memory types for devices that are not available, from what their drivers
+// list.
+#include "runtime/physical_device.hpp"
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
+namespace {
 
 constexpr VkQueueFlags kCopies = VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT;
 constexpr VkQueueFlags kComputes = VK_QUEUE_COMPUTE_BIT | kCopies;
@@ -80,3 +81,5 @@ TEST(MemoryType, OnlyThoseThatBuffersMayHave) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

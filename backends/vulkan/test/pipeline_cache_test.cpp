@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache on a device: what is kept, and that nothing that is wrong with a file is more than a line.
-#include "pipeline_cache.hpp"
+// The pipeline cache on a device: what it keeps, and that a faulty file only causes a log line.
+#include "runtime/pipeline_cache.hpp"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "pipelines.hpp"
 #include "rig.hpp"
+#include "runtime/pipelines.hpp"
+
+namespace backplane::vulkan::test {
 
 namespace {
 
-using namespace backplane::vulkan;
 namespace fs = std::filesystem;
 
 class PipelineCaches : public OnDevice {
@@ -21,17 +22,17 @@ class PipelineCaches : public OnDevice {
     OnDevice::SetUp();
     std::string pattern = testing::TempDir() + "backplane_pipelines_XXXXXX";
     folder = ::mkdtemp(pattern.data());
-    ::setenv(kCache, folder.c_str(), 1);
+    ::setenv(kCacheSetting, folder.c_str(), 1);
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // As a process of its own would: opens, compiles two pipelines, keeps them.
+  // Acts as a separate process: opens, compiles two pipelines, and saves them.
   void run() {
     auto device = LogicalDevice::create(instance, 0);
     ASSERT_TRUE(device.ok());
     Pipelines pipelines(*device.value(), log());
-    for (const char* shader : {"unary_f32", "binary_f32"}) {
-      auto pipeline = pipelines.get(shader, {1, BP_OP_NEG, 0, 0});
+    for (const char* shader : {"elementwise_unary_f32", "elementwise_binary_f32"}) {
+      auto pipeline = pipelines.get(shader, {{kIdLayout, BACKPLANE_LAYOUT_DENSE}, {kIdOp, BP_OP_NEG}});
       ASSERT_TRUE(pipeline.ok()) << pipeline.status().message();
     }
     pipelines.cache().save(log());
@@ -75,7 +76,7 @@ TEST_F(PipelineCaches, ADamagedOneIsALineAndIsReplaced) {
 TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
   run();
   ASSERT_EQ(files().size(), 1u);
-  // Whole and ours, but what is in it is no cache of the driver's.
+  // A valid file of ours whose data is no cache of the driver.
   const CacheFile own(folder, PipelineCache::key_of(instance->devices()[0]));
   ASSERT_EQ(own.path(), files()[0].string());
   ASSERT_EQ(own.store(std::vector<std::byte>(500, std::byte{0xA5})), "");
@@ -87,23 +88,25 @@ TEST_F(PipelineCaches, DataThatTheDriverDoesNotKnowIsDropped) {
 
 TEST_F(PipelineCaches, AFolderThatCannotBeMadeIsOneLine) {
   std::ofstream(folder + "/file") << "no folder";
-  ::setenv(kCache, (folder + "/file").c_str(), 1);
+  ::setenv(kCacheSetting, (folder + "/file").c_str(), 1);
   auto device = LogicalDevice::create(instance, 0);
   ASSERT_TRUE(device.ok());
   Pipelines pipelines(*device.value(), log());
   for (const uint32_t op : {BP_OP_NEG, BP_OP_ABS}) {
-    EXPECT_TRUE(pipelines.get("unary_f32", {1, op, 0, 0}).ok());
+    EXPECT_TRUE(pipelines.get("elementwise_unary_f32", {{kIdLayout, BACKPLANE_LAYOUT_DENSE}, {kIdOp, op}}).ok());
     pipelines.cache().save(log());
   }
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_THAT(lines[0], testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(kCache)));
+  EXPECT_THAT(lines[0], testing::AllOf(testing::HasSubstr("are not kept"), testing::HasSubstr(kCacheSetting)));
 }
 
 TEST_F(PipelineCaches, OffIsOff) {
-  ::setenv(kCache, "off", 1);
+  ::setenv(kCacheSetting, "off", 1);
   run();
   EXPECT_THAT(files(), testing::IsEmpty());
   EXPECT_THAT(lines, testing::IsEmpty());
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

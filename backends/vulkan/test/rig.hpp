@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests on a device share: the first device opened, a stream, buffers and a plan of one operator.
+// What the tests on a device share: the first device, a stream, buffers and a plan.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
-namespace backplane::vulkan {
+namespace backplane::vulkan::test {
 
-// Skips where the loader finds no device.
+// Skips if the loader finds no device.
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ inline kit::Status enqueue(Device& device, Device::Stream& stream, const Device:
   return device.execute(stream, plan, &execution);
 }
 
-// The same by a plan and workspace of its own, to its end.
+// The same with its own plan and workspace; waits for completion.
 inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp_op_desc& desc,
                                 const bp_operand* operands) {
   Device::Plan* plan = nullptr;
@@ -57,7 +57,8 @@ inline kit::Status execute_once(Device& device, Device::Stream& stream, const bp
   return status;
 }
 
-// An opened device with one stream, and f32 vectors to add; whatever it lacks stays null. Opened once, not copied.
+// An open device with a stream, and f32 vectors to add. What could not be made is null. Open it
+// once; do not copy it.
 struct Rig {
   static constexpr int64_t kElements = 256;
   Device* device = nullptr;
@@ -95,7 +96,7 @@ struct Rig {
     delete std::exchange(device, nullptr);
   }
 
-  // Everything, step by step; the first failure.
+  // Opens everything in order; returns the first failure.
   kit::Status open(const std::shared_ptr<const Instance>& instance) {
     const auto keep = [](auto made, auto*& place) {
       if (made.ok()) place = made.value();
@@ -120,7 +121,7 @@ struct Rig {
   kit::Status enqueue(const bp_op_desc& described) const { return enqueue(described, *stream); }
   kit::Status enqueue(const bp_op_desc& described, Device::Stream& on) const {
     const bp_operand operands[] = {whole(buffers[0]), whole(buffers[1]), whole(buffers[2])};
-    return vulkan::enqueue(*device, on, *plan, described, operands);
+    return test::enqueue(*device, on, *plan, described, operands);
   }
   kit::Status wait() const { return stream->wait(BP_WAIT_FOREVER); }
 };
@@ -135,4 +136,4 @@ class OnRig : public OnDevice {
   Rig rig;
 };
 
-}  // namespace backplane::vulkan
+}  // namespace backplane::vulkan::test

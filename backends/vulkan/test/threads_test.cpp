@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device under many threads: what the thread sanitizer is to see.
+// One device used by many threads, for the thread sanitizer.
 #include <thread>
 
 #include "rig.hpp"
 
-namespace {
+namespace backplane::vulkan::test {
 
-using namespace backplane::vulkan;
-namespace kit = backplane::kit;
+namespace {
 
 constexpr int kThreads = 4, kRounds = 24;
 
-// Runs `body(thread)` on kThreads threads at once; what they answer is looked at here.
+// Runs `body(thread)` on kThreads threads at once, and checks the results here.
 template <class Body>
 void on_threads(const Body& body) {
   kit::Status statuses[kThreads];
@@ -43,7 +42,7 @@ TEST_F(OnDevice, StreamsOfThreadsWaitForEachOthersEvents) {
     for (int round = 0; status.ok() && round < kRounds; ++round) {
       status = add();
       if (status.ok()) status = rig.device->record(*events[i], *streams[i]);
-      // Of a neighbour that records it meanwhile: its latest record, whichever that is.
+      // A neighbour records it concurrently: waits for its latest record, whichever that is.
       const Device::Event& other = *events[(i + 1) % kThreads];
       if (status.ok()) status = rig.device->wait_event(*streams[i], other);
       if (status.ok()) status = add();
@@ -80,7 +79,7 @@ TEST_F(OnDevice, ThreadsOpenMakePlansAndCloseAtOnce) {
   });
 }
 
-// The executions of one plan, on streams of one device.
+// Executes one plan on several streams of a device.
 TEST_F(OnDevice, OnePlanServesManyStreams) {
   Rig rig;
   ASSERT_TRUE(rig.open(instance).ok());
@@ -104,3 +103,5 @@ TEST_F(OnDevice, OnePlanServesManyStreams) {
 }
 
 }  // namespace
+
+}  // namespace backplane::vulkan::test

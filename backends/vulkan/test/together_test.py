@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two processes on one device and one pipeline cache at once: together_test.py COMMAND LIBRARY
 
-Both pass, one whole file is left, and a third process that finds it damaged passes, and replaces it. (What it says: pipeline_cache_test.cpp.)"""
+Both pass and leave one valid file. A third process finds it damaged, passes, and replaces it."""
 import os
 import sys
 import tempfile

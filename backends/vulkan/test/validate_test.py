@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin under VK_LAYER_KHRONOS_validation, also of synchronisation and best practices: validate_test.py COMMAND LIBRARY [WORD...]
+"""The plugin under VK_LAYER_KHRONOS_validation, with synchronisation and best practices: validate_test.py COMMAND LIBRARY [WORD...]
 
-The first message of the layer fails every wait and plan that follows, so that no failure means no message. Words are handed to
-`certify`; without any a part of the suite is run, with `--seed 1` alone all of it. The product of 70,001 matrices has more
-workgroups than a dispatch may: drivers do not tell."""
+The layer's first message fails every later wait and plan, so no failure means no message. WORDs are passed to
+`certify`; without any, a part of the suite runs, and with `--seed 1` alone all of it. The GEMM of 70,001 matrices has
+more workgroups than a dispatch may have, which drivers do not report."""
 import json
 import os
 import sys
@@ -17,7 +17,7 @@ command, library, *words = sys.argv[1:]
 certified.skip_without_device(command, library)
 groups = ["runtime.order", "runtime.stream", "runtime.event", "runtime.copy", "runtime.threads", "runtime.in_turn", "host.model",
           "host.memory", "runtime.import", "numeric.matmul.f32.70001*"]
-# What the layer (1.3.239) itself leaves behind for each queue's work, and what it does when a process exits under a thread in a call.
+# The layer (1.3.239) leaks memory with each submission, and fails if a process exits during a call.
 of_the_layer = {"runtime.leak.stream_used", "host.life.again_and_again", "runtime.process.exits.while_a_thread_enqueues",
                 "abi.instance.reload_and_work"}
 words = words or certified.filters(groups)

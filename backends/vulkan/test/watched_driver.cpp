@@ -5,7 +5,7 @@
 #include <typeindex>
 #include <utility>
 
-namespace backplane::vulkan::watched {
+namespace backplane::vulkan::test::watched {
 
 std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
@@ -14,7 +14,7 @@ std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
 namespace {
 
-// Looked up beside functions.def.
+// Looked up in addition to functions.def.
 constexpr const char* kOfExtension = "vkGetMemoryHostPointerPropertiesEXT";
 
 PFN_vkGetInstanceProcAddr real_instance_lookup = nullptr;
@@ -33,7 +33,7 @@ bool strikes(const char* name) {
   return true;
 }
 
-// Objects by type and handle: handles of two types may be equal.
+// Objects by type and handle: handles of different types may be equal.
 using Key = std::pair<std::type_index, const void*>;
 struct Object {
   const char* made_by;
@@ -42,7 +42,7 @@ struct Object {
 std::map<Key, Object> objects;
 std::string complaints;
 
-// Values that were waited for, by timeline semaphore; which device's it is.
+// By timeline semaphore: its device, and the last value waited for.
 std::map<const void*, std::pair<VkDevice, uint64_t>> passed;
 
 void note_made(const char* by, const void* owner, std::type_index type, const void* handle) {
@@ -63,7 +63,7 @@ void note_ended(const char* by, std::type_index type, const void* handle) {
   }
 }
 
-// Of an instance and a device the owner is what the call was given: a physical device is no object that is made.
+// The owner of instances and devices is null: physical devices are not created.
 template <class Owner>
 const void* owner_of(Owner handle) {
   return std::is_same_v<Owner, VkDevice> ? static_cast<const void*>(handle) : nullptr;
@@ -98,7 +98,7 @@ void change(VkDevice idle) {
 template <class... Arguments>
 void change(const Arguments&...) {}
 
-// What is asked, before the call.
+// Changes a request before the call.
 VkComputePipelineCreateInfo asked_pipeline;
 void ask(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*& asked, const VkAllocationCallbacks*,
          VkPipeline*) {
@@ -127,7 +127,7 @@ struct Watch<Slot> {
       ask(arguments...);
       const VkResult result = real(arguments...);
       if (result == VK_SUCCESS) change(arguments...);
-      // Command buffers end with their pool.
+      // Command buffers are destroyed with their pool.
       const bool makes = called.starts_with("vkCreate") || called == "vkAllocateMemory";
       if constexpr (std::is_pointer_v<std::tuple_element_t<sizeof...(Arguments) - 1, std::tuple<Arguments...>>>) {
         const auto out = std::get<sizeof...(Arguments) - 1>(list);
@@ -177,7 +177,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_lookup(VkDevice device, const ch
 #define BP_VK_INSTANCE(slot)
 #define BP_VK_DEVICE(slot) \
   if (std::string_view(name) == #slot) return watched<&DeviceApi::slot>(reinterpret_cast<PFN_##slot>(found), #slot);
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
   if (std::string_view(name) == kOfExtension)
@@ -195,7 +195,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_lookup(VkInstance instance, co
 #define BP_VK_INSTANCE(slot) \
   if (std::string_view(name) == #slot) return watched<&InstanceApi::slot>(reinterpret_cast<PFN_##slot>(found), #slot);
 #define BP_VK_DEVICE(slot)
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
@@ -211,7 +211,7 @@ kit::Result<std::shared_ptr<const Instance>> instance() {
 #define BP_VK_GLOBAL(slot) library.value()->slot = Watch<&Library::slot>::watch(library.value()->slot, #slot);
 #define BP_VK_INSTANCE(slot)
 #define BP_VK_DEVICE(slot)
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
@@ -237,7 +237,7 @@ std::set<std::string> fallible() {
 #define BP_VK_GLOBAL(slot) add(Watch<&Library::slot>::can_fail, #slot);
 #define BP_VK_INSTANCE(slot) add(Watch<&InstanceApi::slot>::can_fail, #slot);
 #define BP_VK_DEVICE(slot) add(Watch<&DeviceApi::slot>::can_fail, #slot);
-#include "functions.def"
+#include "runtime/functions.def"
 #undef BP_VK_GLOBAL
 #undef BP_VK_INSTANCE
 #undef BP_VK_DEVICE
@@ -252,4 +252,4 @@ std::map<std::string, int> living() {
 
 std::string forgotten() { return std::exchange(complaints, {}); }
 
-}  // namespace backplane::vulkan::watched
+}  // namespace backplane::vulkan::test::watched

@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver, with every call that functions.def lists seen on its way: made to fail, its objects counted, its answers changed.
-// A semaphore is seen to pass only by who waits for it, so that which calls are made does not depend on the device's pace.
-// One to a process, since Vulkan's functions carry nothing of a caller's. For one thread.
+// Intercepts every driver call in functions.def: calls can be made to fail, objects are counted,
+// and answers can be changed. A semaphore only appears to have passed after a wait for it, so that
+// the sequence of calls does not depend on timing. One per process, since Vulkan functions carry no
+// context; not thread-safe.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <set>
 
-#include "instance.hpp"
+#include "runtime/instance.hpp"
 
-namespace backplane::vulkan::watched {
+namespace backplane::vulkan::test::watched {
 
-// An instance of the system's loader whose calls, and those of its devices, are seen.
+// An instance of the system's loader whose calls, and those of its devices, are intercepted.
 kit::Result<std::shared_ptr<const Instance>> instance();
 
-// `after` calls that can fail go through; the next one answers `result`, and with `for_good` so do all that follow.
+// Lets `after` fallible calls succeed. The next one returns `result`, and with `for_good` so do all
+// that follow.
 void arm(int64_t after, VkResult result, bool for_good);
 void disarm();
-// The first call that was struck since `arm`; empty: none was.
+// The first call that was made to fail since `arm`; empty: none.
 std::string struck();
 
 // The names of all calls that can fail.
 std::set<std::string> fallible();
 
-// What was made and not ended yet, by the call that made it.
+// The number of live objects, by the call that created them.
 std::map<std::string, int> living();
-// What a device or instance left behind when it ended, or what was ended that was not there, since the last question; a line each.
+// Leaks of a destroyed device or instance, and destructions of unknown objects, since the last
+// call; one line each.
 std::string forgotten();
 
-// Applied to what a physical device says of itself; empty: nothing is changed.
+// Changes what a physical device reports; empty: no change.
 extern std::function<void(VkPhysicalDeviceFeatures2&)> change_features;
 extern std::function<void(VkPhysicalDeviceProperties2&)> change_properties;
-// Applied to what a pipeline is asked for, before the driver is; empty: nothing is changed.
+// Changes the request for a pipeline before the driver sees it; empty: no change.
 extern std::function<void(VkComputePipelineCreateInfo&)> change_pipeline;
-// Applied to the address of a buffer; empty: nothing is changed.
+// Changes the address of a buffer; empty: no change.
 extern std::function<VkDeviceAddress(VkDeviceAddress)> change_address;
 
-}  // namespace backplane::vulkan::watched
+}  // namespace backplane::vulkan::test::watched

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sample end to end, on plugins given by path: char_gpt_test.py CHAR_GPT PLUGIN [OTHER_PLUGIN]."""
+"""Tests the sample end to end, on plugins given by path: char_gpt_test.py CHAR_GPT PLUGIN
+[OTHER_PLUGIN]."""
 import html.parser
 import json
 import os
@@ -16,7 +17,7 @@ char_gpt, *plugins = sys.argv[1:]
 plugin = plugins[0]
 folder = tempfile.TemporaryDirectory()
 MODEL = ["--context", "16", "--width", "16", "--heads", "2", "--blocks", "1", "--batch", "4"]
-# A text of the test's own, so that what the documents say changes no test.
+# The test's own text, so that edits of documents change no test.
 LINE = "the quick brown fox jumps over the lazy dog, and then it does so again.\n"
 
 
@@ -52,7 +53,7 @@ def weights(result):
 
 
 class Page(html.parser.HTMLParser):
-    """Tags that are open, and whatever a self-contained page may not hold."""
+    """Collects open tags, and everything that a self-contained page must not contain."""
     void = ("meta", "line", "polyline", "circle", "rect", "dt", "dd", "html")
 
     def __init__(self, name):
@@ -87,7 +88,7 @@ tap.check("the same seed gives the same bits", weights(whole) and weights(whole)
 other = train("--steps", "200", "--rate", "1e-2", "--seed", "2")
 tap.check("another seed gives others", weights(other) and weights(whole) != weights(other), other.stdout)
 
-# What gzip needs, by gzip itself (whose header names no file here either)
+# The size by gzip itself, also without a file name in the header
 held_out = LINE * 6
 packed = subprocess.run(["gzip", "-9n"], input=held_out.encode(), capture_output=True, check=True).stdout
 tap.check("gzip's figure is that of gzip -9", abs(report["gzip_bits_per_character"] - 8 * len(packed) / len(held_out)) < 1e-9,
@@ -110,7 +111,7 @@ tap.check("another seed something else", wrote[0].stdout != wrote[2].stdout, wro
 likely = run("write", "--plugin", plugin, "--load", path("whole"), "--write", "20", "--temperature", "0")
 tap.check("without a prompt it begins a line", likely.returncode == 0 and len(likely.stdout) == 21, likely.stdout + likely.stderr)
 
-# The same curve on every path
+# Every path must have the same curve
 ways = [way for name in plugins for way in (name, name + ":decomposed")]
 compared = run("compare", "--plugins", ",".join(ways), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
                path("c.json"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written backward pass against finite differences of the forward pass, in f64 on the plugin of BACKPLANE_TEST_PLUGIN; what evaluation makes of a
-// model in f64; and the lines of the page.
+// Compares the backward pass with finite differences of the forward pass, in f64 on the plugin of
+// BACKPLANE_TEST_PLUGIN. Also tests evaluation of a model in f64, and the lines of the page.
 #include <backplane/backplane.hpp>
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ class Gradient : public testing::TestWithParam<int64_t> {
     std::uniform_real_distribution<double> value(-0.5, 0.5);
     for (int64_t i = 0; i < count; ++i) host.push_back(value(random));
     for (int64_t i = 0; i < kBatch * length; ++i) {
-      host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);  // few letters: rows of the table repeat
+      // Few letters, so that rows of the table repeat.
+      host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);
       host_targets.push_back(static_cast<int32_t>(random() % 256));
     }
     bp::copy_in<int32_t>(stream, tokens, host_tokens);
@@ -69,8 +70,8 @@ TEST_P(Gradient, IsThatOfFiniteDifferences) {
   std::vector<double> gradient(host.size());
   bp::copy_out<double>(stream, gradient, model.gradients());
 
-  // Every parameter of the blocks and positions that is near a multiple of the stride, and rows of the table that are read.
-  constexpr double step = 1e-5;  // cut-off and rounding errors of a central difference are both near 1e-10
+  // Checks the rows of the table that the text uses, and a sample of the other parameters.
+  constexpr double step = 1e-5;  // a central difference's truncation and rounding errors: 1e-10
   int checked = 0, not_zero = 0;
   for (size_t i = 97 * 8; i < host.size(); i += i < 102 * 8 ? 3 : 13) {
     const double kept = host[i];

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command from outside: command_test.py COMMAND SCHEMAS REFERENCE_FOLDER NULL_LIBRARY ABI.
 
-Every verb, with --json against its published schema, with the reference plugin alone, with no plugin, and with five bad ones
-on the path; what does not exist must be named. Each run gets an environment of its own, so nothing installed is found."""
+Runs every verb with the reference plugin, without plugins, and with five bad ones. Checks --json
+against the published schemas. Errors must name what does not exist. Each run has its own
+environment, so it finds nothing that is installed."""
 import json
 import os
 import re
@@ -28,7 +29,7 @@ architecture = json.load(open(os.path.join(reference, "reference.json"), encodin
 
 
 def strict(schema):
-    """The schema without room for fields that it does not name: ours are all published."""
+    """Returns the schema without additional properties, because our schemas publish every field."""
     if isinstance(schema, dict):
         schema = {key: strict(value) for key, value in schema.items()}
         if "properties" in schema:
@@ -47,7 +48,7 @@ for file in sorted(os.listdir(schemas)):
 
 
 def run(*arguments, path="", **variables):
-    """Runs the command where only `path` is searched; -> the finished process."""
+    """Runs the command with `path` as the only search path and returns the finished process."""
     environment = {"PATH": os.environ["PATH"], "HOME": work, "XDG_DATA_HOME": work + "/none", "XDG_DATA_DIRS": work + "/none",
                    "XDG_CONFIG_HOME": work + "/none", "BACKPLANE_PLUGIN_PATH": path, **variables}
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
@@ -61,7 +62,8 @@ def shown(process):
 
 
 def document(name, schema, *arguments, status=0, **where):
-    """One run with --json as one check: exit status, nothing on stderr, and the schema. -> the document, {} if it failed."""
+    """Checks one run with --json: exit status, empty stderr, and the schema. Returns the
+    document, or {} if the run failed."""
     process = run(*arguments, "--json", **where)
     try:
         value = json.loads(process.stdout)
@@ -74,7 +76,8 @@ def document(name, schema, *arguments, status=0, **where):
 
 
 def refused(name, words, status, *arguments, **where):
-    """One run that fails: its exit status, one line on stderr with `words` in it, nothing on stdout; and the same as JSON."""
+    """Checks that a run fails with this exit status, an empty stdout, and one line with `words`
+    on stderr. Checks the same with --json."""
     process = run(*arguments, **where)
     lines = process.stderr.splitlines()
     good = process.returncode == status and process.stdout == "" and len(lines) == 1 and lines[0].startswith("backplane: ")
@@ -125,7 +128,7 @@ def general():
 
 
 def table():
-    """The operator table and bounds, which need no plugin."""
+    """The operator table and the bounds, which need no plugin."""
     says("info --operators", ["OPERATOR", "matmul", "norm_bwd", "U(4)"], "info", "--operators")
     rows = {row["name"]: row for row in document("info --operators --json", "operators", "info", "--operators").get("operators", [])}
     kinds = [row["kind"] for row in rows.values()]
@@ -160,7 +163,7 @@ def without_plugin():
 
 
 def traced():
-    """The layer trace: what it writes is what the schema says, and its errors are the command's."""
+    """The trace layer: its file matches the schema, and the command reports its errors."""
     file = os.path.join(work, "trace.json")
     where = {"path": reference, "BACKPLANE_LAYERS": "trace"}
     process = run("run", "matmul", "--repeat", "3", "--device", "reference:0", BACKPLANE_TRACE=file, **where)
@@ -292,7 +295,7 @@ def shadowing():
 
 
 def golden():
-    """The whole of one document: a change of any stable field shows."""
+    """Compares one whole document, so that a change of any stable field shows."""
     folder = work + "/golden"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")
@@ -304,7 +307,7 @@ def golden():
 
 
 def memory_unknown():
-    """A driver that does not say how much memory there is has no EiB of it."""
+    """A driver that does not report memory sizes: the command must not print them as EiB."""
     folder = work + "/memory_unknown"
     manifest(folder, "null", "libnull.so")
     shutil.copy(null_library, folder + "/libnull.so")
@@ -372,7 +375,7 @@ def new():
 
 
 def new_on_a_full_disk():
-    """A limit on the size of files stands for the disk: the write of a file that is longer fails the same way."""
+    """A limit on file sizes simulates a full disk: a write beyond it fails in the same manner."""
     place = work + "/new/full"
 
     def limit():
@@ -386,7 +389,8 @@ def new_on_a_full_disk():
 
 
 def certificates():
-    """The documents of certify and verify against their schemas; certify_test.py and verify_test.cpp say what they must hold."""
+    """The documents of certify and verify against their schemas. certify_test.py and
+    verify_test.cpp check the contents."""
     library, folder = os.path.join(reference, "libbackplane_reference.so"), work + "/certificates"
     value = document("certify --list --json", "cases", "certify", "--list")
     tap.check("certify --list --json has every case", len(value.get("cases", [])) > 20_000, len(value.get("cases", [])))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every verb with every allocation, file call, dlopen and thread creation failing in turn: an error, and then it works.
+// Fails every allocation, file call, dlopen and thread creation of each verb in turn. The verb must
+// report an error, and then work.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +9,7 @@
 #include "command.hpp"
 #include "measure.hpp"
 
-// The command's own counter replaces operator new, as the fault points do.
+// Replaces the command's counter, whose operator new would conflict with that of the fault points.
 uint64_t tool::allocation_count() { return 0; }
 
 namespace {

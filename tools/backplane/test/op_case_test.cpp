@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls from as little as is given: attributes by name, shapes and dtypes by the operator table's rules.
+// Calls from minimal requests: attributes by name, shapes and dtypes by the operator table's rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

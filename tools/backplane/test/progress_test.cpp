@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run shows while it lasts.
+// The output of a run while it lasts.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 struct Shown {
   explicit Shown(CertifyProgress::Manner manner) : progress(file.get(), manner) {}
-  // What it shows at a second of the run.
+  // Returns the output for one second of the run.
   std::string at(double second) {
     const long before = std::ftell(file.get());
     now.seconds = second;

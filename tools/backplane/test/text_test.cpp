@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command writes: tables, JSON, values, arrays.
+// Formatting of tables, JSON, values and arrays.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin beside a minimal program that was written by hand for one kernel: what its parameters, its barriers and core's
-// dispatch cost. Contestants take turns, so that what slows the machine down hits both. `by_hand PLUGIN` prints a table; a ratio
-// above 1 says that the plugin is faster.
+// Compares the plugin with a minimal Vulkan program written for one kernel. The difference is
+// the cost of parameters, barriers and core's dispatch. The two take turns, so that slow
+// phases of the machine affect both. `by_hand PLUGIN` prints a table; a ratio above 1 means
+// that the plugin is faster.
 #include <backplane/backplane.hpp>
 
 #include <algorithm>
@@ -44,13 +45,14 @@ double median(std::vector<double> values) {
 struct Case {
   const char* name;
   std::span<const uint32_t> spirv;
-  uint32_t elements, count, threads;  // of a buffer; what the shader is told; one for each
-  uint32_t calls;                     // of a sample
+  // Elements of a buffer; value of the push constant; number of shader threads.
+  uint32_t elements, count, threads;
+  uint32_t calls;  // calls per sample
   std::function<void(const bp::Stream&, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b)> call;
   bp::Dims shape;
 };
 
-// False: the results differ.
+// Returns false if the results differ.
 bool compare(const bp::Device& device, const Case& one) {
   std::vector<float> values(one.elements);
   for (uint32_t i = 0; i < one.elements; ++i) values[i] = static_cast<float>(i % 1000) * 0.001f;
@@ -73,7 +75,7 @@ bool compare(const bp::Device& device, const Case& one) {
   double worst = 0;
   for (uint32_t i = 0; i < one.elements; ++i) {
     const double apart = std::abs(double{got[i]} - hand.result()[i]) / std::max(1.0, std::abs(double{got[i]}));
-    if (!(apart <= worst)) worst = apart;  // a NaN stays
+    if (!(apart <= worst)) worst = apart;  // keeps a NaN
   }
 
   std::vector<double> plugin_s, hand_s, ratios;
@@ -114,7 +116,7 @@ int main(int argc, char** argv) {
     };
     const auto dense = [](const char* name, std::span<const uint32_t> spirv, uint32_t count, uint32_t calls,
                           auto call) { return Case{name, spirv, count, count, count, calls, call, {count}}; };
-    // The rows of `a` and the one of `b`.
+    // Adds the first row of `b` to every row of `a`.
     const auto add_row = [](const bp::Stream& stream, const bp::Tensor& out, const bp::Tensor& a, const bp::Tensor& b) {
       const bp::Dims rows{out.shape()[0] / 1024, 1024};
       bp::add(stream, out.reshape(rows), a.reshape(rows), b.slice(0, 0, 1024).reshape({1, 1024}));

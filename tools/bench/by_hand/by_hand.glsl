@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shaders of by_hand share: three storage buffers of floats, and a thread an element.
+// Common parts of by_hand's shaders: three storage buffers of floats. Each
+// thread computes one element.
 layout(local_size_x = 128) in;
 layout(std430, binding = 0) readonly buffer A { float a[]; };
 layout(std430, binding = 1) readonly buffer B { float b[]; };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least program that runs a kernel with Vulkan: three buffers, a descriptor set, a command buffer that is recorded once. It
-// shares nothing with the plugin, and links the loader. One thread; calls that fail throw std::runtime_error.
+// A minimal program that runs a kernel with Vulkan: three buffers, a descriptor set, and one
+// recorded command buffer. It uses the loader and none of the plugin's code. For one thread. Failed
+// calls throw std::runtime_error.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,23 @@ namespace by_hand {
 
 struct Program {
   std::span<const uint32_t> spirv;
-  uint32_t elements;  // of each buffer, floats
-  uint32_t count;     // what the kernel is told
+  uint32_t elements;  // floats in each buffer
+  uint32_t count;     // the kernel's push constant
   uint32_t groups;
-  uint32_t calls;  // dispatches of a submission, each behind a barrier, as calls of an operator on the same output are
+  // Dispatches per submission. A barrier follows each, as between calls of
+  // an operator on one output.
+  uint32_t calls;
 };
 
 class HandWritten {
  public:
-  // On the first device. Both inputs get `values`, of `elements`.
+  // Opens the first device. Both inputs are filled with `values`, which has `elements` floats.
   HandWritten(const Program& program, std::span<const float> values);
   ~HandWritten();
   HandWritten(const HandWritten&) = delete;
   HandWritten& operator=(const HandWritten&) = delete;
 
-  // Submits, and waits for the end.
+  // Submits the command buffer and waits for it.
   void run();
   std::span<const float> result() const;
 

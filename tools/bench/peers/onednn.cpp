@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peer oneDNN, called as its users call it: one primitive a case, made once, with weights in the layout that it prefers.
+// The peer oneDNN, used as usual: one primitive per case, created once, with
+// weights in its preferred layout.
 #include <omp.h>
 
 #include <backplane/ops.h>
@@ -57,7 +58,7 @@ Dims dense_strides(const Dims& shape) {
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
   return strides;
 }
-// The view as it lies; a scalar has one dimension.
+// The view with its strides. A scalar becomes one dimension.
 memory::desc layout_of(const bp_tensor_desc& view) {
   if (view.rank == 0) return {{1}, type_of(view.dtype), Dims{1}};
   return {shape_of(view), type_of(view.dtype), Dims(view.strides, view.strides + view.rank)};
@@ -142,7 +143,8 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
-  // Where source and target have one layout, or a shape stands for several dimensions.
+  // Declines strided operands. The primitive has one layout for source and
+  // target, or merges dimensions.
   void want_dense() const {
     const auto check = [](const bp_tensor_desc* views, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i) {
@@ -156,7 +158,7 @@ class Maker {
     check(desc_.outputs, desc_.output_count);
   }
 
-  // Takes the implementation that oneDNN puts first.
+  // Takes the implementation that oneDNN prefers.
   template <class Description>
   Description keep(Description description) {
     if (!description) decline("it has no implementation for these operands");
@@ -167,7 +169,7 @@ class Maker {
   typename Primitive::primitive_desc choose(const Operation&... operation) {
     return keep(dnnl_api::describe<Primitive>(made_->engine, {}, operation...));
   }
-  // Weights are converted once, as a model does when it is loaded.
+  // Converts weights once, as a model does when it is loaded.
   void bind_weights(const memory::desc& layout, const memory::desc& wanted, void* data) {
     memory given = on(layout, data);
     if (layout == wanted) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `backplane bench ops` asks of a peer in its own process: a library that does the same work without Backplane. A peer is a
- * shared library named libbackplane_peer_*.so with one exported function. It gets the operator in the words of the plugin ABI. */
+/* The interface of a peer of `backplane bench ops`: a shared library that does the same work
+ * without Backplane. Its name is libbackplane_peer_*.so, and it exports one function. It receives
+ * operators as descriptors of the plugin ABI. */
 #ifndef BACKPLANE_BENCH_PEER_H
 #define BACKPLANE_BENCH_PEER_H
 
@@ -11,13 +12,14 @@ extern "C" {
 #endif
 
 typedef struct bench_peer {
-  const char* name;    /* "oneDNN"; static, as all strings here */
+  const char* name;    /* "oneDNN"; static, like all strings here */
   const char* version; /* "2.6.3" */
-  /* Host threads that it may use from now on. */
+  /* Sets the number of host threads for later calls. */
   void (*set_threads)(int threads);
-  /* Makes `desc` ready on host operands, which lie as their strides say and outlive it. Null if it cannot, with why in `why`. Nothing is thrown. */
+  /* Prepares `desc` on host operands with its strides; they outlive the result. Returns null if it
+   * cannot, with the reason in `why`. Must not throw. */
   void* (*prepare)(const bp_op_desc* desc, void* const* inputs, void* const* outputs, char* why, uint64_t why_bytes);
-  /* Does the work, to its end. 0, or not 0 if it failed. */
+  /* Runs the work and waits for it. Returns 0, or another value on failure. */
   int (*run)(void* prepared);
   void (*release)(void* prepared);
 } bench_peer;

@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime. A process that answers line by line on its standard streams.
+"""Python peers of `backplane bench ops` and `bench model`: peer.py torch|onnxruntime.
 
-First line out: {"name": .., "version": ..}, or {"error": why}. Then for each line in one line out:
-  {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..], "outputs": [[dtype, shape], ..], "attributes": {..},
-   "threads": n, "folder": where outputs are written}   -> {"ns": of the first call, "outputs": [file, ..]} or {"error": why}
-  {"do": "prepare_model", "values": [{"role", "shape", "file"}, ..], "nodes": [{"op", "attributes", "inputs": [view, ..],
-   "outputs": [view, ..]}, ..], "threads": n, "folder"}   -> the same, with the values of role output. A view is {"value": index, "reshape",
-   "slice": [axis, begin, end], "permute"}, in this order and each but the value optional, or {"number": n}. All are f32
-  {"do": "time", "calls": n} -> {"ns": that n calls took}
-  {"do": "release"}       -> {}
-Times are taken here, so that the pipe and files are not in them. Files are raw, dense, in the machine's byte order."""
+The process reads and writes one JSON object per line on its standard streams. It first writes
+{"name": .., "version": ..}, or {"error": why}. Then it replies to each line with one line:
+  {"do": "prepare", "op", "dtype", "inputs": [[dtype, shape, file], ..],
+   "outputs": [[dtype, shape], ..], "attributes": {..}, "threads": n, "folder": for its outputs}
+    -> {"ns": time of the first call, "outputs": [file, ..]} or {"error": why}
+  {"do": "prepare_model", "values": [{"role", "shape", "file"}, ..],
+   "nodes": [{"op", "attributes", "inputs": [view, ..], "outputs": [view, ..]}, ..],
+   "threads": n, "folder"}
+    -> the same, with the values of role output
+  {"do": "time", "calls": n} -> {"ns": time of n calls}
+  {"do": "release"} -> {}
+A view is {"number": n}, or {"value": index} with optional "reshape", "slice": [axis, begin, end]
+and "permute", which apply in this order. All values of models are f32.
+The peer takes the times, so they exclude the pipe and the files. Files are raw, dense, and in the
+machine's byte order."""
 import json
 import os
 import sys
@@ -72,7 +78,8 @@ class Torch:
         if op == "cumsum" and not int(attributes["exclusive"]) and not int(attributes["reverse"]):
             return lambda: [torch.cumsum(inputs[0], axis)]
         if op == "sort" and not int(attributes["descending"]):
-            return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]  # its indices are i64
+            # torch's indices are i64.
+            return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]
         if op == "layer_norm" and len(inputs) == 1 and axes == [inputs[0].dim() - 1]:
             return lambda: [functional.layer_norm(inputs[0], inputs[0].shape[-1:], eps=attributes["epsilon"])]
         if op == "group_norm" and len(inputs) == 1:
@@ -90,7 +97,7 @@ class Torch:
             return lambda: [torch.matmul(torch.softmax(torch.matmul(inputs[0], inputs[1].transpose(-1, -2)) * scale, -1), inputs[2])]
         raise Unsupported("the peer has no such operator")
 
-    # Nodes as closures over a list of tensors. A cache is written in place, as eager programs do.
+    # Runs nodes as closures over a list of tensors. Writes caches in place, as eager programs do.
     def prepare_model(self, model):
         torch, functional = self.torch, self.torch.nn.functional
         torch.set_num_threads(model["threads"])
@@ -156,7 +163,7 @@ class OnnxRuntime:
         self.dtypes = {"f32": numpy.float32, "f64": numpy.float64, "i8": numpy.int8, "u8": numpy.uint8, "i32": numpy.int32,
                        "i64": numpy.int64, "bool": numpy.bool_}
 
-    # The ONNX operator of a case and its attributes.
+    # Returns the ONNX operator of a case and its attributes.
     def node(self, case, rank):
         op, attributes = case["op"], case["attributes"]
         named = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min", "abs": "Abs", "exp": "Exp", "log": "Log",
@@ -195,7 +202,7 @@ class OnnxRuntime:
         model.ir_version = 8
         options = self.options(case["threads"])
         session = self.runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        # Bound once: a run then copies nothing.
+        # Bound once, so that a run copies nothing.
         binding = session.io_binding()
         values = []
         for name, (dtype, shape, path) in zip(names[0], case["inputs"]):
@@ -212,7 +219,8 @@ class OnnxRuntime:
         call.kept = values
         return call
 
-    # One graph; the runtime fuses what it can. A cache comes in as what is there already, and the node that writes it joins the two.
+    # Builds one graph, which the runtime may fuse. A cache's input has the earlier tokens; the node
+    # that writes it concatenates.
     def prepare_model(self, model):
         helper, numpy = self.onnx.helper, self.numpy
         nodes, initializers, inputs, names = [], [], [], [f"v{index}" for index in range(len(model["values"]))]
@@ -234,7 +242,7 @@ class OnnxRuntime:
         def reshaped(name, shape):
             return emit("Reshape", [name, constant(numpy.array(shape, numpy.int64))])
 
-        # Caches of which a node reads what stands before its own.
+        # Caches that a node writes: their inputs have the tokens before the written slice.
         past = {view["value"]: view["slice"] for node in model["nodes"] for view in node["outputs"] if "slice" in view}
         for index, value in enumerate(model["values"]):
             if value["role"] == "weight":
@@ -295,14 +303,15 @@ class OnnxRuntime:
         made.ir_version = 8
         return self.bound(made, arrays, outputs, model["threads"])
 
-    # Its threads wait for work in a loop while it runs, as by default, and not behind it: others are measured then.
+    # Threads spin while a run lasts, which is the default, but not after it,
+    # when others are measured.
     def options(self, threads):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.force_spinning_stop", "1")
         return options
 
-    # A function that runs the model on bound values, so that a run copies nothing.
+    # Returns a function that runs the model on bound values, so that a run copies nothing.
     def bound(self, made, arrays, outputs, threads):
         options = self.options(threads)
         session = self.runtime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -337,7 +346,7 @@ def contents(path):
 
 
 def main(kind):
-    # What a library prints must not stand between the lines of the protocol.
+    # Output of libraries must not mix with the protocol's lines.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -375,7 +384,7 @@ def main(kind):
             else:
                 call = None
                 answer({})
-        except Exception as error:  # whatever a library throws is an answer
+        except Exception as error:  # every exception of a library becomes an error reply
             call = None
             answer({"error": f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)})
 

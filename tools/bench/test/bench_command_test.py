@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`backplane bench` from outside: bench_command_test.py COMMAND SCHEMAS REFERENCE_FOLDER PEER_FOLDER.
+"""`backplane bench` from outside: bench_command_test.py COMMAND SCHEMAS REFERENCE_FOLDER
+PEER_FOLDER.
 
-Forms against their published schemas, and errors. Times are whatever they are."""
+Checks reports against their published schemas, and error messages. Does not check times."""
 import copy
 import json
 import os
@@ -23,7 +24,8 @@ command, schemas, reference, peers = sys.argv[1:]
 work = tempfile.mkdtemp(prefix="backplane-bench-")
 
 
-# A peer of the test's own, in place of peer.py: one that adds, or adds wrongly, or ends in the middle of a case.
+# Replaces peer.py: a peer that adds, one that adds wrongly, or one that ends
+# in the middle of a case.
 peer_script = """
 import array, json, os, sys
 kind = sys.argv[1]
@@ -63,7 +65,8 @@ def shown(process):
 
 
 def document(name, schema, *arguments):
-    """-> the document of one run with --json, held to its schema without room for fields that it does not name."""
+    """Returns the document of one run with --json. Its schema must allow no additional
+    properties."""
     process = run(*arguments, "--json")
     with open(os.path.join(schemas, schema + ".schema.json"), encoding="utf-8") as file:
         rules = json.load(file)
@@ -136,7 +139,7 @@ def refusals():
 
 
 def with_peers(script, shapes, **environment):
-    """Rows of a run beside peers by `script`: case -> name -> what was measured."""
+    """Returns the rows of a run with the peers of `script`: case -> name -> results."""
     file("peers/peer.py", script)
     process = run("ops", "--device", "reference:0", "--seconds", "0.01", "--threads", "1", "--quiet", "--shapes", shapes, "--peers",
                   os.path.join(work, "peers"), "--json", **environment)
@@ -144,7 +147,7 @@ def with_peers(script, shapes, **environment):
 
 
 def processes():
-    """Peers in processes of their own: one that works, one that is wrong, one that ends."""
+    """Peers in separate processes: one works, one is wrong, one ends."""
     folder = os.path.join(work, "peers")
     os.mkdir(folder)
     file("peers/peer.py", peer_script)
@@ -159,7 +162,7 @@ def processes():
     tap.check("a peer whose output differs has no times", "differs from the device's" in rows.get("add f32 7 7", {}).get("torch", {})
               .get("reason", ""), rows)
     tap.check("what a process has not is said", rows.get("exp f32 4", {}).get("torch", {}).get("reason") == "it only adds", rows)
-    # What is not understood ends the conversation: a line that comes late would be taken for the next answer.
+    # A malformed line ends the conversation, because a late line could be taken for the next reply.
     broken = peer_script.replace('sys.exit(1)', 'print("no json", flush=True)')
     rows = with_peers(broken, shapes)
     tap.check("a peer that is not understood is asked no more", all("asked" in row["onnxruntime"]["reason"] or "parse error" in row[
@@ -181,7 +184,7 @@ def processes():
               peer)
 
 
-# A peer of models: it answers with outputs of the right size, and of no sense.
+# A peer of models that returns outputs of the right size with wrong values.
 model_script = """
 import json, os, sys
 def answer(value):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `backplane bench`: files of shapes, what is computed from samples, and what a comparison calls a move. No test here depends on
-// how long something takes.
+// `backplane bench`: parsing of shape files, statistics of samples, and comparison of reports. No
+// test depends on the time that something takes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ TEST(Work, IsCountedByDefinition) {
   EXPECT_EQ(work("scatter f32 2x4 2x4 -> 6x4 axis=0").bytes, 32.0 + 32 + 2 * 96);
 }
 
-// What a user may write is not always what a device takes.
+// A user may write shapes that no device accepts.
 TEST(Work, OfShapesThatAreNoneIsAFigureToo) {
   for (const char* line : {"matmul f32 2x3 3x4", "linear f32 7x3 4x3", "conv f32 1x3x8x8 5x3x3x3",
                            "attention f32 1x2x5x8 1x2x7x8 1x2x7x8"}) {
@@ -151,7 +151,7 @@ TEST(Sampling, AFigureKeepsItsSpread) {
   EXPECT_DOUBLE_EQ(tool::figure_of({1, 2}).median, 1.5);
 }
 
-// Both slow down by the same: the ratio does not see it.
+// Both slow down by the same factor, so the ratio stays constant.
 TEST(Sampling, ARatioIsOfPairsSoThatDriftCancels) {
   std::vector<double> a, b;
   for (int i = 1; i <= 20; ++i) {
@@ -163,7 +163,7 @@ TEST(Sampling, ARatioIsOfPairsSoThatDriftCancels) {
   EXPECT_DOUBLE_EQ(ratio.p90, 3);
 }
 
-// A contestant whose time is made up, and which notes when it was asked.
+// A contestant with given times that records the order of its calls.
 class Pretender final : public tool::Contestant {
  public:
   Pretender(char name, double call_ns, std::string& order) : name_(name), call_ns_(call_ns), order_(order) {}
@@ -196,7 +196,7 @@ TEST(Sampling, ContestantsTakeTurnsAndEachBeginsAsOften) {
   EXPECT_THAT(begins, HasSubstr("ABBAABBA"));
 }
 
-// Fails at a call.
+// Fails after `calls` calls.
 class Failing final : public tool::Contestant {
  public:
   explicit Failing(int calls) : left_(calls) {}
@@ -293,7 +293,6 @@ TEST(Compare, AFileThatIsNoReportIsSaid) {
       HasSubstr("0 < p10 <= median <= p90"));
 }
 
-// What a device or a plugin calls itself does not become markup.
 TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
   tool::OpsReport report;
   const auto add = [&](const char* text, double flops, double ratio, bool dense, double share) {
@@ -312,7 +311,7 @@ TEST(Summary, IsTheGeometricMeanAndTheWorstOfWhatWasMeasured) {
   add("b", 1, 2, true, 0.9);
   add("c", 0, 3, true, 0.8);
   add("d", 0, 0, false, 0.4);
-  add("skinny", 1, 3, false, 0.5);  // its operations take less than a copy
+  add("skinny", 1, 3, false, 0.5);  // its operations take less time than a copy
   report.rows.back().memory_bound = true;
   add("failed", 1, 0.1, true, 0.1);
   report.rows.back().device.reason = "it cannot";
@@ -337,7 +336,7 @@ TEST(Contestants, ACopyOnThreadsEnds) {
   EXPECT_GT(copy.time(5, false), 0);
 }
 
-// The process' own bytes of addresses, as RLIMIT_AS counts them.
+// The process's address space in bytes, as RLIMIT_AS counts it.
 rlim_t address_space() {
   std::ifstream file("/proc/self/statm");
   rlim_t pages = 0;
@@ -345,7 +344,7 @@ rlim_t address_space() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Room for the stack of one thread or of none: those that were begun wait for others that never come, and must end all the same.
+// Leaves address space for one thread's stack or none. Threads that started must still end.
 TEST(Contestants, ACopyThatGetsTooFewThreadsSaysSo) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t before, large;
@@ -424,7 +423,8 @@ TEST(Model, AStepWritesItsPlaceInTheCacheAndSeesAllUpToIt) {
 
 TEST(Model, FlopsAndWeightsAreThoseOfTheModel) {
   const tool::ModelGraph bert = tool::bert_layer(tool::ModelSize::full);
-  // Four products of 768 x 768 and two of 768 x 3072 for each of 128 tokens, and scores and sums of 128 x 128 x 768.
+  // Per token four GEMMs of 768 x 768 and two of 768 x 3072; for attention, scores and
+  // weighted sums of 128 x 128 x 768.
   EXPECT_DOUBLE_EQ(bert.flops(), 2.0 * 128 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 128 * 768);
   EXPECT_EQ(bert.weight_bytes(), 4u * (4 * 768 * 768 + 2 * 768 * 3072 + 4 * 768 + 3072 + 768 + 4 * 768));
   const tool::ModelGraph resnet = tool::resnet_block(tool::ModelSize::full);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program outside the tree: loads the plugin named on the command line from wherever the SDK keeps its plugins, and
-// adds.
+// A program outside the tree. It loads a plugin by name from the SDK's plugin directory and adds.
 #include <backplane/backplane.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin outside the tree, as small as one that loads can be: it refuses every host, with a message.
+// The smallest plugin that loads, outside the tree. It returns ABI_MISMATCH to every host.
 #include <backplane/plugin.h>
 
 #include <cstring>

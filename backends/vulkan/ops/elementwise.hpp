@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operator whose output elements depend only on the input elements of the same index.
+#pragma once
+
+#include "ops/kernels.hpp"
+
+namespace backplane::vulkan {
+
+class Elementwise : public Operator {
+ public:
+  // `op` is the shader's OP; `elements_per_group` those of a workgroup of its vec4 kernels.
+  Elementwise(std::string shader, uint32_t op, uint32_t elements_per_group)
+      : shader_(std::move(shader)), op_(op), elements_per_group_(elements_per_group) {}
+
+  Kernels kernels(const kit::PlanForm& plan, bool dense) const override;
+  kit::Status enqueue(Stream& stream, const Program& program, const Call& call) const override;
+
+ protected:
+  // Pipelines of a plan. The vec4 ones are for dense operands or for rows, as the plan's operands
+  // are; of rows, one input of two may broadcast.
+  enum Pipeline : uint32_t { kStrided, kVec4, kVec4BroadcastA, kVec4BroadcastB, kPipelines };
+
+  // out, then the inputs, over the output's shape; merged.
+  static LoopNest nest_of(const Call& call);
+
+ private:
+  const std::string shader_;
+  const uint32_t op_;
+  const uint32_t elements_per_group_;
+};
+
+}  // namespace backplane::vulkan

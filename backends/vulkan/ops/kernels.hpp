@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators share: dtypes and names of kernels, and how elementwise ones are launched.
+#pragma once
+
+#include "ops/loop_nest.hpp"
+
+namespace backplane::vulkan {
+
+// Dtypes that kernels compute with; f64 is only moved and cast.
+inline constexpr uint64_t kComputed = BP_SET_ALL & ~BP_DTYPE_BIT(BP_F64);
+inline constexpr uint64_t kFloats = BP_SET_FLOATS & kComputed;
+
+// Maximum number of iterations of a kernel's loops where the work can be divided. A device may end
+// a kernel that runs for seconds, and Mesa's CPU driver ends an invocation after 65,535 iterations
+// of all its loops.
+inline constexpr int64_t kMaxSteps = 16384;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class Body>
+void for_dtypes(uint64_t set, const Body& body) {
+  for (uint32_t dtype = 0; dtype < BP_DTYPE_LIMIT; ++dtype) {
+    if (kit::in_set(set, dtype)) body(dtype);
+  }
+}
+
+// The name of a shader of shaders/meson.build's table, for a dtype or for the width of one.
+inline std::string shader_name(const char* name, uint32_t dtype) {
+  return kit::text(name, "_", kit::dtype_name(dtype));
+}
+inline std::string copy_shader(uint32_t dtype, const char* name = "copy") {
+  return kit::text(name, "_", kit::dtype_bytes(dtype));
+}
+
+// Enqueues a thread for each element of `nest`, or a workgroup for each `per_group` elements, in
+// dispatches of at most `max_count` elements. `fill_extra` writes the kernel's own parameters.
+inline constexpr auto kNoExtra = [](Params&) {};
+template <class FillExtra = decltype(kNoExtra)>
+kit::Status launch_elementwise(Stream& stream, VkPipeline pipeline, const LoopNest& nest, const Call& call,
+                               const FillExtra& fill_extra = kNoExtra, uint32_t per_group = kGroup,
+                               int64_t max_count = LoopNest::kMaxCount) {
+  const Accesses accesses = accesses_of(call);
+  return nest.for_slices(
+      [&](const LoopNest& slice, int64_t) {
+        const Stream::Dispatch dispatch{
+            pipeline, {groups_for(static_cast<uint64_t>(slice.count()), per_group), 1, 1}, accesses};
+        return stream.dispatch(dispatch, [&](Params& params, uint64_t address) {
+          slice.fill(params, address);
+          fill_scalars(params, address, call);
+          fill_extra(params);
+        });
+      },
+      max_count);
+}
+
+// Elements of a workgroup whose threads take four at once (shaders/vec4_loop.glsl). A CPU gets
+// more, to amortise what a thread does once. The limit is its cache, because its threads pass over
+// the same elements one after the other.
+inline uint32_t vec4_elements_per_group(const PhysicalDevice& device) { return (device.is_cpu() ? 32 : 4) * kGroup; }
+
+// Maximum number of elements of a dispatch whose kernel takes `steps` iterations for each.
+constexpr int64_t max_elements(int64_t steps, int64_t per_group = kGroup) {
+  return std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * per_group;
+}
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of norms: the elements that are normalised together, and where parameters and statistics
+// belong to them.
+#pragma once
+
+#include "ops/reduction.hpp"
+
+namespace backplane::vulkan {
+
+// A dimension of x, and the dimension of each other operand that corresponds to it; -1: the operand
+// broadcasts. Group norm splits the channel dimension into groups and channels within a group; the
+// group's stride is the operand's times `factor`.
+struct Dimension {
+  int64_t extent;
+  int axis;       // of x
+  int statistic;  // of mean and rstd
+  int parameter;  // of gamma and beta
+  int64_t factor = 1;
+};
+
+struct Geometry {
+  uint32_t rank = 0;
+  Dimension dimensions[kReductionRank];
+  void add(const Dimension& dimension) { dimensions[rank++] = dimension; }
+
+  static Geometry by_axes(const View& x, uint32_t axes) {
+    Geometry out;
+    int parameters = 0;
+    for (uint32_t i = 0; i < x.rank; ++i) {
+      const bool inside = (axes >> i & 1u) != 0;
+      const int axis = static_cast<int>(i);
+      out.add({x.shape[i], axis, inside ? -1 : axis, inside ? parameters++ : -1});
+    }
+    return out;
+  }
+  static Geometry by_channels(const View& x, int64_t groups) {
+    const int64_t channels = x.shape[1] / groups;
+    Geometry out;
+    out.add({x.shape[0], 0, 0, -1});
+    out.add({groups, 1, 1, 0, channels});
+    out.add({channels, 1, -1, 0});
+    out.add_plane(x);
+    return out;
+  }
+  static Geometry by_batch(const View& x) {
+    Geometry out;
+    out.add({x.shape[0], 0, -1, -1});
+    out.add({x.shape[1], 1, 0, 0});
+    out.add_plane(x);
+    return out;
+  }
+
+ private:
+  void add_plane(const View& x) {
+    for (uint32_t i = 2; i < x.rank; ++i) add({x.shape[i], static_cast<int>(i), -1, -1});
+  }
+};
+
+using Role = int Dimension::*;
+
+// There is one row for each element of operands with role `outer`.
+class NormNest {
+ public:
+  NormNest(const Geometry& geometry, Role outer) {
+    for (const bool inner : {false, true}) {
+      for (uint32_t i = 0; i < geometry.rank; ++i) {
+        const Dimension& dimension = geometry.dimensions[i];
+        if ((dimension.*outer < 0) != inner) continue;
+        order_[nest_.outer_rank + nest_.inner_rank] = dimension;
+        nest_.add_dimension(dimension.extent, inner);
+      }
+    }
+  }
+  void add(const View* view, Role role) {
+    ReductionNest::Operand& operand = nest_.add_broadcast(view);
+    if (operand.view == nullptr) return;
+    for (uint32_t d = 0; d < nest_.outer_rank + nest_.inner_rank; ++d) {
+      const int axis = order_[d].*role;
+      if (axis < 0) continue;
+      // Statistics have a dimension of groups; other operands have one of channels.
+      const int64_t factor = role == &Dimension::statistic ? 1 : order_[d].factor;
+      operand.strides[d] = view->strides[axis] * factor * element_bytes(*view);
+    }
+  }
+  ReductionNest& merged() {
+    nest_.merge();
+    return nest_;
+  }
+
+ private:
+  ReductionNest nest_;
+  Dimension order_[kReductionRank];
+};
+
+inline const View* given(std::span<const View> views, std::size_t i) {
+  return i < views.size() && views[i].dtype != 0 ? &views[i] : nullptr;
+}
+
+}  // namespace backplane::vulkan

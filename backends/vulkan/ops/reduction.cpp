@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reduction.hpp"
+
+#include <bit>
+
+namespace backplane::vulkan {
+
+ReductionNest ReductionNest::by_axes(const View& x, uint32_t axes) {
+  ReductionNest out;
+  for (const bool inner : {false, true}) {
+    for (uint32_t i = 0; i < x.rank; ++i) {
+      if (((axes >> i & 1u) != 0) != inner) continue;
+      out.axis_of_[out.outer_rank + out.inner_rank] = i;
+      out.add_dimension(x.shape[i], inner);
+    }
+  }
+  return out;
+}
+
+void ReductionNest::add_dimension(int64_t extent, bool inner) {
+  shape[outer_rank + inner_rank] = extent;
+  ++(inner ? inner_rank : outer_rank);
+}
+
+ReductionNest::Operand& ReductionNest::add_broadcast(const View* view) {
+  Operand& out = operand[operands++];
+  if (view == nullptr || view->dtype == 0) return out;
+  out.view = view;
+  out.address = address_of(*view);
+  return out;
+}
+
+void ReductionNest::add(const View* view) {
+  Operand& out = add_broadcast(view);
+  if (out.view == nullptr) return;
+  for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) {
+    const uint32_t axis = axis_of_[d];
+    if (view->shape[axis] != 1) out.strides[d] = view->strides[axis] * element_bytes(*view);
+  }
+}
+
+void ReductionNest::drop(uint32_t axis) {
+  --(axis < outer_rank ? outer_rank : inner_rank);
+  const uint32_t rank = outer_rank + inner_rank;
+  std::copy(shape + axis + 1, shape + rank + 1, shape + axis);
+  for (uint32_t k = 0; k < operands; ++k) {
+    int64_t* strides = operand[k].strides;
+    std::copy(strides + axis + 1, strides + rank + 1, strides + axis);
+    strides[rank] = 0;
+  }
+}
+
+bool ReductionNest::can_merge(uint32_t axis) const {
+  if (axis == 0 || axis == outer_rank) return false;
+  for (uint32_t k = 0; k < operands; ++k) {
+    if (operand[k].strides[axis - 1] != operand[k].strides[axis] * shape[axis]) return false;
+  }
+  return true;
+}
+
+void ReductionNest::merge() {
+  for (uint32_t d = outer_rank + inner_rank; d-- > 0;) {
+    if (shape[d] == 1) drop(d);
+  }
+  for (uint32_t d = outer_rank + inner_rank; d-- > 1;) {
+    if (!can_merge(d)) continue;
+    shape[d] *= shape[d - 1];
+    for (uint32_t k = 0; k < operands; ++k) operand[k].strides[d - 1] = operand[k].strides[d];
+    shape[d - 1] = shape[d];
+    drop(d);
+  }
+}
+
+namespace {
+
+constexpr int64_t kRegisters = BACKPLANE_REDUCTION_REGISTERS;
+constexpr int64_t kOccupancyOfGpu = 128;   // workgroups that occupy a large device
+constexpr uint32_t kInterleavedRows = 32;  // of a workgroup, so that a read is of at least 64 contiguous bytes
+constexpr int64_t kMaxThreadRow = 65536;   // elements; longer rows are shared, even if they are interleaved
+
+// Whether neighbouring rows are closer in memory than the elements of one row.
+bool rows_are_interleaved(const ReductionNest& nest) {
+  const int64_t* strides = nest.operand[1].strides;
+  const auto stride_of = [&](uint32_t d) { return std::abs(strides[d]); };
+  return nest.outer_rank > 0 && nest.inner_rank > 0 &&
+         stride_of(nest.outer_rank - 1) < stride_of(nest.outer_rank + nest.inner_rank - 1);
+}
+
+// Splits of a row, over all slices of it.
+int64_t count_row_splits(const ReductionNest& nest, const WorkDistribution& distribution) {
+  int64_t out = 0;
+  (void)nest.for_lengths(kMaxLength, [&](const ReductionNest& slice, int64_t) {
+    out += distribution.splits_of(slice.length());
+    return kit::Status{};
+  });
+  return out;
+}
+
+// The split length that gives a large device enough workgroups.
+int64_t split_length_for_occupancy(const ReductionNest& nest, uint32_t rows_per_group) {
+  return ceil_div(nest.length(), std::max<int64_t>(kOccupancyOfGpu * rows_per_group / nest.rows(), 1));
+}
+
+// Bounds the rows of a dispatch by the loop iterations that kernels may take, and by the room for
+// partial results.
+void limit_rows(WorkDistribution& out, int64_t steps, int64_t rows_per_group) {
+  const int64_t items = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * rows_per_group;
+  out.max_rows = std::clamp<int64_t>(items / out.row_splits, 1, kMaxLength);
+  if (out.row_splits > 1) {
+    const auto room = static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES) / out.row_splits;
+    out.max_rows = std::clamp<int64_t>(room, 1, out.max_rows);
+  }
+}
+
+}  // namespace
+
+ReductionCaps ReductionCaps::of(const PhysicalDevice& device) {
+  const VkPhysicalDeviceLimits& limits = device.properties.limits;
+  return {.tuned_as_cpu = device.tuned_as_cpu,
+          .use_vec4 = device.tuned_as_cpu && device.has_shuffle,
+          .has_shuffle = device.has_shuffle,
+          .max_group_size = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0])};
+}
+
+std::vector<RegisterRows> ReductionCaps::register_rows(uint32_t values, bool interleaved) const {
+  if (tuned_as_cpu) return {};
+  // With 65,536 registers a processor, each of 1,024 threads has 64; half of them hold elements.
+  const uint32_t small = std::min(std::bit_floor(max_group_size), 256u),
+                 large = std::min(std::bit_floor(max_group_size), 1024u);
+  std::vector<RegisterRows> out{{small, 4}};
+  if (large != small) out.push_back({large, 4});
+  if (values == 1) out.push_back({large, 8});
+  if (interleaved) {
+    const uint32_t vec4s = values == 1 ? 8 : 4;
+    out.push_back({small, vec4s, kInterleavedRows});
+    if (large != small) out.push_back({large, vec4s, kInterleavedRows});
+  }
+  return out;
+}
+
+WorkDistribution WorkDistribution::of(const ReductionNest& nest, bool cpu) {
+  // Elements of a split for each thread. The maximum keeps three loops over them, in up to nine
+  // dimensions, below the 65,535 iterations at which Mesa's CPU driver ends an invocation. Below
+  // the minimum a second dispatch costs more than idle threads.
+  constexpr int64_t kMaxPerThread = 1024, kMinPerThread = 32;
+  constexpr int64_t kManyRows = 64;  // that give a CPU enough work
+  const int64_t occupancy = cpu ? 16 : kOccupancyOfGpu;
+
+  const int64_t rows = nest.rows(), length = nest.length();
+  const bool interleaved = rows_are_interleaved(nest);
+  const bool thread_per_row =
+      length <= kMaxThreadRow && (cpu ? interleaved || rows >= kManyRows || length <= kGroup : interleaved);
+  WorkDistribution out;
+  if (!thread_per_row) {
+    const int64_t threads = std::clamp<int64_t>(ceil_div(length, kRegisters), 1, kGroup);
+    out.tile_size = std::bit_ceil(static_cast<uint32_t>(threads));
+  }
+  const int64_t tile_size = out.tile_size, tiles_per_group = kGroup / tile_size;
+  const int64_t per_thread = ceil_div(length, tile_size), groups = ceil_div(rows, tiles_per_group);
+  int64_t splits = ceil_div(per_thread, kMaxPerThread);
+  if (groups < occupancy) {
+    const int64_t wanted = ceil_div(occupancy, std::max<int64_t>(groups, 1));
+    splits = std::max(splits, std::min(per_thread / kMinPerThread, wanted));
+  }
+  out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), tile_size) * tile_size : length;
+  out.row_splits = count_row_splits(nest, out);
+  const int64_t steps =
+      32 + 3 * ceil_div(out.split_length, tile_size) * (1 + nest.inner_rank) + 3 * ceil_div(out.row_splits, tile_size);
+  limit_rows(out, steps, tiles_per_group);
+  return out;
+}
+
+WorkDistribution WorkDistribution::for_vec4(const ReductionNest& nest, uint32_t tile_size) {
+  WorkDistribution out;
+  out.tile_size = tile_size;
+  out.split_length = nest.length();
+  const int64_t steps = 32 + 2 * (out.split_length / (int64_t{4} * tile_size) + 1);  // two passes
+  out.max_rows = std::max<int64_t>(kMaxSteps / steps, 1) * kMaxGroups * (kGroup / tile_size);
+  return out;
+}
+
+WorkDistribution WorkDistribution::for_registers(const ReductionNest& nest, const RegisterRows& registers) {
+  WorkDistribution out;
+  out.tile_size = registers.threads_per_row();
+  out.group_size = registers.group_size;
+  const int64_t length = nest.length();
+  int64_t splits = ceil_div(length, registers.elements());
+  if (splits > 1)
+    splits = std::max(splits, length / std::max<int64_t>(split_length_for_occupancy(nest, registers.rows), 1));
+  const int64_t step = std::min<int64_t>(registers.elements(), 1024);  // keeps splits as aligned as rows are
+  out.split_length = splits > 1 ? ceil_div(ceil_div(length, splits), step) * step : length;
+  out.row_splits = count_row_splits(nest, out);
+  const int64_t steps = 32 + 16 * int64_t{registers.vec4s} * (1 + nest.inner_rank) +
+                        3 * ceil_div(out.row_splits, registers.threads_per_row());
+  limit_rows(out, steps, registers.rows);
+  return out;
+}
+
+void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
+                          std::span<const RegisterRows> register_rows, const Constants& constants) {
+  for (const RegisterRows& each : register_rows) {
+    Kernel& kernel = out.at(first++) = {shader, constants, true};  // a driver may lack registers for it
+    kernel.constants.set(kIdGroupSize, each.group_size);
+    kernel.constants.set(kIdVec4s, each.vec4s);
+    kernel.constants.set(kIdGroupRows, each.rows);
+  }
+}
+
+const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel) {
+  const int64_t length = nest.length(), rows = nest.rows();
+  if (kernel.passes != ReductionPasses::kReduceAndMap || (kernel.registers_need_lines && nest.inner_rank > 1))
+    return nullptr;
+  const bool interleaved = length <= kMaxThreadRow && rows_are_interleaved(nest);
+  if (interleaved ? length <= kRegisters || rows < kInterleavedRows : length <= kGroup * kRegisters) return nullptr;
+  const auto fits = [&](const RegisterRows& each) {
+    return interleaved == (each.rows > 1) &&
+           kernel.register_pipelines[&each - kernel.register_rows.data()] != VK_NULL_HANDLE;
+  };
+  const RegisterRows* largest = nullptr;
+  for (const RegisterRows& each : kernel.register_rows) {
+    if (!fits(each)) continue;
+    if (length <= each.elements()) return &each;
+    largest = &each;
+  }
+  if (largest == nullptr ||
+      length / largest->elements() >= static_cast<int64_t>(kPartialBytes / BACKPLANE_PARTIAL_BYTES))
+    return nullptr;
+  // The smallest that keeps a split which leaves enough workgroups for a large device.
+  const int64_t split_length = split_length_for_occupancy(nest, interleaved ? kInterleavedRows : 1);
+  for (const RegisterRows& each : kernel.register_rows) {
+    if (fits(each) && split_length <= each.elements()) return &each;
+  }
+  return largest;
+}
+
+ReductionLaunch ReductionLaunch::of(const ReductionNest& nest, const ReductionKernel& kernel) {
+  if (kernel.vec4_pipeline != VK_NULL_HANDLE && use_vec4_rows(nest, kernel.vec4_operands))
+    return {kernel.vec4_pipeline, WorkDistribution::for_vec4(nest, kernel.vec4_tile), false};
+  if (const RegisterRows* found = find_register_rows(nest, kernel); found != nullptr)
+    return {kernel.register_pipelines[found - kernel.register_rows.data()],
+            WorkDistribution::for_registers(nest, *found), are_vec4_rows(nest, kernel.vec4_operands)};
+  return {nest.inner_rank <= 1 ? kernel.line_pipeline : kernel.pipeline,
+          WorkDistribution::of(nest, kernel.tuned_as_cpu), false};
+}
+
+bool use_vec4_rows(const ReductionNest& nest, uint32_t operands) {
+  constexpr int64_t kMinLength = 32, kMaxVec4Length = 65536;  // longer rows are shared
+  const int64_t length = nest.length();
+  return length >= kMinLength && length <= kMaxVec4Length && are_vec4_rows(nest, operands);
+}
+
+bool are_vec4_rows(const ReductionNest& nest, uint32_t operands) {
+  if (nest.inner_rank != 1 || nest.length() % 4 != 0) return false;
+  for (uint32_t k = 0; k < nest.operands; ++k) {
+    const ReductionNest::Operand& operand = nest.operand[k];
+    if ((operands >> k & 1u) == 0) continue;
+    if (operand.view != nullptr && operand.view->is_immediate) return false;
+    if (operand.address == 0) continue;
+    if (operand.view == nullptr) return false;
+    const int64_t bytes = element_bytes(*operand.view);
+    uint64_t addresses = operand.address;
+    for (uint32_t d = 0; d < nest.outer_rank; ++d) addresses |= static_cast<uint64_t>(operand.strides[d]);
+    const auto alignment = static_cast<uint64_t>(std::min<int64_t>(4 * bytes, 16));
+    if (operand.strides[nest.outer_rank] != bytes || addresses % alignment != 0) return false;
+  }
+  return true;
+}
+
+kit::Status row_too_long(const ReductionNest& nest) {
+  return kit::unsupported("vulkan: a row of ", nest.length(),
+                          " elements is longer than kernels go; at most 2^35 are reduced at once");
+}
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that reduce along axes: the loops over an operand, and how the work is distributed over
+// threads and dispatches. Mirrors shaders/reduction.glsl. A *row* is the set of elements that one
+// result is reduced from, or that are normalised together.
+#pragma once
+
+#include "ops/kernels.hpp"
+
+namespace backplane::vulkan {
+
+inline constexpr uint32_t kReductionRank = BACKPLANE_REDUCTION_RANK;
+// Maximum number of a row's elements in one dispatch: kernels count in 32 bits.
+inline constexpr int64_t kMaxLength = int64_t{1} << 30;
+
+struct ReductionOperand {
+  uint64_t address;  // of element 0 of row 0; 0: absent
+  int64_t strides[kReductionRank];
+};
+
+// The parameters of a kernel; shaders/reduction.glsl explains the fields.
+template <uint32_t Operands>
+struct ReductionParams {
+  static constexpr uint32_t kOperands = Operands;
+  enum Phase : uint32_t { kWhole = 0, kPartials = 1, kCombine = 2 };
+
+  uint32_t rows, extent;
+  uint32_t splits, split_length;
+  uint32_t tile_size, phase;
+  uint32_t row_splits;
+  uint32_t first_split, first_element;
+  uint32_t use_vec4;
+  uint32_t outer_rank, inner_rank;
+  uint32_t shape[kReductionRank];
+  float numbers[4];
+  uint64_t partials;
+  ReductionOperand operands[Operands];
+  uint64_t immediates[Operands];  // kernels reach them through the operands' addresses
+};
+
+// The loops: outer dimensions first, one row per index; then the inner dimensions, the elements of
+// a row.
+struct ReductionNest {
+  struct Operand {
+    const View* view = nullptr;
+    uint64_t address = 0;
+    int64_t strides[kReductionRank] = {};  // bytes
+  };
+  static constexpr uint32_t kMaxOperands = 10;
+
+  uint32_t outer_rank = 0, inner_rank = 0;
+  int64_t shape[kReductionRank] = {};
+  uint32_t operands = 0;
+  Operand operand[kMaxOperands];
+
+  // The dimensions of `x` outside the mask `axes`, followed by those inside it.
+  static ReductionNest by_axes(const View& x, uint32_t axes);
+  // Appends a dimension; add all outer ones before the first inner one. Operands have stride 0
+  // along it.
+  void add_dimension(int64_t extent, bool inner);
+
+  // Adds an operand with the dimensions of by_axes, in the order of x's. Extents of 1 broadcast.
+  // Null or no dtype: absent.
+  void add(const View* view);
+  // Adds an operand that broadcasts along every dimension until its strides are set.
+  Operand& add_broadcast(const View* view);
+
+  int64_t rows() const { return count(0, outer_rank); }
+  int64_t length() const { return count(outer_rank, outer_rank + inner_rank); }
+  // Merges dimensions that are contiguous in every operand, and drops those of extent 1.
+  void merge();
+
+  // Calls `body(slice, first)` for slices of at most `max_count` rows, or of as many elements of
+  // all rows.
+  template <class Body>
+  kit::Status for_rows(int64_t max_count, const Body& body) const {
+    return divide(0, outer_rank, max_count, 0, body);
+  }
+  template <class Body>
+  kit::Status for_lengths(int64_t max_count, const Body& body) const {
+    return divide(outer_rank, outer_rank + inner_rank, max_count, 0, body);
+  }
+
+  // Writes counts, shape, operands and immediates.
+  template <class Block>
+  void fill(Block& params, uint64_t address) const {
+    params.rows = static_cast<uint32_t>(rows());
+    params.extent = static_cast<uint32_t>(length());
+    params.outer_rank = outer_rank;
+    params.inner_rank = inner_rank;
+    for (uint32_t d = 0; d < outer_rank + inner_rank; ++d) params.shape[d] = static_cast<uint32_t>(shape[d]);
+    // Kernels read one inner stride even if there is no inner dimension.
+    for (uint32_t k = 0; k < Block::kOperands; ++k) {
+      const Operand& from = operand[k];
+      ReductionOperand& to = params.operands[k];
+      to.address = from.address;
+      std::copy_n(from.strides, kReductionRank, to.strides);
+      if (from.view == nullptr || !from.view->is_immediate) continue;
+      params.immediates[k] = from.view->immediate;
+      to.address = address + offsetof(Block, immediates) + k * sizeof(uint64_t);
+      std::fill_n(to.strides, kReductionRank, 0);
+    }
+  }
+
+ private:
+  uint32_t axis_of_[BP_MAX_RANK] = {};  // by_axes: the axis of x that each dimension is
+
+  int64_t count(uint32_t from, uint32_t to) const {
+    int64_t out = 1;
+    for (uint32_t d = from; d < to; ++d) out *= shape[d];
+    return out;
+  }
+  void drop(uint32_t axis);
+  bool can_merge(uint32_t axis) const;
+
+  template <class Body>
+  kit::Status divide(uint32_t from, uint32_t to, int64_t max_count, int64_t first, const Body& body) const {
+    const int64_t total = count(from, to);
+    if (total <= max_count) return body(*this, first);
+    uint32_t axis = from;
+    while (shape[axis] == 1) ++axis;
+    const int64_t inner = total / shape[axis], step = std::max<int64_t>(max_count / inner, 1);
+    for (int64_t i = 0; i < shape[axis]; i += step) {
+      ReductionNest slice = *this;
+      slice.shape[axis] = std::min(step, shape[axis] - i);
+      for (uint32_t k = 0; k < operands; ++k)
+        if (operand[k].address != 0) slice.operand[k].address += static_cast<uint64_t>(i * operand[k].strides[axis]);
+      if (kit::Status status = slice.divide(from, to, max_count, first + i * inner, body); !status.ok()) return status;
+    }
+    return {};
+  }
+};
+
+// A workgroup that keeps rows, or parts of them, in registers (shaders/register_rows.glsl).
+struct RegisterRows {
+  uint32_t group_size, vec4s;  // threads, and groups of four elements that each of them keeps
+  uint32_t rows = 1;           // more than one: the rows are interleaved in memory
+  constexpr uint32_t threads_per_row() const { return group_size / rows; }
+  constexpr int64_t elements() const { return int64_t{4} * threads_per_row() * vec4s; }  // of a row
+};
+
+// The properties of a device that decide how reductions run.
+struct ReductionCaps {
+  bool tuned_as_cpu = false;  // few barriers
+  bool use_vec4 = false;      // vec4 kernels with a subgroup a row: a CPU's vectors need no barrier
+  bool has_shuffle = false;
+  uint32_t max_group_size = 0;
+
+  static ReductionCaps of(const PhysicalDevice& device);
+  // The shader of `family`, compiled with or without subgroup shuffles.
+  std::string shader(const char* family, uint32_t dtype) const {
+    return shader_name(has_shuffle ? kit::text(family, "_subgroups").c_str() : family, dtype);
+  }
+  // The workgroups that register-resident kernels are compiled for, smaller ones first; none if
+  // tuned as a CPU. A thread keeps `values` numbers for each element. `interleaved`: also for rows
+  // that are interleaved in memory.
+  std::vector<RegisterRows> register_rows(uint32_t values, bool interleaved = false) const;
+};
+
+// How rows are distributed over threads. Long rows are split, and a second dispatch combines the
+// splits.
+struct WorkDistribution {
+  uint32_t tile_size = 1;        // threads that share a row or a split
+  uint32_t group_size = kGroup;  // threads of a workgroup
+  int64_t split_length = 0;      // elements of a split
+  int64_t row_splits = 1;        // splits of a row, over all dispatches
+  int64_t max_rows = 1;          // of a dispatch
+
+  // `cpu`: barriers cost far more than strided reads.
+  static WorkDistribution of(const ReductionNest& nest, bool cpu);
+  static WorkDistribution for_vec4(const ReductionNest& nest, uint32_t tile_size);
+  static WorkDistribution for_registers(const ReductionNest& nest, const RegisterRows& registers);
+  int64_t splits_of(int64_t length) const {
+    return std::max<int64_t>((length + split_length - 1) / std::max<int64_t>(split_length, 1), 1);
+  }
+};
+
+// Bytes at the beginning of the stream's scratch memory that hold partial results; kernels may use
+// the rest.
+inline constexpr uint64_t kPartialBytes = Stream::kScratchBytes / 2;
+kit::Status row_too_long(const ReductionNest& nest);
+
+// The parameters that differ from dispatch to dispatch of one reduction.
+struct ReductionDispatch {
+  uint32_t phase;
+  uint32_t tile_size;
+  int64_t splits, split_length, first_split, first_element;
+};
+
+enum class ReductionPasses {
+  kReduce,        // one pass over the elements; the result is what was found
+  kReduceAndMap,  // a second pass over the elements needs the result of the first
+  kMap,           // elements are independent
+};
+struct ReductionKernel {
+  VkPipeline pipeline = VK_NULL_HANDLE;       // for rows of any rank
+  VkPipeline line_pipeline = VK_NULL_HANDLE;  // for rows of one dimension
+  ReductionPasses passes = ReductionPasses::kReduce;
+  bool tuned_as_cpu = false;
+  VkPipeline vec4_pipeline = VK_NULL_HANDLE;  // for rows that are vec4-aligned; null: there is none
+  uint32_t vec4_operands = 0;                 // a bit for each operand that must be vec4-aligned
+  uint32_t vec4_tile = BACKPLANE_VEC4_TILE;   // threads that the vec4 kernel has for a row
+  std::span<const RegisterRows> register_rows{};
+  const VkPipeline* register_pipelines = nullptr;  // one for each of register_rows; null: not compiled
+  bool registers_need_lines = true;                // they take rows of one dimension only
+};
+
+// The constants of a vec4 kernel.
+inline Constants vec4_constants(Constants constants, uint32_t tile_size = BACKPLANE_VEC4_TILE) {
+  constants.set(kIdLayout, BACKPLANE_LAYOUT_DENSE);
+  constants.set(kIdVec4Tile, tile_size);
+  return constants;
+}
+
+// Puts the register-resident kernels of `shader`, one for each of `register_rows`, into `out` from
+// slot `first` on.
+void put_register_kernels(Kernels& out, uint32_t first, const std::string& shader,
+                          std::span<const RegisterRows> register_rows, const Constants& constants);
+
+// Whether `operands` (a bit each) are dense along every row, and aligned for moves of four
+// elements.
+bool are_vec4_rows(const ReductionNest& nest, uint32_t operands);
+// Whether they are, and the rows' length suits the vec4 kernel of a CPU.
+bool use_vec4_rows(const ReductionNest& nest, uint32_t operands);
+// The workgroup that keeps rows of `nest`, or splits of them, in registers; null if they are too
+// short or unsuitably laid out.
+const RegisterRows* find_register_rows(const ReductionNest& nest, const ReductionKernel& kernel);
+
+// The pipeline of a kernel for a nest that has rows, and how it is launched.
+struct ReductionLaunch {
+  VkPipeline pipeline;
+  WorkDistribution distribution;
+  bool use_vec4;  // a register-resident kernel moves four elements at once
+
+  static ReductionLaunch of(const ReductionNest& nest, const ReductionKernel& kernel);
+};
+
+// Enqueues a kernel over all rows of `nest`, whose operands are the shader's. `fill_extra(params)`
+// writes the kernel's own numbers.
+template <uint32_t Operands, class FillExtra>
+kit::Status launch_reduction(Stream& stream, const ReductionKernel& kernel, const ReductionNest& nest,
+                             Accesses accesses, const FillExtra& fill_extra) {
+  using Block = ReductionParams<Operands>;
+  if (nest.rows() == 0) return {};
+  const ReductionLaunch launch = ReductionLaunch::of(nest, kernel);
+  const WorkDistribution& distribution = launch.distribution;
+  const auto enqueue = [&](const ReductionNest& rows, const ReductionDispatch& dispatch) {
+    const auto threads = static_cast<uint64_t>(rows.rows() * dispatch.splits) * dispatch.tile_size;
+    return stream.dispatch<Block>({launch.pipeline, {groups_for(threads, distribution.group_size), 1, 1}, accesses},
+                                  [&](Block& params, uint64_t address) {
+                                    rows.fill(params, address);
+                                    params.phase = dispatch.phase;
+                                    params.tile_size = dispatch.tile_size;
+                                    params.splits = static_cast<uint32_t>(dispatch.splits);
+                                    params.split_length = static_cast<uint32_t>(dispatch.split_length);
+                                    params.row_splits = static_cast<uint32_t>(distribution.row_splits);
+                                    params.first_split = static_cast<uint32_t>(dispatch.first_split);
+                                    params.first_element = static_cast<uint32_t>(dispatch.first_element);
+                                    params.use_vec4 = launch.use_vec4 ? 1 : 0;
+                                    params.partials = stream.scratch();
+                                    fill_extra(params);
+                                  });
+  };
+  if (distribution.row_splits == 1) {
+    return nest.for_rows(distribution.max_rows, [&](const ReductionNest& rows, int64_t) {
+      return enqueue(rows, {Block::kWhole, distribution.tile_size, 1, distribution.split_length, 0, 0});
+    });
+  }
+  const bool map = kernel.passes == ReductionPasses::kMap;
+  const auto bytes = static_cast<uint64_t>(distribution.row_splits) * BACKPLANE_PARTIAL_BYTES;
+  if (!map && bytes > kPartialBytes) return row_too_long(nest);
+  if (!map) accesses.add({stream.scratch(), stream.scratch() + kPartialBytes, true});
+  return nest.for_rows(distribution.max_rows, [&](const ReductionNest& rows, int64_t) {
+    const auto enqueue_splits = [&](uint32_t phase) {
+      int64_t next_split = 0;
+      return rows.for_lengths(kMaxLength, [&](const ReductionNest& slice, int64_t first) {
+        const int64_t splits = distribution.splits_of(slice.length()), first_split = next_split;
+        next_split += splits;
+        return enqueue(slice, {phase, distribution.tile_size, splits, distribution.split_length, first_split, first});
+      });
+    };
+    if (map) return enqueue_splits(Block::kWhole);
+    kit::Status status = enqueue_splits(Block::kPartials);
+    if (!status.ok()) return status;
+    return kernel.passes == ReductionPasses::kReduceAndMap ? enqueue_splits(Block::kCombine)
+                                                           : enqueue(rows, {Block::kCombine, kGroup, 1, 0, 0, 0});
+  });
+}
+
+}  // namespace backplane::vulkan

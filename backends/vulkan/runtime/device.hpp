@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open device, in the form that the kit's queue devices require (queue_device.hpp).
+#pragma once
+
+#include "runtime/operator.hpp"
+
+namespace backplane::vulkan {
+
+class Native {
+ public:
+  using Memory = Buffer*;
+  using Queue = Stream;
+  struct Mark {
+    Point point;
+    std::shared_ptr<Stamp> stamp;  // null: not timed
+  };
+  using Kernel = std::shared_ptr<const Operator>;
+  using Program = vulkan::Program;
+
+  static constexpr uint64_t kMaxAlignment = vulkan::Memory::kMaxAlignment;
+  static constexpr bool kWaitsForPassed = true;
+  static constexpr bool kProgramsStay = true;  // pipelines live as long as the process
+
+  // Opens physical device `index` of `instance`. `log` is called until the device is closed.
+  static kit::Result<std::unique_ptr<Native>> open(const std::shared_ptr<const Instance>& instance, uint32_t index,
+                                                   Log log);
+  ~Native();  // saves compiled pipelines
+  Native(const Native&) = delete;
+  Native& operator=(const Native&) = delete;
+
+  const Operators& operators() const { return shared_->operators; }
+  uint32_t memory_kinds() const;
+  kit::Status health() const { return logical_.health(); }
+
+  kit::Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
+  kit::Result<Buffer*> allocate(const bp_buffer_desc& desc) { return memory_.create(desc); }
+  bool imports() const { return logical_.physical().import_alignment != 0; }
+  kit::Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
+    if (desc.type != BP_IMPORT_HOST) {
+      return kit::unsupported("import_memory: type ", desc.type, " is not taken, BP_IMPORT_HOST is; copy instead");
+    }
+    kind = BP_MEMORY_SHARED;  // every kernel accepts it
+    return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes);
+  }
+  void free(Buffer* buffer) { memory_.destroy(buffer); }
+  void* map(Buffer* buffer) const { return buffer->mapped; }
+  uint64_t address(Buffer* buffer) const { return buffer->address; }
+
+  kit::Result<std::unique_ptr<Stream>> create_queue(const bp_stream_desc&) { return Stream::create(logical_, memory_); }
+  kit::Result<Mark> mark(Stream& stream, bool timed);
+  kit::Status poll(const Mark& mark) const { return wait(mark, 0); }
+  kit::Status wait(const Mark& mark, uint64_t timeout_ns) const {
+    return mark.point.timeline->wait(mark.point.value, timeout_ns);
+  }
+  kit::Status wait_for(Stream& stream, const Mark& mark) const { return stream.wait_for(mark.point); }
+  kit::Result<int64_t> elapsed(const Mark& begin, const Mark& end);
+
+  kit::Status copy(Stream& stream, Buffer* dst, uint64_t dst_offset, Buffer* src, uint64_t src_offset,
+                   uint64_t bytes) const {
+    return stream.copy(*dst, dst_offset, *src, src_offset, bytes);
+  }
+
+  kit::Status prepare(const Kernel& op, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
+    return op->prepare(checked, needs);
+  }
+  kit::Result<Program> compile(const Kernel& op, const kit::CheckedDesc& checked, const kit::PlanForm& plan);
+  kit::Status launch(Stream& stream, const Program& program, const Call& call) const;
+
+ private:
+  // What all opens of a physical device share. It is made once in a process and kept until the
+  // device is lost: a second open finds the pipelines compiled, and drivers leak memory with each
+  // device or, in Mesa 22.3, each pipeline that they destroy.
+  struct Shared {
+    std::unique_ptr<LogicalDevice> logical;
+    Operators operators{};
+    Pipelines pipelines;
+  };
+  static kit::Result<std::shared_ptr<Shared>> shared(const std::shared_ptr<const Instance>& instance, uint32_t index,
+                                                     const Log& log);
+  Native(std::shared_ptr<Shared> shared, Log log);
+
+  std::shared_ptr<Shared> shared_;
+  LogicalDevice& logical_;
+  vulkan::Memory memory_;
+  const Log log_;
+};
+
+using Device = kit::QueueDevice<Native>;
+
+kit::Result<Device*> open_device(const std::shared_ptr<const Instance>& instance, uint32_t index, Log log);
+
+}  // namespace backplane::vulkan

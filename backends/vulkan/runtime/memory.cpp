@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/memory.hpp"
+
+#include <unistd.h>
+
+namespace backplane::vulkan {
+
+namespace {
+constexpr const char* kKindNames[BP_MEMORY_KINDS] = {"DEVICE", "HOST", "SHARED"};
+kit::Status not_taken() {
+  return kit::unsupported("import_memory: the driver does not take this memory; copy instead");
+}
+
+}  // namespace
+
+kit::Status Memory::info(uint32_t kind, bp_memory_info& out) const {
+  const PhysicalDevice& physical = device_.physical();
+  const VkMemoryType& type = physical.memory.memoryTypes[device_.memory_type(kind)];
+  out.total_bytes = physical.memory.memoryHeaps[type.heapIndex].size;
+  out.free_bytes =
+      out.total_bytes - std::min(device_.used(type.heapIndex).load(std::memory_order_relaxed), out.total_bytes);
+  return {};
+}
+
+kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc) {
+  // If the driver's address is not aligned enough, allocates more and moves the first byte.
+  auto made = create(desc, desc.alignment > kAlignment ? desc.alignment : 0);
+  if (made.ok() && made.value()->address % desc.alignment != 0 && made.value()->allocated == desc.bytes) {
+    destroy(made.value());
+    made = create(desc, desc.alignment);
+  }
+  if (!made.ok()) return made;
+  Buffer& buffer = *made.value();
+  buffer.offset = -buffer.address & (desc.alignment - 1);
+  buffer.address += buffer.offset;
+  if (kit::Status status = map(buffer); !status.ok()) {
+    destroy(&buffer);
+    return status;
+  }
+  return &buffer;
+}
+
+kit::Result<Buffer*> Memory::create(const bp_buffer_desc& desc, uint64_t room) {
+  const PhysicalDevice& physical = device_.physical();
+  const auto type = static_cast<uint32_t>(device_.memory_type(desc.kind));
+  auto buffer = std::make_unique<Buffer>();
+  buffer->kind = desc.kind;
+  buffer->heap = physical.memory.memoryTypes[type].heapIndex;
+  const uint64_t total = physical.memory.memoryHeaps[buffer->heap].size;
+  if (desc.bytes > physical.max_allocation || desc.bytes + room > physical.max_allocation) {
+    return kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind],
+                              " memory asked, one allocation of ", physical.properties.deviceName, " has at most ",
+                              physical.max_allocation, "; divide the tensor");
+  }
+  buffer->allocated = desc.bytes + room;
+  const uint64_t before = device_.used(buffer->heap).fetch_add(buffer->allocated, std::memory_order_relaxed);
+  kit::Status status;
+  if (before > total || buffer->allocated > total - before) {
+    status =
+        kit::out_of_memory("buffer_create: ", desc.bytes, " bytes of ", kKindNames[desc.kind], " memory asked, ",
+                           before, " of ", total, " are in use; free buffers, or trim the allocator, and try again");
+  } else {
+    status = allocate(*buffer, type, nullptr);
+  }
+  if (!status.ok()) {
+    destroy(buffer.release());
+    return status;
+  }
+  return buffer.release();
+}
+
+kit::Status Memory::allocate(Buffer& buffer, uint32_t type, void* imported) {
+  const DeviceApi& api = device_.api();
+  auto external = chained<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkBufferCreateInfo info = device_.buffer_info(buffer.allocated);
+  if (imported != nullptr) info.pNext = &external;
+  kit::Status status =
+      device_.check(api.vkCreateBuffer(device_.handle(), &info, nullptr, &buffer.handle), "vkCreateBuffer");
+  if (!status.ok()) return status;
+  VkMemoryRequirements requirements{};
+  api.vkGetBufferMemoryRequirements(device_.handle(), buffer.handle, &requirements);
+  if ((requirements.memoryTypeBits >> type & 1u) == 0 ||
+      (imported != nullptr && requirements.size > buffer.allocated)) {
+    return kit::unsupported("vulkan: the driver takes no buffers in ", imported ? "imported" : kKindNames[buffer.kind],
+                            " memory");
+  }
+  auto pages = chained<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  pages.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  pages.pHostPointer = imported;
+  auto flags =
+      chained<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, imported ? &pages : nullptr);
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  auto allocation = chained<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
+  allocation.allocationSize = imported ? buffer.allocated : requirements.size;
+  allocation.memoryTypeIndex = type;
+  const uint32_t max_allocations = device_.physical().properties.limits.maxMemoryAllocationCount;
+  if (device_.allocations().fetch_add(1, std::memory_order_relaxed) >= max_allocations) {
+    status = kit::out_of_memory("vulkan: ", max_allocations, " allocations of memory are in use, and ",
+                                device_.physical().properties.deviceName,
+                                " has no more; free buffers, or trim the allocator, and try again");
+  } else {
+    status =
+        device_.check(api.vkAllocateMemory(device_.handle(), &allocation, nullptr, &buffer.memory), "vkAllocateMemory");
+  }
+  if (buffer.memory == VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
+  if (status.ok()) {
+    status =
+        device_.check(api.vkBindBufferMemory(device_.handle(), buffer.handle, buffer.memory, 0), "vkBindBufferMemory");
+  }
+  if (!status.ok()) return status;
+  auto address = chained<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+  address.buffer = buffer.handle;
+  buffer.address = api.vkGetBufferDeviceAddress(device_.handle(), &address);
+  return {};
+}
+
+kit::Status Memory::map(Buffer& buffer) const {
+  if (buffer.kind == BP_MEMORY_DEVICE) return {};
+  void* mapped = nullptr;
+  kit::Status status = device_.check(
+      device_.api().vkMapMemory(device_.handle(), buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
+  if (status.ok()) buffer.mapped = static_cast<std::byte*>(mapped) + buffer.offset;
+  return status;
+}
+
+kit::Result<Buffer*> Memory::import(void* address, uint64_t bytes) {
+  // Imports the whole pages around the range. A driver whose granularity exceeds a page must be
+  // given multiples of it.
+  const uint64_t alignment = device_.physical().import_alignment;
+  const auto first = reinterpret_cast<uint64_t>(address);
+  const uint64_t begin = first & ~(alignment - 1), end = (first + bytes + alignment - 1) & ~(alignment - 1);
+  if (alignment > static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) && (begin != first || end != first + bytes)) {
+    return kit::unsupported("import_memory: the driver takes whole multiples of ", alignment,
+                            " bytes; align the memory, or copy instead");
+  }
+  if (end - begin > device_.physical().max_allocation) {
+    return kit::unsupported("import_memory: ", bytes, " bytes are more than the ", device_.physical().max_allocation,
+                            " that the driver takes at once; divide the tensor");
+  }
+  auto* const pages = reinterpret_cast<void*>(begin);
+  uint32_t type = 0;
+  if (kit::Status status = import_type(pages, type); !status.ok()) return status;
+  auto buffer = std::make_unique<Buffer>();
+  buffer->kind = BP_MEMORY_SHARED;
+  buffer->allocated = end - begin;
+  buffer->heap = kNoHeap;
+  if (kit::Status status = allocate(*buffer, type, pages); !status.ok()) {
+    destroy(buffer.release());
+    // Some drivers only notice here.
+    return status.vendor_code() == VK_ERROR_INVALID_EXTERNAL_HANDLE ? not_taken() : status;
+  }
+  buffer->offset = first - begin;
+  buffer->address += buffer->offset;
+  buffer->mapped = static_cast<std::byte*>(address);
+  return buffer.release();
+}
+
+kit::Status Memory::import_type(const void* pages, uint32_t& type) const {
+  auto properties = chained<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
+  const VkResult result = device_.api().vkGetMemoryHostPointerPropertiesEXT(
+      device_.handle(), VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, pages, &properties);
+  if (result != VK_SUCCESS && result != VK_ERROR_INVALID_EXTERNAL_HANDLE)
+    return device_.check(result, "vkGetMemoryHostPointerPropertiesEXT");
+  const VkPhysicalDeviceMemoryProperties& memory = device_.physical().memory;
+  for (type = 0; result == VK_SUCCESS && type < memory.memoryTypeCount; ++type) {
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[type].propertyFlags;
+    const bool usable = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0 && (flags & kUnusableMemory) == 0;
+    if (usable && (properties.memoryTypeBits >> type & 1u) != 0) return {};
+  }
+  return not_taken();
+}
+
+void Memory::destroy(Buffer* buffer) {
+  if (device_.lost()) device_.wait_idle();  // a caller may free memory while a lost device still uses it
+  const DeviceApi& api = device_.api();
+  api.vkDestroyBuffer(device_.handle(), buffer->handle, nullptr);
+  api.vkFreeMemory(device_.handle(), buffer->memory, nullptr);
+  if (buffer->memory != VK_NULL_HANDLE) device_.allocations().fetch_sub(1, std::memory_order_relaxed);
+  if (buffer->heap != kNoHeap) device_.used(buffer->heap).fetch_sub(buffer->allocated, std::memory_order_relaxed);
+  delete buffer;
+}
+
+}  // namespace backplane::vulkan

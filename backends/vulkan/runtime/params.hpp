@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a kernel: a block that the device reads by its address. Mirrors
+// shaders/params.glsl.
+#pragma once
+
+#include <backplane/tensor.h>
+
+#include <cstddef>
+
+#include "shaders/sizes.h"
+
+namespace backplane::vulkan {
+
+struct ParamsOperand {
+  uint64_t address;              // of the element at index 0
+  int64_t strides[BP_MAX_RANK];  // bytes, along the dimensions of `shape`
+};
+
+struct Params {
+  static constexpr uint32_t kOperands = 4, kScalars = 3, kExtras = 20;
+
+  uint32_t count;               // elements, or other items of the kernel, in this dispatch
+  uint32_t rank;                // of shape
+  uint32_t shape[BP_MAX_RANK];  // the dimensions of `count`, row-major
+  ParamsOperand operands[kOperands];
+  uint64_t scalar_at[kScalars];  // addresses: in `scalar_values`, or in the caller's memory
+  int64_t extra[kExtras];        // specific to the kernel
+  // Immediates, which kernels reach by address. An operand's value is stored four times, for
+  // kernels that load four elements at once.
+  alignas(16) std::byte operand_values[kOperands][4 * sizeof(uint64_t)];
+  uint64_t scalar_values[kScalars];
+};
+static_assert(sizeof(Params) == BACKPLANE_PARAMS_BYTES);
+
+}  // namespace backplane::vulkan

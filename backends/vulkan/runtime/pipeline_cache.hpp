@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's pipeline cache, kept in a file between processes.
+#pragma once
+
+#include <functional>
+
+#include "runtime/cache_file.hpp"
+#include "runtime/logical_device.hpp"
+
+namespace backplane::vulkan {
+
+// Logs a line for the user; level is BP_LOG_*.
+using Log = std::function<void(int32_t level, const std::string& line)>;
+
+class PipelineCache {
+ public:
+  // Loads the file of this device, driver and build. Problems are logged, and never fatal.
+  PipelineCache(LogicalDevice& device, const Log& log);
+  // The key of a device's file.
+  static CacheKey key_of(const PhysicalDevice& device);
+  ~PipelineCache();
+  PipelineCache(const PipelineCache&) = delete;
+  PipelineCache& operator=(const PipelineCache&) = delete;
+
+  VkPipelineCache handle() const { return handle_; }  // may be null
+  void note_compiled() { compiled_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Writes the file if pipelines were compiled since the last call and the driver's data changed.
+  // Merges what another process wrote meanwhile. Logs the first failure. Any thread.
+  void save(const Log& log);
+
+ private:
+  // A driver cache with `data`.
+  kit::Result<VkPipelineCache> make(std::span<const std::byte> data);
+  // The driver's cache merged with what another process has stored.
+  kit::Result<VkPipelineCache> merged(std::vector<std::byte> stored);
+  kit::Result<std::vector<std::byte>> data_of(VkPipelineCache cache);
+  // Empty, or why the file was not written.
+  std::string store();
+
+  LogicalDevice& device_;
+  std::optional<CacheFile> file_;
+  VkPipelineCache handle_ = VK_NULL_HANDLE;
+  std::atomic<uint32_t> compiled_{0};  // since the last save
+  std::mutex mutex_;                   // held while saving
+  std::vector<std::byte> known_;       // the file's content
+  bool complained_ = false;
+};
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled kernels of a device. Each is compiled when a plan first needs it, by shader and
+// specialisation constants, never by size.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "runtime/pipeline_cache.hpp"
+#include "shaders/specialization.h"
+
+namespace backplane::vulkan {
+
+// A kernel's SPIR-V, embedded by the build.
+struct Shader {
+  const char* name;  // a row of shaders/meson.build's table, with the type: "softmax_f32"
+  const uint32_t* words;
+  uint32_t word_count;
+};
+extern const Shader kShaders[];
+extern const std::size_t kShaderCount;
+
+// Null if there is no shader of that name.
+const Shader* find_shader(std::string_view name);
+// Whether a module relies on full subgroups: it uses cooperative matrices or ballots.
+bool needs_full_subgroups(std::span<const uint32_t> module);
+// Whether a module uses ballots; its pipelines require a subgroup size.
+bool uses_ballots(std::span<const uint32_t> module);
+// Whether a module shuffles and works with any subgroup size. It must see its actual size, not the
+// device's usual one.
+bool uses_any_subgroup_size(std::span<const uint32_t> module);
+
+// Specialisation constants by name; shaders/specialization.h explains them.
+enum ConstantId : uint32_t {
+  kIdLayout = BACKPLANE_ID_LAYOUT,
+  kIdOp = BACKPLANE_ID_OP,
+  kIdVariant = BACKPLANE_ID_VARIANT,
+  kIdMode = BACKPLANE_ID_MODE,
+  kIdBSource = BACKPLANE_ID_B_SOURCE,
+  kIdEpilogue = BACKPLANE_ID_EPILOGUE,
+  kIdOutDtype = BACKPLANE_ID_OUT_DTYPE,
+  kIdAlgorithm = BACKPLANE_ID_ALGORITHM,
+  kIdSubgroupSize = BACKPLANE_ID_SUBGROUP_SIZE,
+  kIdIgnoreIndex = BACKPLANE_ID_IGNORE_INDEX,
+  kIdVec4Tile = BACKPLANE_ID_VEC4_TILE,
+  kIdGroupSize = BACKPLANE_ID_GROUP_SIZE,
+  kIdVec4s = BACKPLANE_ID_VEC4S,
+  kIdGroupRows = BACKPLANE_ID_GROUP_ROWS,
+  kIdGemmRows = BACKPLANE_ID_GEMM_ROWS,
+  kIdMatrixM = BACKPLANE_ID_MATRIX_M,
+  kIdMatrixN = BACKPLANE_ID_MATRIX_N,
+  kIdMatrixK = BACKPLANE_ID_MATRIX_K,
+  kIdMatrixSubgroupSize = BACKPLANE_ID_MATRIX_SUBGROUP_SIZE,
+  kIdSubgroupsM = BACKPLANE_ID_SUBGROUPS_M,
+  kIdGroupTile = BACKPLANE_ID_GROUP_TILE,
+};
+
+constexpr uint32_t layout_of(bool dense) { return dense ? BACKPLANE_LAYOUT_DENSE : BACKPLANE_LAYOUT_STRIDED; }
+
+// The values of a pipeline's specialisation constants; 0 unless set.
+class Constants {
+ public:
+  struct Value {
+    ConstantId id;
+    uint32_t value;
+  };
+  Constants() = default;
+  Constants(std::initializer_list<Value> values) {
+    for (const Value& each : values) set(each.id, each.value);
+  }
+  void set(ConstantId id, uint32_t value) { by_id_[id] = value; }
+  const std::array<uint32_t, BACKPLANE_ID_COUNT>& by_id() const { return by_id_; }
+  auto operator<=>(const Constants&) const = default;
+
+ private:
+  std::array<uint32_t, BACKPLANE_ID_COUNT> by_id_{};
+};
+
+class Pipelines {
+ public:
+  Pipelines(LogicalDevice& device, const Log& log) : device_(device), cache_(device, log) {}
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // Pipelines in the driver's cache are not compiled again, even by another process.
+  PipelineCache& cache() { return cache_; }
+
+  // Compiles on the first call for a shader and its constants. Any thread.
+  kit::Result<VkPipeline> get(const std::string& shader, const Constants& constants);
+
+ private:
+  struct Entry {
+    std::mutex mutex;  // held while it compiles, so that other pipelines are not blocked
+    VkPipeline pipeline = VK_NULL_HANDLE;
+  };
+  kit::Result<VkPipeline> compile(const Shader& shader, const Constants& constants);
+
+  LogicalDevice& device_;
+  PipelineCache cache_;
+  std::mutex mutex_;
+  std::map<std::pair<const Shader*, Constants>, Entry> entries_;
+};
+
+}  // namespace backplane::vulkan

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue of a kit stream. Commands are recorded into batches; a batch is submitted when it is
+// marked or full, or when the device has finished the stream's earlier work.
+#pragma once
+
+#include <array>
+
+#include "runtime/hazards.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/params.hpp"
+#include "runtime/timeline.hpp"
+
+namespace backplane::vulkan {
+
+// A device timestamp. Its query returns to the device's list when neither an event nor a batch uses
+// it.
+class Stamp {
+ public:
+  Stamp(LogicalDevice& device, VkQueryPool pool) : device_(device), pool_(pool) {}
+  ~Stamp() { device_.give_query(pool_); }
+  Stamp(const Stamp&) = delete;
+  Stamp& operator=(const Stamp&) = delete;
+  VkQueryPool pool() const { return pool_; }
+
+ private:
+  LogicalDevice& device_;
+  VkQueryPool pool_;
+};
+
+// The status of a call that loses accepted work; it ends the kit's stream.
+kit::Status work_is_lost(const kit::Status& cause);
+
+class Stream {
+ public:
+  static kit::Result<std::unique_ptr<Stream>> create(LogicalDevice& device, Memory& memory);
+  ~Stream();  // waits for submitted work
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Submits, and returns the point after all work so far. With a `stamp`, records the time there.
+  kit::Result<Point> mark(const std::shared_ptr<Stamp>& stamp);
+  // Makes later work wait for `point`.
+  kit::Status wait_for(const Point& point);
+  // The number of commands enqueued so far.
+  uint64_t enqueued() const { return enqueued_; }
+  kit::Status copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t bytes);
+
+  // Enqueues a kernel. `fill(Block&, uint64_t address)` writes the parameters that the shader reads
+  // at `address`: Params, or the kernel's own plain struct. The memory is uninitialised and may be
+  // uncached, so only write it.
+  struct Dispatch {
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    uint32_t groups[3] = {1, 1, 1};
+    std::span<const Access> accesses;
+    uint64_t operations = 0;  // if they, not the bytes accessed, determine the time
+  };
+  template <class Block = Params, class Fill>
+  kit::Status dispatch(const Dispatch& dispatch, const Fill& fill) {
+    static_assert(std::is_trivially_copyable_v<Block> && sizeof(Block) <= kMaxParams && alignof(Block) <= kParamsAlign);
+    if (kit::Status status = open_batch(); !status.ok()) return status;
+    const uint64_t at = open_->params_at + open_->params_used;
+    fill(*reinterpret_cast<Block*>(params_->mapped + at), params_->address + at);
+    return enqueue(dispatch, sizeof(Block));
+  }
+  static constexpr uint32_t kMaxParams = 2048;  // bytes of a block
+  static constexpr uint32_t kParamsAlign = 64;
+
+  // Submits a batch that accesses this many bytes (0.5 s at 16 GB/s), before a driver takes it for
+  // hung. PhysicalDevice::max_operations limits compute likewise.
+  static constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
+
+  // The stream's own device memory for intermediate results: kScratchBytes, aligned to 256. A
+  // dispatch lists the bytes that it uses among its accesses, which orders executions that share
+  // them.
+  uint64_t scratch() const { return scratch_->address; }
+  static constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
+
+ private:
+  enum QueueKind : uint32_t { kCompute, kCopy, kQueueKinds };  // which of the stream's queues
+
+  struct Commands {
+    VkCommandPool pool = VK_NULL_HANDLE;
+    VkCommandBuffer buffer = VK_NULL_HANDLE;
+  };
+  // A command buffer with what its commands refer to.
+  struct Batch {
+    Commands of[kQueueKinds];  // made on first use
+    QueueKind queue = kCompute;
+    VkCommandBuffer commands = VK_NULL_HANDLE;  // the queue's
+    VkPipeline bound = VK_NULL_HANDLE;
+    uint64_t params_at = 0;  // offset into the stream's parameters, of kParamsBytes
+    uint32_t params_used = 0;
+    uint32_t commands_recorded = 0;
+    uint64_t bytes = 0, operations = 0;          // that its commands access, and do
+    uint64_t value = 0;                          // of the timeline once it has ended
+    std::vector<Point> waits;                    // before it starts
+    std::vector<std::shared_ptr<Stamp>> stamps;  // that it writes
+  };
+  static constexpr uint32_t kBatches = 8;
+  static constexpr uint32_t kParamsBytes = 80 * 1024;
+  static constexpr uint32_t kMaxCommands = 112;  // of a batch
+  static constexpr uint32_t kIdleCheck = 16;     // commands between checks whether the device is idle
+
+  Stream(LogicalDevice& device, Memory& memory, std::shared_ptr<Timeline> timeline)
+      : device_(device),
+        memory_(memory),
+        queues_{device.next_queue(), device.next_copy_queue()},
+        timeline_(std::move(timeline)),
+        submitted_(timeline_->start()) {}
+
+  kit::Status start();
+  // Begins a batch unless one for this queue is open; sets `open_`.
+  kit::Status open_batch(QueueKind queue = kCompute);
+  kit::Result<Batch*> idle_batch();
+  kit::Status make(Commands& commands, QueueKind queue);
+  kit::Status begin(Batch& batch, QueueKind queue);
+  void order(std::span<const Access> accesses);
+  kit::Status enqueue(const Dispatch& dispatch, uint32_t params_bytes);
+  kit::Status after_command();
+  kit::Status flush();
+  kit::Status submit(Batch& batch);
+  void barrier(const Batch& batch, VkPipelineStageFlags to, VkAccessFlags access);
+
+  LogicalDevice& device_;
+  Memory& memory_;
+  const Queue queues_[kQueueKinds];
+  std::shared_ptr<Timeline> timeline_;
+  Buffer* params_ = nullptr;  // of all batches
+  Buffer* scratch_ = nullptr;
+  std::array<Batch, kBatches> batches_;
+  uint32_t made_ = 0;  // batches that have been used
+  Batch* open_ = nullptr;
+  uint64_t submitted_;
+  uint64_t enqueued_ = 0;
+  std::vector<Point> waits_;  // of the next batch
+  Hazards hazards_;
+  // Members, so that no call allocates: the lists of a submission.
+  std::vector<VkSemaphore> semaphores_;
+  std::vector<uint64_t> values_;
+  std::vector<VkPipelineStageFlags> stages_;
+};
+
+}  // namespace backplane::vulkan

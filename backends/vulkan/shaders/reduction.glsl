@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reduction kernels share. A row is the set of elements that one result is reduced from, or
+// that are normalised together: `inner_rank` dimensions of any strides. There is one row for each
+// index of the `outer_rank` other dimensions.
+//
+// A tile of `tile_size` threads, a power of two, works on a row. Few long rows are split: a first
+// dispatch leaves each split's results in `partials`, and a second one combines them.
+//
+// LAYOUT: dense means that rows have one dimension. VEC4_TILE, if not 0: rows have one dimension
+// and are not split; tiles of so many threads take four elements of each operand at once. If a
+// subgroup contains a tile, it needs no barrier. The compiler then removes all other code, because
+// drivers of CPUs execute both sides of a branch, barriers included.
+//
+// Mirrors ops/reduction.hpp. Define OPERANDS before including this.
+#include "memory.glsl"
+#include "vec4.glsl"
+#ifdef REGISTER_ROWS
+layout(constant_id = BACKPLANE_ID_GROUP_ROWS) const uint GROUP_ROWS =
+    1;  // rows of a workgroup; more than one are interleaved
+#else
+layout(constant_id = BACKPLANE_ID_VEC4_TILE) const uint VEC4_TILE = 0;
+#endif
+
+#define PHASE_WHOLE 0u     // whole rows
+#define PHASE_PARTIALS 1u  // splits, to partials
+#define PHASE_COMBINE 2u   // from partials
+
+struct ReductionOperand {
+  uint64_t address;  // 0: absent
+  int64_t strides[BACKPLANE_REDUCTION_RANK];
+};
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer ReductionParams {
+  uint rows, extent;          // how many, and elements of each
+  uint splits, split_length;  // of a row, and elements of each
+  uint tile_size, phase;
+  uint row_splits;                  // splits of a row, over all dispatches
+  uint first_split, first_element;  // of this dispatch, in each of its rows
+  uint use_vec4;                    // register_rows.glsl: rows are dense and vec4-aligned
+  uint outer_rank, inner_rank;
+  uint shape[BACKPLANE_REDUCTION_RANK];  // row-major, outer dimensions first
+  float numbers[4];                      // specific to the kernel
+  uint64_t partials;                     // BACKPLANE_PARTIAL_BYTES for each split
+  ReductionOperand operands[OPERANDS];
+};
+layout(push_constant, scalar) uniform Push { ReductionParams params; };
+
+#ifdef SUBGROUPS
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+// Relies on full subgroups only.
+bool shuffles() { return gl_NumSubgroups * gl_SubgroupSize == GROUP; }
+uint thread_index() {
+  return shuffles() ? gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID : gl_LocalInvocationID.x;
+}
+#else
+uint thread_index() { return gl_LocalInvocationID.x; }
+#endif
+
+// The row of this thread's tile, or elements begin to end - 1 of it, and the thread's index in the
+// tile. In a round, a tile may have no row: then it has no elements and stores nothing. All tiles
+// go through the same rounds, so that all threads reach every barrier.
+bool has_row;
+uint row, split, begin, end, tile_thread;
+uint64_t bases[OPERANDS];  // of element 0 of the row; 0: the operand is absent
+
+bool present(uint operand) { return bases[operand] != 0ul; }
+
+// Read once: the compiler cannot know that stores do not change the parameters.
+uint tile_size;
+int64_t steps[OPERANDS];
+
+bool assign_row(uint round) {
+#ifdef REGISTER_ROWS
+  tile_size = GROUP_SIZE / GROUP_ROWS;
+#else
+  tile_size = VEC4_TILE != 0u ? VEC4_TILE : params.tile_size;
+#endif
+  const uint items = params.rows * params.splits, tiles = GROUP / tile_size;
+  if (round * tiles >= items) return false;
+  const uint thread = thread_index();
+#ifdef REGISTER_ROWS
+  const uint item = round * GROUP_ROWS + thread % GROUP_ROWS;
+  tile_thread = thread / GROUP_ROWS;
+#else
+  const uint item = round * tiles + thread / tile_size;
+  tile_thread = thread % tile_size;
+#endif
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) steps[k] = params.operands[k].strides[params.outer_rank];
+  has_row = item < items;
+  row = has_row ? item % params.rows : 0u;
+  split = has_row ? item / params.rows : 0u;
+  begin = has_row ? min(split * params.split_length, params.extent) : 0u;
+  end = has_row ? min(begin + params.split_length, params.extent) : 0u;
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] = params.operands[k].address;
+  uint rest = row;
+  for (uint d = params.outer_rank; d-- > 1u;) {
+    const uint extent = params.shape[d], quotient = rest / extent;
+    const int64_t along = int64_t(rest - quotient * extent);
+    rest = quotient;
+    [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[d] * along);
+  }
+  [[unroll]] for (uint k = 0u; k < OPERANDS; ++k) bases[k] += uint64_t(params.operands[k].strides[0] * int64_t(rest));
+  return true;
+}
+#define FOR_EACH_ROW for (uint round_ = gl_WorkGroupID.x; assign_row(round_); round_ += gl_NumWorkGroups.x)
+
+// The address of element i of the row.
+uint64_t at(uint operand, uint i) {
+  if (LAYOUT == BACKPLANE_LAYOUT_DENSE) return bases[operand] + uint64_t(steps[operand] * int64_t(i));
+  const uint outer = params.outer_rank;
+  uint64_t address = bases[operand];
+  for (uint d = outer + params.inner_rank; d-- > outer + 1u;) {
+    const uint extent = params.shape[d], quotient = i / extent;
+    address += uint64_t(params.operands[operand].strides[d] * int64_t(i - quotient * extent));
+    i = quotient;
+  }
+  return address + uint64_t(params.operands[operand].strides[outer] * int64_t(i));
+}
+
+// Loops over the thread's elements.
+#define FOR_EACH_ELEMENT(i) for (uint i = begin + tile_thread; i < end; i += tile_size)
+// The same for at most REGISTERS elements, which stay in registers; those from `end` on do not
+// exist.
+#define REGISTERS BACKPLANE_REDUCTION_REGISTERS
+#define FOR_EACH_REGISTER(u, i) [[unroll]] for (uint u = 0u, i = begin + tile_thread; u < REGISTERS; ++u, i += tile_size)
+bool fits_registers() { return params.split_length <= tile_size * REGISTERS; }
+
+// Loops over the first of each four elements of the thread, in a tile of VEC4_TILE threads.
+#define FOR_EACH_VEC4(i) for (uint i = tile_thread * VEC4_SIZE; i < end; i += VEC4_TILE * VEC4_SIZE)
+uint64_t vec4_at(uint operand, uint i, uint bytes) { return bases[operand] + uint64_t(i * bytes); }
+
+// The address of a split of this row in partials.
+uint64_t partial_at(uint which) {
+  return params.partials + uint64_t(row * params.row_splits + which) * BACKPLANE_PARTIAL_BYTES;
+}
+uint64_t own_partial() { return partial_at(params.first_split + split); }
+float partial_value(uint which, uint place) {
+  return uintBitsToFloat(load32(partial_at(which) + 4ul * uint64_t(place)));
+}
+void store_partial(uint place, float number) {
+  store32(own_partial() + 4ul * uint64_t(place), floatBitsToUint(number));
+}
+#define FOR_EACH_PARTIAL(p) for (uint p = tile_thread; p < params.row_splits; p += tile_size)
+
+// Defines NAME(x): COMBINE over the tile's threads, for each of them. Uses shuffles within
+// subgroups, or a tree in shared memory.
+#ifdef SUBGROUPS
+#define TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                          \
+  if (VEC4_TILE != 0u && VEC4_TILE <= gl_SubgroupSize && shuffles()) {                                     \
+    [[unroll]] for (uint offset = VEC4_TILE / 2u; offset > 0u; offset /= 2u) x = COMBINE(x, subgroupShuffleXor(x, offset)); \
+    return x;                                                                                      \
+  }                                                                                                \
+  if (shuffles()) {                                                                                \
+    const uint inside = min(tile_size, gl_SubgroupSize);                                        \
+    for (uint offset = inside / 2u; offset > 0u; offset /= 2u) x = COMBINE(x, subgroupShuffleXor(x, offset));     \
+    if (inside == tile_size) return x;                                                          \
+    if (gl_SubgroupInvocationID == 0u) SHARED[gl_SubgroupID] = x;                                  \
+    barrier();                                                                                     \
+    const uint first = (thread - tile_thread) / gl_SubgroupSize;                                          \
+    TYPE all = SHARED[first];                                                                      \
+    for (uint i = 1u; i < tile_size / gl_SubgroupSize; ++i) all = COMBINE(all, SHARED[first + i]); \
+    barrier();                                                                                     \
+    return all;                                                                                    \
+  }
+#else
+#define TILE_SHUFFLES(TYPE, SHARED, COMBINE)
+#endif
+#define TILE_REDUCTION(NAME, TYPE, SHARED, COMBINE)                                         \
+  shared TYPE SHARED[GROUP];                                                             \
+  TYPE NAME(TYPE x) {                                                                    \
+    if (tile_size == 1u) return x;                                                    \
+    const uint thread = thread_index();                                                  \
+    TILE_SHUFFLES(TYPE, SHARED, COMBINE)                                                    \
+    SHARED[thread] = x;                                                                  \
+    barrier();                                                                           \
+    for (uint offset = tile_size / 2u; offset > 0u; offset /= 2u) {                         \
+      if (tile_thread < offset) SHARED[thread] = COMBINE(SHARED[thread], SHARED[thread + offset]);     \
+      barrier();                                                                         \
+    }                                                                                    \
+    const TYPE result = SHARED[thread - tile_thread];                                           \
+    barrier();                                                                           \
+    return result;                                                                       \
+  }
+
+float added(float a, float b) { return a + b; }
