@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <backplane/rules/dtypes.hpp>
 #include <cctype>
 #include <cmath>
+#include <span>
 
 #include "harness/supervisor.hpp"
 #include "names.hpp"
@@ -13,6 +15,7 @@
 namespace backplane::conformance {
 
 constexpr double kMostRatio = 1e12;
+constexpr size_t kMostOperatorsShown = 12;  // in the statement
 
 size_t bin_of_ratio(double ratio) {
   if (!(ratio <= 1)) return kRatioBinCount - 1;
@@ -82,6 +85,43 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
+// The operators that pass. None of an operator's cases may fail. In one dtype at least, its numeric cases must pass, and
+// the plugin may decline only cases of an extension other than that of the dtype.
+class PassingOperators {
+ public:
+  void add(const Case& which, Outcome outcome) {
+    if (which.op == 0) return;
+    Operator& op = operators_[which.op];
+    op.failed = op.failed || is_failure(outcome);
+    const bool due = which.extension.empty() || which.extension == rules::dtype_name(which.dtype);
+    if (which.dtype == 0 || !due || !std::string_view(which.id).starts_with("numeric.")) return;
+    Dtype& dtype = op.dtypes[which.dtype];
+    ++(outcome == Outcome::pass ? dtype.passed : dtype.declined);
+  }
+  // "add (f32, i32)", by operator.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [id, op] : operators_) {
+      std::vector<std::string_view> dtypes;
+      for (const auto& [dtype, cases] : op.dtypes) {
+        if (cases.passed != 0 && cases.declined == 0) dtypes.emplace_back(rules::dtype_name(dtype));
+      }
+      if (!op.failed && !dtypes.empty()) names.push_back(fmt::format("{} ({})", op_name(id), fmt::join(dtypes, ", ")));
+    }
+    return names;
+  }
+
+ private:
+  struct Dtype {
+    uint64_t passed = 0, declined = 0;
+  };
+  struct Operator {
+    bool failed = false;
+    std::map<uint32_t, Dtype> dtypes;
+  };
+  std::map<uint32_t, Operator> operators_;
+};
+
 std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile, uint32_t level, bool half,
                                     const std::string& error) {
   std::vector<std::string> reasons;
@@ -103,18 +143,6 @@ std::string percent(double fraction) {
   return fraction >= 1 ? "100 %" : fmt::format("{:.1f} %", std::floor(1000 * fraction) / 10);
 }
 
-// The number of operators with a dtype whose cases all pass.
-size_t passing_operators(const Verdict& verdict) {
-  uint32_t last = 0;
-  size_t count = 0;
-  for (const auto& [cell, tally] : verdict.matrix) {
-    if (cell.first == last || tally.state() != "pass") continue;
-    last = cell.first;
-    ++count;
-  }
-  return count;
-}
-
 std::string upper(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(),
@@ -122,21 +150,36 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-std::string statement_of(const Verdict& verdict, const Facts& facts, const Selection& selection) {
+// "2 operators pass: add (f32), mul (f32)"
+std::string passing_text(const std::vector<std::string>& operators) {
+  const std::span<const std::string> shown(operators.data(), std::min(operators.size(), kMostOperatorsShown));
+  const size_t rest = operators.size() - shown.size();
+  return fmt::format("{} operator{} pass{}{}{}{}", operators.size(), operators.size() == 1 ? "" : "s",
+                     operators.size() == 1 ? "es" : "", shown.empty() ? "" : ": ", fmt::join(shown, ", "),
+                     rest == 0 ? "" : fmt::format(" and {} more", rest));
+}
+
+std::string statement_of(const Verdict& verdict, const Facts& facts, const Selection& selection,
+                         const std::vector<std::string>& operators) {
   if (!facts.error.empty()) return fmt::format("not certified: {}", facts.error);
-  const std::string who = fmt::format("{} {} on {}", facts.plugin, facts.version, facts.device);
-  const size_t operators = passing_operators(verdict);
-  const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
+  const std::string subject = fmt::format("{} {} on {}", facts.plugin, facts.version, facts.device);
   const auto at = [&](uint32_t profile) {
     return fmt::format("{} of ABI {}", upper(profile_name(profile)), version_text(selection.abi_version));
   };
-  const uint32_t asked = selection.profile;
-  if (verdict.level == asked) return fmt::format("{} is certified at {}; {}", who, at(asked), claims);
+  const uint32_t requested = selection.profile;
+  const ProfileState& state = verdict.profiles.at(requested);
+  if (!state.complete) {
+    return fmt::format(
+        "{}: in a part of {}, {} cases pass, {} fail, {} are not claimed; {}. A part certifies no profile", subject,
+        at(requested), verdict.all.of(Outcome::pass), verdict.all.failures(), verdict.all.of(Outcome::not_claimed),
+        passing_text(operators));
+  }
+  const std::string claims = fmt::format("it supports {} of what was asked", percent(verdict.supported_fraction));
+  if (verdict.level == requested) return fmt::format("{} is certified at {}; {}", subject, at(requested), claims);
   const std::string reached = verdict.level == 0 ? "" : fmt::format("certified at {}, and ", at(verdict.level));
-  return fmt::format("{} is {}not certified at {}: {}; {}, {} operator{} pass{}", who, reached,
-                     verdict.level == 0 ? at(asked) : upper(profile_name(asked)),
-                     fmt::join(verdict.profiles.at(asked).reasons, ", "), claims, operators, operators == 1 ? "" : "s",
-                     operators == 1 ? "es" : "");
+  return fmt::format("{} is {}not certified at {}: {}; {}, {}", subject, reached,
+                     verdict.level == 0 ? at(requested) : upper(profile_name(requested)),
+                     fmt::join(state.reasons, ", "), claims, passing_text(operators));
 }
 
 }  // namespace
@@ -145,6 +188,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
               const Selection& asked, const Facts& facts) {
   Verdict verdict;
   HalfRule half;
+  PassingOperators operators;
   uint64_t asked_for = 0;
   for (uint32_t profile = BP_PROFILE_CORE; profile <= asked.profile; ++profile) verdict.profiles[profile] = {};
   for (size_t index = 0; index < selection.size(); ++index) {
@@ -152,6 +196,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     const Result& result = results[index];
     verdict.all.add(result);
     half.add(which, result.outcome);
+    operators.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
     // A composite that is not native is decomposed, so nothing is missing.
     const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
@@ -174,7 +219,7 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }
-  verdict.statement = statement_of(verdict, facts, asked);
+  verdict.statement = statement_of(verdict, facts, asked, operators.names());
   return verdict;
 }
 
