@@ -138,7 +138,7 @@ void Registry::search() {
       auto candidate = std::make_unique<Candidate>();
       candidate->origin = place.origin;
       candidate->manifest_path = place.path;
-      candidate->refused = fault;
+      candidate->refused = refusal;
       state_->candidates.push_back(std::move(candidate));
       log(BP_LOG_WARNING, refusal.what());
     }
@@ -159,7 +159,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
       log(BP_LOG_INFO, Error(BP_OK, "{}: unknown key \"{:.64}\" is ignored", shown(path), key).what());
     }
   } catch (const Refusal& refusal) {
-    candidate.refused = fault;
+    candidate.refused = refusal;
     log(BP_LOG_WARNING, refusal.what());
   }
   candidate.name = candidate.manifest.name;
@@ -167,7 +167,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
     try {
       (void)resolve_trusted(candidate.library, kLibraryRules);
     } catch (const Refusal& refusal) {
-      candidate.failed = fault;
+      candidate.failed = refusal;
     }
   }
   const std::lock_guard lock(state_->mutex);
@@ -256,7 +256,7 @@ Ref<Plugin> Registry::load_candidate(Candidate& candidate) {
     return plugin;
   } catch (const Refusal& refusal) {
     const std::lock_guard lock(state_->mutex);
-    candidate.failed = fault;
+    candidate.failed = refusal;
     throw;
   }
 }

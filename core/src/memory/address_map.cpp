@@ -59,7 +59,7 @@ bool AddressMap::meets(uint64_t address, uint64_t bytes) const noexcept {
 }
 
 std::unique_ptr<Placement> AddressMap::add_mapped(const Placement& given) {
-  auto place = std::make_unique<Placement>(given);
+  auto placement = std::make_unique<Placement>(given);
   const std::lock_guard guard(mutex_);
   if (meets(placement->address, placement->bytes)) {
     others_.emplace(placement->address, placement.get());
@@ -71,7 +71,7 @@ std::unique_ptr<Placement> AddressMap::add_mapped(const Placement& given) {
 }
 
 std::unique_ptr<Placement> AddressMap::add_device(const Placement& given, bool unique) {
-  auto place = std::make_unique<Placement>(given);
+  auto placement = std::make_unique<Placement>(given);
   const uint64_t own = placement->address;
   const bool fits = own != 0 && UINT64_MAX - own >= placement->bytes;
   const std::lock_guard guard(mutex_);

@@ -40,7 +40,7 @@ Ref<Event> Event::create(Ref<Device> device, uint32_t flags) {
 
 void Event::record(Stream& stream) {
   require_same_device("bph_event_record", "event", *device, "stream", *stream.device);
-  const StreamLock lock(stream, "bph_event_record");
+  const StreamLock stream_lock(stream, "bph_event_record");
   stream.begin_call();
   Ref<Timeline> timeline = stream.timeline;
   {
@@ -82,7 +82,7 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
 
 void Event::make_wait(Stream& stream) {
   require_same_device("bph_stream_wait_event", "event", *device, "stream", *stream.device);
-  const StreamLock lock(stream, "bph_stream_wait_event");
+  const StreamLock stream_lock(stream, "bph_stream_wait_event");
   stream.begin_call();
   bp_error error = fresh_error();
   const bp_status status = device->api->stream_wait_event(device->handle, stream.handle, handle, &error);
