@@ -40,7 +40,7 @@ void judge(const Case& which, const numeric::Setup& setup, const std::vector<ora
   std::string fault;
   if (found.bad > 0)
     fault = fmt::format("{} elements, {}", found.bad, oracle::difference_text(expected[0], got, found.first));
-  if (fault.empty() && setup.judge_whole) fault = setup.judge_whole(setup, expected, {got});
+  if (fault.empty() && setup.check_whole) fault = setup.check_whole(setup, expected, {got});
   const numeric::Deviations deviations = numeric::deviations_of(expected[0], got);
   ++survey.asked;
   survey.worst_ratio = std::max(survey.worst_ratio, found.worst_ratio);

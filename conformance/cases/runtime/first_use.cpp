@@ -85,9 +85,9 @@ int merit(const Case& which) {
   const numeric::Problem* problem = numeric::problem_of(which);
   if (problem == nullptr || which.id.ends_with(".decomposed") || problem->mode != numeric::Mode::once) return 0;
   const int64_t count = problem->shape.count();
-  const bool plain = problem->values == numeric::DataPattern::tags ||
-                     problem->values == numeric::DataPattern::uniform ||
-                     problem->values == numeric::DataPattern::family;
+  const bool plain = problem->pattern == numeric::DataPattern::tags ||
+                     problem->pattern == numeric::DataPattern::uniform ||
+                     problem->pattern == numeric::DataPattern::family;
   return 1 + 4 * (which.extension.empty() ? 1 : 0) + 2 * (problem->dtype == BP_F32 ? 1 : 0) +
          (plain && count >= 16 && count <= 4096 ? 1 : 0);
 }
