@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A header with the version and the SHA-256 of the suite: suite_digest.py VERSION OUT DEPFILE ROOT.
 
-The digest goes over all that decides an outcome or a verdict: cases, harness, oracle, headers with them, the rules of the verdict
-and the operator tables. Contents, in the order of the file names, so that two builds of the same sources agree."""
+The digest covers everything that decides an outcome or a verdict: cases, harness, oracle, their headers, the rules of
+the verdict and the operator tables. It uses contents in the order of the file names, so that two builds of the same
+sources agree."""
 import hashlib
 import os
 import sys

@@ -23,7 +23,7 @@ std::vector<int64_t> reduced(std::vector<int64_t> shape, uint32_t axes) {
   return shape;
 }
 
-// Exact products without overflow: the factors are 1 but for a few of every `terms`.
+// Exact products without overflow: the factors are 1, except for a few of every `terms`.
 void fill_factors(oracle::Tensor& tensor, int64_t terms, Random& random) {
   constexpr long double factors[] = {3, -1, 2, 5, 0.5L, -3, 7, 0.25L};
   const int64_t distance = std::max<int64_t>(terms / 8, 1);

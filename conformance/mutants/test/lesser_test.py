@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certifies honest devices without optional features at TRAIN: lesser_test.py COMMAND PLUGIN LIST [NAME...]
 
-COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without a name all that
-the table calls LESSER are certified."""
+COMMAND is the backplane command, PLUGIN the mutant plugin, LIST the program that prints the table of mutants. Without
+a name it certifies all mutants that the table calls LESSER."""
 import json
 import os
 import subprocess

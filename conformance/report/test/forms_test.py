@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the forms of a certificate as other programs do: forms_test.py FORMS SCHEMA.
 
-FORMS writes JSON, JUnit XML and HTML of a passing, a failing, a broken (20 000 failures) and a silent plugin. The failing one has
-a name, a device and messages that attack the forms."""
+FORMS writes JSON, JUnit XML and HTML of a passing, a failing, a broken (20 000 failures) and a silent plugin. The
+failing one has a name, a device and messages that attack the forms."""
 import base64
 import hashlib
 import html.parser
