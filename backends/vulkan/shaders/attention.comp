@@ -15,7 +15,8 @@
 #define ROWS BACKPLANE_ATTENTION_ROWS
 #endif
 #define KEYS BACKPLANE_ATTENTION_KEYS
-#define CHUNK BACKPLANE_MIN_SUBGROUP  // elements of a query that threads read at once, and keys that an unrolled loop weights
+// Elements of a query that threads read at once, and keys that an unrolled loop weights.
+#define CHUNK BACKPLANE_MIN_SUBGROUP
 
 #define SUBGROUP_SIZE OP
 #define SUBGROUP_THREAD gl_SubgroupInvocationID
