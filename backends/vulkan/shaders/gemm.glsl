@@ -117,7 +117,7 @@ uvec4 split(uint index, uvec4 shape) {
   return at;
 }
 
-// ---- phases -------------------------------------------------------------------------------------------------------
+// ---- phases -------------------------------------------------------------------------------------
 struct Phase {
   ivec3 at;     // its first position
   ivec3 tap;    // the first element of the kernel that its positions use; beyond the kernel if there is none
@@ -138,7 +138,7 @@ void begin_matrix(uint matrix) {
   }
 }
 
-// ---- segments -----------------------------------------------------------------------------------------------------
+// ---- segments -----------------------------------------------------------------------------------
 struct Segment {
   uint64_t a, b;   // added to the addresses of rows and columns
   ivec3 position;  // added to the positions of columns, in dimensions 1 to 3

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every GEMM algorithm and reduction setting that the device supports, whatever it would choose: algorithms_test.py
-COMMAND LIBRARY
+"""Every GEMM algorithm and reduction setting that the device supports: algorithms_test.py COMMAND LIBRARY
 
 Opening the device refuses a setting that names no algorithm, or one that the device lacks, and lists the valid ones."""
 import json
@@ -45,8 +44,8 @@ def check_passes(what, groups, least, **environment):
 
 said = refused("sideways")
 tap.check("an unknown algorithm is refused by name", "sideways" in said and "direct" in said, said)
-# Whole and partial tiles, a row, a batch, every layout, split-K (33,000 and 70,001 terms), integer activations with
-# zero points. Not the suite's 70,001 matrices: they are slow with algorithms that a device would not choose.
+# Whole and partial tiles, a row, a batch, every layout, split-K (33,000 and 70,001 terms), integers with zero points.
+# Not the suite's 70,001 matrices: they are slow with algorithms that a device would not choose.
 groups = [f"numeric.matmul.{dtypes}.{shape}" for dtypes in ("f32", "f16", "i8", "u8_i8")
           for shape in ("9x11", "17x19", "65x34", "33x32", "1x5", "3x5x6", "66x3", "3x33")]
 groups += [f"numeric.quantized_matmul.{dtypes}.{shape}" for dtypes in ("f32_i8", "bf16_u8") for shape in ("19x131", "19x5", "2x5x4")]
@@ -66,8 +65,7 @@ for algorithm in ("direct", "shared", "subgroup", "cooperative", "dot"):
     check_passes(algorithm, wanted, 60 if algorithm == "dot" else 300, BACKPLANE_VULKAN_MATMUL=algorithm)
 tap.check("all algorithms give the same result for a long K", len(set(results.values())) == 1 and "[[" in results["direct"], json.dumps(results, indent=1))
 tap.check("the device has algorithms that need no extension", ran >= 2, str(ran))
-# Reductions as on a GPU, with shuffles and in shared memory: register-resident from 1,025 elements on; copies
-# transpose tiles.
+# Reductions and copies as on a GPU, with shuffles and in shared memory: register-resident from 1,025 elements on.
 reductions = ["numeric.softmax.f32", "numeric.softmax_bwd.bf16", "numeric.log_softmax.f16", "numeric.layer_norm.f16", "numeric.group_norm.f32",
         "numeric.batch_norm.bf16", "numeric.norm_bwd.f32", "numeric.cross_entropy.f16", "numeric.reduce_sum.f32", "numeric.topk.i64",
         "numeric.copy.u8", "numeric.copy.f32", "numeric.copy.i64"]

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin under VK_LAYER_KHRONOS_validation, with synchronisation and best practices: validate_test.py COMMAND
-LIBRARY [WORD...]
+"""The plugin under VK_LAYER_KHRONOS_validation, with all its checks: validate_test.py COMMAND LIBRARY [WORD...]
 
 The layer's first message fails every later wait and plan, so no failure means no message. WORDs are passed to
 `certify`; without any, a part of the suite runs, and with `--seed 1` alone all of it. The GEMM of 70,001 matrices has
