@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Copies the headers of each ABI version, to test what was compiled against it: freeze.py
+"""Keeps a copy of each ABI version's headers, for tests of what was built against them: freeze.py
 copy|check|finish [ROOT].
 
 abi/test/frozen/MAJOR.MINOR/include is a copy of the public headers, the rules and the kit.

@@ -154,7 +154,7 @@ def parse(lines):
         kind, name, *rest = line.split(" ")
         if kind == "field":
             struct, field = name.split(".")
-            declaration = " ".join(rest[2:]).replace("( ", "(")  # wherever the formatter breaks it
+            declaration = " ".join(rest[2:]).replace("( ", "(")  # the formatter may break after it
             facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), declaration))
         elif kind == "struct":
             facts[kind][name] = (int(rest[0]), [])

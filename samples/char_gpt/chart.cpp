@@ -11,7 +11,7 @@ namespace char_gpt {
 namespace {
 
 // Small enough that text stays readable when a phone scales the chart down.
-constexpr double kWidth = 460, height = 270, left = 40, right = 12, top = 12, bottom = 40;
+constexpr double kWidth = 460, kHeight = 270, kLeft = 40, kRight = 12, kTop = 12, kBottom = 40;
 
 constexpr size_t kLineStyles = 8;  // number of styles in the page; further lines reuse them
 
@@ -69,26 +69,26 @@ std::string line_chart(const std::string& label, const std::string& x_name, cons
   if (y_range.low > y_range.high) y_range = {0, 1};
   const double room = (y_range.high - y_range.low) * 0.04;
   const Axis x_axis = make_axis(x_range.low, x_range.high, 6), y_axis = make_axis(y_range.low - room, y_range.high, 6);
-  const auto px = [&](double x) { return x_axis.place(x, left, kWidth - right); };
-  const auto py = [&](double y) { return y_axis.place(y, height - bottom, top); };
+  const auto px = [&](double x) { return x_axis.place(x, kLeft, kWidth - kRight); };
+  const auto py = [&](double y) { return y_axis.place(y, kHeight - kBottom, kTop); };
 
-  std::string svg = fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, height,
-                                escape_html(label));
+  std::string svg = fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth,
+                                kHeight, escape_html(label));
   for (double tick = y_axis.first_tick(); tick <= y_axis.high + 1e-9; tick += y_axis.step) {
-    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right,
+    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kWidth - kRight,
                        py(tick), py(tick));
-    svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:.4g}</text>)", left - 6,
+    svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:.4g}</text>)", kLeft - 6,
                        py(tick) + 4, tick);
   }
   for (double tick = x_axis.first_tick(); tick <= x_axis.high + 1e-9; tick += x_axis.step)
     svg += fmt::format(R"(<text class="tick" text-anchor="middle" x="{:.1f}" y="{}">{:.6g}</text>)", px(tick),
-                       height - bottom + 17, tick);
-  svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{}">{}</text>)", kWidth - right, height - 5,
+                       kHeight - kBottom + 17, tick);
+  svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{}">{}</text>)", kWidth - kRight, kHeight - 5,
                      escape_html(x_name));
   for (const Rule& rule : rules) {
-    svg += fmt::format(R"(<line class="rule" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right,
+    svg += fmt::format(R"(<line class="rule" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kWidth - kRight,
                        py(rule.y), py(rule.y));
-    svg += fmt::format(R"(<text class="rule" text-anchor="end" x="{}" y="{:.1f}">{}</text>)", kWidth - right,
+    svg += fmt::format(R"(<text class="rule" text-anchor="end" x="{}" y="{:.1f}">{}</text>)", kWidth - kRight,
                        py(rule.y) - 4, escape_html(rule.name));
   }
   for (size_t i = 0; i < lines.size(); ++i) {

@@ -19,7 +19,7 @@ namespace bp = backplane;
 
 namespace {
 
-constexpr double kBeta1 = 0.9, beta2 = 0.99;
+constexpr double kBeta1 = 0.9, kBeta2 = 0.99;
 constexpr float kWeightDecay = 0.1f;
 constexpr double kMostNorm = 1;  // larger gradients are clipped to this norm
 
@@ -120,7 +120,7 @@ void Trainer::update() {
 
   auto attributes = bp::attributes<BP_OP_ADAMW>();
   attributes.beta1 = static_cast<float>(kBeta1);
-  attributes.beta2 = static_cast<float>(beta2);
+  attributes.beta2 = static_cast<float>(kBeta2);
   attributes.epsilon = 1e-8f;
   const auto t = static_cast<double>(done_ + 1);
   const auto scalar = [](double value) { return bp::scalar_bits(BP_F32, value); };
@@ -129,7 +129,7 @@ void Trainer::update() {
     attributes.weight_decay = decay;
     bp::execute(
         stream, BP_OP_ADAMW, {part(gradient)}, {part(parameters_), part(moment1_), part(moment2_)}, &attributes,
-        {scalar(learning_rate(schedule_, done_)), scalar(1 - std::pow(kBeta1, t)), scalar(1 - std::pow(beta2, t))});
+        {scalar(learning_rate(schedule_, done_)), scalar(1 - std::pow(kBeta1, t)), scalar(1 - std::pow(kBeta2, t))});
   };
   const ParameterCount count = count_parameters(model().config());
   apply(0, count.matrices, kWeightDecay);

@@ -11,7 +11,7 @@ namespace digits {
 namespace {
 
 // Small enough that text stays readable when a phone scales the chart down.
-constexpr double kWidth = 400, height = 240, left = 44, right = 12, top = 12, bottom = 30;
+constexpr double kWidth = 400, kHeight = 240, kLeft = 44, kRight = 12, kTop = 12, kBottom = 30;
 
 struct Axis {
   double low, high;
@@ -21,7 +21,7 @@ struct Axis {
   double y(double value) const {
     const auto f = [this](double v) { return is_log ? std::log10(v) : v; };
     const double clamped = std::clamp(value, low, high);
-    return top + (height - top - bottom) * (f(high) - f(clamped)) / (f(high) - f(low));
+    return kTop + (kHeight - kTop - kBottom) * (f(high) - f(clamped)) / (f(high) - f(low));
   }
 };
 
@@ -55,8 +55,8 @@ Axis make_axis(double low, double high, Scale scale) {
 }
 
 double x_of(size_t index, size_t count) {
-  return left +
-         (kWidth - left - right) * (count > 1 ? static_cast<double>(index) / static_cast<double>(count - 1) : 0.5);
+  return kLeft +
+         (kWidth - kLeft - kRight) * (count > 1 ? static_cast<double>(index) / static_cast<double>(count - 1) : 0.5);
 }
 
 }  // namespace
@@ -71,19 +71,19 @@ std::string line_chart(const std::string& label, const std::vector<Series>& seri
   const size_t count = series.front().values.size();
 
   std::string svg =
-      fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, height, label);
+      fmt::format(R"(<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight, label);
   for (const double tick : axis.ticks) {
     const double y = axis.y(tick);
-    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", left, kWidth - right, y, y);
-    svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:g}{}</text>)", left - 6, y + 4, tick,
-                       axis.is_log ? "" : " %");
+    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kWidth - kRight, y, y);
+    svg += fmt::format(R"(<text class="tick" text-anchor="end" x="{}" y="{:.1f}">{:g}{}</text>)", kLeft - 6, y + 4,
+                       tick, axis.is_log ? "" : " %");
   }
   const size_t stride = std::max<size_t>(1, (count + 5) / 6);
   for (size_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
     if (!is_last && (i % stride != 0 || count - 1 - i < (stride + 1) / 2)) continue;
     svg += fmt::format(R"(<text class="tick" text-anchor="middle" x="{:.1f}" y="{}">{}</text>)", x_of(i, count),
-                       height - bottom + 18, i + 1);
+                       kHeight - kBottom + 18, i + 1);
   }
   for (const Series& line : series) {
     svg += fmt::format(R"(<polyline class="{}" points=")", line.css_class);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<int64_t, 4> kWidths = {kPixels, 256, 128, kClasses};
 constexpr double kDropout = 0.2;
 constexpr double kKeepScale = 1 / (1 - kDropout);
-constexpr double kBeta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
 
 bp::Tensor f32(double value) { return bp::Tensor::scalar(BP_F32, value); }
 bp::Tensor rows(const bp::Tensor& tensor, int64_t count) { return tensor.slice(0, 0, count); }
@@ -177,16 +177,16 @@ void Classifier::backward(const bp::Tensor& x) {
 
 void Classifier::update(double learning_rate) {
   const double step = static_cast<double>(++steps_);
-  const double root = std::sqrt(1 - std::pow(beta2, step));
+  const double root = std::sqrt(1 - std::pow(kBeta2, step));
   bp::mul(stream_, moment1_, moment1_, f32(kBeta1));
   bp::mul(stream_, update_, gradients_, f32(1 - kBeta1));
   bp::add(stream_, moment1_, moment1_, update_);
-  bp::mul(stream_, moment2_, moment2_, f32(beta2));
+  bp::mul(stream_, moment2_, moment2_, f32(kBeta2));
   bp::mul(stream_, update_, gradients_, gradients_);
-  bp::mul(stream_, update_, update_, f32(1 - beta2));
+  bp::mul(stream_, update_, update_, f32(1 - kBeta2));
   bp::add(stream_, moment2_, moment2_, update_);
   bp::sqrt(stream_, update_, moment2_);
-  bp::add(stream_, update_, update_, f32(epsilon * root));
+  bp::add(stream_, update_, update_, f32(kEpsilon * root));
   bp::div(stream_, update_, moment1_, update_);
   bp::mul(stream_, update_, update_, f32(learning_rate * root / (1 - std::pow(kBeta1, step))));
   bp::sub(stream_, parameters_, parameters_, update_);

@@ -14,7 +14,7 @@ namespace tool {
 
 struct OpRow {
   std::string group, text, dtype;
-  bool dense = true;  // true if every operand is
+  bool dense = true;  // every operand is dense
   uint32_t path = 0;  // BPH_PATH_* of the device's call
   Work work;
   Performance device;

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using Message = nlohmann::json;
 
-constexpr std::chrono::seconds start_limit(60);  // importing large packages is slow
-constexpr std::chrono::seconds answer_limit(600);
+constexpr std::chrono::seconds kStartLimit(60);  // importing large packages is slow
+constexpr std::chrono::seconds kAnswerLimit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {
   throw Failure(kExitFinding, "UNAVAILABLE",
@@ -129,7 +129,7 @@ class LineProcess {
 
   Message ask(const Message& request) {
     write(request.dump());
-    return read(answer_limit);
+    return read(kAnswerLimit);
   }
 
  private:
@@ -320,7 +320,7 @@ void add_python_peers(const std::string& folder, Peers& peers) {
     try {
       auto process = std::make_unique<LineProcess>(script, kind);
       if (!process->started()) return;  // Python is missing
-      const Message hello = process->read(start_limit);
+      const Message hello = process->read(kStartLimit);
       if (hello.contains("error")) continue;  // the package is not installed, which is not a fault
       peers.usable.push_back(std::make_unique<PythonPeer>(std::move(process), hello));
     } catch (const Failure& fault) {

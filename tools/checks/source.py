@@ -41,6 +41,17 @@ may_include = {
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
+# Folders that hold operators: folder -> (kinds of ops.def that all have a source there, stems of what is no operator).
+operator_folders = {
+    "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
+    "backends/cpu_kernels": (("PRIMITIVE",), []),
+    "conformance/oracle": (("PRIMITIVE", "COMPOSITE"), "comparison dot number oracle sum".split()),
+    "conformance/cases/numeric": (("PRIMITIVE", "COMPOSITE"), """arena axis_cases cases check composite data_pattern deviations execution
+        execution_decomposed execution_run far fill_data large logits long mixed narrow problem test_matrix values view window_problems""".split()),
+    "backends/onednn/ops": ((), "gemm operators vector_loop".split()),
+    "backends/vulkan/ops": ((), "gemm gemm_algorithm gemm_params gemm_split_k loop_nest operators reduction".split()),
+    "backends/vulkan/shaders": ((), []),
+}
 generated = {"suite_digest.h"}  # the build writes it
 frozen = re.compile(r"abi/test/frozen/[^/]+/include/")  # copies of earlier versions
 sections = ["Ownership", "Threads", "Stream", "Errors", "Since"]
@@ -157,11 +168,35 @@ def definition_faults(root, files):
     return faults
 
 
+def family_faults(root, files):
+    """The sources of an operator are FAMILY.cpp or FAMILY_PART.cpp in each folder of operators, as ops.def names it."""
+    rows = re.findall(r"^BP_OP_ROW\(\d+, \w+, \"(\w+)\", (\w+),.*, (\w+), \"", read(root, "abi/include/backplane/ops.def"), flags=re.M)
+    families = {family for _, _, family in rows}
+    faults = []
+
+    def family_of(stem):
+        """The longest family that a stem is or begins with."""
+        return max((each for each in families if stem == each or stem.startswith(each + "_")), key=len, default=None)
+
+    for folder, (kinds, helpers) in operator_folders.items():
+        stems = {os.path.splitext(name[len(folder) + 1:])[0]: name for name in files
+                 if name.startswith(folder + "/") and "/" not in name[len(folder) + 1:] and name.endswith((".cpp", ".comp"))}
+        held = {family_of(stem) for stem in stems}
+        faults += [f"{name}: its stem is no family of ops.def; name it FAMILY.cpp or FAMILY_PART.cpp, or list it as a helper in source.py"
+                   for stem, name in stems.items() if not family_of(stem) and stem not in helpers]
+        faults += [f"tools/checks/source.py: {folder}/{stem} is listed as a helper and is not there" for stem in helpers if stem not in stems]
+        for name, kind, family in rows:
+            if kind in kinds and family not in held:
+                faults.append(f"{folder}: no {family}.cpp or {family}_PART.cpp for {name}")
+    return faults
+
+
 checks = {
     "every source begins with its licence": licence_faults,
     "no vendor is named in abi, core, conformance": neutrality_faults,
     "includes keep to the layers": include_faults,
     "a type's name is its own": definition_faults,
+    "an operator's sources have the name of its family": family_faults,
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
@@ -177,6 +212,8 @@ plants = [
     (include_faults, "backends/planted/planted.cpp", "#include <backplane/backplane.h>\n"),
     (include_faults, "tools/planted.cpp", '#include "../core/src/base/error.hpp"\n'),
     (definition_faults, "core/src/planted.hpp", "namespace backplane::core {\nclass PlanCache final {\n};\n}\n"),
+    (family_faults, "backends/cpu_kernels/planted.cpp", "int planted;\n"),
+    (family_faults, "conformance/oracle/planted_rope.cpp", "int planted;\n"),
     (slot_faults, "abi/include/backplane/planted.h", slot_text),
 ]
 

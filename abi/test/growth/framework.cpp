@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework of the grown ABI: framework PLUGIN. Prints the results of the calls of 0.2, and of
-// the grown ones with and without a value in what grew.
+// A framework built for the grown ABI: framework PLUGIN. It prints the results of the calls of 0.2,
+// and of grown calls whose new fields are zero or set.
 #include <dlfcn.h>
 
 #include "../frozen/0.2/framework.hpp"

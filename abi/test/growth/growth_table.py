@@ -142,8 +142,8 @@ def check_growth():
 
 
 def check_hazards():
-    """Shows that version checks are needed: an 0.2 plugin that claims to be newer receives what
-    it does not know."""
+    """Shows that version checks are needed: without them, a plugin of 0.2 receives calls that it
+    does not know."""
     status, cells, text = run("grown_framework", build, os.path.join(build, "frozen_c.so"), FROZEN_CLAIMS="3")
     wrong = [row for row, outcome in cells.items() if outcome == "WRONG"]
     print(f"# a plugin of 0.2 that claims to be of 0.3: WRONG in {', '.join(wrong) or 'nothing'}; it ends with {status}")

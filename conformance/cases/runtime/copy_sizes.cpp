@@ -21,17 +21,17 @@ namespace {
 
 constexpr uint64_t kWindow = 64;  // bytes of data on each side of an edge
 
-enum class Way { device_to_device, host_to_device, device_to_host, in, out };
+enum class Route { device_to_device, host_to_device, device_to_host, in, out };
 struct Direction {
-  Way way;
+  Route route;
   const char* name;
   std::string_view extension;
 };
-const Direction kDirections[] = {{Way::device_to_device, "device_to_device", ""},
-                                 {Way::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
-                                 {Way::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
-                                 {Way::in, "copy_in", "PAGEABLE_COPY"},
-                                 {Way::out, "copy_out", "PAGEABLE_COPY"}};
+const Direction kDirections[] = {{Route::device_to_device, "device_to_device", ""},
+                                 {Route::host_to_device, "host_to_device", kind_extension(BP_MEMORY_HOST)},
+                                 {Route::device_to_host, "device_to_host", kind_extension(BP_MEMORY_HOST)},
+                                 {Route::in, "copy_in", "PAGEABLE_COPY"},
+                                 {Route::out, "copy_out", "PAGEABLE_COPY"}};
 
 // The memory of one side of a copy, and the host's access to it.
 class Place {
@@ -66,29 +66,29 @@ class OfHost : public Place {
   Pages pages_;
 };
 
-std::unique_ptr<Place> place(Context& context, Way way, bool target, uint64_t bytes) {
-  const bool host =
-      target ? way == Way::device_to_host || way == Way::out : way == Way::host_to_device || way == Way::in;
+std::unique_ptr<Place> place(Context& context, Route route, bool target, uint64_t bytes) {
+  const bool host = target ? route == Route::device_to_host || route == Route::out
+                           : route == Route::host_to_device || route == Route::in;
   if (!host) return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_DEVICE);
-  if (way == Way::in || way == Way::out) return std::make_unique<OfHost>(bytes);
+  if (route == Route::in || route == Route::out) return std::make_unique<OfHost>(bytes);
   return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_HOST);
 }
 
-void need(Context& context, Way way) {
+void need(Context& context, Route route) {
   Device& device = context.device();
-  if ((way == Way::in || way == Way::out) && (device->copy_in == nullptr || device->copy_out == nullptr))
+  if ((route == Route::in || route == Route::out) && (device->copy_in == nullptr || device->copy_out == nullptr))
     context.not_claimed("the device has no copy_in and copy_out");
-  if (way == Way::host_to_device || way == Way::device_to_host) need_kind(context, BP_MEMORY_HOST);
+  if (route == Route::host_to_device || route == Route::device_to_host) need_kind(context, BP_MEMORY_HOST);
 }
 
-void enqueue(Device& device, Stream& stream, Way way, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
-             uint64_t count) {
+void enqueue(Device& device, Stream& stream, Route route, Place& to, uint64_t to_offset, Place& from,
+             uint64_t from_offset, uint64_t count) {
   ErrorRecord error;
-  if (way == Way::in) {
+  if (route == Route::in) {
     expect_ok(device->copy_in(device.get(), stream.get(), to.buffer(), to_offset, from.address() + from_offset, count,
                               &error),
               error, "copy_in");
-  } else if (way == Way::out) {
+  } else if (route == Route::out) {
     expect_ok(device->copy_out(device.get(), stream.get(), to.address() + to_offset, from.buffer(), from_offset, count,
                                &error),
               error, "copy_out");
@@ -98,19 +98,19 @@ void enqueue(Device& device, Stream& stream, Way way, Place& to, uint64_t to_off
 }
 
 // Every byte has data.
-void whole(Context& context, Way way, unsigned log2) {
-  need(context, way);
+void whole(Context& context, Route route, unsigned log2) {
+  need(context, route);
   const uint64_t power = uint64_t{1} << log2;
   Stream stream(context.device());
   for (const uint64_t count : {power - 1, power, power + 1, power + 37, power + power / 2 + 13, 3 * power}) {
     const uint64_t to_offset = count % 3 == 0 ? 0 : 1 + context.below(60), from_offset = context.below(60);
-    const std::unique_ptr<Place> from = place(context, way, false, count + 200),
-                                 to = place(context, way, true, count + 200);
+    const std::unique_ptr<Place> from = place(context, route, false, count + 200),
+                                 to = place(context, route, true, count + 200);
     const Bytes source = noise(context, count + 200);
     Bytes target = noise(context, count + 200);
     from->write(0, source);
     to->write(0, target);
-    enqueue(context.device(), stream, way, *to, to_offset, *from, from_offset, count);
+    enqueue(context.device(), stream, route, *to, to_offset, *from, from_offset, count);
     stream.wait();
     std::copy_n(source.begin() + static_cast<ptrdiff_t>(from_offset), count,
                 target.begin() + static_cast<ptrdiff_t>(to_offset));
@@ -137,7 +137,7 @@ std::vector<uint64_t> edges(Context& context, uint64_t count, uint64_t step, uin
   return apart;
 }
 
-void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
+void sparse_copy(Context& context, Route route, Place& to, uint64_t to_offset, Place& from, uint64_t from_offset,
                  uint64_t count, const std::vector<uint64_t>& at) {
   Stream stream(context.device());
   const auto data = [](uint64_t edge) {
@@ -153,7 +153,7 @@ void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place
   }
   to.write(to_offset - kWindow, margin);
   to.write(to_offset + count, margin);
-  enqueue(context.device(), stream, way, to, to_offset, from, from_offset, count);
+  enqueue(context.device(), stream, route, to, to_offset, from, from_offset, count);
   stream.wait();
   const std::string what = fmt::format("a copy of {} bytes from offset {} to offset {}", count, from_offset, to_offset);
   for (const uint64_t edge : at)
@@ -164,13 +164,13 @@ void sparse_copy(Context& context, Way way, Place& to, uint64_t to_offset, Place
 }
 
 // Only the edges of each mebibyte have data.
-void large(Context& context, Way way, uint64_t count) {
-  need(context, way);
+void large(Context& context, Route route, uint64_t count) {
+  need(context, route);
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
   const uint64_t room = count + 4 * kWindow + 128;
   make_large(context, room);
-  const std::unique_ptr<Place> from = place(context, way, false, room), to = place(context, way, true, room);
-  sparse_copy(context, way, *to, to_offset, *from, from_offset, count,
+  const std::unique_ptr<Place> from = place(context, route, false, room), to = place(context, route, true, room);
+  sparse_copy(context, route, *to, to_offset, *from, from_offset, count,
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
 
@@ -250,8 +250,8 @@ class OfImport : public Memory {
 };
 
 // Past 2^32 bytes. The device's side is imported, so that it takes no memory.
-void past_32_bits(Context& context, Way way, uint64_t count) {
-  need(context, way);
+void past_32_bits(Context& context, Route route, uint64_t count) {
+  need(context, route);
 #if defined(__SANITIZE_THREAD__)
   context.not_claimed("a thread sanitizer notes four bytes for each that is copied, and these would not fit");
 #endif
@@ -267,34 +267,34 @@ void past_32_bits(Context& context, Way way, uint64_t count) {
     return std::make_unique<OfImport<Repeated>>(context, room, offset, places);
   };
   std::unique_ptr<Place> from;
-  if (way == Way::in) {
+  if (route == Route::in) {
     from = std::make_unique<Zeros>(room);
   } else {
     auto imported = std::make_unique<OfImport<Zeros>>(context, room);
     // If imported memory is HOST, a copy between two imports does not use the device. The source is
     // then device memory.
-    if (way == Way::out || imported->kind() == BP_MEMORY_SHARED) {
+    if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
-      from = place(context, way, false, room);
+      from = place(context, route, false, room);
     }
   }
-  const std::unique_ptr<Place> to = make(way == Way::out, to_offset, of_target);
-  sparse_copy(context, way, *to, to_offset, *from, from_offset, count, at);
+  const std::unique_ptr<Place> to = make(route == Route::out, to_offset, of_target);
+  sparse_copy(context, route, *to, to_offset, *from, from_offset, count, at);
 }
 
 }  // namespace
 
 void add_copy_size_cases(Catalogue& catalogue) {
   for (const Direction& direction : kDirections) {
-    const Way way = direction.way;
+    const Route route = direction.route;
     const auto add = [&](std::string what, std::function<void(Context&)> run, std::string_view extension) {
       add_case(catalogue, fmt::format("runtime.copy_size.{}.{}", direction.name, what), {"BP-CPY-008"}, std::move(run),
                extension);
     };
     for (unsigned log2 = 10; log2 <= 20; ++log2)
       add(
-          fmt::format("about_2_to_{}", log2), [=](Context& context) { whole(context, way, log2); },
+          fmt::format("about_2_to_{}", log2), [=](Context& context) { whole(context, route, log2); },
           direction.extension);
     for (unsigned log2 = 21; log2 <= 28; ++log2)
       for (const uint64_t tail : {uint64_t{0}, uint64_t{1}, uint64_t{1003}, uint64_t{4099}}) {
@@ -302,14 +302,14 @@ void add_copy_size_cases(Catalogue& catalogue) {
         const uint64_t count = (uint64_t{1} << log2) + tail;
         // A device need not support buffers of more than a few mebibytes.
         add(
-            fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, way, count); },
+            fmt::format("of_2_to_{}_and_{}", log2, tail), [=](Context& context) { large(context, route, count); },
             log2 > 25 ? "LARGE" : direction.extension);
       }
     // Imported memory takes the place of device memory.
-    if (way == Way::host_to_device || way == Way::device_to_host) continue;
+    if (route == Route::host_to_device || route == Route::device_to_host) continue;
     const uint64_t count = (uint64_t{1} << 32) + 1003;
     add(
-        "of_2_to_32_and_1003", [=](Context& context) { past_32_bits(context, way, count); }, "LARGE");
+        "of_2_to_32_and_1003", [=](Context& context) { past_32_bits(context, route, count); }, "LARGE");
   }
 }
 

@@ -114,7 +114,7 @@ void device_reads_beside(Context& context, uint32_t kind, uint64_t grain) {
 void add_neighbour_cases(Catalogue& catalogue) {
   // Blocks of 256 bytes for HOST memory, single bytes for SHARED. Imported memory is one of both.
   const auto add = [&](uint32_t kind, uint64_t grain) {
-    const bool imported = kind == Mapped::imported_pages;
+    const bool imported = kind == Mapped::kImportedPages;
     const auto add_one = [&](const char* what, auto body) {
       add_case(
           catalogue,
@@ -127,7 +127,7 @@ void add_neighbour_cases(Catalogue& catalogue) {
   };
   for (const uint64_t grain : {256u, 4096u}) add(BP_MEMORY_HOST, grain);
   for (const uint64_t grain : {1u, 7u, 256u, 4096u}) add(BP_MEMORY_SHARED, grain);
-  for (const uint64_t grain : {256u, 4096u}) add(Mapped::imported_pages, grain);
+  for (const uint64_t grain : {256u, 4096u}) add(Mapped::kImportedPages, grain);
 }
 
 }  // namespace backplane::conformance
