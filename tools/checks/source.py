@@ -169,7 +169,7 @@ def definition_faults(root, files):
 
 
 def family_faults(root, files):
-    """The sources of an operator are FAMILY.cpp or FAMILY_PART.cpp in each folder of operators, FAMILY being its column of ops.def."""
+    """The sources of an operator are FAMILY.cpp or FAMILY_PART.cpp in each folder of operators, as ops.def names it."""
     rows = re.findall(r"^BP_OP_ROW\(\d+, \w+, \"(\w+)\", (\w+),.*, (\w+), \"", read(root, "abi/include/backplane/ops.def"), flags=re.M)
     families = {family for _, _, family in rows}
     faults = []
