@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin for OpenCL 1.2: the kit's Native over the devices of all drivers, operators in OpenCL
-// C, and the exported symbol.
+// A plugin for OpenCL 1.2: the kit's Native over all drivers' devices, operators in OpenCL C, and the exported symbol.
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
@@ -9,7 +8,7 @@
 namespace {
 using namespace backplane::kit;
 
-Status told(cl_int code, const char* call, const std::string& more = {}) {
+Status check(cl_int code, const char* call, const std::string& more = {}) {
   if (code == CL_SUCCESS) return {};
   constexpr const char* kNames[] = {"DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE", "MEM_OBJECT_ALLOCATION_FAILURE",
                                     "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"};  // from -2 downwards
@@ -19,8 +18,7 @@ Status told(cl_int code, const char* call, const std::string& more = {}) {
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// The code around an operator's statement, which computes element i of output o from
-// inputs x, y and a scalar.
+// The code around an operator's statement, which computes element i of output o from inputs x, y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -34,8 +32,7 @@ class Native {
   using Queue = cl::CommandQueue;
   using Mark = cl::Event;      // a counted reference
   using Kernel = const char*;  // an OpenCL C statement
-  // A cl_kernel stores its arguments, so launches lock it. Streams contend
-  // only for the same operator.
+  // A cl_kernel stores its arguments, so launches lock it. Streams contend only for the same operator.
   using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;
@@ -59,7 +56,7 @@ class Native {
     cl_int code = CL_SUCCESS;
     std::unique_ptr<Native> native(new Native{devices().at(index), {}});
     native->context = cl::Context(native->device, nullptr, nullptr, nullptr, &code);
-    return code == CL_SUCCESS ? Result(std::move(native)) : told(code, "clCreateContext");
+    return code == CL_SUCCESS ? Result(std::move(native)) : check(code, "clCreateContext");
   }
   Status memory_info(uint32_t, bp_memory_info& memory) {
     memory.total_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
@@ -75,50 +72,49 @@ class Native {
   Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&) {
     cl_int code = CL_SUCCESS;
     auto queue = std::make_unique<Queue>(context, device, CL_QUEUE_PROFILING_ENABLE, &code);
-    return code == CL_SUCCESS ? Result(std::move(queue)) : told(code, "clCreateCommandQueue");
+    return code == CL_SUCCESS ? Result(std::move(queue)) : check(code, "clCreateCommandQueue");
   }
   Result<Mark> mark(Queue& queue, bool) {
     Mark mark;
-    Status status = told(queue.enqueueMarkerWithWaitList(nullptr, &mark), "clEnqueueMarkerWithWaitList");
-    if (status.ok()) status = told(queue.flush(), "clFlush");
+    Status status = check(queue.enqueueMarkerWithWaitList(nullptr, &mark), "clEnqueueMarkerWithWaitList");
+    if (status.ok()) status = check(queue.flush(), "clFlush");
     return status.ok() ? Result(mark) : status;
   }
   Status poll(const Mark& mark) {
     cl_int state = CL_COMPLETE;  // above: pending; below: earlier work failed
     const cl_int code = mark.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &state);
-    return state > CL_COMPLETE ? timed_out() : told(state < 0 ? state : code, "the stream's work");
+    return state > CL_COMPLETE ? timed_out() : check(state < 0 ? state : code, "the stream's work");
   }
   Status wait_for(Queue& queue, const Mark& mark) {
-    return told(clEnqueueBarrierWithWaitList(queue(), 1, &mark(), nullptr), "clEnqueueBarrierWithWaitList");
+    return check(clEnqueueBarrierWithWaitList(queue(), 1, &mark(), nullptr), "clEnqueueBarrierWithWaitList");
   }
   Result<int64_t> elapsed(const Mark& begin, const Mark& end) {
     cl_ulong from = 0, to = 0;
     cl_int code = begin.getProfilingInfo(CL_PROFILING_COMMAND_END, &from);
     if (code == CL_SUCCESS) code = end.getProfilingInfo(CL_PROFILING_COMMAND_END, &to);
-    return code == CL_SUCCESS ? Result(static_cast<int64_t>(to - from)) : told(code, "clGetEventProfilingInfo");
+    return code == CL_SUCCESS ? Result(static_cast<int64_t>(to - from)) : check(code, "clGetEventProfilingInfo");
   }
   Status copy(Queue& queue, Memory dst, uint64_t to, Memory src, uint64_t from, uint64_t bytes) {
-    return told(clEnqueueCopyBuffer(queue(), src, dst, from, to, bytes, 0, nullptr, nullptr), "clEnqueueCopyBuffer");
+    return check(clEnqueueCopyBuffer(queue(), src, dst, from, to, bytes, 0, nullptr, nullptr), "clEnqueueCopyBuffer");
   }
   Status copy_in(Queue& queue, Memory dst, uint64_t to, const void* src, uint64_t bytes) {
-    return told(clEnqueueWriteBuffer(queue(), dst, 0, to, bytes, src, 0, nullptr, nullptr), "clEnqueueWriteBuffer");
+    return check(clEnqueueWriteBuffer(queue(), dst, 0, to, bytes, src, 0, nullptr, nullptr), "clEnqueueWriteBuffer");
   }
   Status copy_out(Queue& queue, void* dst, Memory src, uint64_t from, uint64_t bytes) {
-    return told(clEnqueueReadBuffer(queue(), src, 0, from, bytes, dst, 0, nullptr, nullptr), "clEnqueueReadBuffer");
+    return check(clEnqueueReadBuffer(queue(), src, 0, from, bytes, dst, 0, nullptr, nullptr), "clEnqueueReadBuffer");
   }
   Result<Program> compile(const Kernel& kernel) {
     cl_int code = CL_SUCCESS;
     const cl::Program program(context, text(kSource, kernel, ";\n}"), false, &code);
     if (code == CL_SUCCESS) code = program.build({device}, "-cl-fp32-correctly-rounded-divide-sqrt");
-    if (code != CL_SUCCESS) return told(code, "clBuildProgram", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
+    if (code != CL_SUCCESS) return check(code, "clBuildProgram", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
     Program made{cl::Kernel(program, "run", &code), std::make_unique<std::mutex>()};
-    return code == CL_SUCCESS ? Result(std::move(made)) : told(code, "clCreateKernel");
+    return code == CL_SUCCESS ? Result(std::move(made)) : check(code, "clCreateKernel");
   }
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    // Drivers compile a kernel per group size, so the size is constant.
-    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;
+    const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;  // drivers compile per group
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
     cl_uint next = 0;
@@ -129,12 +125,11 @@ class Native {
     for (const auto* v : {&x, &y, &o}) pass(v->place.memory), pass(v->place.offset / sizeof(float)), pass(v->strides);
     const auto scalar = static_cast<cl_uint>(call.scalars.empty() ? x.immediate : call.scalars[0].bits);
     pass(o.rank), pass(o.shape), pass(scalar), pass(items);
-    if (code != CL_SUCCESS) return told(code, "clSetKernelArg");
+    if (code != CL_SUCCESS) return check(code, "clSetKernelArg");
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
-    return told(code, "clEnqueueNDRangeKernel");
+    return check(code, "clEnqueueNDRangeKernel");
   }
-  // Devices in the loader's order that round quotients and roots correctly. OpenCL's limits for
-  // others exceed CORE's bounds.
+  // Devices in the loader's order that round quotients and roots correctly: others may exceed CORE's bounds.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
     std::vector<cl::Device> all, found;

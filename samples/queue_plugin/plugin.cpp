@@ -51,28 +51,28 @@ class Native {
   }
   Result<Mark> mark(Queue& queue, bool) {
     card_fence* fence = nullptr;
-    if (Status status = told(card_signal(queue.handle, &fence), "card_signal"); !status.ok()) return status;
+    if (Status status = check(card_signal(queue.handle, &fence), "card_signal"); !status.ok()) return status;
     return Mark(fence, card_fence_release);
   }
   Status poll(const Mark& mark) { return wait(mark, 0); }
   Status wait(const Mark& mark, uint64_t timeout_ns) {
-    return told(card_fence_wait(mark.get(), timeout_ns), "card_fence_wait");
+    return check(card_fence_wait(mark.get(), timeout_ns), "card_fence_wait");
   }
   Status wait_for(Queue& queue, const Mark& mark) {
-    return told(card_wait_for(queue.handle, mark.get()), "card_wait_for");
+    return check(card_wait_for(queue.handle, mark.get()), "card_wait_for");
   }
   Result<int64_t> elapsed(const Mark& begin, const Mark& end) {
     return static_cast<int64_t>(card_fence_time(end.get()) - card_fence_time(begin.get()));
   }
 
   Status copy(Queue& queue, Memory dst, uint64_t dst_offset, Memory src, uint64_t src_offset, uint64_t bytes) {
-    return told(card_move(queue.handle, dst, dst_offset, src, src_offset, bytes), "card_move");
+    return check(card_move(queue.handle, dst, dst_offset, src, src_offset, bytes), "card_move");
   }
   Status copy_in(Queue& queue, Memory dst, uint64_t offset, const void* src, uint64_t bytes) {
-    return told(card_write(queue.handle, dst, offset, src, bytes), "card_write");
+    return check(card_write(queue.handle, dst, offset, src, bytes), "card_write");
   }
   Status copy_out(Queue& queue, void* dst, Memory src, uint64_t offset, uint64_t bytes) {
-    return told(card_read(queue.handle, dst, src, offset, bytes), "card_read");
+    return check(card_read(queue.handle, dst, src, offset, bytes), "card_read");
   }
 
   Result<Program> compile(const Kernel& kernel, const CheckedDesc&, const PlanForm&) { return kernel; }
@@ -87,11 +87,11 @@ class Native {
       }
     }
     const auto items = static_cast<uint64_t>(call.out().elements());
-    return items == 0 ? Status{} : told(card_launch(queue.handle, program, arguments, count, items), "card_launch");
+    return items == 0 ? Status{} : check(card_launch(queue.handle, program, arguments, count, items), "card_launch");
   }
 
  private:
-  static Status told(card_result result, const char* call) {
+  static Status check(card_result result, const char* call) {
     switch (result) {
       case CARD_OK:
         return {};

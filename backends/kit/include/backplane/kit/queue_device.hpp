@@ -10,14 +10,15 @@
 //   Queue     an in-order queue; one call at a time
 //   Mark      a point in a queue; default-constructible and copyable; released with its last copy
 //   Kernel    an operator as the plugin registers it: a source, an entry point or an object
-//   Program   a kernel that is ready to launch; many threads use it at once
+//   Program   a kernel that is ready to launch; default-constructible; many threads use it at once
 //
 // and these members. Any number of threads call them at once, except that calls with the same queue
 // are serialised.
 //   static Result<uint32_t> count();
 //       The number of devices, in a fixed order.
 //   static Status info(uint32_t index, bp_device_info&);
-//       Describes a device that is not open.
+//       Describes a device that is not open. The kit has set: the driver's name, type OTHER,
+//       DEVICE memory alone, alignment 256, and TIMING if Native has `elapsed`.
 //   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&);
 //   Status memory_info(uint32_t kind, bp_memory_info&);
 //   Result<Memory> allocate(const bp_buffer_desc&);
@@ -38,7 +39,12 @@
 //       device and operator.
 //   Status launch(Queue&, const Program&, const QueueCall<Memory>&);
 // mark, wait_for, copy and launch enqueue all of their work or nothing. They never wait for the
-// device. A call that has enqueued only a part returns EXECUTION_FAILED, and the stream fails.
+// device. What a failure returns:
+//   UNSUPPORTED       compile and prepare only: the device cannot run this
+//   OUT_OF_MEMORY     nothing was enqueued; core frees its pools and tries again
+//   INTERNAL          nothing was enqueued, or the kernel does not compile; with the driver's text
+//   EXECUTION_FAILED  a part was enqueued, or accepted work failed: permanent for the stream
+//   DEVICE_LOST       permanent for the device
 //
 // Native may also have these:
 //   Status wait(const Mark&, uint64_t timeout_ns);
@@ -69,7 +75,8 @@
 //       Launched work does not need its Program: streams do not keep programs alive.
 //   static constexpr bool kStaysOpen = true;
 //       One Native per index lives until the process ends, with its compiled kernels: for drivers
-//       that leak or are slow when reopened. It outlives the Host it was opened with.
+//       that leak or are slow when reopened. It outlives the Host it was opened with. Certify
+//       once without it: it also hides what your own destructor forgets.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
