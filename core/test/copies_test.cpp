@@ -221,16 +221,16 @@ class TwoDevicesTest : public CopiesTest {
 };
 
 // The three ways to copy a HOST buffer of another device.
-struct Way {
+struct Route {
   const char* name;
   bool import, slots;
   uint64_t imports, slot_calls, staged;
 };
-class ForeignHostTest : public TwoDevicesTest, public ::testing::WithParamInterface<std::tuple<Way, uint32_t>> {};
+class ForeignHostTest : public TwoDevicesTest, public ::testing::WithParamInterface<std::tuple<Route, uint32_t>> {};
 INSTANTIATE_TEST_SUITE_P(Ways, ForeignHostTest,
-                         ::testing::Combine(::testing::Values(Way{"import", true, true, 1, 0, 0},
-                                                              Way{"slot", false, true, 0, 1, 0},
-                                                              Way{"staging", false, false, 0, 0, 1}),
+                         ::testing::Combine(::testing::Values(Route{"import", true, true, 1, 0, 0},
+                                                              Route{"slot", false, true, 0, 1, 0},
+                                                              Route{"staging", false, false, 0, 0, 1}),
                                             ::testing::Values(0u, BPH_STREAM_SHARED)),
                          [](const auto& each) {
                            return std::string(std::get<0>(each.param).name) +
@@ -238,10 +238,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, ForeignHostTest,
                          });
 
 TEST_P(ForeignHostTest, IsAnEndOfACopy) {
-  const auto [way, flags] = GetParam();
+  const auto [route, flags] = GetParam();
   FakeOptions options;
-  options.import = way.import;
-  options.copy_in = options.copy_out = way.slots;
+  options.import = route.import;
+  options.copy_in = options.copy_out = route.slots;
   open_both(options, {});
   bph_stream* one = stream(flags);
   bph_buffer* own = create(4096, one);
@@ -250,16 +250,16 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   std::memcpy(mapped(host) + 100, sent.data(), sent.size());
   fake->hold();
   ASSERT_OK(bph_copy(one, own, 7, host, 100, 2000, 0, &error));
-  EXPECT_EQ(fake->calls("import_memory"), way.imports);
-  EXPECT_EQ(fake->calls("copy_in"), way.slot_calls);
-  EXPECT_EQ(stats().host_staged_copies, way.staged);
+  EXPECT_EQ(fake->calls("import_memory"), route.imports);
+  EXPECT_EQ(fake->calls("copy_in"), route.slot_calls);
+  EXPECT_EQ(stats().host_staged_copies, route.staged);
   // Copies back in stream order: reads what was written.
   ASSERT_OK(bph_copy(one, host, 2096, own, 7, 2000, 0, &error));
   ASSERT_OK(bph_copy(one, own, 2007, host, 2096, 2000, 0, &error));
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
   EXPECT_EQ(std::string(mapped(host) + 2096, 2000), sent);
   EXPECT_EQ(read(one, own, 4007).substr(2007), sent);
-  EXPECT_EQ(fake->calls("import_memory"), 3 * way.imports);
+  EXPECT_EQ(fake->calls("import_memory"), 3 * route.imports);
   bph_buffer_release(own);
   bph_buffer_release(host);
   bph_stream_release(one);
@@ -267,11 +267,11 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 }
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
-  const auto [way, flags] = GetParam();
-  if (way.staged != 0) return;  // has waited: none of its work is pending
+  const auto [route, flags] = GetParam();
+  if (route.staged != 0) return;  // has waited: none of its work is pending
   FakeOptions options;
-  options.import = way.import;
-  options.copy_in = options.copy_out = way.slots;
+  options.import = route.import;
+  options.copy_in = options.copy_out = route.slots;
   open_both(options, {});
   bph_stream* one = stream(flags);
   bph_buffer* own = create(4096, one);

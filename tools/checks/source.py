@@ -41,6 +41,11 @@ may_include = {
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cpu_kernels": "backends/cpu_kernels/include", "conformance": "conformance"}
+# Names that this project once had, and the field's terms for them.
+private_words = [(re.compile(pattern), term) for pattern, term in (
+    (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),
+    (r"\bproduct_(?:way|params|division)\b", "gemm"), (r"\bk?[sS]um_?[oO]f_?[pP]arts\b", "split-K reduction"),
+    (r"\benough_" r"groups\b", "occupancy"), (r"\bgoes_" r"along\b", "K-major"), (r"\b(?:enum class|struct|class) Way\b", "algorithm, access, route"))]
 # Folders that hold operators: folder -> (kinds of ops.def that all have a source there, stems of what is no operator).
 operator_folders = {
     "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
@@ -191,12 +196,24 @@ def family_faults(root, files):
     return faults
 
 
+def private_word_faults(root, files):
+    """Names in code use the field's terms (docs/dev/writing.md, docs/glossary.md)."""
+    faults = []
+    for name in files:
+        if not name.endswith(code + (".comp", ".glsl")):
+            continue
+        for number, line in enumerate(read(root, name).splitlines(), 1):
+            faults += [f"{name}:{number}: {found[0]}: the field's term is {term}" for pattern, term in private_words for found in pattern.finditer(line)]
+    return faults
+
+
 checks = {
     "every source begins with its licence": licence_faults,
     "no vendor is named in abi, core, conformance": neutrality_faults,
     "includes keep to the layers": include_faults,
     "a type's name is its own": definition_faults,
     "an operator's sources have the name of its family": family_faults,
+    "names use the field's terms": private_word_faults,
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
@@ -214,6 +231,7 @@ plants = [
     (definition_faults, "core/src/planted.hpp", "namespace backplane::core {\nclass PlanCache final {\n};\n}\n"),
     (family_faults, "backends/cpu_kernels/planted.cpp", "int planted;\n"),
     (family_faults, "conformance/oracle/planted_rope.cpp", "int planted;\n"),
+    (private_word_faults, "backends/planted/ops/planted.cpp", "int " + "product" + "_way;\n"),
     (slot_faults, "abi/include/backplane/planted.h", slot_text),
 ]
 

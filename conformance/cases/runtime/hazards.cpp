@@ -14,19 +14,24 @@ namespace {
 constexpr uint64_t kBytes = 4096;
 constexpr uint64_t kSlowBytes = 2u << 20;
 
-enum class Way { copy_in, copy_out, copy, from_host, to_host, execute, fill };
+enum class Access { copy_in, copy_out, copy, from_host, to_host, execute, fill };
 struct Command {
-  Way way;
+  Access access;
   bool writes;  // the shared buffer; otherwise reads it
   const char* name;
 };
-constexpr Command kCommands[] = {
-    {Way::copy_out, false, "copy_out"},     {Way::copy, false, "copy_from"},    {Way::to_host, false, "copy_to_host"},
-    {Way::execute, false, "execute_from"},  {Way::copy_in, true, "copy_in"},    {Way::copy, true, "copy_to"},
-    {Way::from_host, true, "copy_of_host"}, {Way::execute, true, "execute_to"}, {Way::fill, true, "fill"}};
+constexpr Command kCommands[] = {{Access::copy_out, false, "copy_out"},
+                                 {Access::copy, false, "copy_from"},
+                                 {Access::to_host, false, "copy_to_host"},
+                                 {Access::execute, false, "execute_from"},
+                                 {Access::copy_in, true, "copy_in"},
+                                 {Access::copy, true, "copy_to"},
+                                 {Access::from_host, true, "copy_of_host"},
+                                 {Access::execute, true, "execute_to"},
+                                 {Access::fill, true, "fill"}};
 
-bool is_pageable(Way way) { return way == Way::copy_in || way == Way::copy_out; }
-bool is_mapped(Way way) { return way == Way::from_host || way == Way::to_host; }
+bool is_pageable(Access access) { return access == Access::copy_in || access == Access::copy_out; }
+bool is_mapped(Access access) { return access == Access::from_host || access == Access::to_host; }
 
 Bytes inverted(Bytes data) {
   for (unsigned char& byte : data) byte = static_cast<unsigned char>(~byte);
@@ -41,7 +46,7 @@ class Side {
         device_(context.device()),
         command_(command),
         other_(device_, count,
-               is_mapped(command.way) && device_.offers(BP_MEMORY_HOST) ? BP_MEMORY_HOST : BP_MEMORY_DEVICE),
+               is_mapped(command.access) && device_.offers(BP_MEMORY_HOST) ? BP_MEMORY_HOST : BP_MEMORY_DEVICE),
         host_(count),
         invert_(device_, elementwise(BP_OP_BITNOT, BP_U8, static_cast<int64_t>(count))),
         fill_(device_, elementwise(BP_OP_FILL, BP_U8, static_cast<int64_t>(count))) {}
@@ -55,17 +60,17 @@ class Side {
   void enqueue(Stream& stream, Buffer& subject) {
     ErrorRecord error;
     bp_buffer* const it = subject.get();
-    switch (command_.way) {
-      case Way::copy_in:
+    switch (command_.access) {
+      case Access::copy_in:
         return expect_ok(device_->copy_in(device_.get(), stream.get(), it, 0, host_.data(), host_.size(), &error),
                          error, "copy_in");
-      case Way::copy_out:
+      case Access::copy_out:
         return expect_ok(device_->copy_out(device_.get(), stream.get(), host_.data(), it, 0, host_.size(), &error),
                          error, "copy_out");
-      case Way::execute:
+      case Access::execute:
         return command_.writes ? invert_.enqueue(stream.get(), {{other_.get()}}, {{it}})
                                : invert_.enqueue(stream.get(), {{it}}, {{other_.get()}});
-      case Way::fill:
+      case Access::fill:
         return fill_.enqueue(stream.get(), {}, {{it}}, {value_});
       default:
         return command_.writes ? stream.copy(it, 0, other_.get(), 0, host_.size())
@@ -74,15 +79,15 @@ class Side {
   }
   // The contents of the shared buffer after a writer.
   Bytes written() const {
-    return command_.way == Way::execute ? inverted(host_)
-           : command_.way == Way::fill  ? Bytes(host_.size(), value_)
-                                        : host_;
+    return command_.access == Access::execute ? inverted(host_)
+           : command_.access == Access::fill  ? Bytes(host_.size(), value_)
+                                              : host_;
   }
   // What a reader got from it.
   Bytes seen() const {
-    if (command_.way == Way::copy_out) return host_;
+    if (command_.access == Access::copy_out) return host_;
     Bytes got = download<unsigned char>(other_, host_.size());
-    return command_.way == Way::execute ? inverted(std::move(got)) : got;
+    return command_.access == Access::execute ? inverted(std::move(got)) : got;
   }
 
  private:
@@ -99,10 +104,10 @@ class Side {
 // device has no HOST memory.
 void need(Context& context, const Command& first, const Command& second) {
   Device& device = context.device();
-  const bool pageable = is_pageable(first.way) || is_pageable(second.way);
+  const bool pageable = is_pageable(first.access) || is_pageable(second.access);
   if (pageable && (device->copy_in == nullptr || device->copy_out == nullptr))
     context.not_claimed("the device has no copy_in and copy_out");
-  if (!pageable && (is_mapped(first.way) || is_mapped(second.way))) need_kind(context, BP_MEMORY_HOST);
+  if (!pageable && (is_mapped(first.access) || is_mapped(second.access))) need_kind(context, BP_MEMORY_HOST);
 }
 
 void in_order(Context& context, const Command& first, const Command& second, bool across) {
@@ -150,9 +155,9 @@ void add_hazard_cases(Catalogue& catalogue) {
                         second.name),
             {"BP-STR-012", across ? "BP-EVT-003" : "BP-STR-001"},
             [&first, &second, across](Context& context) { in_order(context, first, second, across); },
-            is_pageable(first.way) || is_pageable(second.way) ? "PAGEABLE_COPY"
-            : is_mapped(first.way) || is_mapped(second.way)   ? kind_extension(BP_MEMORY_HOST)
-                                                              : "");
+            is_pageable(first.access) || is_pageable(second.access) ? "PAGEABLE_COPY"
+            : is_mapped(first.access) || is_mapped(second.access)   ? kind_extension(BP_MEMORY_HOST)
+                                                                    : "");
     }
 }
 
