@@ -85,8 +85,8 @@ class HalfRule {
   std::array<std::array<uint64_t, 3>, 2> passed_{}, rest_{};
 };
 
-// The operators that pass. None of an operator's cases may fail. In one dtype at least, its numeric cases must pass, and
-// the plugin may decline only cases of an extension other than that of the dtype.
+// The operators that pass. None of an operator's cases may fail. In one dtype at least, its numeric
+// cases must pass, and the plugin may decline only cases of an extension other than the dtype's.
 class PassingOperators {
  public:
   void add(const Case& which, Outcome outcome) {

@@ -207,6 +207,33 @@ def private_word_faults(root, files):
     return faults
 
 
+def cited_in(name, text):
+    """Returns the documents that a page links to or that comments name."""
+    if name.endswith(".md"):
+        return re.findall(r"\]\(([^)#:]+\.md)[)#]", text)
+    comments = r"//[^\n]*|/\*.*?\*/" if name.endswith(code + (".glsl", ".comp")) else r'#[^\n]*|^\s*""".*?"""'
+    found = "\n".join(re.findall(comments, text, flags=re.S | re.M))
+    return re.findall(r"(?<![\w./*-])([\w./-]+\.md)\b(?!\w)", found)
+
+
+def document_faults(root, files):
+    """Documents that are cited must exist. A comment may name a document by its path from the root or
+    from the comment's folder. It may name pages of docs by their bare names."""
+    known = set(files)
+    bare = {os.path.basename(name) for name in files if name.startswith("docs/")}
+    faults, citations = [], 0
+    for name in files:
+        if not name.endswith(commented + (".md", ".glsl", ".comp", ".build")):
+            continue
+        page = name.endswith(".md")
+        for cited in cited_in(name, read(root, name)):
+            citations += 1
+            places = {os.path.normpath(os.path.join(os.path.dirname(name), cited))} | (set() if page else {os.path.normpath(cited.lstrip("/"))})
+            if not places & known and (page or cited not in bare):
+                faults.append(f"{name}: cites {cited}, which is not there")
+    return sorted(set(faults)) if citations > 50 else faults + [f"only {citations} citations were found"]
+
+
 checks = {
     "every source begins with its licence": licence_faults,
     "no vendor is named in abi, core, conformance": neutrality_faults,
@@ -214,6 +241,7 @@ checks = {
     "a type's name is its own": definition_faults,
     "an operator's sources have the name of its family": family_faults,
     "names use the field's terms": private_word_faults,
+    "every document that is cited exists": document_faults,
     "every slot states ownership, threads, stream, errors, since": slot_faults,
 }
 
@@ -232,6 +260,9 @@ plants = [
     (family_faults, "backends/cpu_kernels/planted.cpp", "int planted;\n"),
     (family_faults, "conformance/oracle/planted_rope.cpp", "int planted;\n"),
     (private_word_faults, "backends/planted/ops/planted.cpp", "int " + "product" + "_way;\n"),
+    (document_faults, "core/src/planted.cpp", "/* docs/spec/planted" + ".md */\n"),
+    (document_faults, "backends/planted/planted.cpp", "// see planted" + ".md\n"),
+    (document_faults, "docs/planted.md", "[planted](planted_too" + ".md#exp)\n"),
     (slot_faults, "abi/include/backplane/planted.h", slot_text),
 ]
 
