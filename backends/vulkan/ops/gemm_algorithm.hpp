@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms that multiply matrices: what a device supports, and what a setting requests.
+// gemm.cpp chooses the tile size (Gemm::tiling_of) from those of shaders/sizes.h.
 #pragma once
 
 #include "runtime/physical_device.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: each is a VkBuffer with its own memory and a device address. Core caches and divides
-// them.
+// them. PhysicalDevice::memory_type (physical_device.cpp) chooses the memory type.
 #pragma once
 
 #include "runtime/logical_device.hpp"

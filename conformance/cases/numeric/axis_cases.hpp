@@ -2,6 +2,8 @@
 // Cases of operators along one axis: argmax, argmin, cumsum and sort.
 #pragma once
 
+#include <span>
+
 #include "cases/numeric/fill_data.hpp"
 
 namespace backplane::conformance::numeric {

@@ -6,6 +6,9 @@
 // (BP_PLAN_ANY_SIZE in ops.h), found by class, so a new size makes an entry but no plan. A
 // recurring descriptor gets a specialized plan if the plugin reports that this helps
 // (BP_PLAN_SPECIALIZABLE).
+//
+// The key is a Descriptor: describe() in eager_call.cpp makes it for a call, execution.cpp for a
+// prepared one, composite/program.cpp for the steps of a decomposition.
 #pragma once
 
 #include <backplane/backplane.h>
