@@ -16,6 +16,7 @@ inline constexpr char kBfloat16Extension[] = "VK_KHR_shader_bfloat16";
 enum class MatrixComponent : int32_t { kF16 = 0, kF32 = 1, kI8 = 3, kI32 = 5, kBf16 = 1000141000 };
 inline constexpr int32_t kSubgroupScope = 3;
 
+// NOLINTBEGIN(readability-identifier-naming): the members have the names of Vulkan's headers
 // VkPhysicalDeviceCooperativeMatrixFeaturesKHR
 struct CooperativeMatrixFeatures {
   static constexpr auto kType = static_cast<VkStructureType>(1000506000);
@@ -54,5 +55,6 @@ struct Bfloat16Features {
   VkBool32 shaderBFloat16DotProduct;
   VkBool32 shaderBFloat16CooperativeMatrix;
 };
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace backplane::vulkan
