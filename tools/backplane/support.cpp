@@ -21,8 +21,10 @@ void ask(bph_device* device, const bph_op_info& info, uint32_t dtype, uint32_t o
   const bp_status status = bph_device_supports(device, &views.call, &facts, &error);
   ++support.choices;
   if (status != BP_OK) {
-    support.status = status;
-    if (support.message.empty()) support.message = error.message;
+    if (support.status == BP_OK) {
+      support.status = status;
+      support.message = error.message;
+    }
     return;
   }
   // The facts are those of the first choice that is supported.
