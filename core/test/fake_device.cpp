@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "layers/layer_list.hpp"
 #include "loading/plugin_table.hpp"
 #include "loading/search.hpp"
 #include "memory/buffer.hpp"
