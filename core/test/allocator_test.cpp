@@ -344,7 +344,7 @@ TEST_F(AllocatorTest, OutOfMemorySaysTheNumbersAndRecovers) {
   EXPECT_EQ(stats().out_of_memory_retries, 2u);
   EXPECT_EQ(stats().bytes_in_use, 6 * kMib);
   bph_buffer_release(a);
-  bph_buffer* b = create(7 * kMib, one);
+  create(7 * kMib, one);
 }
 
 TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
@@ -354,7 +354,7 @@ TEST_F(AllocatorTest, ExhaustionTakesIdleMemoryOfOtherStreams) {
   bph_stream* one = stream();
   bph_stream* two = stream();
   bph_buffer_release(create(6 * kMib, one));
-  bph_buffer* b = create(6 * kMib, two);
+  create(6 * kMib, two);
   EXPECT_EQ(stats().out_of_memory_retries, 1u);
 }
 
@@ -371,7 +371,7 @@ TEST_F(AllocatorTest, ExhaustionWaitsForEndingStreams) {
   const auto [one, a] = most_in_use();
   bph_buffer_release(a);
   bph_stream_release(one);
-  bph_buffer* b = create(7 * kMib);
+  create(7 * kMib);
 }
 
 TEST_F(AllocatorTest, ExhaustionOnAFailedStreamIsStillAboutMemory) {
@@ -427,7 +427,7 @@ TEST_F(AllocatorTest, ExhaustionDoesNotWaitForARelease) {
   options.limit = 8 * kMib;
   open(options);
   bph_stream* one = stream();
-  bph_buffer* a = create(6 * kMib, one);
+  create(6 * kMib, one);
   struct Framework {
     std::recursive_mutex mutex;
     std::promise<void> entered;
@@ -465,7 +465,7 @@ TEST_F(AllocatorTest, ExhaustionUsesWhatIsFreeInParts) {
   for (int i = 0; i < 16; ++i) buffers.push_back(create(kMib / 16, one));
   EXPECT_EQ(fake->bytes(), kMib);
   for (bph_buffer* buffer : buffers) bph_buffer_release(buffer);
-  bph_buffer* whole = create(kMib, one);
+  create(kMib, one);
 }
 
 TEST_F(AllocatorTest, AHugeBlockMayTakeTheLargestBuffer) {

@@ -28,7 +28,7 @@ std::string complaint(const std::string& text) {
 }
 
 TEST(FaultGrammar, RulesAreRead) {
-  const auto plan = parse_faults(
+  const auto schedule = parse_faults(
       " fail copy 3 OUT_OF_MEMORY;;fail stream_wait 2+ DEVICE_LOST ; delay work 5ms;lose 7; lose plan_create 1", "");
   ASSERT_EQ(schedule.entries.size(), 8u);
   EXPECT_EQ(schedule.entries[0].slot, layers::Slot::copy);
@@ -39,7 +39,7 @@ TEST(FaultGrammar, RulesAreRead) {
   EXPECT_EQ(schedule.entries[2].time, std::chrono::milliseconds(5));
   EXPECT_EQ(schedule.entries[6].slot, std::nullopt);
   EXPECT_EQ(schedule.entries[7].slot, layers::Slot::plan_create);
-  EXPECT_TRUE(parse_faults("", "").rules.empty());
+  EXPECT_TRUE(parse_faults("", "").entries.empty());
 }
 
 TEST(FaultGrammar, WhatIsWrongIsSaidWithThePlaceAndWhatIsLegal) {

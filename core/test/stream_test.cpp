@@ -54,7 +54,7 @@ TEST_F(StreamTest, EndedStreamIsReapedByTheNextCreate) {
   bph_buffer_release(buffer);
   bph_stream_release(one);
   fake->release();
-  bph_stream* two = stream();
+  stream();
   EXPECT_EQ(fake->streams(), 1u);
 }
 

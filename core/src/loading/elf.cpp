@@ -28,7 +28,7 @@ constexpr Architecture kArchitectures[] = {{"x86_64", EM_X86_64}, {"i686", EM_38
                                            {"arm", EM_ARM},       {"riscv64", EM_RISCV}, {"ppc64le", EM_PPC64},
                                            {"s390x", EM_S390},    {"mips64", EM_MIPS}};
 
-constexpr uint16_t host_machine =
+constexpr uint16_t kHostMachine =
 #if defined(__x86_64__)
     EM_X86_64;
 #elif defined(__i386__)
@@ -75,7 +75,7 @@ void check_headers(const FileDescriptor& file, uint64_t size, const std::string&
   if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) refuse_format(path, "no ELF header");
   if (got < sizeof(header)) truncated(sizeof(header));
   if (header.e_ident[EI_DATA] != kHostData || header.e_ident[EI_CLASS] != kHostClass ||
-      header.e_machine != host_machine) {
+      header.e_machine != kHostMachine) {
     const bool swapped = header.e_ident[EI_DATA] != kHostData;
     throw Refusal(
         BP_INVALID_ARGUMENT, "library.architecture", "plugin",
@@ -149,7 +149,7 @@ void check_digest(const FileDescriptor&, const std::string& path, const std::str
 
 const char* host_architecture() noexcept {
   for (const Architecture& architecture : kArchitectures) {
-    if (architecture.machine == host_machine) return architecture.name;
+    if (architecture.machine == kHostMachine) return architecture.name;
   }
   return "unknown";
 }

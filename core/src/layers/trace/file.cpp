@@ -21,7 +21,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-constexpr std::string_view head =
+constexpr std::string_view kHead =
     R"({"displayTimeUnit":"ns","otherData":{"writer":"backplane )" BACKPLANE_VERSION R"("},"traceEvents":[)";
 constexpr std::string_view kTail = "\n]}\n";
 
@@ -91,7 +91,7 @@ bool write_at(int file, std::string_view text, uint64_t offset) noexcept {
 TraceFile::TraceFile(std::string path, int file)
     : path_(std::move(path)), file_(file), owner_(getpid()), start_(std::chrono::steady_clock::now()) {
   buffer_.reserve(kBufferBytes + kTail.size());
-  buffer_ = head;
+  buffer_ = kHead;
 }
 
 TraceFile& TraceFile::open(std::string_view pattern, const char* source) {
