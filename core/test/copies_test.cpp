@@ -307,6 +307,7 @@ TEST_F(TwoDevicesTest, AnImportThatFailsIsReplaced) {
   fake->fail("copy", BP_OUT_OF_MEMORY);
   EXPECT_FAILS(bph_copy(one, own, 0, host, 0, 512, 0, &error), BP_OUT_OF_MEMORY, "copy");
   for (bph_buffer* each : {own, host}) bph_buffer_release(each);
+  bph_stream_release(one);  // before the far device: its work keeps `host`
 }
 
 TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
@@ -335,6 +336,7 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   ASSERT_OK(bph_copy(one, twin, 256, host, 0, 256, 0, &error));
   EXPECT_EQ(fake->calls("copy"), 1u);
   for (bph_buffer* each : {own, own_host, host, twin}) bph_buffer_release(each);
+  bph_stream_release(one);  // before the far device: its work keeps `host`
 }
 
 TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {

@@ -96,7 +96,7 @@ TEST(Errors, OfATallyMustBePossible) {
   edited["error"]["bins"][3] = 7u;
   EXPECT_NE(error_fault(edited), "") << "more cases than there are";
   edited = tally;
-  edited["error"] = Json::parse(R"({"worst_ratio": 1.5, "bins": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]})");
+  edited["error"] = Json::parse(R"({"worst_share": 1.5, "bins": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]})");
   EXPECT_NE(error_fault(edited), "") << "over the bound, and nothing failed";
   edited["counts"]["fail"] = 1u;
   EXPECT_EQ(error_fault(edited), "");
