@@ -26,7 +26,7 @@ constexpr const char* kExamples = R"(Examples:
   backplane bench ops --filter tiny      what operators cost, beside other libraries
   backplane bench dispatch               what the SDK itself costs
   backplane list --json                  the same for programs; schemas: share/backplane/schemas
-Exit status: 0 done, 1 a finding or a failed operation, 2 wrong usage.)";
+Exit status: 0 done, 1 a finding or a failed operation, 2 usage error.)";
 
 constexpr const char* kRunExamples = R"(Examples:
   backplane run add --data 1,2,3 --data 10,20,30 --shape 3
@@ -41,12 +41,12 @@ constexpr const char* kCertifyExamples = R"(Examples:
   backplane certify acme --filter numeric.add --filter 'runtime.event.*'
   backplane certify --list --profile core
   backplane certify --bound softmax bf16
-Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 wrong usage.)";
+Exit status: 0 certified at the profile, or every chosen case passed; 1 otherwise; 2 usage error.)";
 
 constexpr const char* kVerifyExamples = R"(Examples:
   backplane verify certificates/libbackplane_acme.json ./libbackplane_acme.so
   backplane verify acme.json acme --sample 2000
-Exit status: 0 verified, 1 refused, with the part that is wrong, 2 wrong usage.)";
+Exit status: 0 verified, 1 refused, with the part that is wrong, 2 usage error.)";
 
 void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* verb = app.add_subcommand("run", "run one operator on random or given data");

@@ -18,7 +18,7 @@ struct Footprint {
   static Footprint now();
 };
 
-// Runs `cycle` in rounds of `count`, or more if they are quick, until two rounds in a row leak
+// Runs `cycle` in rounds of `count`, or more if they are quick, until two to four rounds leak
 // nothing. Otherwise compares rounds: the growth of a pool slows down and ends, and that of a leak
 // does not.
 void expect_no_leak(Context& context, std::string_view what, unsigned count, const std::function<void()>& cycle);
