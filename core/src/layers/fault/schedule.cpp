@@ -141,7 +141,7 @@ class Parser {
   std::string_view text_;
   const char* source_;
   size_t at_ = 0;
-  size_t start_ = 0;  // of the latest word
+  size_t start_ = 0;  // where the latest word begins
 };
 
 }  // namespace

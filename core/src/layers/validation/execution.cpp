@@ -20,7 +20,7 @@ struct Placed {
   uint32_t index;
   const bp_tensor_desc* view;
   const bp_operand* operand;
-  Extent extent;  // of the view, around the operand's offset
+  Extent extent;  // the view's bytes, relative to the operand's offset
   bool output;
 };
 
