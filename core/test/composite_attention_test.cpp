@@ -14,7 +14,7 @@ struct Problem {
 };
 
 struct Data {
-  Values q, k, v, mask;  // the mask is added; may be empty
+  Values q, k, v, mask;  // the mask is added to the scores; it may be empty
 };
 
 // One row of the result, in double.
