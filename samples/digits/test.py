@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the sample end to end, on a plugin given by path: test.py DIGITS PLUGIN DATA."""
+"""Tests the sample end to end, with a plugin given by path: test.py DIGITS PLUGIN DATA."""
 import gzip
 import html.parser
 import os
@@ -28,7 +28,7 @@ def weights(result):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects open tags, and everything that a self-contained page must not contain."""
+    """Collects tags that are still open, and items that a self-contained page must not contain."""
     void = ("meta", "line", "polyline", "circle", "rect")
 
     def __init__(self, text):
