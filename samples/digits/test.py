@@ -28,7 +28,7 @@ def weights(result):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects tags that are still open, and items that a self-contained page must not contain."""
+    """Collects a page's open tags and its errors, such as links, which a self-contained page lacks."""
     void = ("meta", "line", "polyline", "circle", "rect")
 
     def __init__(self, text):

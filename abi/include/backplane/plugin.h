@@ -57,12 +57,11 @@ struct bp_plugin {
   const char* version;      /* the vendor's version of the plugin */
   const bp_device_api* device_api;
 
-  /* Returns the number of devices. May start the driver.
+  /* Returns the number of devices. May start the driver. An index means the same device from the
+   * first successful device_count until shutdown.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   *            An index means the same device from the first successful device_count until
-   *            shutdown.
    * Errors:    UNAVAILABLE and *out 0 if the driver is missing or finds no device; the message
    *            states the reason.
    * Since:     0.1, required. */

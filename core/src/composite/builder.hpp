@@ -52,7 +52,7 @@ struct Storage {
   uint32_t index = 0;   // the number of the composite's operand or scalar
   uint64_t bits = 0;    // the bits of a constant
   int64_t bytes = 0;    // the size of a temporary
-  uint64_t offset = 0;  // where a temporary is placed
+  uint64_t offset = 0;  // the offset of a temporary, once placed
   uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };

@@ -17,7 +17,7 @@ Groups groups_of(const bp_norm_bwd_attributes& attributes, const Extents& x) {
   }
 }
 
-// Sums over the dimensions in which a parameter is broadcast.
+// Stores the sum over the dimensions in which a parameter is broadcast.
 void store_sum(Builder& b, uint32_t output, const Value& value, const Groups& groups) {
   if (!b.has_output(output)) return;
   uint32_t axes = 0;

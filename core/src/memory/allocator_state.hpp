@@ -64,7 +64,7 @@ struct Allocator::State {
   // Call with the lock held.
   void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
-  void recycle_block(Block& block) noexcept;  // to the spares
+  void recycle_block(Block& block) noexcept;  // moves the block to the spares
   // Call with the lock held. True if only this block kept the device open.
   bool uncount(Block& block) noexcept;
   // Pass handle 0 if the block has no handle, or an invalidated one.

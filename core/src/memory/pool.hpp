@@ -107,8 +107,8 @@ struct Pool {
   }
   static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
 
-  // Splits a block of `size_class` off a free one; null if none fits. Takes at most one block from
-  // `spares`, which must not be empty.
+  // Splits a block of `size_class` off a free block; returns null if no free block fits. Takes at
+  // most one block from `spares`, which must not be empty.
   Block* take_free(uint32_t size_class, BlockList* spares) noexcept;
   // Merges the blocks in the bins; blocks that vanish go to `spares`.
   void flush(BlockList* spares) noexcept;

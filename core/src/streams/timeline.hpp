@@ -52,7 +52,7 @@ class Timeline final : public Object {
   void request_marker() noexcept { marker_requested_.store(true, std::memory_order_relaxed); }
   bool marker_requested() const noexcept { return marker_requested_.load(std::memory_order_relaxed); }
   // Records a marker after all enqueued work; for the stream's owner. On failure the marker stays
-  // requested. If there are too many markers, it is recorded once one has passed.
+  // requested. If there are too many markers, this one is recorded after another has passed.
   void record_marker(const Device& device, bp_stream* stream) noexcept;
   // Polls the markers, from any thread; true if the timeline advanced.
   bool poll(const Device& device) noexcept;

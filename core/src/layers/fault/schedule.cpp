@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     start_ = at_;
   }
-  // The next word of the entry; empty at its end.
+  // Returns the next word of the entry; empty at the end of the entry.
   std::string_view word() {
     skip_blanks();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != ';') ++at_;
