@@ -46,7 +46,7 @@ typedef struct bph_buffer bph_buffer;
 
 /* ---- This library ---------------------------------------------------------------------------- */
 
-/* Package version of the loaded library, "major.minor.patch"; static. */
+/* Package version of the loaded library, "major.minor.patch". The string is static. */
 BPH_API const char* bph_version(void);
 /* ABI version of the loaded library, major << 16 | minor. */
 BPH_API uint32_t bph_abi_version(void);
@@ -99,7 +99,7 @@ BPH_API uint64_t bph_scalar_from_i64(uint32_t dtype, int64_t value);
 /* Search only search_path, not the directories of the user and the system. */
 #define BPH_REGISTRY_NO_DEFAULT_PATHS 1u
 
-/* Role: input. A null string means the value in the environment, then the default. */
+/* Role: input. For a null string the environment's value applies, or else the default. */
 typedef struct bph_registry_desc {
   uint32_t struct_size;
   uint32_t flags; /* BPH_REGISTRY_* */

@@ -60,7 +60,7 @@ Fallback& fallback_of(Device& device) {
 struct StagedOperand {
   std::vector<unsigned char> bytes;  // the bytes on the host, on their way between the devices
   ScopedBuffer remote;
-  ScopedBuffer dense;  // on the stream's device, for an output that is not dense
+  ScopedBuffer dense;  // a dense copy on the stream's device, for an output that is not dense
 };
 
 // Waits for the stream at the end of the scope, also if a step fails, because copies borrow the

@@ -91,7 +91,8 @@ struct Shapes {
 
 }  // namespace detail
 
-// Returns T of a primitive's dtype rule, to which its set in ops.def applies. Counts are legal.
+// Returns T of a primitive's dtype rule. The operator's set in ops.def applies to T. Counts are
+// legal.
 inline uint32_t dtype_of(const OpInfo& op, const bp_op_desc& desc) {
   if (op.dtype_rule == BP_RULE_SELECT) return desc.inputs[1].dtype;
   if (op.dtype_rule == BP_RULE_SCATTER || desc.input_count == 0) return desc.outputs[0].dtype;
