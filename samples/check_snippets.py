@@ -31,7 +31,7 @@ def region(root, file, name):
 
 
 def compare(root, text):
-    """Returns the page's text with the samples' regions, and the faults of its current text."""
+    """Returns the page's text with the samples' regions, and the problems of its current text."""
     faults = []
 
     def visit(match):

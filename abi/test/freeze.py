@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a copy of each ABI version's headers, for tests of what was built against them: freeze.py
+"""Keeps a copy of each ABI version's headers, for tests of programs built against them: freeze.py
 copy|check|finish [ROOT].
 
 abi/test/frozen/MAJOR.MINOR/include is a copy of the public headers, the rules and the kit.
@@ -43,7 +43,7 @@ def digest_of(folder):
 
 
 def faults_of(root, version):
-    """Returns the faults of a version's copy as sentences."""
+    """Returns the problems of a version's copy as sentences."""
     folder = os.path.join(root, here, version)
     copy, record = os.path.join(folder, "include"), os.path.join(folder, "digest")
     if os.path.exists(record):
@@ -88,7 +88,7 @@ def change(path, old, new):
 
 
 def caught(root, version, plant):
-    """Whether the check finds a fault that `plant` puts into a copy of the tree."""
+    """Returns whether the check finds a defect that `plant` puts into a copy of the tree."""
     with tempfile.TemporaryDirectory() as folder:
         for source in (*sources, here):
             shutil.copytree(os.path.join(root, source), os.path.join(folder, source))

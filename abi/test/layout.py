@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The golden file with the layout of the C headers: layout.py dump|check|update GOLDEN HEADER
+"""Writes and checks the golden file with the layout of the C headers: layout.py dump|check|update GOLDEN HEADER
 INCLUDE...
 
 It covers the plugin ABI and the host API: sizes, offsets and ids as a compiler reports them, one
-fact per line. `check` accepts only tail growth and new ids. `update` writes GOLDEN again; before
-1.0 that is for a deliberate break, which docs/changelog.md must name."""
+fact per line. `check` accepts only tail growth and new ids. `update` writes GOLDEN again; use it
+before 1.0 for a deliberate break, which docs/changelog.md must name."""
 import os
 import re
 import subprocess
@@ -64,7 +64,7 @@ def find(name, includes):
 
 
 def headers_of(header, includes, seen=None):
-    """Returns the text of a header after that of the plain headers that it includes, each once."""
+    """Returns the text of the plain headers that a header includes, each once, then its own text."""
     seen = set() if seen is None else seen
     path = find(header, includes)
     if path is None or path in seen:
@@ -154,7 +154,7 @@ def parse(lines):
         kind, name, *rest = line.split(" ")
         if kind == "field":
             struct, field = name.split(".")
-            declaration = " ".join(rest[2:]).replace("( ", "(")  # the formatter may break after it
+            declaration = " ".join(rest[2:]).replace("( ", "(")  # the formatter may break the line after "("
             facts["struct"][struct][1].append((field, int(rest[0]), int(rest[1]), declaration))
         elif kind == "struct":
             facts[kind][name] = (int(rest[0]), [])
@@ -204,9 +204,9 @@ def compare_range(name, old, new):
 
 
 def ungated(old, new):
-    """Returns what a descriptor may newly contain without a row in rules/growth.def. Core would
-    pass it to older plugins."""
-    wanted = {}  # row: what needs it
+    """Returns the additions to descriptors that have no row in rules/growth.def. Core would pass
+    them to older plugins."""
+    wanted = {}  # {row: the change that needs the row}
     for identity, was in old["op"].items():
         now = new["op"].get(identity, was)
         for place, kind in ((3, "inputs"), (4, "outputs"), (5, "scalars")):

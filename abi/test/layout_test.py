@@ -55,9 +55,10 @@ breaking = {
                                      r"\1  uint64_t planted;\n} bph_tensor;"),
     "an implicit hole": ("device.h", r"(typedef struct bp_memory_info \{\n  uint32_t struct_size;\n)  uint32_t reserved;\n", r"\1"),
 }
-caught_by_compiler = {"a field removed"}  # by its BP_FROZEN_MIN
+caught_by_compiler = {"a field removed"}  # by the BP_FROZEN_MIN of its struct
 rows = r"(/\* Rows stand here\. \*/\n)"  # of rules/growth.def
-# Growth of descriptors: the change, and the row that keeps core from passing it to older plugins.
+# Growth of descriptors: each change, and the row that keeps core from passing the addition to
+# older plugins.
 gated_growth = {
     "an attribute appended": (("attributes.def", r"BP_ATTRS_END\(matmul\)",
                                'BP_ATTR(matmul, uint32_t, planted, 0, 1, "")\nBP_ATTR_RESERVED(matmul, planted_too)\nBP_ATTRS_END(matmul)'),
@@ -118,8 +119,8 @@ def changed_headers(includes, folder, *changes):
 
 
 def faults_of_change(includes, golden, *changes):
-    """Returns the faults, or None if a pattern matches nothing. Headers that do not compile are
-    one fault."""
+    """Returns the problems, or None if a pattern matches nothing. Headers that do not compile are
+    one problem."""
     with tempfile.TemporaryDirectory() as folder:
         if not changed_headers(includes, folder, *changes):
             return None

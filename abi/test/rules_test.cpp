@@ -90,7 +90,7 @@ TEST(Operators, RowsAreFoundByIdAndInOrder) {
 
 // ---- Attributes
 
-// `size` bytes before an inaccessible page: reading beyond them ends the process.
+// `size` bytes before an inaccessible page, so that reading beyond them ends the process.
 class Guarded {
  public:
   explicit Guarded(size_t size) {
@@ -117,7 +117,8 @@ bp_status read(uint32_t id, const void* attributes) {
   return status_of([&] { copy_attributes(op(id), attributes, out); });
 }
 
-// Reads a struct that claims `claimed` bytes. Only `held` bytes exist, and they begin with `from`.
+// Reads a struct whose struct_size is `claimed`. Only `held` bytes exist, and they begin with a
+// copy of `from`.
 bp_status read_sized(uint32_t id, const void* from, size_t from_bytes, uint32_t claimed, size_t held, int tail = 0) {
   const Guarded memory(held);
   std::memset(memory.at, 0, held);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null plugin: conforming, except that execution does nothing. `backplane bench` measures core's
- * own cost with it, and core's tests load it. */
+/* The null plugin conforms, except that execution does nothing. `backplane bench` uses it to
+ * measure core's own cost, and core's tests load it. */
 #include <backplane/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bp_status create(void** out, size_t bytes, bp_error* error) {
   return *out != NULL ? BP_OK : fail(error, BP_OUT_OF_MEMORY, "host memory is exhausted");
 }
 
-/* Writes an output struct: the fields that both sides know, then zeroes. */
+/* Writes the fields of an output struct that both sides know, and zeroes the rest. */
 static void write_output(void* out, const void* value, size_t known) {
   uint32_t size;
   memcpy(&size, out, sizeof(size));

@@ -47,7 +47,8 @@ class AddressTest : public MemoryTest {
   }
 };
 
-// Addresses that stand for device memory are not readable.
+// True if the address is in mapped pages that are not readable, as addresses that stand for device
+// memory are.
 bool is_reserved(uint64_t address) {
   const long page = sysconf(_SC_PAGESIZE);
   auto* const begin = reinterpret_cast<void*>(address & ~(static_cast<uint64_t>(page) - 1));
@@ -84,7 +85,7 @@ TEST_F(AddressTest, DeviceMemoryWithoutAddressesGetsReservedNumbers) {
       EXPECT_TRUE(about.address >= before.address + before.bytes || before.address >= about.address + about.bytes);
     }
   }
-  expect_nothing(info(buffers[0]).address + 1);  // after its bytes, inside its block
+  expect_nothing(info(buffers[0]).address + 1);  // outside the buffer, but inside its block
   const uint64_t ended = info(buffers[2]).address;
   bph_buffer_release(buffers[2]);
   expect_nothing(ended);
@@ -117,7 +118,7 @@ TEST_F(AddressTest, AddressesOfTheProcessAreTakenAsTheyAre) {
   EXPECT_EQ(fake->calls("buffer_address"), 1u) << "once for memory of the plugin's";
 }
 
-// A device address is replaced if the process or another device uses it for something else.
+// A device's address is replaced if the process or another device uses the same address.
 TEST_F(AddressTest, AddressesThatMeetOthersAreReplaced) {
   static std::array<char, 1 << 16> host_memory;
   FakeOptions options;
@@ -199,7 +200,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   ASSERT_OK(bph_buffer_import(device, &desc, &imported, &error));
   EXPECT_EQ(find(at + 4095).buffer, imported) << "without a question before";
   EXPECT_EQ(info(imported).address, at);
-  // Memory that is imported twice, by one device or two, is found as one of the imports.
+  // If memory is imported twice, by one device or two, a lookup finds one of the imports.
   desc = import_of(memory + 1024, 1024);
   bph_buffer* part = nullptr;
   ASSERT_OK(bph_buffer_import(device, &desc, &part, &error));
@@ -212,7 +213,7 @@ TEST_F(AddressTest, ImportedMemoryIsWhereItIs) {
   expect_nothing(at + 2048);
   bph_buffer_release(part);
   expect_nothing(at + 1500);
-  // An import without an address from its plugin is not memory of the process.
+  // A failed import leaves no address behind.
   fake->fail("import_memory", BP_UNSUPPORTED);
   EXPECT_FAILS(bph_buffer_import(device, &desc, &part, &error), BP_UNSUPPORTED, "import_memory");
   expect_nothing(at + 1500);
@@ -299,14 +300,15 @@ TEST_F(AddressTest, ThreadsLookUpWhileOthersAllocate) {
   threads.emplace_back([&] {
     while (!done) {
       EXPECT_EQ(find(address + 7).buffer, kept);
-      Found found;  // of memory that is allocated and freed
+      Found found;  // its memory is allocated and freed meanwhile
       (void)bph_buffer_from_address(address + 4096, &found.device, &found.buffer, &found.offset, nullptr);
     }
   });
   for (std::thread& thread : threads) thread.join();
 }
 
-// A framework's allocator divides its own raw buffers: an address belongs to one of them.
+// A framework's allocator divides its own raw buffers, so an address belongs to one of those raw
+// buffers.
 TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   struct Framework {
     bph_buffer* whole = nullptr;

@@ -29,7 +29,7 @@ class AllocatorTest : public MemoryTest {
     bph_stream* stream;
     bph_buffer* buffer;
   };
-  // A device of 8 MiB; pending work of a stream uses 6.
+  // Opens a device of 8 MiB; pending work of a stream uses 6 MiB of it.
   InUse most_in_use() {
     FakeOptions options;
     options.limit = 8 * kMib;
@@ -160,7 +160,7 @@ TEST_F(AllocatorTest, MoreMarksThanThereMayBeCostNoCall) {
   for (int i = 0; i < 20; ++i) use(work, two);
   EXPECT_EQ(fake->calls("event_wait"), polls);
   fake->run(plugin_stream(two));
-  trim();  // polls the markers: there is room again
+  trim();  // polls the markers, so that there is room again
   const uint64_t marks = fake->calls("event_record");
   use(work, two);
   EXPECT_EQ(fake->calls("event_record"), marks + 1);
@@ -409,8 +409,8 @@ TEST_F(AllocatorTest, ExhaustionWaitsForWhatAnotherThreadLooksAt) {
       bph_buffer_release(made);
       answered.set_value(status);
     });
-    // It returns only once this call has returned. If it did not wait, it would return within this
-    // time.
+    // bph_buffer_create must return only after this wait. If it did not wait for the poll, it would
+    // return within 200 ms.
     (void)answer.wait_for(std::chrono::milliseconds(200));
   };
   trim();  // polls the stream
@@ -499,7 +499,7 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
   FakeOptions options;
   options.limit = 64 * kMib;
   open(options);
-  // Statistics take the allocator's lock: if a slot is called with the lock held, this hangs.
+  // Statistics take the allocator's lock, so this hangs if core calls a slot with the lock held.
   fake->hook = [&](const char*) {
     bph_stats now = {};
     now.struct_size = sizeof(now);
@@ -530,7 +530,7 @@ TEST_F(AllocatorTest, NoLockIsHeldAroundAPluginCall) {
 }
 
 // Random calls against a model of the live buffers: no two share a byte, each is aligned and large
-// enough, and the counters agree. Once all are released, one trim frees everything.
+// enough, and the counters agree. Once all buffers are released, one trim frees all memory.
 TEST_F(AllocatorTest, RandomCallsKeepTheInvariants) {
   open();
   std::mt19937 random(20);

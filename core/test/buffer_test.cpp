@@ -355,7 +355,7 @@ TEST_F(BufferTest, AnImportOfAnotherKindIsTheDefectOfThePlugin) {
   }
 }
 
-// Core computes with these facts of a device, so it first checks them against the header.
+// Core computes with these device facts, so it first checks them against the rules of the header.
 TEST_F(BufferTest, WhatADeviceSaysOfItselfIsChecked) {
   const auto refused = [](FakeOptions options, const char* text) {
     FakeDevice wrong(options);
@@ -410,7 +410,7 @@ TEST_F(BufferTest, RecordChecksTheDevice) {
   bph_device_release(other_device);
 }
 
-// A framework's allocator: a bump pointer in one raw buffer.
+// A framework's allocator, which advances a pointer in one raw buffer.
 struct Bump {
   bph_buffer* raw = nullptr;
   uint64_t used = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention against loops in double: shared key heads, masks, rows that see no key, and tiles.
+// Compares attention with loops in double: shared key heads, masks, rows that see no key, and
+// tiles.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -14,7 +15,7 @@ struct Problem {
 };
 
 struct Data {
-  Values q, k, v, mask;  // the mask is added; may be empty
+  Values q, k, v, mask;  // the mask is added to the scores; it may be empty
 };
 
 // One row of the result, in double.

@@ -22,7 +22,7 @@ class Composite : public ::testing::Test {
   Host host{REFERENCE_PLUGIN};
   uint32_t state = 1;
 
-  // Numbers in [-1, 1) from a small generator.
+  // Generates numbers in [-1, 1) with a linear congruential generator.
   Values numbers(size_t count) {
     Values made(count);
     for (float& value : made) {

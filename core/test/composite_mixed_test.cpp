@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed dtypes: composites run by decomposition, primitives by their earlier form.
+// Mixed dtypes. Composites run by decomposition, and primitives by their earlier form.
 #include <bit>
 
 #include "composite_fixture.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class Mixed : public Composite {
  protected:
-  // Numbers that bf16 represents exactly.
+  // A bf16 tensor; requires values that bf16 represents exactly.
   bph_tensor bf16(const std::vector<int64_t>& shape, const Values& values) {
     std::vector<uint16_t> bits;
     for (const float value : values) bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
@@ -22,7 +22,7 @@ class Mixed : public Composite {
     }
     return values;
   }
-  // Without BPH_CALL_NO_NATIVE: core runs what the plugin lacks.
+  // Runs without BPH_CALL_NO_NATIVE, so core lowers only what the plugin lacks.
   void run_lowered(uint32_t op, std::vector<bph_tensor> in, std::vector<bph_tensor> outs, const void* attributes) {
     Call call(op, std::move(in), std::move(outs), attributes);
     bph_support support = {};
@@ -57,7 +57,7 @@ TEST_F(Mixed, AnIndexOf64BitsIsOneOf32Cast) {
 TEST_F(Mixed, ThePlainFormOfAPrimitiveIsNative) {
   const bp_axis_attributes axis = {sizeof(axis), 1};
   Call call(BP_OP_ARGMAX, {f32({1, 3}, {1, 5, 2})}, {out({1, 1}, BP_I32)}, &axis);
-  call.flags = BPH_CALL_NO_NATIVE;  // names the operator that has a program
+  call.flags = BPH_CALL_NO_NATIVE;  // legal, because argmax has a program for its later form
   ASSERT_OK(bph_execute(host.stream, &call, &error));
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
 }
@@ -90,7 +90,7 @@ TEST_F(Mixed, AdamwKeepsItsStateInF32) {
   const auto bits = [](float value) { return uint64_t{std::bit_cast<uint32_t>(value)}; };
   run(BP_OP_ADAMW, {bf16({2}, {1, -1})}, {p, m, v}, &attributes, {bits(0.5f), bits(0.1f), bits(0.001f)});
   expect_near(m, {0.1, -0.1}, 1e-7);
-  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, where beta2 is the f32 next to 0.999
+  expect_near(v, {0.001, 0.001}, 2e-8);  // 1 - beta2, where beta2 is 0.999 rounded to f32
   EXPECT_EQ(read_bf16(p, 2), (Values{0.5f, 2.5f}));
 }
 
@@ -114,7 +114,7 @@ TEST_F(Mixed, QuantizedWeightsWithAMinimumAndScalesOfTheirOwn) {
        bf16({1, 2}, {-1, 0.25f})},
       {y}, &attributes);
   expect_near(y, {0.5 * 3 - 2 + 2 * 7 + 0.5}, 1e-6);
-  // Integer rows: (a - 1) * 0.5, exact in integers.
+  // With an integer `a`, (a - 1) * 0.5 is computed exactly in integers.
   const auto whole = sized(bp_quantized_matmul_attributes{0, 8, 0, 0});
   const bph_tensor a = host.tensor<uint8_t>(BP_U8, {1, 4}, std::vector<uint8_t>{1, 2, 3, 4});
   const bph_tensor zero = host.tensor<uint8_t>(BP_U8, {1}, std::vector<uint8_t>{1});
@@ -130,7 +130,7 @@ TEST_F(Mixed, SoftmaxOfHalvesInF32) {
   expect_near(y, {1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(-1.0))}, 1e-6);
 }
 
-// An i32 would wrap, and core's own lowering to i64 goes through i32.
+// An i32 index would wrap, and core's own lowering to i64 goes through i32.
 TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   const bp_axis_attributes axis = {sizeof(axis), 0};
   const auto sort = sized(bp_sort_attributes{0, 0, 0, 0});
@@ -160,7 +160,7 @@ TEST_F(Mixed, IndicesOf32BitsDoNotReachThroughMore) {
   }
 }
 
-// One of them is ignored.
+// One of the two targets is ignored.
 TEST_F(Mixed, TargetsOf64Bits) {
   const auto attributes = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -100, 0, 0});
   const bph_tensor target = host.tensor<int64_t>(BP_I64, {2}, std::vector<int64_t>{1, -100});

@@ -112,7 +112,7 @@ TEST(CompositePath, AKnownDescriptorAllocatesNothing) {
   }
 }
 
-// The weight is transposed and the bias is broadcast: neither is dense.
+// The weight is transposed and the bias is broadcast, so neither is dense.
 TEST(CompositePath, PrimitivesAreStagedAsUsual) {
   Host host(DENSE_PLUGIN);
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
@@ -208,7 +208,7 @@ TEST(CompositePath, TheFallbackTakesTheWholeComposite) {
   EXPECT_EQ(host.stats().decomposed_executions, 0u);
 }
 
-// A framework's allocator with a limit.
+// A framework's allocator with a limit on its memory.
 struct Bounded {
   uint64_t left = UINT64_MAX;
   std::vector<bph_buffer*> lent{};

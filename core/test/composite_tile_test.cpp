@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of more than one tile: 32 equal images, whose unfolded pixels are 75 MB, against one
-// image, which is one tile. Small whole numbers, so that every sum is exact.
+// Compares problems of more than one tile, namely 32 equal images whose unfolded pixels are 75 MB,
+// with one image, which is one tile. Data are small whole numbers, so that every sum is exact.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -30,7 +30,8 @@ class Tiles : public Composite {
     }
     return attributes;
   }
-  // Compares the outputs of `op` on one image and on all: all images have the same.
+  // Compares the outputs of `op` on one image and on all images, which must be the same for each
+  // image.
   void check(uint32_t op, const Values& image, int64_t from, int64_t to, const bph_tensor* weight,
              const void* attributes) {
     const bph_tensor one = out({1, to, kSide, kSide}), all = out({kImages, to, kSide, kSide});

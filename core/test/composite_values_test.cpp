@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decompositions against loops in double, one test per family. The conformance suite tests bounds
-// and special cases.
+// Compares decompositions with loops in double, one test per family. The conformance suite tests
+// bounds and special cases.
 #include "composite_fixture.hpp"
 
 namespace backplane::core::test {
@@ -117,8 +117,8 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   expect_near(y, wanted, 1e-5);
 }
 
-// One dimension: x[1,2,6], kernel 3, stride 2, dilation 1, padding 1 before and 0 after: 3 windows;
-// two groups.
+// One spatial dimension: x[1,2,6], kernel 3, stride 2, dilation 1, two groups. Padding 1 before and
+// 0 after gives 3 windows.
 constexpr size_t kLength = 6, kTaps = 3, kPositions = 3;
 bp_conv_attributes line() {
   bp_conv_attributes attributes = sized(bp_conv_attributes{});
@@ -243,7 +243,8 @@ TEST_F(Composite, LookupsAndLoss) {
   expect_near(gradient, slopes, 1e-6);
 }
 
-// Also for one element: its strides have no meaning, but in-place operation must still be detected.
+// Also tests one element, whose strides have no meaning, but whose in-place operation must be
+// detected.
 TEST_F(Composite, AdamW) {
   const auto attributes = sized(bp_adamw_attributes{0, 0.9f, 0.99f, 1e-6f, 0.5f, 0});
   for (const size_t n : {size_t{1}, size_t{4}}) {

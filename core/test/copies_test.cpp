@@ -22,7 +22,7 @@ class CopiesTest : public MemoryTest {
     options.copy_in = options.copy_out = true;
     return options;
   }
-  // The content of `buffer` after the work of `on`.
+  // Returns the content of `buffer` after the work of stream `on`.
   std::string read(bph_stream* on, bph_buffer* buffer, uint64_t bytes) {
     std::string got(bytes, 0);
     EXPECT_EQ(bph_copy_out(on, got.data(), buffer, 0, bytes, 0, nullptr), BP_OK);
@@ -78,7 +78,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   for (const bool idle : {false, true}) {
     for (const uint32_t flags : {0u, BPH_STREAM_SHARED}) {
       FakeOptions options = slots();
-      if (!idle) options.kinds = 1;  // nothing to stage through
+      if (!idle) options.kinds = 1;  // without HOST memory, through which core would stage
       open(options);
       bph_stream* one = stream(flags);
       bph_buffer* buffer = create(1024, one);
@@ -99,7 +99,7 @@ TEST_F(CopiesTest, AFreeSourceIsWaitedForWhereStagingSavesNothing) {
   }
 }
 
-// More than two chunks: the plugin's slot and a wait.
+// More than two chunks are copied with the plugin's slot and a wait.
 TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   open(slots());
   bph_stream* one = stream();
@@ -113,7 +113,7 @@ TEST_F(CopiesTest, AFreeSourceOfManyBytesIsWaitedFor) {
   std::fill(source.begin(), source.end(), '!');
   EXPECT_EQ(fake->calls("copy_in"), 1u);
   EXPECT_EQ(read(one, buffer, bytes), sent);
-  // A submitted part reads the source until the stream has ended: the call waits for that.
+  // A submitted part reads the source until the stream has ended, so the call waits for that.
   fake->submit_part("copy_in");
   EXPECT_FAILS(bph_copy_in(one, buffer, 0, source.data(), bytes, BPH_COPY_SOURCE_FREE, &error), BP_EXECUTION_FAILED,
                "broken");
@@ -161,7 +161,7 @@ TEST_F(CopiesTest, AStagedCopyOutWaitsAllTheSame) {
   }
 }
 
-// Without memory for everything, it is staged in chunks, as on any stream.
+// Without memory for the whole copy, core stages it in chunks, as on any stream.
 TEST_F(CopiesTest, ASharedStreamStagesInChunksWhereMemoryIsShort) {
   FakeOptions options;
   options.max_buffer_bytes = 20u << 20;
@@ -253,7 +253,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
   EXPECT_EQ(fake->calls("import_memory"), route.imports);
   EXPECT_EQ(fake->calls("copy_in"), route.slot_calls);
   EXPECT_EQ(stats().host_staged_copies, route.staged);
-  // Copies back in stream order: reads what was written.
+  // Copies back in stream order, so the second copy reads what the first wrote.
   ASSERT_OK(bph_copy(one, host, 2096, own, 7, 2000, 0, &error));
   ASSERT_OK(bph_copy(one, own, 2007, host, 2096, 2000, 0, &error));
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
@@ -268,7 +268,7 @@ TEST_P(ForeignHostTest, IsAnEndOfACopy) {
 
 TEST_P(ForeignHostTest, LivesUntilTheStreamHasPassed) {
   const auto [route, flags] = GetParam();
-  if (route.staged != 0) return;  // has waited: none of its work is pending
+  if (route.staged != 0) return;  // this route has waited, so no work is pending
   FakeOptions options;
   options.import = route.import;
   options.copy_in = options.copy_out = route.slots;
@@ -328,7 +328,7 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   EXPECT_FAILS(bph_copy(one, own, 0, host, 500, 13, 0, &error), BP_INVALID_ARGUMENT, "do not fit src");
   EXPECT_FAILS(bph_copy(one, host, UINT64_MAX, own, 0, 2, 0, &error), BP_INVALID_ARGUMENT, "do not fit dst");
   ASSERT_OK(bph_copy(one, own, 512, host, 512, 0, 0, &error));
-  // One memory under two names.
+  // Imports the same memory a second time.
   bph_import_desc desc = import_of(mapped(host), 512);
   bph_buffer* twin = nullptr;
   ASSERT_OK(bph_buffer_import(device, &desc, &twin, &error));
@@ -390,7 +390,7 @@ TEST_F(TwoDevicesTest, AcrossWithHostEndsKeepsTheOrderOfBothStreams) {
   ASSERT_OK(bph_copy_in(there, far_memory, 0, sent.data(), 512, 0, &error));
   fake->hold();
   far->hold();
-  // Work of its stream writes far_host, far_host is copied, then the stream writes it again.
+  // Pending work writes far_host, far_host is copied, and then the host overwrites it.
   ASSERT_OK(bph_copy(there, far_host, 0, far_memory, 0, 512, 0, &error));
   ASSERT_OK(bph_copy_across(here, own, 0, there, far_host, 0, 512, 0, &error));
   std::memset(mapped(far_host), '!', 512);

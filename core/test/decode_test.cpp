@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decode loop with the plugin at DECODE_PLUGIN. Its cache of keys and values grows by a row per
-// step; only descriptors may grow with it.
+// A decode loop with the plugin at DECODE_PLUGIN. The loop's cache of keys and values grows by a
+// row per step; only descriptors may grow with the cache.
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -9,8 +9,8 @@
 
 #include "host.hpp"
 
-// Counts heap allocations of the whole process, plugins included. A sanitizer has its own
-// allocator.
+// Counts heap allocations of the whole process, including plugins. Not with a sanitizer, which has
+// its own allocator.
 namespace {
 std::atomic<uint64_t> heap_calls{0};
 }
@@ -24,7 +24,7 @@ std::atomic<uint64_t> heap_calls{0};
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 #else
 extern "C" {
-// glibc's own, by the names that it exports for this.
+// glibc's allocator, by the names that glibc exports for replacements of malloc.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 void* __libc_malloc(size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
@@ -48,7 +48,8 @@ namespace backplane::core::test {
 namespace {
 
 constexpr int64_t kHeads = 2, kDepth = 8, kWidth = kHeads * kDepth, kSteps = 512;
-// Of the cache: a full cache would be of another plan class.
+// The capacity of the cache. It exceeds the steps, because a full cache would have another plan
+// class.
 constexpr int64_t kCapacity = kSteps + 1;
 
 // One layer of a decoder without learnt weights: it computes a softmax-weighted mean of the values
@@ -160,7 +161,7 @@ TEST_P(DecodeTest, AStepThatWasMadeBeforeAllocatesNothing) {
       status |= bph_stream_wait(decode.host().stream, BP_WAIT_FOREVER, nullptr);
     }
   };
-  steps(300);  // more than the most pending tasks, so that all reusable objects exist
+  steps(300);  // more than the maximum number of pending tasks, so that all reusable objects exist
   const uint64_t before = heap_calls.load();
   EXPECT_GT(before, 0u) << "nothing is counted";
   steps(20);

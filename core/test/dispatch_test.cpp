@@ -67,7 +67,7 @@ TEST(Dispatch, AnOutputMayBeAnyInput) {
   EXPECT_EQ(host.read<float>(m, 4), (std::vector<float>{199, 290, 435, 634}));
   EXPECT_EQ(host.stats().staged_operands, 5u);
 
-  // A decomposed composite: x is read again after the first result is written.
+  // A decomposed composite reads x again after it has written the first result.
   const bp_norm_attributes norm = {sizeof(norm), 0b10, 1e-5f, 0};
   const bph_tensor x = host.tensor<float>(BP_F32, {2, 2}, {3, 4, 6, 8});
   Call normed(BP_OP_RMS_NORM, {x}, {x}, &norm);
@@ -241,7 +241,8 @@ TEST(Dispatch, BadCallsAreRefused) {
   EXPECT_OK(bph_execute(host.stream, &call, &error));
 }
 
-// A known descriptor does not validate counts that its key truncates.
+// The key truncates counts, so a known descriptor must not accept a count that only matches after
+// truncation.
 TEST(Dispatch, CountsOfAKnownCallAreChecked) {
   Host host(reference);
   const bph_tensor a = host.tensor<float>(BP_F32, {4}, {1, 2, 3, 4});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: order between streams, host waits, timing, and the progress that a wait shows.
+// Events: order between streams, host waits, timing, and the progress that a wait makes known.
 #include "streams/event.hpp"
 
 #include "memory_fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation of opening a device and of executing on it, one at a time and from each
-// one on: plans, any-size classes, staging, fallback, decomposition.
+// Fails every allocation of opening a device and of executing on it, first each alone, then each
+// with all later ones: plans, any-size classes, staging, fallback, decomposition.
 #include <backplane/backplane.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,8 @@ class ExhaustionDispatch : public ::testing::Test {
         most);
   }
 
-  // op(a, b) or op(a), on views of `rows` by 4 with `pitch` elements between rows.
+  // Executes op(a, b) or op(a) on views of `rows` by 4, with `pitch` elements between the starts of
+  // rows.
   static bp_status execute(bph_stream* stream, bph_buffer* const* buffers, uint32_t op, int64_t rows, int64_t pitch,
                            uint64_t flags = 0) {
     bph_tensor views[3] = {};

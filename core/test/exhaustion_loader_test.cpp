@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation and file call of registry and plugin functions: an error, no leak, then
-// success.
+// Fails every allocation and file call of registry and plugin functions. The call must return an
+// error without a leak, and succeed the next time.
 #include "fault_points.hpp"
 #include "loader_fixture.hpp"
 
@@ -38,8 +38,8 @@ class LoaderExhaustion : public LoaderTest {
 
 constexpr unsigned kMemoryOnly = fault_points::memory;
 
-// A registry is created even if it cannot read a manifest; only exhausted memory must make that
-// fail.
+// A registry is created even if it cannot read a manifest. Creation must fail only if memory is
+// exhausted.
 TEST_F(LoaderExhaustion, CreateRegistry) {
   const auto attempt = [&] {
     const bp_status status = open_registry();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fails every allocation of functions for memory, streams, events and copies, one at a time and
-// from each one on.
+// Fails every allocation of functions for memory, streams, events and copies, first each alone,
+// then each with all later ones.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expectations of calls that return a status. Inside `call`, `error` is a fresh record: pass
-// `&error`.
+// Expectations of calls that return a status. Pass `&error` in `call`, where `error` is a fresh
+// record.
 #pragma once
 
 #include <backplane/base.h>

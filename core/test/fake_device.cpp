@@ -21,11 +21,11 @@ struct bp_buffer {
   uint64_t bytes;
   uint32_t kind;
   bool owned;
-  uint32_t users = 0;  // pending work
+  uint32_t users = 0;  // number of pending tasks that use the object
 };
 struct EventState {
   bp_stream* stream = nullptr;
-  uint64_t position = 0;  // of the latest record in its stream
+  uint64_t position = 0;  // the position of the latest record in its stream
   bool recorded = false, passed = true, failed = false;
   int64_t time = 0;
 };

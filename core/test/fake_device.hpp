@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test. It uses host memory; a test decides when the work of streams runs, so
-// that ordering is tested without time. It records violations of the ABI by its caller.
+// A plugin inside the test. It uses host memory. A test decides when the work of streams runs, so
+// that tests of ordering need no timing. The plugin records its caller's violations of the ABI.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -27,11 +27,12 @@ struct FakeOptions {
   uint64_t kinds = 7;
   uint64_t alignment = 256;
   uint64_t max_buffer_bytes = uint64_t{1} << 40;
-  uint64_t limit = UINT64_MAX;  // the total size of all buffers
+  uint64_t limit = UINT64_MAX;  // the maximum total size of all buffers
   bool copy_in = false, copy_out = false;
   bool import = true;
   uint32_t import_kind = BP_MEMORY_SHARED;
-  int32_t dlpack_type = 0, dlpack_id = 0;  // of DEVICE memory; other memory has 1
+  // The DLPack device type of DEVICE memory (of other memory it is 1), and the DLPack device id.
+  int32_t dlpack_type = 0, dlpack_id = 0;
   bool addresses = true;
   uint64_t address = 0;  // replaces the address of every buffer
 };
@@ -46,23 +47,24 @@ class FakeDevice {
   // Opens the device as the host API does; the caller releases it.
   bph_device* open(const bph_device_desc* desc = nullptr);
 
-  // While held, enqueued work stays pending; a wait without a timeout runs the work that it waits
-  // for.
+  // While the device is held, enqueued work stays pending. A wait without a timeout runs the work
+  // that it waits for.
   void hold() { held_ = true; }
-  void release();               // runs everything, in order
-  void run(bp_stream* stream);  // all of one stream
+  void release();               // ends the hold and runs all work in order
+  void run(bp_stream* stream);  // runs all work of one stream
   bool pending(bp_stream* stream);
-  // The next `count` calls of `slot` return `status`.
+  // Makes the next `count` calls of `slot` return `status`.
   void fail(const std::string& slot, bp_status status, uint32_t count = 1);
-  // The next `count` calls of the create slot `slot` return OK with null.
+  // Makes the next `count` calls of create slot `slot` return OK with a null handle.
   void answer_null(const std::string& slot, uint32_t count = 1);
-  // The next enqueue submits its work and then fails its stream.
+  // Makes the next call of `slot` submit its work and then fail its stream.
   void submit_part(const std::string& slot);
-  // Fails a stream: its pending work is dropped.
+  // Fails a stream and drops its pending work.
   void break_stream(bp_stream* stream);
-  // Decides the result of plan_create; `info` is zeroed. Null: OK.
+  // Decides the result of plan_create; `info` is zeroed before the call. If null, plan_create
+  // returns OK.
   std::function<bp_status(const bp_op_desc& desc, bp_plan_info& info)> on_plan;
-  // Called for each execution; the work itself does nothing.
+  // Called for each execution. The executed work itself does nothing.
   std::function<void(const bp_execution& execution)> on_execute;
   // Called inside every slot.
   std::function<void(const char* slot)> hook;

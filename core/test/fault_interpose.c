@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's functions as points that can fail. Includes none of their headers: those rename some of them. */
+/* Makes the system's functions points that can fail. Includes none of their headers, because those
+ * rename some functions. */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
 #include <dlfcn.h>

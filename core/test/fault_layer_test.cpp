@@ -126,7 +126,8 @@ TEST_F(FaultTest, EverySlotCanFail) {
   uint64_t bytes = 0;
   char memory[8] = {};
   const auto* table = static_cast<const bp_import_api*>(layer->get_interface(layer, device, BP_INTERFACE_IMPORT, 1));
-  // Slots that the fixture has called once fail at once; others fail at their second call.
+  // Expects each slot's second call to fail. The fixture has already made the first call of some
+  // slots (`called_before`).
   const auto second = [&](const char* slot, auto&& call, bool called_before = false) {
     SCOPED_TRACE(slot);
     if (!called_before) EXPECT_OK(call(&error));
@@ -216,7 +217,7 @@ TEST_F(FaultTest, ADeviceIsLostAndEverythingCanBeDestroyed) {
   EXPECT_FAILS(api->buffer_map(device, b, &address, &error), BP_DEVICE_LOST, "buffer_map");
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(puppet.calls["event_wait"], 0);
-  // Opening the device again works; the counts continue.
+  // The device can be opened again, and the call counts continue.
   bp_device* second = nullptr;
   EXPECT_OK(layer->device_open(layer, 0, nullptr, &second, &error));
   EXPECT_OK(api->event_create(second, 0, &ev, &error));
@@ -240,7 +241,7 @@ TEST_F(FaultTest, ADeviceIsLostBehindAnyCallOrByAStatus) {
   EXPECT_FAILS(api->event_wait(device, ev, 0, &error), BP_DEVICE_LOST, "has lost the device");
 }
 
-// Through the host API, with the layer `validation` outermost: core breaks no rule.
+// Tests through the host API. With the layer `validation` outermost, core must break no rule.
 class FaultyHost : public testing::Test {
  protected:
   bp_status create(const char* layers, const char* faults, bp_error* record) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failure injection: every allocation, file call, dlopen and thread creation of a test program is a
-// numbered point. A sweep repeats a call and makes each point fail, once or from there on.
+// numbered point. A sweep repeats a call. Each repetition makes another point fail, either alone or
+// with all later points.
 //
-// Link fault_points.cpp and fault_interpose.c into the test program. Only the thread that armed
-// them reaches points.
+// Link fault_points.cpp and fault_interpose.c into the test program. Only calls of the thread that
+// called `arm` are points.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +15,26 @@ namespace fault_points {
 
 enum Kind : unsigned { memory = 1, files = 2, dynamic_linker = 4, threads = 8, all = 15 };
 
-// From now on, point `index` (from 0) of `kinds` fails on this thread; with `forever`, all later
-// ones too.
+// Makes point `index` (from 0, counted from now) of `kinds` fail on this thread; with `forever`,
+// all later points too.
 void arm(unsigned kinds, uint64_t index, bool forever) noexcept;
 // Stops the failures. Returns whether there was one.
 bool disarm() noexcept;
-// The points reached since arming.
+// The number of points reached since `arm`.
 uint64_t points_met() noexcept;
 // The number of live heap blocks of all threads.
 int64_t live_blocks() noexcept;
 
 struct Result {
   uint64_t points = 0;    // runs with an injected failure
-  uint64_t errors = 0;    // of these, calls that returned an error
-  std::string complaint;  // empty: success
+  uint64_t errors = 0;    // the runs that returned an error
+  std::string complaint;  // empty on success
 };
 
 // `attempt` makes the calls under test, releases what it got, and returns the first status that is
-// not OK. It runs once per point. With a failure it may succeed or fail, but must not leak;
-// afterwards it must succeed. `most` limits the number of points (0: all); if there are more, an
-// even selection is run.
+// not OK. It runs once per point. A run with an injected failure may succeed or fail, but must not
+// leak; the next run must succeed. `most` limits the number of points (0: all); if there are more,
+// the sweep selects points evenly.
 template <class Attempt>
 Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most = 0) {
   Result result;
@@ -42,7 +43,7 @@ Result sweep(const char* what, unsigned kinds, Attempt&& attempt, uint64_t most 
     result.complaint = std::string(what) + ": point " + std::to_string(index) + (forever ? " and later" : "") + ": " +
                        wrong + " (" + std::to_string(value) + ")";
   };
-  for (int i = 0; i < 3; ++i) {  // makes what is made only once
+  for (int i = 0; i < 3; ++i) {  // the first runs make objects that are made only once
     if (const auto status = attempt(); status != 0) complain(0, false, "fails without a failure", status);
   }
   arm(kinds, UINT64_MAX, false);

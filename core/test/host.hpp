@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of tests of the host API: a plugin loaded by path, a device, a stream, buffers with data.
+// Fixture of the host API's tests: a plugin loaded by path, a device, a stream, buffers with data.
 #pragma once
 
 #include <backplane/backplane.h>

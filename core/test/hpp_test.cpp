@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests backplane.hpp with a recording C API: arguments, ownership, and that a call allocates
-// nothing.
+// Tests backplane.hpp with a fake C API that records calls: arguments, ownership, and that calls do
+// not allocate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <backplane/backplane.hpp>
@@ -62,7 +62,7 @@ uint32_t attribute_bytes(uint32_t op) {
 
 }  // namespace
 
-// Not inlined: the compiler would warn about mismatched malloc and delete.
+// Not inlined, because the compiler would warn about mismatched malloc and delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_allocations;
   if (void* memory = std::malloc(bytes)) return memory;

@@ -54,7 +54,7 @@ struct Addition {
   Addition& operator=(const Addition&) = delete;
 };
 
-// The rules that tests of this program have seen broken.
+// The rules that this program's tests have broken.
 inline std::set<std::string> rules_seen;
 
 class LayerTest : public ::testing::Test {
@@ -112,7 +112,7 @@ class LayerTest : public ::testing::Test {
     std::erase(list, item);
   }
 
-  // A mistake of the caller: refused with the rule, and not passed on to the plugin.
+  // Expects that the layer refuses a caller's mistake with the rule, and does not call the plugin.
   template <class Call>
   void refused(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -121,7 +121,7 @@ class LayerTest : public ::testing::Test {
     saw(rule, error.message);
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // The same for a slot without a status.
+  // The same for a slot without a status, which logs the rule.
   template <class Call>
   void logged(const layers::Rule& rule, Call&& call) {
     const auto before = puppet.calls;
@@ -132,7 +132,7 @@ class LayerTest : public ::testing::Test {
     puppet.log.clear();
     EXPECT_EQ(puppet.calls, before) << rule.id << ": it was passed on";
   }
-  // A defect of the plugin.
+  // Expects that the layer reports a defect of the plugin with the rule.
   template <class Call>
   void blamed(const layers::Rule& rule, Call&& call) {
     error = fresh_error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One faulty plugin per defect: it is refused by a named rule, with the side that must fix it and a
-// remedy; others still load.
+// One faulty plugin per defect. The refusal names the rule, the side that must fix the defect, and
+// a remedy; other plugins still load.
 #include <algorithm>
 
 #include "loader_fixture.hpp"

@@ -20,7 +20,7 @@
 
 namespace backplane::core::test {
 
-// A test plugin; the build passes their folder.
+// The path of a test plugin; the build passes the plugins' folder.
 inline std::string plugin_file(const std::string& name) {
   const char* folder = std::getenv("BACKPLANE_TEST_PLUGINS");
   return std::string(folder != nullptr ? folder : "plugins") + "/" + name + ".so";
@@ -63,7 +63,7 @@ class LoaderTest : public testing::Test {
     write(file + ".json", manifest_text(name, "lib" + file + ".so"));
   }
 
-  // `record` null: `error` receives the failure.
+  // If `record` is null, `error` receives the failure.
   bp_status create(const char* path = nullptr, bp_error* record = nullptr) {
     bph_registry_desc desc = {};
     desc.struct_size = sizeof(desc);

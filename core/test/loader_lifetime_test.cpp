@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lifetimes of plugins: once per registry, any order of release, threads, forks, and many cycles.
+// Lifetimes of plugins: one instance per registry, any order of release, threads, forks, and many
+// cycles.
 #include <malloc.h>
 #include <sys/wait.h>
 
@@ -157,7 +158,7 @@ TEST_F(LoaderLifetime, AChildMayUseNothingOfItsParents) {
     bph_plugin* const released = plugin;
     bph_plugin_release(plugin);
     if (bph_plugin_device_count(released, &devices, &error) != BP_INVALID_ARGUMENT)
-      wrong |= 64;  // its own, not the parent's
+      wrong |= 64;  // the child's own handle, not the parent's
     bph_registry_release(registry);
     if (shutdowns() != 1) wrong |= 32;
     _exit(wrong);

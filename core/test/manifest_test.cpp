@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Valid and hostile manifests: each invalid one names its rule.
+// Valid and hostile manifests. The refusal of each invalid manifest names its rule.
 #include "loading/manifest.hpp"
 
 #include <gmock/gmock.h>

@@ -85,7 +85,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(bph_buffer_get_info(buffer, &info, nullptr), BP_OK);
     return info;
   }
-  // The memory of a buffer: equal for the same memory.
+  // Identifies a buffer's memory: equal for the same memory.
   static std::pair<bp_buffer*, uint64_t> place(bph_buffer* buffer) {
     return {info(buffer).plugin_buffer, info(buffer).plugin_offset};
   }
@@ -100,7 +100,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_EQ(bph_device_trim(device, 0, &bytes, nullptr), BP_OK);
     return bytes;
   }
-  // Some work on `on` that uses `buffer`.
+  // Enqueues work on stream `on` that uses `buffer`.
   static void use(bph_buffer* buffer, bph_stream* on) {
     ASSERT_OK(bph_copy(on, buffer, 0, buffer, 256, 256, 0, &error));
   }
@@ -109,7 +109,7 @@ class MemoryTest : public ::testing::Test {
   bph_device* device = nullptr;
 
  private:
-  // Released in TearDown.
+  // Registers a handle for release in TearDown.
   template <class Handle>
   Handle* keep(std::vector<Handle*>& list, Handle* handle) {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin inside the test whose every result the test decides, so that a layer is observed from
+// A plugin inside the test. The test decides its every result, so that it observes a layer from
 // both sides.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Puppet {
   Puppet(const Puppet&) = delete;
   Puppet& operator=(const Puppet&) = delete;
 
-  // The behaviour of the next call of a slot, instead of success. That call clears it.
+  // The behaviour of the next call of a slot, instead of success. That call clears the entry.
   struct Answer {
     bp_status status = BP_OK;
     bool fill = true;       // fill the error record on a failure
@@ -27,7 +27,7 @@ struct Puppet {
     bool null = false;      // return OK without a result
     bool keep_out = false;  // a failure leaves *out unchanged
     bool same = false;      // a create returns the previous handle again
-    // Called before returning: throws, changes the thread, calls another slot.
+    // Called before the slot returns. May throw, change the thread's state, or call another slot.
     std::function<void()> act;
   };
   std::map<std::string, Answer> next;
@@ -47,7 +47,7 @@ struct Puppet {
   int alive = 0;  // live objects of the puppet
   bool ended = false;
 
-  // The table that a host gets, and its puppet.
+  // The table that a host receives, and its puppet.
   struct Instance {
     bp_plugin table = {};
     Puppet* puppet = nullptr;

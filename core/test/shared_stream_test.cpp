@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams with flags: SHARED streams, which threads use concurrently; EXTERNAL streams, on which
-// others enqueue; and bph_stream_enqueue.
+// Streams with flags: SHARED streams, which threads use concurrently, and EXTERNAL streams, on
+// which other code enqueues. Also bph_stream_enqueue.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -138,7 +138,7 @@ TEST_F(SharedStreamTest, AWaitExcludesNoEnqueue) {
   use(buffer, one);
   std::thread waiter([&] { EXPECT_EQ(bph_stream_wait(one, BP_WAIT_FOREVER, nullptr), BP_OK); });
   waits.get_future().wait();
-  use(buffer, one);  // returns while the other waits
+  use(buffer, one);  // returns while the other thread waits
   EXPECT_EQ(bph_stream_wait(one, 0, nullptr), BP_TIMEOUT) << "and so does a poll";
   go_on.set_value();
   waiter.join();
@@ -180,7 +180,7 @@ TEST_F(SharedStreamTest, AFailureReachesEveryWait) {
   bph_buffer* buffer = create(1024, one);
   fake->hold();
   use(buffer, one);
-  fake->hook = [&](const char* slot) {  // fails while the wait is without the lock
+  fake->hook = [&](const char* slot) {  // fails the stream while the wait does not hold the lock
     if (std::string(slot) == "event_wait") fake->break_stream(plugin_stream(one));
   };
   EXPECT_FAILS(bph_stream_wait(one, BP_WAIT_FOREVER, &error), BP_EXECUTION_FAILED,
@@ -249,7 +249,7 @@ TEST_F(SharedStreamTest, ReleasesOfImportsComeAfterTheTurn) {
   use(buffer, two);  // records the marker
   fake->release();
   EXPECT_EQ(owner.released, 0);
-  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls with its lock
+  ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));  // polls with the stream's lock held
   EXPECT_EQ(owner.released, 1);
   // An idle stream, released inside an enqueue callback.
   ASSERT_OK(bph_stream_wait(two, BP_WAIT_FOREVER, &error));
@@ -309,7 +309,7 @@ TEST_P(EnqueueTest, IsCountedAsOneEnqueue) {
   EXPECT_EQ(place(again), before);
 }
 
-// Scratch memory of the callback's work, released before the callback returns.
+// The callback's work uses scratch memory, which is released before the callback returns.
 TEST_P(EnqueueTest, WhatIsReleasedInsideIsStillUsed) {
   open();
   bph_stream* one = stream(GetParam());
@@ -355,7 +355,7 @@ TEST_P(EnqueueTest, CallsOfTheSameStreamInsideAreRefused) {
     return BP_OK;
   };
   ASSERT_OK(bph_stream_enqueue(one, EnqueueCall::run, &call, &error));
-  use(buffer, one);  // and so is this one afterwards
+  use(buffer, one);  // and so is this stream afterwards
 }
 
 TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
@@ -372,7 +372,7 @@ TEST_P(EnqueueTest, WhatItAnswersIsPassedOn) {
   };
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_UNSUPPORTED,
                "bph_stream_enqueue: the callback: no kernel");
-  use(buffer, one);  // which continues
+  use(buffer, one);  // the stream continues
   status = -12;
   EXPECT_FAILS(bph_stream_enqueue(one, EnqueueCall::run, &call, &error), BP_INTERNAL, "no kernel");
   use(buffer, one);
@@ -389,13 +389,13 @@ TEST_F(SharedStreamTest, AnExternalStreamIsIdleOnlyBehindAnEvent) {
   bph_buffer* host = create(512, one, BP_MEMORY_HOST);
   const auto first = place(host);
   ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
-  // Nothing was enqueued through core, so it does not know the work of others.
+  // Nothing was enqueued through core, which does not know the work of other code.
   bph_buffer_release(host);
   bph_buffer* other = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(other), first);
   bph_buffer* device_memory = create(512, one);
   fake->hold();
-  // Records a marker, after everything that others enqueued before the release.
+  // Records a marker, after all work that other code enqueued before the release.
   use(device_memory, one);
   bph_buffer* still = create(512, one, BP_MEMORY_HOST);
   EXPECT_NE(place(still), first);
@@ -419,7 +419,7 @@ TEST_F(SharedStreamTest, AMarkOfBeforeTheReleaseTellsNothingOfAnExternalStream) 
   const auto second = place(b);
   bph_buffer_release(a);
   use(c, one);            // records a marker for a
-  bph_buffer_release(b);  // others may have enqueued work on b after that marker
+  bph_buffer_release(b);  // other code may have enqueued work on b after that marker
   trim();
   bph_buffer* x = create(512, one, BP_MEMORY_HOST);
   bph_buffer* y = create(512, one, BP_MEMORY_HOST);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views: extents, density, and overlap against brute force.
+// Views: extents, denseness, and overlap, which is compared with brute force.
 #include "base/strided_view.hpp"
 
 #include <gtest/gtest.h>
@@ -134,7 +134,7 @@ TEST(Layout, ViewsOverlapAgreesWithBruteForce) {
 }
 
 TEST(Layout, InterleavedHalvesDoNotOverlap) {
-  // The two halves of each row, as in rope: their extents overlap, their elements do not.
+  // The two halves of each row, as in rope. Their extents overlap, but their elements do not.
   const bp_tensor_desc half = view({4096, 64}, {128, 1});
   EXPECT_EQ(views_overlap(half, 4, half, 4, 256), Overlap::no);
   EXPECT_EQ(views_overlap(half, 4, half, 4, 252), Overlap::yes);

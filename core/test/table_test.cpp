@@ -70,7 +70,7 @@ TEST(Table, EmptyOptionalSlotsAnswerUnsupported) {
   EXPECT_EQ(bytes, 0u);
 }
 
-// A table that grew twice since 0.2, as rules/tables.hpp describes it.
+// A table that grew twice since 0.2, described as in rules/tables.hpp.
 TEST(Table, ItsLengthIsThatOfItsVersion) {
   constexpr rules::TableSize sizes[] = {{BP_VERSION(0, 2), 24}, {BP_VERSION(0, 4), 32}, {BP_VERSION(1, 1), 56}};
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(0, 1)), 0u);
@@ -82,8 +82,8 @@ TEST(Table, ItsLengthIsThatOfItsVersion) {
   EXPECT_EQ(rules::bytes_at(sizes, BP_VERSION(2, 0)), 56u);
 }
 
-// struct_size may include private fields of a derived struct: in a table of this version they are
-// not slots.
+// struct_size may include private fields of a derived struct, which are not slots in a table of
+// this version.
 TEST(Table, ASlotThatItsVersionHasNotIsNotThere) {
   const Loaded plugin("");
   struct Derived {

@@ -27,7 +27,7 @@ using layers::TraceFile;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A path that this process has not traced to.
+// A path to which this process has not written a trace.
 std::string fresh_path() {
   static int count = 0;
   return testing::TempDir() + "trace_layer_test_" + std::to_string(getpid()) + "_" + std::to_string(++count) + ".json";
@@ -58,7 +58,7 @@ class TraceTest : public LayerTest {
     api = layer->device_api;
     ASSERT_OK(layer->device_open(layer, 0, nullptr, &device, &error));
   }
-  // What was written so far.
+  // Reads what was written so far.
   Trace written() {
     TraceFile::open(path, "the test").flush(puppet.host);
     return Trace(path);
@@ -188,7 +188,7 @@ TEST_F(TraceTest, ThreadsWriteOneWholeDocument) {
   EXPECT_EQ(std::count_if(spans.begin(), spans.end(), [](const json& e) { return e["args"]["plan"] == "miss"; }), 1);
 }
 
-// Exits with live objects, like a program that releases nothing; and a forked child does not touch
+// A program exits with live objects, like one that releases nothing. A forked child does not change
 // the parent's file.
 TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   path = fresh_path();
@@ -211,7 +211,8 @@ TEST_F(TraceTest, ExitWritesWhatIsBufferedAndAChildWritesNothing) {
   EXPECT_TRUE(Trace(path).of("X", "event_wait").empty());
 }
 
-// A full disk: one message, calls continue, and the file stays a complete document.
+// On a full disk the layer logs one message, calls continue, and the file stays a complete
+// document.
 TEST_F(TraceTest, AFileThatCannotGrowIsOneMessage) {
   open(fresh_path());
   rlimit before = {};
@@ -291,7 +292,7 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(30);  // instead of a deadlock
+      alarm(30);  // ends the child if it deadlocks
       const bool told = create("trace", path.c_str(), &error) == BP_INVALID_ARGUMENT &&
                         std::string(error.message).find("%p") != std::string::npos;
       const std::string own = path + "." + std::to_string(getpid());
@@ -309,7 +310,7 @@ TEST_F(TraceHost, AForkedChildNeedsAFileOfItsOwn) {
   unlink(path.c_str());
 }
 
-// Calls that core makes on its own account are marked as such.
+// A trace marks calls that core makes itself, such as staging copies.
 TEST_F(TraceHost, StagedCopiesNameTheirOperator) {
   const std::string path = fresh_path();
   setenv("BACKPLANE_LAYERS", "trace", 1);

@@ -43,7 +43,7 @@ struct Desc {
   }
 };
 
-// A legal descriptor of a primitive, from its rules.
+// Makes a legal descriptor of a primitive from its rules.
 Desc legal(const OpRow& row) {
   Desc desc;
   uint32_t t = BP_F32;

@@ -126,7 +126,7 @@ TEST_F(ValidationPluginTest, FloatingPointControlIsRestoredAndReported) {
   next("event_create").act = [&] { set_float_control(control ^ flush_to_zero); };
   blamed(rule::kFloatControl, create_event());
   EXPECT_EQ(float_control(), control);
-  EXPECT_EQ(made, nullptr);  // the object was destroyed: TearDown counts
+  EXPECT_EQ(made, nullptr);  // the layer destroyed the object; TearDown counts live objects
 }
 
 TEST_F(ValidationPluginTest, ExceptionsStopAtTheLayer) {

@@ -75,7 +75,7 @@ TEST_F(ValidationTest, WhatHasNoAnswerIsLoggedWhereTheDeviceIs) {
   other->shutdown(other);
 }
 
-// Another thread may release the plugin meanwhile; here the log callback does.
+// Another thread may release the plugin while it logs; here the log callback does.
 TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   open();
   struct Keeper final : Object {
@@ -93,7 +93,7 @@ TEST_F(ValidationTest, APluginDoesNotEndWhileItIsTold) {
   };
   const bp_plugin* other = layers::validation(&later.instance.table, &later.host, &keeper);
   auto* const foreign = reinterpret_cast<bp_device*>(&later);
-  api->close(foreign);  // an unknown device: the latest plugin logs
+  api->close(foreign);  // the device is unknown, so the latest plugin logs
   EXPECT_THAT(keeper.log, testing::ElementsAre(testing::HasSubstr("close")));
   EXPECT_TRUE(keeper.ended);
   EXPECT_FALSE(keeper.ended_while_told);
@@ -443,7 +443,7 @@ TEST(ValidationRules, AreDocumentedWordForWord) {
   }
 }
 
-// Runs last: tests have broken each rule.
+// Runs last, and checks that the tests have broken each rule.
 class EveryRule : public testing::Environment {
  public:
   void TearDown() override {

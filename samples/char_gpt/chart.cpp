@@ -13,7 +13,7 @@ namespace {
 // Small enough that text stays readable when a phone scales the chart down.
 constexpr double kWidth = 460, kHeight = 270, kLeft = 40, kRight = 12, kTop = 12, kBottom = 40;
 
-constexpr size_t kLineStyles = 8;  // number of styles in the page; further lines reuse them
+constexpr size_t kLineStyles = 8;  // number of line styles in the page; further lines reuse styles
 
 struct Axis {
   double low, high, step;  // low and high are the data's ends; ticks are multiples of step

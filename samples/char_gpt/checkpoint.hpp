@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a training in a file.
+// Stores the state of a training in a file.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Checkpoint {
   State state;
 };
 
-// Replaces `file` atomically: after a crash it is the old or the new one. Throws std::runtime_error
-// with the system's reason; then the old file is unchanged.
+// Replaces `file` atomically, so that after a crash it is the old or the new file. Throws
+// std::runtime_error with the system's reason; the old file is then unchanged.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
 // Throws std::runtime_error if the file is missing, truncated, damaged, or of

@@ -13,17 +13,17 @@
 namespace char_gpt {
 
 struct Options {
-  std::string plugin;             // name or path, ":INDEX" for a device; empty: library's choice
-  int threads = 1;                // per stream; for plugins with this option
+  std::string plugin;             // name or path, optionally ":INDEX"; empty: library's choice
+  int threads = 1;                // threads per stream, for plugins with this option
   bool native = true;             // run composites natively if the plugin implements them
   std::vector<std::string> text;  // files and directories; empty: the repository's documents
-  std::string html, json;         // reports to write; empty: none
+  std::string html, json;         // files for the reports; empty: no report
 
   Config config;
   Schedule schedule;
   int64_t stop = 0;         // last step; 0: schedule.steps
-  int64_t evaluations = 8;  // of the held-out text, evenly over the training
-  std::string load, save;   // checkpoints
+  int64_t evaluations = 8;  // number of held-out evaluations, evenly spaced
+  std::string load, save;   // checkpoint files; empty: none
 
   Writing writing;
   std::vector<std::string> contestants;  // for compare: PLUGIN or PLUGIN:decomposed

@@ -82,7 +82,7 @@ std::vector<fs::path> repository_documents(const fs::path& program) {
 
 size_t gzip_bytes(const std::string& text) {
   z_stream stream{};
-  constexpr int gzip_window = 15 + 16, most_memory = 9;  // as gzip does; 16 selects its format
+  constexpr int gzip_window = 15 + 16, most_memory = 9;  // as gzip does; 16 selects the gzip format
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, gzip_window, most_memory, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::runtime_error("text: zlib has no memory to compress with");
   const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);

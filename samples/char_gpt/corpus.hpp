@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text: reading, splitting, and its size after gzip. A character is a byte.
+// Reads and splits the text, and measures its size after gzip. A character is a byte.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace char_gpt {
 
-// The last tenth of each document, from the beginning of a line, is held out.
-// No byte is in both parts.
+// The last tenth of each document is held out, from the beginning of a line on. No byte is in both
+// parts.
 struct Corpus {
   std::string train, held_out;
   size_t documents = 0;
@@ -18,14 +18,14 @@ struct Corpus {
 
 // Reads files. From directories, reads every *.md below them in the order of their paths. Throws
 // std::runtime_error if a file is missing, empty, not text, or too large. Also throws if a part has
-// at most `context` characters, too few to learn from.
+// at most `context` characters, which are too few to learn from.
 Corpus read_corpus(const std::vector<std::filesystem::path>& paths, int64_t context);
 
 // Returns the documents of the repository that contains `program`: LICENSE, README.md, docs. Throws
 // std::runtime_error if no directory above it has them.
 std::vector<std::filesystem::path> repository_documents(const std::filesystem::path& program);
 
-// Returns the bytes that `gzip -9` needs without a file name in the header.
+// Returns the size of the output of `gzip -9` without a file name in the header.
 size_t gzip_bytes(const std::string& text);
 
 }  // namespace char_gpt

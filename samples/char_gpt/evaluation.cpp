@@ -25,7 +25,8 @@ class Drain {
   ~Drain() {
     try {
       stream_.wait();
-    } catch (const bp::Error&) {  // an earlier call reports it; a failed stream borrows nothing
+      // An earlier call reports the error; a failed stream borrows nothing.
+    } catch (const bp::Error&) {
       return;
     }
   }

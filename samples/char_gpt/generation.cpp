@@ -37,7 +37,7 @@ size_t draw(const Logits& logits, double temperature, double at) {
     left -= weights[code];
     if (weights[code] > 0 && left < 0) return code;
   }
-  return likeliest;  // reached only by rounding, if at is near 1
+  return likeliest;  // reached only after rounding errors, if `at` is near 1
 }
 
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text) {

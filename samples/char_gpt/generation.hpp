@@ -21,7 +21,7 @@ struct Writing {
 
 // Continues the prompt. Each character is drawn from the model's prediction for the last `context`
 // characters. Never draws control characters except newline. Passes each character to `written`, if
-// it is set. Waits after each.
+// that is set. Waits after each character.
 std::string write(const backplane::Stream& stream, const Model& model, const Writing& writing,
                   const std::function<void(char)>& written = {});
 

@@ -32,7 +32,7 @@ void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const b
   bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
 }
 
-// y = x w^T + bias, without bias if it is absent.
+// y = x w^T + bias; the bias is optional.
 void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, const bp::Tensor& weight,
             const bp::Tensor& bias = {}) {
   const auto attributes = bp::attributes<BP_OP_LINEAR>();
@@ -49,7 +49,8 @@ void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::T
   bp::matmul(stream, dx, dy, weight);
 }
 
-// Views part `part` (0 query, 1 key, 2 value) of [M,3C] as [batch, heads, length, C / heads].
+// Views part `part` of `parts` of [M, parts C] as [batch, heads, length, C / heads]. Of [M,3C], the
+// parts are 0 query, 1 key, 2 value.
 bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Config& config, int64_t part,
                     int64_t parts) {
   return tensor.reshape({of.batch, of.length, parts, config.heads, config.width / config.heads})
@@ -170,7 +171,8 @@ void Model::attention_backward(const Activations& activations, const Activations
   bp::matmul(stream_, part(gradients.qkv, 1), dp.transpose(), q);
 }
 
-// gelu(x) = x cdf(x) with the normal distribution, so its derivative is cdf(x) + x pdf(x).
+// gelu(x) = x cdf(x), where cdf is that of the normal distribution. So the derivative is cdf(x) + x
+// pdf(x).
 void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const {
   const bp::Tensor &cdf = gradients.derivative, &pdf = gradients.square;
   bp::mul(stream_, cdf, x, scalar(1 / std::numbers::sqrt2));
@@ -186,7 +188,8 @@ void Model::gelu_backward(const bp::Tensor& x, const Gradients& gradients) const
   bp::mul(stream_, gradients.active, gradients.active, cdf);
 }
 
-// The table's gradient already contains the head's part. This adds the rows of the characters.
+// The gradient of the token table already contains the output layer's part. This adds the part of
+// the embedding.
 void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
                                const Gradients& gradients) const {
   const bp::Tensor& dx = gradients.residual;

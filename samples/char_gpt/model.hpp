@@ -24,7 +24,7 @@ struct Activations {
 
   int64_t batch, length;
   std::vector<Block> blocks;
-  backplane::Tensor out, norm, mean, rstd;  // after the last block
+  backplane::Tensor out, norm, mean, rstd;  // the last block's output and its normalisation
   backplane::Tensor logits;                 // [M, vocabulary]
 };
 
@@ -37,7 +37,7 @@ struct Gradients {
   backplane::Tensor mixed, qkv;                  // [M,C], [M,3C]
   backplane::Tensor active, derivative, square;  // [M,4C]
   backplane::Tensor scores, weights;             // [batch,heads,length,length]
-  backplane::Tensor causal;                      // [length,length], bool: keys that a query sees
+  backplane::Tensor causal;                      // [length,length]: true where a query sees a key
 };
 
 class Model {
@@ -47,7 +47,8 @@ class Model {
   Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
 
   const Config& config() const { return config_; }
-  const backplane::Tensor& gradients() const { return gradients_; }  // in the parameters' layout
+  // Has the layout of the parameters.
+  const backplane::Tensor& gradients() const { return gradients_; }
   uint32_t dtype() const { return gradients_.dtype(); }
 
   // Enqueues the forward pass of `tokens` ([M], i32). The result is activations.logits.

@@ -74,8 +74,8 @@ std::string fact_list(const Facts& facts, const char* css_class) {
   return html + "</dl></section>\n";
 }
 
-// Converts losses to bits per character. Averages neighbouring steps so that there
-// are at most `most` points.
+// Converts losses to bits per character. Averages adjacent steps so that there are at most `most`
+// points.
 Line to_line(const Curve& curve, size_t most) {
   Line line{curve.name, {}};
   const size_t stride = std::max<size_t>(1, (curve.losses.size() + most - 1) / most);

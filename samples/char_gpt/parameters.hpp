@@ -9,19 +9,20 @@
 
 namespace char_gpt {
 
-constexpr int64_t kVocabulary = 256;  // a character is a byte, so any text works
+constexpr int64_t kVocabulary = 256;  // a character is a byte, so the model accepts any text
 
 // The shape of the model, which a checkpoint stores. All numbers are positive; heads divides width.
 struct Config {
-  int64_t context = 128;  // most characters that a prediction uses
-  int64_t width = 128;    // of the residual stream
+  int64_t context = 128;  // maximum number of characters that a prediction uses
+  int64_t width = 128;    // width of the residual stream
   int64_t heads = 4;
   int64_t blocks = 4;
 
   bool operator==(const Config&) const = default;
 };
 
-// Throws std::runtime_error if a number is out of range. The message names it and the range.
+// Throws std::runtime_error if a number is out of range. The message names the number and its
+// range.
 void check(const Config& config);
 
 struct Block {
@@ -32,7 +33,7 @@ struct Block {
 
 // Views of a parameter vector, or of a gradient vector with the same layout.
 struct Weights {
-  backplane::Tensor tokens;     // [vocabulary, C]: embedding, and weights of the output layer
+  backplane::Tensor tokens;     // [vocabulary, C]: the embedding and the output layer's weights
   backplane::Tensor positions;  // [context, C]
   std::vector<Block> blocks;
   backplane::Tensor norm_gain, norm_bias;  // [C]

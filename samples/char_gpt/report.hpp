@@ -15,17 +15,17 @@ namespace char_gpt {
 using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 struct TrainingReport {
-  Curve curve;                                    // of the training text
+  Curve curve;                                    // losses of the training text
   std::vector<std::pair<int64_t, double>> known;  // step, bits per character of the held-out text
   double gzip = 0;                                // bits per character with `gzip -9`
-  double gzip_behind_training = 0;                // the same after the training text
+  double gzip_behind_training = 0;                // the same, after the training text
   std::string prompt, written;
   Facts facts;
 };
 
 struct ComparisonReport {
   std::vector<Curve> curves;            // the first is the reference
-  std::vector<Difference> differences;  // of curves[1], ... to the reference
+  std::vector<Difference> differences;  // differences of curves[1], ... from the reference
   Facts facts;
 
   bool agrees() const;

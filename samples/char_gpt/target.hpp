@@ -17,7 +17,7 @@ struct Target {
 
   backplane::Device device;
   std::string name;      // "onednn:0, native"
-  bool repeats = false;  // the device returns the same bits in every run
+  bool repeats = false;  // true: the device returns the same bits in every run
   uint64_t call_flags = 0;
 };
 

@@ -15,19 +15,21 @@
 namespace char_gpt {
 
 struct Schedule {
-  int64_t steps = 2400;  // of the whole training; the learning rate ends at a tenth of its peak
-  int64_t batch = 4;     // texts per step, each of `context` characters
+  // Steps of the whole training; the last learning rate is a tenth of the peak.
+  int64_t steps = 2400;
+  int64_t batch = 4;  // texts per step, each of `context` characters
   // Must divide batch. Another number changes the order in which gradients are added.
   int64_t streams = 2;
   double peak_rate = 2e-3;  // learning rate after the warm-up
-  uint64_t seed = 1;        // for the initial weights and the text of each step
+  uint64_t seed = 1;        // seed of the initial weights and of each step's text
 
   bool operator==(const Schedule&) const = default;
 };
-// Throws std::runtime_error if a number is out of range. The message names it and the range.
+// Throws std::runtime_error if a number is out of range. The message names the number and its
+// range.
 void check(const Schedule& schedule);
-// The rate of step `step`, 0 to steps - 1: warm-up over a twentieth, at least 100
-// steps, then half a cosine.
+// Returns the learning rate of step `step`, 0 to steps - 1. It rises over a twentieth of the steps,
+// at least 100, and then falls like half a cosine.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // The state from which training continues.
@@ -42,7 +44,7 @@ class Trainer {
   Trainer(const backplane::Device& device, const Config& config, const Schedule& schedule, const std::string& text,
           uint64_t call_flags = 0);
 
-  // Runs one step and waits. Returns the loss before it: the mean per character in nats.
+  // Runs one step and waits. Returns the loss before the step, in nats, as the mean per character.
   double step();
   int64_t steps_done() const { return done_; }
   const Model& model() const { return lanes_.front()->model; }
@@ -64,7 +66,7 @@ class Trainer {
     Model model;
     Activations activations;
     Gradients gradients;
-    // The stream borrows it during a step.
+    // The stream borrows this vector during a step.
     std::vector<int32_t> host_starts;
     backplane::Tensor starts, offsets, places, tokens, targets;  // i32
     backplane::Tensor loss;

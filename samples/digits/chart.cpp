@@ -35,7 +35,8 @@ double nice_below(double value) {
 
 Axis make_axis(double low, double high, Scale scale) {
   if (scale == Scale::linear_percent) {
-    // The smallest step of 1, 2, 5 or 10 percentage points that needs at most six; otherwise 20.
+    // The smallest step of 1, 2, 5 or 10 percentage points that divides the axis into at most six;
+    // otherwise 20.
     double step = 20;
     for (const double candidate : {10.0, 5.0, 2.0, 1.0})
       if ((100 - std::floor(low / candidate) * candidate) / candidate <= 6) step = candidate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data set: reading, checking, and splitting into training and test images.
+// Reads and checks the data set, and splits it into training and test images.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ Images read_images(const std::filesystem::path& file);
 // Moves a fifth of the images, selected by `seed`, to the test part.
 Split split(const Images& images, uint64_t seed);
 
-// Returns 0..count-1 in an order drawn by `random`. Unlike std::shuffle, it is
-// the same on every platform.
+// Returns 0..count-1 in an order drawn by `random`. Unlike that of std::shuffle, the order is the
+// same on every platform.
 template <class Random>
 std::vector<int32_t> shuffled(int64_t count, Random& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));

@@ -192,7 +192,7 @@ void Classifier::update(double learning_rate) {
   bp::sub(stream_, parameters_, parameters_, update_);
 }
 
-// Shifts a tenth of the batch up, and as many down, left and right. Returns [batch, 64].
+// Shifts a tenth of the batch in each direction: up, down, left and right. Returns [batch, 64].
 bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor& index) {
   constexpr std::array<std::array<int64_t, 2>, 5> shifts = {{{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {0, 0}}};
   const int64_t batch = index.extent(0);

@@ -28,8 +28,8 @@ class DeviceImages {
 };
 
 struct Totals {
-  double loss = 0;     // cross entropy, mean per image
-  double correct = 0;  // fraction of the images
+  double loss = 0;     // mean cross entropy per image
+  double correct = 0;  // fraction of correctly classified images
 };
 
 class Classifier {
@@ -37,11 +37,12 @@ class Classifier {
   // `max_batch` is the largest number of rows for train and evaluate. Borrows the stream.
   Classifier(const backplane::Stream& stream, uint64_t seed, int64_t max_batch);
 
-  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some by a pixel.
+  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some images by a
+  // pixel.
   void train(const DeviceImages& images, const backplane::Tensor& index, double learning_rate);
   // Enqueues the forward pass of all images. `predicted` is [count, 1], i32.
   void evaluate(const DeviceImages& images, const backplane::Tensor& predicted);
-  // Returns the totals of train and evaluate since the last call. Waits.
+  // Returns the mean loss and the fraction correct since the last call, and resets both. Waits.
   Totals take_totals();
   // Returns all weights and biases. Waits.
   std::vector<float> parameters();
@@ -68,7 +69,7 @@ class Classifier {
   uint64_t random_counter_ = 0;
   int64_t max_batch_;
   int64_t steps_ = 0;
-  int64_t scored_ = 0;  // images since the last take_totals
+  int64_t scored_ = 0;  // number of images since the last take_totals
   std::array<Layer, 3> layers_;
   backplane::Tensor parameters_, gradients_, moment1_, moment2_, update_;
   backplane::Tensor class_ids_, totals_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: headline, charts, confusion matrix, misclassified digits, facts of the run.
+// Writes the page: headline, charts, confusion matrix, misclassified digits, facts of the run.
 #include "report.hpp"
 
 #include <fmt/format.h>

@@ -30,7 +30,7 @@ class Terminal {
   int epochs_;
   bool is_terminal_;
   bool has_colour_;
-  int drawn_ = -1;  // per mille of the bar; -1: there is no bar
+  int drawn_ = -1;  // length of the drawn bar in per mille; -1: there is no bar
 };
 
 }  // namespace digits

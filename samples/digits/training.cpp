@@ -37,7 +37,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
       progress.batch(epoch, end, count);
     }
     Epoch& now = result.epochs.emplace_back();
-    now.train = classifier.take_totals();  // waits, so `order` is free again
+    now.train = classifier.take_totals();  // waits, so that `order` is no longer borrowed
     classifier.evaluate(test_images, predicted);
     now.test = classifier.take_totals();
     progress.epoch(epoch, now);

@@ -14,13 +14,13 @@
 namespace digits {
 
 struct Epoch {
-  Totals train;  // with dropout and shifts, while the weights changed
+  Totals train;  // measured with dropout and shifts, while the weights changed
   Totals test;
 };
 
 struct Result {
   std::vector<Epoch> epochs;
-  std::vector<int32_t> predicted;  // for the test images, in their order
+  std::vector<int32_t> predicted;  // predicted labels of the test images, in the images' order
   uint64_t hash = 0;               // XXH3 of the final parameters
   int64_t parameter_count = 0;
   double seconds = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin for OpenCL 1.2: the kit's Native over all drivers' devices, operators in OpenCL C, and the exported symbol.
+// A plugin for OpenCL 1.2: the kit's Native for the devices of all drivers, operators in OpenCL C,
+// and the exported symbol.
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
@@ -18,7 +19,8 @@ Status check(cl_int code, const char* call, const std::string& more = {}) {
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// The code around an operator's statement, which computes element i of output o from inputs x, y and a scalar.
+// The code around an operator's statement. The statement computes element i of output o from inputs
+// x, y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -129,7 +131,8 @@ class Native {
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return check(code, "clEnqueueNDRangeKernel");
   }
-  // Devices in the loader's order that round quotients and roots correctly: others may exceed CORE's bounds.
+  // Devices that round quotients and roots correctly, in the loader's order. Other devices may
+  // exceed CORE's bounds.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
     std::vector<cl::Device> all, found;

@@ -47,7 +47,7 @@ struct Card {
   }
 };
 Card& card() {
-  static Card* const only = new Card;  // outlives the process's exit handlers
+  static Card* const only = new Card;  // never destroyed, because it must outlive exit handlers
   return *only;
 }
 
@@ -91,7 +91,7 @@ struct card_queue {
   std::condition_variable filled;
   std::deque<Command> commands;
   bool closing = false;
-  card_result failure = CARD_OK;  // used only by the worker
+  card_result failure = CARD_OK;  // accessed only by the worker
   std::thread worker;
 
   card_result push(Command command) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that every other header of the ABI uses: the export macro, status codes, the error
+/* Definitions that all other headers of the ABI use: the export macro, status codes, the error
  * record.
  *
  * A struct has one of three roles. Each extensible struct begins with `uint32_t struct_size`:
@@ -14,10 +14,10 @@
  *   neutral     a later field, attribute, scalar, operand or flag that is zero or absent means the
  *               earlier behaviour; in an output zero means "not stated".
  *   canonical   absent operands at the end, zero scalars beyond the minimum count and zero
- *               attributes do not count: both sides drop them before they check a count.
+ *               attributes do not count. Both sides drop them before they check a count.
  *   gate        core sends a plugin only what the tables of the plugin's own abi_version allowed.
- *               It treats the rest as if the plugin had returned UNSUPPORTED. Hints and permissions
- *               pass the gate: a plugin ignores those that it does not know.
+ *               Core treats the rest as if the plugin had returned UNSUPPORTED. Hints and
+ *               permissions pass the gate, because a plugin ignores those that it does not know.
  *   refusal     INVALID_ARGUMENT is for a closed list of defects (growth.md). Everything else that
  *               is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
@@ -51,12 +51,12 @@
 #define BP_FROZEN_MIN(type, bytes) BP_STATIC_ASSERT(sizeof(type) >= (bytes), #type " shrank")
 
 /* True if a struct of `size` bytes contains `member` completely. Test this before you read a field
- * that is beyond the minimum size. */
+ * beyond the minimum size. */
 #define BP_HAS_FIELD(size, type, member) ((size) >= offsetof(type, member) + sizeof(((const type*)0)->member))
 /* True if a table has the slot: its version has reached the slot's `since`, and it contains the
  * slot completely. The version is bp_host.abi_version for bp_host, and bp_plugin.abi_version for
- * every table of a plugin. Without the version, a private field after a table would look like a
- * slot. */
+ * every table of a plugin. If only the size were tested, a private field after a table would look
+ * like a slot. */
 #define BP_HAS_SLOT(version, size, type, member, since) ((version) >= (since) && BP_HAS_FIELD(size, type, member))
 
 BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian processes");
@@ -71,11 +71,11 @@ BP_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is of 64-bit, little-endian proces
 #define BP_ABI_VERSION BP_VERSION(BP_ABI_VERSION_MAJOR, BP_ABI_VERSION_MINOR)
 /* The version of the last break. A host loads plugins of its major version that were built for this
  * version or a later one. A plugin states it as abi_version_min unless it needs a later version. A
- * later break before 1.0 raises it; from 1.0 on it is major << 16. */
+ * later break before 1.0 raises this version; from 1.0 on it is major << 16. */
 #define BP_ABI_VERSION_OLDEST BP_VERSION(0, 2)
 
-/* The greatest size of an input struct in bytes. A greater struct_size is INVALID_ARGUMENT, and the
- * callee reads no byte beyond it. */
+/* The maximum size of an input struct in bytes. A larger struct_size is INVALID_ARGUMENT, and the
+ * callee reads no byte beyond the limit. */
 #define BP_STRUCT_LIMIT 4096u
 
 /* A status; its numbers are frozen. A reader treats an unknown number as BP_INTERNAL. */
@@ -83,15 +83,15 @@ typedef int32_t bp_status;
 
 #define BP_OK 0
 #define BP_INVALID_ARGUMENT 1  /* the caller broke a stated rule; nothing was changed */
-#define BP_UNSUPPORTED 2       /* a truthful "no", returned before execution only */
+#define BP_UNSUPPORTED 2       /* not supported; returned only before execution */
 #define BP_OUT_OF_MEMORY 3     /* nothing was changed or enqueued, and a retry is legal */
 #define BP_NOT_READY 4         /* event_elapsed before both events have passed */
-#define BP_TIMEOUT 5           /* a wait timed out; the work continues. Timeout 0: "not yet" */
-#define BP_DEVICE_LOST 6       /* permanent for the device */
+#define BP_TIMEOUT 5           /* a wait timed out; the work continues. Timeout 0: not done yet */
+#define BP_DEVICE_LOST 6       /* permanent: the device is unusable */
 #define BP_UNAVAILABLE 7       /* a driver, library or device is missing or busy; see the message */
 #define BP_ABI_MISMATCH 8      /* no common version; the message states the side that must change */
 #define BP_INTERNAL 9          /* a defect of the callee */
-#define BP_EXECUTION_FAILED 10 /* permanent for the stream: accepted work failed */
+#define BP_EXECUTION_FAILED 10 /* accepted work failed; permanent for the stream */
 
 /* The error record. Its message states the call, the cause and the remedy.
  * Role: owned by the caller, which sets only struct_size; may be null. The callee fills it on

@@ -49,7 +49,7 @@
 
 #include "ops.h"
 
-/* Opaque and the plugin's own. */
+/* Opaque handles; only the plugin knows their content. */
 typedef struct bp_plugin bp_plugin;
 typedef struct bp_device bp_device;
 typedef struct bp_stream bp_stream; /* in-order queue */
@@ -64,13 +64,13 @@ typedef struct bp_plan bp_plan;     /* an operator prepared for a descriptor */
 
 /* Kinds of memory. */
 #define BP_MEMORY_DEVICE 0u
-/* Mapped; source and target of copy; an operand only with BP_CAP_HOST_OPERANDS. The host may read
- * and write whole blocks of 256 bytes that no pending work uses, even while work uses other blocks
- * of the buffer. Ordinary memory suffices if copies of it do not block. */
+/* Mapped memory: a source or target of copy, and an operand only with BP_CAP_HOST_OPERANDS. The
+ * host may read and write whole blocks of 256 bytes that no pending work uses, even while work uses
+ * other blocks of the buffer. Ordinary memory suffices if copies of it do not block. */
 #define BP_MEMORY_HOST 1u
-/* Mapped, and an operand. The host may read and write any bytes that no pending work uses, even
- * while work uses other bytes of the buffer. A device offers this kind only if that needs no
- * flush. */
+/* Mapped memory that may also be an operand. The host may read and write any bytes that no pending
+ * work uses, even while work uses other bytes of the buffer. A device offers this kind only if that
+ * needs no flush. */
 #define BP_MEMORY_SHARED 2u
 #define BP_MEMORY_KINDS 3u
 
@@ -78,9 +78,9 @@ typedef struct bp_plan bp_plan;     /* an operator prepared for a descriptor */
 #define BP_CAP_SYNCHRONOUS 1u     /* enqueues finish the work before they return */
 #define BP_CAP_HOST_OPERANDS 2u   /* HOST memory may be an operand */
 #define BP_CAP_FTZ_F32 4u         /* arithmetic on f32 and bf16 may flush subnormals to zero */
-#define BP_CAP_DETERMINISTIC 8u   /* honours BP_OP_FLAG_DETERMINISTIC for all its operators */
+#define BP_CAP_DETERMINISTIC 8u   /* all operators support BP_OP_FLAG_DETERMINISTIC */
 #define BP_CAP_TIMING 16u         /* events created with BP_EVENT_TIMING measure time */
-#define BP_CAP_UNIFIED_MEMORY 32u /* device and host share one physical memory */
+#define BP_CAP_UNIFIED_MEMORY 32u /* device and host share the same physical memory */
 /* buffer_address returns addresses of the process: the bytes at an address belong to this buffer
  * and to no other memory of the process or of any device. */
 #define BP_CAP_PROCESS_ADDRESSES 64u
@@ -91,23 +91,24 @@ typedef struct bp_device_info {
   uint32_t type; /* BP_DEVICE_* */
   char name[128];
   char driver[128]; /* name and version */
-  /* The vendor's own, of the smallest unit with which memory can be shared: a partition has its
-   * own. Two plugins may drive one device. Zero: none. */
+  /* The vendor's identifier of the smallest unit with which memory can be shared; a partition has
+   * its own identifier. Two plugins may drive one device. Zero: none. */
   uint8_t uuid[16];
   /* The DLDeviceType of each BP_MEMORY_*; 0: none. Core knows no vendor, so the plugin states
    * it. */
   int32_t dlpack_type[4];
-  int32_t dlpack_id; /* of DEVICE memory; 0 for the other kinds */
+  int32_t dlpack_id; /* the id for DEVICE memory; other kinds have id 0 */
   uint32_t reserved;
-  uint64_t alignment;        /* bytes, a power of two: of buffers created with alignment 0 */
-  uint64_t max_buffer_bytes; /* of DEVICE memory; other kinds may have less */
-  uint64_t memory_kinds;     /* mask of 1 << BP_MEMORY_*; DEVICE always */
+  uint64_t alignment;        /* of buffers created with alignment 0: bytes, a power of two */
+  uint64_t max_buffer_bytes; /* the limit for DEVICE memory; other kinds may have a lower one */
+  uint64_t memory_kinds;     /* mask of 1 << BP_MEMORY_*; always includes DEVICE */
   uint64_t capabilities;     /* BP_CAP_* */
 } bp_device_info;
 #define BP_DEVICE_INFO_MIN_SIZE 336u
 BP_FROZEN_MIN(bp_device_info, BP_DEVICE_INFO_MIN_SIZE);
 
-/* Role: output. Bytes; free_bytes is a snapshot, or UINT64_MAX if the driver does not report it. */
+/* Sizes in bytes. Role: output. free_bytes is a snapshot, or UINT64_MAX if the driver does not
+ * report it. */
 typedef struct bp_memory_info {
   uint32_t struct_size;
   uint32_t reserved;
@@ -121,7 +122,7 @@ BP_FROZEN_MIN(bp_memory_info, BP_MEMORY_INFO_MIN_SIZE);
 typedef struct bp_device_desc {
   uint32_t struct_size;
   uint32_t flags;      /* 0 */
-  const char* options; /* null or "key=value;key=value" of the plugin; unknown: UNSUPPORTED */
+  const char* options; /* null or "key=value;key=value"; an unknown key is UNSUPPORTED */
 } bp_device_desc;
 #define BP_DEVICE_DESC_MIN_SIZE 16u
 BP_FROZEN_MIN(bp_device_desc, BP_DEVICE_DESC_MIN_SIZE);
@@ -144,7 +145,7 @@ typedef struct bp_stream_desc {
 #define BP_STREAM_DESC_MIN_SIZE 8u
 BP_FROZEN_MIN(bp_stream_desc, BP_STREAM_DESC_MIN_SIZE);
 
-/* Flag of event_create: event_elapsed will be called. UNSUPPORTED without BP_CAP_TIMING. */
+/* Flag of event_create, which permits event_elapsed. UNSUPPORTED without BP_CAP_TIMING. */
 #define BP_EVENT_TIMING 1u
 
 /* Timeouts of waits, in nanoseconds: 0 polls, UINT64_MAX waits forever. Otherwise a plugin sleeps
@@ -192,9 +193,9 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*buffer_destroy)(bp_device* device, bp_buffer* buffer);
 
-  /* Returns the host address of a HOST or SHARED buffer; it is the same until destroy. Work sees
-   * host writes that were made before its enqueue. The host sees device writes after a wait that
-   * covers them. BP_MEMORY_* states which bytes the host may access meanwhile.
+  /* Returns the host address of a HOST or SHARED buffer. The address is the same until destroy.
+   * Work sees host writes that were made before its enqueue. The host sees device writes after a
+   * wait that covers them. BP_MEMORY_* states which bytes the host may access meanwhile.
    * Ownership: *out is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -218,8 +219,9 @@ typedef struct bp_device_api {
    * Since:     0.1, required. */
   void (*stream_destroy)(bp_device* device, bp_stream* stream);
 
-  /* Submits all earlier work of the stream, even with timeout 0, and waits until it has ended. It
-   * occupies the stream: to let other threads enqueue meanwhile, record an event and wait for that.
+  /* Submits all earlier work of the stream, even with timeout 0, and waits until that work has
+   * ended. The wait occupies the stream. To let other threads enqueue meanwhile, record an event
+   * and wait for the event.
    * Ownership: nothing changes hands.
    * Threads:   any, one call on this stream at a time.
    * Stream:    waits.
@@ -244,9 +246,9 @@ typedef struct bp_device_api {
   void (*event_destroy)(bp_device* device, bp_event* event);
 
   /* Marks the point after all work that was enqueued so far, and submits that work, which then runs
-   * without further calls. An event may be recorded again at any time: a wait refers to the latest
-   * record at the moment of its call. A record that fails does not change the event, so that a
-   * later wait refers to the previous record.
+   * without further calls. An event may be recorded again at any time. A wait refers to the latest
+   * record at the moment of the wait's call. A record that fails does not change the event, so that
+   * a later wait refers to the previous record.
    * Ownership: nothing changes hands.
    * Threads:   any, one call on this stream and one record of this event at a time.
    * Stream:    enqueues.
@@ -316,8 +318,8 @@ typedef struct bp_device_api {
    * returns UNSUPPORTED. A kernel should be keyed by dtype and layout class, not by size; a plan
    * that is not ANY_SIZE may be compiled for its size. This slot loads what the execution needs.
    * Far operands (BP_NEAR_LIMIT) may be UNSUPPORTED, except for copy if max_buffer_bytes admits
-   * them. With a null `out` it returns the same status, except OUT_OF_MEMORY and DEVICE_LOST, fills
-   * info (see BP_PLAN_FACTS_UNKNOWN), and compiles nothing.
+   * them. A call with a null `out` is a query: it returns the same status, except OUT_OF_MEMORY and
+   * DEVICE_LOST, fills info (see BP_PLAN_FACTS_UNKNOWN), and compiles nothing.
    * Ownership: caller; free with plan_destroy before the device. desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work, unless desc->flags has TUNE.
@@ -347,8 +349,8 @@ typedef struct bp_device_api {
   bp_status (*plan_execute)(bp_device* device, bp_stream* stream, bp_plan* plan, const bp_execution* execution,
                             bp_error* error);
 
-  /* Returns the workspace of an ANY_SIZE plan for the sizes of `desc`, by host arithmetic: no
-   * driver call, no allocation.
+  /* Returns the workspace of an ANY_SIZE plan for the sizes of `desc`. Uses only host arithmetic:
+   * no driver call, no allocation.
    * Ownership: nothing changes hands; desc is borrowed for the call.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits.
@@ -358,8 +360,8 @@ typedef struct bp_device_api {
                               bp_error* error);
 
   /* Returns the address by which the device's own code accesses the first byte of `buffer`, if
-   * memory has addresses. Kernels of other libraries and a DLTensor's `data` use it. It differs
-   * from the address of every byte of the device's other living buffers.
+   * memory has addresses. Kernels of other libraries and a DLTensor's `data` use the address. It
+   * differs from the address of every byte of the device's other living buffers.
    * Ownership: the address is borrowed from the buffer until buffer_destroy.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.

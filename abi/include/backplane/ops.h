@@ -15,9 +15,10 @@ enum {
   BP_OP_LIMIT = 200 /* every id of ops.def is less than this */
 };
 #define BP_SINCE_0_2 BP_VERSION(0, 2) /* the column `since` of ops.def, as a number */
-#define BP_OP_VENDOR 0x80000000u      /* a plugin numbers its own operators from here on */
+#define BP_OP_VENDOR 0x80000000u      /* numbers from here on are operators of plugins */
 
-#define BP_ATTRIBUTES_MIN_SIZE 8u /* of every attribute struct, forever; sizes are multiples of 8 */
+/* The minimum size of every attribute struct, which never changes. Sizes are multiples of 8. */
+#define BP_ATTRIBUTES_MIN_SIZE 8u
 /* Attribute structs: bp_axis_attributes, bp_reduce_attributes, ... Role: input. A field that the
  * caller's struct lacks is zero. */
 #define BP_ATTRS_BEGIN(stem)              \
@@ -46,15 +47,15 @@ enum {
   BP_COMPARE_GT = 4,
   BP_COMPARE_GE = 5
 };
-/* Permissions of `precision`, a mask; 0 is full precision. Each applies to products of operands of
- * one dtype, also inside a fused operator, and to nothing else that the operator computes. A
- * permission is never a reason to refuse: a callee ignores those that it does not use or know.
- * There is none for f64, bf16 and integers. */
+/* Permissions of `precision`, a mask; 0 is full precision. Each permission applies to products of
+ * operands of one dtype, also inside a fused operator, and to nothing else that the operator
+ * computes. A callee never refuses a permission; it ignores those that it does not use or know.
+ * There are no permissions for f64, bf16 and integers. */
 enum {
   BP_PRECISION_FULL = 0,
   BP_PRECISION_ALLOW_TF32 = 1,           /* f32: operands may be rounded to 11 significant bits */
-  BP_PRECISION_ALLOW_BF16X3 = 2,         /* f32: an operand may be two bf16, without low x low */
-  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16: sums may be f16, and overflow beyond 65504 */
+  BP_PRECISION_ALLOW_BF16X3 = 2,         /* f32: operands may be two bf16 each, without low x low */
+  BP_PRECISION_ALLOW_F16_ACCUMULATE = 4, /* f16: sums may be f16, which overflows above 65504 */
   BP_PRECISION_ALLOW_BF16 = 8,           /* f32: operands may be rounded to bf16 */
   BP_PRECISION_ALLOW_FLUSH_F16 = 16      /* f16: numbers below 2^-14 may become zeros of any sign */
 };
@@ -81,10 +82,10 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 /* Dtypes of the first input of matmul. */
 #define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8))
 #define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
-/* For operators that move elements without computing. A separate set, since storage formats may be
- * added to it. */
+/* For operators that move elements without computing. This is a separate set, since storage formats
+ * may be added to it. */
 #define BP_SET_MOVED (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
-#define BP_SET_SCATTERED BP_SET_MOVED /* with mode SET; BP_SET_NUMERIC with the other modes */
+#define BP_SET_SCATTERED BP_SET_MOVED /* for mode SET; other modes have BP_SET_NUMERIC */
 
 /* Dtype rules: the dtypes of the operands as a function of T. */
 enum {
@@ -127,17 +128,17 @@ enum { BP_KIND_PRIMITIVE = 1, BP_KIND_COMPOSITE = 2 };
 enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFILE_COMPOSITE = 4 };
 
 /* DETERMINISTIC: executions with equal bp_execution.desc and equal operand bytes give equal bits,
- * with every plan of the class, for the same library, driver and device. Other work, the addresses
- * of buffers and workspace, and alignment beyond the stated one do not change the order of a sum. A
- * plugin that cannot guarantee this returns UNSUPPORTED. */
+ * with every plan of the class, for the same library, driver and device. Neither other work, nor
+ * the addresses of buffers and workspace, nor a larger alignment than stated changes the order of a
+ * sum. A plugin that cannot guarantee this returns UNSUPPORTED. */
 #define BP_OP_FLAG_DETERMINISTIC 1u
-/* The work reads scalars from device memory when it runs, as the replay of graphs needs it. */
+/* The work reads scalars from device memory when it runs, as the replay of graphs requires. */
 #define BP_OP_FLAG_DEVICE_SCALARS 2u
 /* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, it must
  * not. */
 #define BP_OP_FLAG_TUNE 4u
-/* A request for a plan for these sizes only, which is not ANY_SIZE. Only core sets it, and only if
- * the any-size plan has BP_PLAN_SPECIALIZABLE. UNSUPPORTED if no plan is faster for these sizes. */
+/* Requests a plan for these sizes only, which is not ANY_SIZE. Only core sets it, and only if the
+ * any-size plan has BP_PLAN_SPECIALIZABLE. UNSUPPORTED if no plan is faster for these sizes. */
 #define BP_OP_FLAG_SPECIALIZE 8u
 #define BP_OP_FLAGS_ALL 15u /* a callee returns UNSUPPORTED for any other flag */
 
@@ -154,8 +155,8 @@ typedef struct bp_op_desc {
   const bp_tensor_desc* outputs;
   uint32_t input_count;
   uint32_t output_count;
-  /* The number of bp_execution.scalars. Missing scalars are zero. If there are more than the plugin
-   * knows, plan_create returns UNSUPPORTED. */
+  /* The number of bp_execution.scalars. Missing scalars are zero. If there are more scalars than
+   * the plugin knows, plan_create returns UNSUPPORTED. */
   uint32_t scalar_count;
   uint32_t hints; /* a callee ignores the bits that it does not know; none is defined yet */
 } bp_op_desc;
@@ -169,11 +170,11 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
- * strides. For each operand they agree in denseness (contiguous row-major) and in near or far; for
- * each dimension they agree in the class of the extent (0, 1, more) and of the stride (0, 1, more,
- * negative). The stride of a dimension of extent 0 or 1 counts as 0.
- * The plan's workspace and masks apply to all of them. It takes sizes from bp_execution.desc, and
- * core keys it by class. */
+ * strides. For each operand they agree in denseness (contiguous row-major) and in being near or
+ * far. For each dimension they agree in the class of the extent (0, 1, more) and of the stride (0,
+ * 1, more, negative). The stride of a dimension of extent 0 or 1 counts as 0. The plan's workspace
+ * and masks apply to all descriptors of the class. The plan takes sizes from bp_execution.desc, and
+ * core caches it by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* bitwise the same from run to run */
 /* With ANY_SIZE: workspace_bytes is for the sizes of plan_create only. plan_workspace returns the
@@ -183,7 +184,7 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
  * with BP_OP_FLAG_SPECIALIZE. */
 #define BP_PLAN_SPECIALIZABLE 8u
 /* Only in a query (plan_create with a null `out`): the facts are not known before the plan is made.
- * The masks are 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN: test this before you add sizes. */
+ * The masks are 0 and workspace_bytes is BP_WORKSPACE_UNKNOWN; test it before you add sizes. */
 #define BP_PLAN_FACTS_UNKNOWN 16u
 #define BP_WORKSPACE_UNKNOWN UINT64_MAX
 
@@ -197,13 +198,13 @@ typedef struct bp_plan_info {
   uint32_t stage_inputs;
   uint32_t stage_outputs;
   /* Core provides the workspace, uninitialised. The next execution on the stream gets the same
-   * bytes: the plugin orders the two executions, unless it keeps their workspaces apart. */
+   * bytes, so the plugin orders the two executions, unless it keeps their workspaces apart. */
   uint64_t workspace_bytes;
 } bp_plan_info;
 #define BP_PLAN_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_plan_info, BP_PLAN_INFO_MIN_SIZE);
 
-/* The data of one execution. Role: input, borrowed for the call. It gets a later field only if a
+/* The data of one execution. Role: input, borrowed for the call. A later field is present only if a
  * flag of the plan's descriptor requested it. A non-zero tail that no flag requested is
  * INVALID_ARGUMENT. */
 typedef struct bp_execution {

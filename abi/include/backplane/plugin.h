@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry point of the plugin ABI: the symbol that a vendor's shared library exports, and the
- * table that it receives from the host. A plugin includes only this header. */
+ * table that the library receives from the host. A plugin includes only this header. */
 #ifndef BACKPLANE_PLUGIN_H
 #define BACKPLANE_PLUGIN_H
 
 #include "device.h"
 
-/* The host's table. Role: table; outlives the plugin instance.
- * These are the same in every major version, so that a host and a plugin of two major versions can
- * detect the difference: bp_error, the signature of bp_plugin_query, the first two fields of
- * bp_host and the first three of bp_plugin. */
+/* The host's table. Role: table; outlives the plugin instance. Some parts are the same in every
+ * major version, so that a host and a plugin of two major versions can detect the difference. They
+ * are bp_error, the signature of bp_plugin_query, the first two fields of bp_host and the first
+ * three of bp_plugin. */
 typedef struct bp_host {
   uint32_t struct_size;
   /* The major version determines the layout of the rest of this struct; the minor version is the
-   * highest of that major that the host supports. A plugin returns ABI_MISMATCH to another major. A
-   * host that supports several majors queries each, from the newest down. 1.0 has the layout of the
-   * last 0.x, and a host of 1.x supports 0.x, too. */
+   * highest of that major that the host supports. A plugin returns ABI_MISMATCH to a host of
+   * another major. A host that supports several majors queries each, from the newest down. 1.0 has
+   * the layout of the last 0.x, and a host of 1.x supports 0.x, too. */
   uint32_t abi_version;
   void* context; /* the first argument of every slot of this table */
 
@@ -50,19 +50,18 @@ BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
  * are static UTF-8. */
 struct bp_plugin {
   uint32_t struct_size;
-  uint32_t abi_version;     /* of its tables: it has no slot with a later Since */
-  uint32_t abi_version_min; /* the oldest host that it supports: BP_ABI_VERSION_OLDEST or later */
+  uint32_t abi_version;     /* the version of its tables, which have no slot with a later Since */
+  uint32_t abi_version_min; /* the oldest supported host: BP_ABI_VERSION_OLDEST or later */
   uint32_t build_flags;     /* BP_BUILD_* */
   const char* name;         /* [a-z0-9_]{1,63}; equal to the manifest's `name` */
-  const char* version;      /* the vendor's own */
+  const char* version;      /* the vendor's version of the plugin */
   const bp_device_api* device_api;
 
-  /* Returns the number of devices. May start the driver.
+  /* Returns the number of devices. May start the driver. An index means the same device from the
+   * first successful device_count until shutdown.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
-   *            An index means the same device from the first successful device_count until
-   *            shutdown.
    * Errors:    UNAVAILABLE and *out 0 if the driver is missing or finds no device; the message
    *            states the reason.
    * Since:     0.1, required. */
@@ -76,8 +75,9 @@ struct bp_plugin {
    * Since:     0.1, required. */
   bp_status (*device_info)(const bp_plugin* plugin, uint32_t index, bp_device_info* out, bp_error* error);
 
-  /* Opens device `index`. A null desc means all defaults. An object belongs to one open and cannot
-   * be used with another, not even of the same index. memory_info describes the hardware.
+  /* Opens device `index`. A null desc means all defaults. An object belongs to the device handle
+   * that made it, and cannot be used with another handle, even of the same index. memory_info
+   * describes the hardware.
    * Ownership: caller; free with bp_device_api.close before shutdown. desc is borrowed for the
    *            call.
    * Threads:   any, concurrently.
@@ -100,8 +100,8 @@ struct bp_plugin {
   const void* (*get_interface)(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version);
 
   /* Ends the instance. Afterwards the plugin writes no log line, and none of its threads exists.
-   * The host never calls it from a destructor or an exit handler; the process may exit without it
-   * at any moment.
+   * The host never calls this slot from a destructor or an exit handler. The process may exit at
+   * any moment without calling it.
    * Ownership: consumes plugin.
    * Threads:   any; all devices are closed, and no call on this instance runs.
    * Stream:    synchronous.
@@ -112,9 +112,9 @@ struct bp_plugin {
 #define BP_PLUGIN_MIN_SIZE 80u
 BP_FROZEN_MIN(struct bp_plugin, BP_PLUGIN_MIN_SIZE);
 
-/* The only exported symbol. Creates an instance, which its own shutdown ends. Starts no driver and
- * no thread. Two hosts in one process share the mapping of the library, so the plugin must keep the
- * host in the instance and not in a static variable.
+/* The only exported symbol. Creates an instance, which the instance's shutdown ends. Starts no
+ * driver and no thread. Two hosts in one process share the mapping of the library, so the plugin
+ * must keep the host in the instance and not in a static variable.
  * Ownership: *out is the caller's; end it with its shutdown. host is borrowed until then.
  * Threads:   any, concurrently.
  * Stream:    synchronous.

@@ -17,16 +17,16 @@ enum {
 #define BP_DTYPE_BIT(dtype) ((uint64_t)((dtype) < BP_DTYPE_LIMIT) << ((dtype) & (BP_DTYPE_LIMIT - 1)))
 
 #define BP_MAX_RANK 8
-#define BP_MAX_OPERANDS 32 /* of inputs and of outputs, since the stage masks have 32 bits */
+#define BP_MAX_OPERANDS 32 /* each of inputs and of outputs, since stage masks have 32 bits */
 /* Core states an alignment of at most 256 bytes. "Fully aligned" means aligned to 256 bytes, or to
  * the device's own alignment if that is less. */
 #define BP_MAX_ALIGNMENT_LOG2 8
-/* Flags of bp_tensor_desc. IMMEDIATE, input only: rank 0 or all strides 0, and the operand contains
- * the value; dtypes of at most 8 bytes. PACKED, reserved, input only: a layout that the plugin
- * defines; strides contain its identity. */
+/* Flags of bp_tensor_desc. IMMEDIATE, for inputs only: the operand contains the value. The rank is
+ * 0 or all strides are 0, and the dtype has at most 8 bytes. PACKED, reserved, for inputs only: the
+ * plugin defines the layout, and strides contain the layout's identity. */
 #define BP_DESC_IMMEDIATE 1
 #define BP_DESC_PACKED 2
-#define BP_DESC_HINTS 0xFF00u /* a callee ignores the bits that it does not know; none is defined */
+#define BP_DESC_HINTS 0xFF00u /* a callee ignores bits that it does not know; none is defined yet */
 
 /* A view without its data. Role: input, and an array element, so it never grows.
  * Strides are in elements. Inputs may have zero, negative and overlapping strides. The element
@@ -39,8 +39,8 @@ typedef struct bp_tensor_desc {
    * may understate the alignment. */
   uint8_t alignment_log2;
   uint16_t flags; /* BP_DESC_* */
-  /* Output: 1 + the index of the first input that is identical to it (start, strides, dtype; later
-   * inputs may be identical, too). 0: the output overlaps no input. */
+  /* For an output, 1 + the index of the first input that is identical to the output (start,
+   * strides, dtype). Later inputs may be identical, too. 0: the output overlaps no input. */
   uint16_t alias;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];

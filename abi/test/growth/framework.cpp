@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework built for the grown ABI: framework PLUGIN. It prints the results of the calls of 0.2,
-// and of grown calls whose new fields are zero or set.
+// A framework built for the grown ABI: framework PLUGIN. Prints the results of calls of 0.2, and of
+// grown calls whose new fields are zero or set.
 #include <dlfcn.h>
 
 #include "../frozen/0.2/framework.hpp"
@@ -23,7 +23,7 @@ std::string run_square(Session& session) {
   return session.run(call_of(BP_OP_SQUARE), {{BP_F32, {2}, {3, -4}}}, {{BP_F32, {2}, {9, 16}}});
 }
 
-// Looked up at run time, so that the framework also runs with older libraries.
+// Looks the function up at run time, so that the framework also runs with older libraries.
 std::string ask_later(Session& session) {
   const auto later = reinterpret_cast<decltype(&bph_device_later)>(dlsym(RTLD_DEFAULT, "bph_device_later"));
   if (later == nullptr) return "no function";

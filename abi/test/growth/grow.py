@@ -4,10 +4,10 @@
 [SOURCE...].
 
 Writes OUT/include, a grown copy of the public headers, rules and kit. Each SOURCE becomes a
-grown copy of the source of core with that name, which decomposes what is new. Each edit below
+grown copy of the source of core with that name, which decomposes the additions. Each edit below
 represents one kind of growth. An edit that does not match exactly once ends the program, because
-it must follow changes of its file. STAMP is a header that changes with OUT/include, for the
-build."""
+edits must follow changes of their files. STAMP is a header that changes with OUT/include, so that
+the build notices."""
 import hashlib
 import os
 import re

@@ -20,7 +20,7 @@ build, core = sys.argv[1:]
 libraries = {0: core, 1: build}
 frameworks = {0: "frozen_framework", 1: "grown_framework"}
 plugins = {"plain C": {0: "frozen_c.so", 1: "grown_c.so"}, "kit": {0: "frozen_kit.so", 1: "grown_kit.so"}}
-combinations = list(itertools.product((0, 1), repeat=3))  # framework, core, plugin
+combinations = list(itertools.product((0, 1), repeat=3))  # (framework, core, plugin)
 
 
 def run(program, core_dir, *arguments, **environment):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frozen kit plugin, built for the grown ABI and kit; it also implements what grew.
+// The frozen kit plugin, built for the grown ABI and kit. It also implements the growth.
 #include <backplane/kit/plugin.hpp>
 
 #include "grown_arithmetic.h"

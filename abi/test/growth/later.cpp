@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The new function of the host API: it calls the new slot if the plugin's version has it.
+// The new function of the host API, which calls the new slot if the plugin's version has that slot.
 #include <backplane/backplane.h>
 
 #include "base/handle.hpp"

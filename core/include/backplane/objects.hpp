@@ -103,7 +103,7 @@ class Buffer {
     detail::call(bph_buffer_create, device, &desc, &handle);
     handle_.reset(handle);
   }
-  // Memory that the caller owns; see bph_buffer_import.
+  // Imports memory that the caller owns; see bph_buffer_import.
   static Buffer import(bph_device* device, const bph_import_desc& desc) {
     Buffer buffer;
     bph_buffer* handle = nullptr;
@@ -111,7 +111,8 @@ class Buffer {
     buffer.handle_.reset(handle);
     return buffer;
   }
-  // Host memory. Calls `release` when the memory is no longer used, unless this throws.
+  // Imports host memory. Calls `release` when the memory is no longer used, unless this function
+  // throws.
   static Buffer import_host(bph_device* device, void* address, uint64_t bytes, void (*release)(void*) = nullptr,
                             void* context = nullptr) {
     auto desc = detail::sized<bph_import_desc>();
@@ -236,9 +237,9 @@ class Stream {
     detail::call(bph_stream_get_info, get(), &info);
     return info;
   }
-  // Enqueues work of the caller: `body(bp_device*, bp_stream*)` calls the plugin's interfaces; see
-  // bph_stream_enqueue. Rethrows its exceptions. Only an Error with EXECUTION_FAILED fails the
-  // stream.
+  // Enqueues the caller's own work: `body(bp_device*, bp_stream*)` calls the plugin's interfaces;
+  // see bph_stream_enqueue. Rethrows exceptions of `body`. Only an Error with EXECUTION_FAILED
+  // fails the stream.
   template <class Body>
   void enqueue(Body&& body) const {
     struct Call {
@@ -326,7 +327,7 @@ class Registry {
     detail::call(bph_plugin_load, get(), name_or_path.c_str(), &plugin);
     return Plugin(plugin);
   }
-  // Opens "plugin:index" or "plugin"; null: the user's choice, see bph_device_open.
+  // Opens "plugin:index" or "plugin"; null means the user's choice, see bph_device_open.
   Device open(const char* name = nullptr, const bph_device_desc* desc = nullptr) const {
     bph_device* device = nullptr;
     detail::call(bph_device_open, get(), name, desc, &device);

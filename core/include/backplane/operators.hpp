@@ -2,8 +2,8 @@
 // Operator calls: the generic `execute`, and a function for each primitive. Part of backplane.hpp.
 //
 // Outputs come first, and the caller provides them: no function allocates. All enqueue and return.
-// The elementwise functions broadcast their inputs to the output's shape, as metadata. They pass
-// every other operand unchanged.
+// The elementwise functions broadcast their inputs to the output's shape, which changes only
+// metadata. All other functions pass operands unchanged.
 #pragma once
 
 #include <backplane/tensor.hpp>
@@ -50,7 +50,7 @@ inline void execute(const Stream& stream, uint32_t op, std::span<const bph_tenso
   detail::call(bph_execute, stream.get(), &call);
 }
 
-// The same with operands in braces: execute(stream, BP_OP_ADD, {a, b}, {out}).
+// The same, for operands in braces: execute(stream, BP_OP_ADD, {a, b}, {out}).
 inline void execute(const Stream& stream, uint32_t op, std::initializer_list<bph_tensor> inputs,
                     std::initializer_list<bph_tensor> outputs, const void* attributes = nullptr,
                     std::initializer_list<uint64_t> scalars = {}, uint64_t flags = 0) {
@@ -69,7 +69,7 @@ inline bph_tensor broadcast_like(const Tensor& input, const Tensor& out) {
   return same ? from : input.broadcast_to(out.shape()).view();
 }
 
-// Executes an elementwise operator of one output. Checks the number of operands at compile time.
+// Executes an elementwise operator with one output. Checks the number of operands at compile time.
 template <uint32_t op, class... Inputs>
 void elementwise(const Stream& stream, const void* attributes, const Tensor& out, const Inputs&... inputs) {
   using Row = OpRow<op>;

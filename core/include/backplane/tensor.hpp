@@ -99,7 +99,7 @@ class Dims {
   // The strides of a dense row-major tensor of this shape.
   constexpr Dims dense_strides() const noexcept {
     Dims strides = *this;
-    uint64_t stride = 1;  // wraps for a shape that cannot be addressed, which allocation refuses
+    uint64_t stride = 1;  // may wrap; allocation then refuses the shape
     for (size_t i = size_; i-- > 0;) {
       strides[i] = static_cast<int64_t>(stride);
       stride *= values_[i] > 1 ? static_cast<uint64_t>(values_[i]) : 1;
@@ -133,11 +133,11 @@ class Tensor {
   static Tensor empty(const Stream& stream, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(stream.device(), stream.get(), dtype, shape, kind);
   }
-  // The same for no particular stream: the memory is reused only after all streams have finished.
+  // The same without a stream: the memory is reused only after all streams have finished.
   static Tensor empty(const Device& device, uint32_t dtype, const Dims& shape, uint32_t kind = BP_MEMORY_DEVICE) {
     return allocate(device.get(), nullptr, dtype, shape, kind);
   }
-  // A value of rank 0 without memory; broadcast_to gives it a shape.
+  // A value of rank 0 without memory. broadcast_to gives the value a shape.
   template <class Number>
   static Tensor scalar(uint32_t dtype, Number value) {
     Tensor tensor(nullptr, 0, dtype, {}, {});
@@ -172,7 +172,7 @@ class Tensor {
   }
 
   // The same elements in row-major order with another shape. Requires a contiguous tensor, since
-  // others would need a copy.
+  // any other tensor would need a copy.
   Tensor reshape(const Dims& shape) const {
     if (shape.product() != elements())
       detail::invalid("reshape: %lld elements do not make a shape of %lld", wide(elements()), wide(shape.product()));
@@ -202,7 +202,7 @@ class Tensor {
   }
   // Exchanges the last two dimensions.
   Tensor transpose() const { return transpose(checked(rank() - 1), checked(rank() - 2)); }
-  // Every step-th of the elements begin..end-1 along axis.
+  // Takes every step-th of the elements begin..end-1 along axis.
   Tensor slice(size_t axis, int64_t begin, int64_t end, int64_t step = 1) const {
     const int64_t extent = this->extent(axis);
     if (begin < 0 || end < begin || end > extent || step < 1)
@@ -245,8 +245,8 @@ class Tensor {
     result.set(axis, extent(axis), -stride(axis));
     return result;
   }
-  // Windows of `size` elements along axis, `step` apart; the position in the window becomes a new
-  // last dimension.
+  // Views windows of `size` elements along axis, `step` apart. The position in the window becomes a
+  // new last dimension.
   Tensor unfold(size_t axis, int64_t size, int64_t step) const {
     if (size < 1 || size > extent(axis) || step < 1)
       detail::invalid("unfold: windows of %lld by %lld do not fit the extent %lld of axis %zu", wide(size), wide(step),

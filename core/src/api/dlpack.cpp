@@ -35,7 +35,7 @@ struct Exported {
   DLManagedTensorVersioned managed;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];
-  Buffer* buffer;  // null: none
+  Buffer* buffer;  // null if the tensor has no buffer
 };
 
 void end_export(DLManagedTensorVersioned* managed) {

@@ -3,9 +3,9 @@
 // a crash.
 //
 // A handle is generation << 32 | slot << 8 | type. Slots are never freed; each insert and renew
-// changes the slot's generation. A released handle therefore never matches again, until the slot
-// was reused 2^32 times. Generations start at a salt, so handles of another copy of this library do
-// not match either.
+// changes the slot's generation. A released handle therefore matches again only after the slot was
+// reused 2^32 times. Generations start at a salt, so handles of another copy of this library do not
+// match either.
 #pragma once
 
 #include <atomic>

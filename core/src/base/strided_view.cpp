@@ -2,9 +2,9 @@
 // Decides whether views overlap.
 //
 // This is a bounded linear Diophantine problem: are there 0 <= x_k <= n_k with sum of a_k x_k = b?
-// A depth-first search solves it exactly. It visits the terms by falling coefficient and prunes by
-// the range and the greatest common divisor of the remaining terms. Usual layouts need a few steps.
-// The work is bounded because the problem is NP-hard.
+// A depth-first search solves it exactly. It visits the terms in order of decreasing coefficient.
+// It prunes by the range and the greatest common divisor of the remaining terms. Usual layouts need
+// a few steps. The work is bounded because the problem is NP-hard.
 #include "base/strided_view.hpp"
 
 #include <algorithm>
@@ -89,8 +89,8 @@ bp_tensor_desc staged_like(const bp_tensor_desc& view, uint8_t alignment_log2) n
 }
 
 Overlap self_overlap(const bp_tensor_desc& view) noexcept {
-  // Sufficient, and the usual case: in order of rising stride, each stride exceeds the span of the
-  // smaller ones.
+  // A sufficient condition, which usually holds: in order of increasing stride, each stride exceeds
+  // the span of all smaller strides.
   struct Dim {
     int64_t stride, extent;
   } dims[BP_MAX_RANK];
@@ -151,7 +151,7 @@ Overlap views_overlap(const bp_tensor_desc& a, uint32_t a_bytes, const bp_tensor
     problem.add(coefficient, limit);
   };
   const auto add_dim = [&](int64_t stride, int64_t bytes, int64_t limit) {
-    if (limit == 0) return;  // its stride has no meaning
+    if (limit == 0) return;  // the stride of extent 1 has no meaning
     int64_t coefficient = 0;
     overflow |= __builtin_mul_overflow(stride, bytes, &coefficient);
     if (!overflow) add(coefficient, limit);

@@ -7,9 +7,9 @@
 namespace backplane::core {
 
 struct WorkCause {
-  // "staging", "fallback", "composite"; static, null: the caller's own call.
+  // "staging", "fallback" or "composite", static; null for the caller's own call.
   const char* why = nullptr;
-  const char* op = nullptr;  // of the operator table, static
+  const char* op = nullptr;  // the operator's name, static
 };
 inline constinit thread_local WorkCause work_cause = {};
 

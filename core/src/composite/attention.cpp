@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, in tiles of batch, heads and query rows, so that temporaries never hold all scores at
-// once, unless they are few.
+// Lowers attention in tiles of batch, heads and query rows. Temporaries hold all scores at once
+// only if the scores are few.
 #include <algorithm>
 #include <cmath>
 
@@ -25,8 +25,8 @@ struct Tile {
   }
 };
 
-// a times b, where b is broadcast over dimension 2 of a. Folds that dimension into the rows of one
-// matrix if strides allow it.
+// left x right, with right broadcast along dimension 2 of left. If left's strides allow it, folds
+// that dimension into the rows, so that one matmul does it.
 Value product(Builder& b, const Value& left, const Value& right, uint32_t precision) {
   const Extents shape = left.shape();
   Extents result = shape, repeated = right.shape();
@@ -39,8 +39,8 @@ Value product(Builder& b, const Value& left, const Value& right, uint32_t precis
   return b.matmul(left, expand(right, repeated), precision);
 }
 
-// The keys that a causal query sees. Positions align at the end of queries and keys, or at their
-// beginning.
+// True where a query of the tile sees a key under the causal mask. LOWER_RIGHT aligns the last
+// query with the last key; otherwise the first query aligns with the first key.
 Value seen_by(Builder& b, const Operands& o, const Tile& tile, uint32_t causal) {
   const int64_t ahead = causal == BP_CAUSAL_LOWER_RIGHT ? o.keys - o.queries : 0;
   const Value column = b.iota(BP_I32, {1, 1, 1, 1, o.keys}, 4, 0);
@@ -63,7 +63,8 @@ void attend(Builder& b, const Operands& o, const Tile& tile) {
   }
 
   const Value greatest = b.reduce(BP_OP_REDUCE_MAX, scores, axes);
-  // No key is seen: the result is NaN.
+  // Rows where no key is seen: exp(-inf - -inf) would be NaN, so the selects below store 0 and
+  // -inf.
   const Value nothing = b.compare(BP_COMPARE_EQ, greatest, lowest);
   const Value e = b.exp(b.sub(scores, greatest));
   const Value total = b.sum(e, axes);

@@ -124,7 +124,7 @@ Draft& Builder::append(uint32_t op, std::initializer_list<Value> inputs, const V
         .with_op(row_.id);
   }
   Draft draft{.row = op_row(op)};
-  // Also for attributes that the operator gained later.
+  // Sets struct_size, also for attributes that a later ABI version added to the operator.
   const uint32_t attribute_bytes = draft.row->attributes->bytes;
   std::memcpy(draft.attributes.data(), &attribute_bytes, sizeof(attribute_bytes));
   draft.operands.assign(inputs);
@@ -170,7 +170,8 @@ Value Builder::reshape(const Value& value, const Extents& shape) {
 }
 
 void Builder::fill(const Value& target, double value) {
-  if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {  // INFER requires casts to them, not fill
+  // Level INFER requires casts to these dtypes, but not fill.
+  if (target.dtype() == BP_F16 || target.dtype() == BP_BF16) {
     append(BP_OP_CAST, {repeated(constant(BP_F32, value), target.shape())}, target);
     return;
   }
@@ -206,8 +207,8 @@ Value Builder::matmul(const Value& a, const Value& b, uint32_t precision, uint32
   Extents shape = a.shape();
   shape.back() = b.extent(b.rank() - 1);
   const Value result = temporary(dtype == 0 ? number_ : dtype, shape);
-  // Precision permissions apply to the composite's dtype: with other input dtypes they would permit
-  // a different loss.
+  // Precision permissions apply to the composite's dtype. For inputs of another dtype they would
+  // permit a different loss.
   const uint32_t allowed = a.dtype() == outputs_[0].dtype() ? precision : uint32_t{BP_PRECISION_FULL};
   set_attributes(append(BP_OP_MATMUL, {a, b}, result), bp_matmul_attributes{0, allowed});
   return result;
@@ -240,7 +241,8 @@ Value Builder::store(const Value& target, const Value& value) {
   return value;
 }
 
-// Lets the step that wrote all of `value`, which no step has read, write to `target` instead.
+// Makes the step that wrote `value` write to `target` instead. Returns false unless one step wrote
+// all of `value` and no step has read it.
 bool Builder::redirect(const Value& target, const Value& value) {
   const Storage& storage = storages_[value.storage];
   if (storage.kind != Location::Kind::temporary || storage.writes != 1 || storage.reads != 0 || value.offset != 0 ||
@@ -257,10 +259,10 @@ bool Builder::redirect(const Value& target, const Value& value) {
                        [&](const Value& operand) { return operand.storage == target.storage; });
   };
   if (std::any_of(drafts_.rbegin(), step, touches))
-    return false;  // a step in between would see the value, or overwrite it
+    return false;  // a later step would read the value from `target`, or overwrite it
   const Storage& place = storages_[target.storage];
   if (place.kind == Location::Kind::output && desc_.outputs[place.index].alias != 0) {
-    // This step overwrites the composite's input; and two inputs may be the same memory.
+    // The step would overwrite the composite's input, and two inputs may be the same memory.
     if (step != drafts_.rbegin() || desc_.input_count != 1 || step->row->shape_rule != BP_SHAPE_ELEMENTWISE)
       return false;
   }

@@ -17,14 +17,15 @@
 
 namespace backplane::core::composite {
 
-// The temporaries of a tile stay below this size if a composite can be tiled: attention's scores, a
-// convolution's unfolded image. Tiles are larger if there would be too many.
+// The intended size of a tile's temporaries, such as attention's scores or a convolution's unfolded
+// image. Tiles are larger if there would otherwise be more than kMaxTiles.
 inline constexpr int64_t kMinTileBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxTiles = 4096;
-// The most steps of a program. Tiles are few, but kernel taps or rope frequencies may be many.
+// The maximum number of steps of a program. Tiles are few, but kernel taps or rope frequencies may
+// be many.
 inline constexpr size_t kMaxSteps = size_t{1} << 18;
 
-// The bytes of a tile of `total`.
+// The size of a tile if all temporaries together have `total` bytes.
 inline int64_t tile_bytes(int64_t total) { return std::max(kMinTileBytes, total / kMaxTiles); }
 
 // Room for the attributes of any primitive.
@@ -48,10 +49,10 @@ struct Draft {
 // Memory that steps refer to.
 struct Storage {
   Location::Kind kind;
-  uint32_t index = 0;   // of the composite's operand or scalar
-  uint64_t bits = 0;    // of a constant
-  int64_t bytes = 0;    // of a temporary
-  uint64_t offset = 0;  // of a temporary, once placed
+  uint32_t index = 0;   // the number of the composite's operand or scalar
+  uint64_t bits = 0;    // the bits of a constant
+  int64_t bytes = 0;    // the size of a temporary
+  uint64_t offset = 0;  // the offset of a temporary, once placed
   uint32_t alignment_log2 = 0;
   uint32_t writes = 0, reads = 0;
 };
@@ -83,13 +84,13 @@ class Builder {
   Value widen(const Value& value) { return cast(value, number_); }
   Value cast(const Value& value, uint32_t dtype);           // `value` itself if it has the dtype
   Value dense(const Value& value);                          // `value` itself if it is dense
-  Value reshape(const Value& value, const Extents& shape);  // a view where strides allow it
+  Value reshape(const Value& value, const Extents& shape);  // a view if strides allow it
   Value temporary(uint32_t dtype, const Extents& shape);
   void fill(const Value& target, double value);
   Value iota(uint32_t dtype, const Extents& shape, uint32_t axis, int64_t start);
   Value gather(const Value& x, const Value& index, uint32_t axis);
-  // Stores `value` in `target`, converted if needed; if possible the step that computes it writes
-  // there directly. Returns a value to read it from.
+  // Stores `value` in `target`, converted if needed; if possible, the step that computes `value`
+  // writes there directly. Returns a value that later steps may read.
   Value store(const Value& target, const Value& value);
 
   // Elementwise.
@@ -107,8 +108,7 @@ class Builder {
   Value mul(const Value& a, const Value& b) { return binary(BP_OP_MUL, a, b); }
   Value div(const Value& a, const Value& b) { return binary(BP_OP_DIV, a, b); }
 
-  // The rest.
-  // Dtype 0: that of x.
+  // Other primitives. Dtype 0 means the dtype of x.
   Value reduce(uint32_t op, const Value& x, uint32_t axes, uint32_t dtype = 0);
   Value sum(const Value& x, uint32_t axes) { return reduce(BP_OP_REDUCE_SUM, x, axes); }
   // dtype 0 means number().

@@ -39,8 +39,8 @@ class Arena {
 
 }  // namespace
 
-// Whether the step's output may reuse the memory of an input: this step is the input's last use and
-// works in place.
+// True if the step's output may reuse the memory of an input, because the step works in place and
+// is the input's last use.
 bool Builder::may_take_over(const Draft& draft, size_t step, const std::vector<size_t>& last, uint32_t& from) const {
   const bool in_place = draft.row->shape_rule == BP_SHAPE_ELEMENTWISE && draft.row->id != BP_OP_CUMSUM;
   const Value& output = draft.operands[draft.inputs];
@@ -87,7 +87,7 @@ uint64_t Builder::place_temporaries() {
     for (const Value& operand : drafts_[s].operands) {
       const uint32_t used = operand.storage;
       if (storages_[used].kind != Location::Kind::temporary || last[used] != s) continue;
-      last[used] = never;  // its block is free, or its new owner's
+      last[used] = never;  // the block is now free, or belongs to a new owner
       if (!takes_over || used != from) arena.give(storages_[used].offset);
     }
   }

@@ -6,7 +6,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// One tap of the columns [n,C,kernel..,positions..], as [n,C,positions..].
+// Selects kernel tap `tap` of the columns, from [n,C,kernel..,positions..] to [n,C,positions..].
 Value tap_of(Value columns, const Window& window, int64_t tap) {
   for (uint32_t d = window.rank(); d-- > 0;) {
     columns = slice(columns, 2 + d, tap % window.kernel[d], 1);
@@ -56,7 +56,7 @@ void spread(Builder& b) {
 void conv_transpose(Builder& b) { spread(b); }
 void conv_bwd_input(Builder& b) { spread(b); }
 
-// dy [O, N positions] times the columns [N positions, C kernel]. The batch is part of the
+// Multiplies dy [O, N positions] by the columns [N positions, C kernel]. The batch is part of the
 // reduction; tiles accumulate.
 void conv_bwd_weight(Builder& b) {
   const auto& attributes = b.attributes<bp_conv_attributes>();
@@ -64,7 +64,7 @@ void conv_bwd_weight(Builder& b) {
   const Window window(attributes, spatial(x), spatial(dw));
   const int64_t batches = x.extent(0), channels = x.extent(1), outputs = dy.extent(1), groups = attributes.groups;
   const uint32_t rank = window.rank();
-  // [C,kernel..,n,positions..] and [O,n,positions..].
+  // Orders that give [C,kernel..,n,positions..] and [O,n,positions..].
   std::vector<uint32_t> order = {1}, dy_order = {1, 0};
   for (uint32_t d = 0; d < rank; ++d) order.push_back(2 + rank + d);
   order.push_back(0);

@@ -4,8 +4,8 @@
 
 namespace backplane::core::composite {
 
-// Gathers rows of the table with an index that is broadcast along them. An index out of range gives
-// 0.
+// Gathers rows of the table with an index that is broadcast along each row. An index out of range
+// gives a row of zeroes.
 void embedding(Builder& b) {
   const Value table = b.input(0);
   const int64_t width = table.extent(1), count = elements_of(b.input(1));

@@ -57,7 +57,7 @@ void topk(Builder& b);
 void cross_entropy(Builder& b);
 void adamw(Builder& b);
 
-// reduce.cpp, sort.cpp, matmul.cpp: later forms of primitives
+// reduce.cpp, sort.cpp, matmul.cpp: forms of primitives that a later ABI version added
 void arg(Builder& b, uint32_t op);
 void sort(Builder& b);
 void matmul(Builder& b);

@@ -35,7 +35,7 @@ class Loss {
  private:
   static constexpr uint32_t kDown = 1, kAcross = 2;
 
-  // The rows whose target is `index`; none if the targets' dtype cannot represent it.
+  // The rows whose target is `index`; no row if the targets' dtype cannot represent `index`.
   Value ignored(int64_t index) {
     const uint32_t dtype = target_.dtype();
     const bool held = dtype == BP_I64 || std::in_range<int32_t>(index);
@@ -44,7 +44,8 @@ class Loss {
   }
   Value masked(const Value& row) { return b_.select(ignored_, b_.constant(0), row); }
 
-  // The weight of each row's target, 0 for ignored rows, and the weights of all classes.
+  // Sets the weight of each row's target, which is 0 for ignored rows, and the weights of all
+  // classes.
   void weigh() {
     const bool weighted = b_.has_input(2);
     if (weighted) class_weight_ = insert(b_.load(2), 0);
@@ -53,7 +54,7 @@ class Loss {
     target_weight_ = masked(weight);
   }
 
-  // The sum of weight times log-probability over the target distribution.
+  // The sum of weight times log-probability over each row's target distribution.
   Value logarithm_of_target(const Value& logarithms) {
     const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;

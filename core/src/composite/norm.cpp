@@ -78,8 +78,8 @@ void rms_norm(Builder& b) {
 }
 
 // Inputs: gamma, beta, running mean and variance. Outputs: the new running statistics, and the
-// batch's mean and rstd. Without training, the running statistics stay and give rstd. Training that
-// outputs no running statistics does not read them.
+// batch's mean and rstd. Without training, the running statistics normalise x and do not change.
+// Training that outputs no running statistics does not read them.
 void batch_norm(Builder& b) {
   const auto& attributes = b.attributes<bp_batch_norm_attributes>();
   const Groups groups = groups_by_batch(b.input(0).shape());

@@ -8,17 +8,17 @@
 namespace backplane::core::composite {
 
 struct Groups {
-  // Of x for the normalisation: dimensions may be merged, or channels split into groups.
+  // The shape of x for the normalisation. Dimensions may be merged, or channels split into groups.
   Extents shape;
-  Extents parameter;  // of gamma and beta: 1 where they are broadcast
-  Extents statistic;  // of mean and rstd: 1 in `axes`
+  Extents parameter;  // the shape of gamma and beta, with 1 where they are broadcast
+  Extents statistic;  // the shape of mean and rstd, with 1 in `axes`
   uint32_t axes = 0;  // the axes of mean and variance
-  int64_t count = 1;  // elements of a group
+  int64_t count = 1;  // elements per group
 };
 Groups groups_by_axes(const Extents& x, uint32_t axes);
-// Group_norm: [N, groups, C / groups, ..].
+// For group_norm: [N, groups, C / groups, ..].
 Groups groups_by_channels(const Extents& x, int64_t groups);
-Groups groups_by_batch(const Extents& x);  // batch_norm: [N, C, ..]
+Groups groups_by_batch(const Extents& x);  // for batch_norm: [N, C, ..]
 
 Value mean_of(Builder& b, const Value& x, const Groups& groups);
 // 1 / sqrt(mean of x^2 + epsilon)

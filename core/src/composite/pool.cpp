@@ -18,8 +18,7 @@ Window window_of(Builder& b) {
 // The kernel's dimensions of an unfolded image.
 uint32_t kernel_axes(const Window& window) { return ((1u << window.rank()) - 1) << (2 + window.rank()); }
 
-// The index of each element of the padded image within its plane, unfolded. Padding has the
-// greatest index.
+// Unfolds an image that holds each element's index within its plane. Padding has the maximum index.
 Value indices_of(Builder& b, const Window& window) {
   if (count_of(window.image) > INT32_MAX) {
     throw Error(BP_UNSUPPORTED,
@@ -39,7 +38,8 @@ Value index_of(Builder& b, const Value& taps, const Value& maximum, const Value&
   return b.reduce(BP_OP_REDUCE_MIN, b.select(found, indices, b.integer(BP_I32, INT32_MAX)), axes);
 }
 
-// The number of image elements in each window; 1 for an empty window, to divide its sum of 0.
+// The number of image elements in each window. It is 1 for an empty window, whose sum of 0 is
+// divided by it.
 Value counts_of(Builder& b, const Window& window) {
   const Value ones = b.temporary(b.number(), joined({1, 1}, window.padded));
   b.fill(ones, 0);

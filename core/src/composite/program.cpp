@@ -74,7 +74,7 @@ void decompose(Builder& b, uint32_t op) {
   }
 }
 
-// The key of a step; flags and hints are the composite's.
+// The plan key of a step, with the composite's flags and hints.
 Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const bp_op_desc& composite) {
   const OpRow& row = *draft.row;
   const auto count = static_cast<uint32_t>(draft.operands.size());
@@ -95,7 +95,7 @@ Descriptor key_of(const Draft& draft, const Builder::Operands& operands, const b
   return key;
 }
 
-// The composite's error for a failed step.
+// Converts a step's error to the composite's error.
 Error failed_step(const Error& error, const Device& device, const OpRow& composite, const Draft& draft) {
   const uint32_t dtype = draft.operands[0].dtype();
   if (error.status() == BP_UNSUPPORTED) {
@@ -120,7 +120,8 @@ Ref<Program> make_program(Device& device, PlanCache& plans, const OpRow& row, co
   decompose(builder, row.id);
   Ref<Program> program(kAdopt, new Program);
   program->temporary_bytes = builder.place_temporaries();
-  std::map<std::string, Ref<PlanEntry>> entries;  // tiles differ only in their offsets
+  // Tiles differ only in offsets, so they share entries.
+  std::map<std::string, Ref<PlanEntry>> entries;
   for (const Draft& draft : builder.drafts()) {
     const Builder::Operands operands = builder.operands_of(draft);
     const Descriptor key = key_of(draft, operands, desc);

@@ -16,17 +16,18 @@ class Stream;
 struct Location {
   enum class Kind : uint8_t { input, output, temporary, constant, scalar };
   Kind kind;
-  uint32_t index;  // of the composite's input, output or scalar
-  // Constant: the bits; scalar: unused; else the byte offset in the operand or the temporaries.
+  uint32_t index;  // the number of the composite's input, output or scalar
+  // The bits of a constant; unused for a scalar; otherwise the byte offset in the operand or in the
+  // temporaries.
   uint64_t value;
 };
 
 class Program final : public Object {
  public:
   struct Step {
-    Ref<PlanEntry> entry;      // of the primitive
-    uint32_t first;            // of its locations: inputs, then outputs
-    uint64_t scalars[2] = {};  // of fill and iota
+    Ref<PlanEntry> entry;      // the primitive's plan
+    uint32_t first;            // the step's first location; inputs come before outputs
+    uint64_t scalars[2] = {};  // the scalars of fill and iota
   };
   std::vector<Step> steps;
   std::vector<Location> locations;
@@ -34,8 +35,9 @@ class Program final : public Object {
   uint64_t workspace_bytes = 0;  // the maximum over the steps
 };
 
-// Whether core has a program for the descriptor: a composite, or a later form of a primitive. Core
-// runs it if the plugin returns UNSUPPORTED.
+// True if core has a program for the descriptor, namely for a composite or for a form of a
+// primitive that a later ABI version added. Core runs the program if the plugin returns
+// UNSUPPORTED.
 bool has_program(const OpRow& row, const bp_op_desc& desc);
 
 // The program of a checked descriptor, with a plan for each step; see PlanCache::make_planned. If

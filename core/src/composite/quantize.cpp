@@ -18,7 +18,7 @@ Value unpacked(Builder& b, const Value& packed, int64_t extent) {
 
 namespace {
 
-// A parameter: a single element, or one per element or channel.
+// A parameter, which has a single element, or one per element or channel of x.
 Value parameter(Builder& b, uint32_t index, uint32_t rank) {
   const Value value = b.load(index);
   return value.rank() == rank ? value : b.reshape(value, Extents(rank, 1));
@@ -26,7 +26,7 @@ Value parameter(Builder& b, uint32_t index, uint32_t rank) {
 
 }  // namespace
 
-// The cast saturates and converts NaN to 0.
+// The cast saturates at 8 bits and converts NaN to 0. Only 4-bit values need a clamp.
 void quantize(Builder& b) {
   const bool four = b.attributes<bp_quantize_attributes>().bits == 4;
   const Value x = b.load(0), y = b.output(0);

@@ -28,7 +28,7 @@ Value of_rows(Builder& b, uint32_t index, uint32_t dtype) {
 }
 
 // Dequantises columns start..start + extent of the weight: (value - zero point) * scale + minimum.
-// `parameter` is [N,1,blocks] there.
+// Parameters are viewed as [N or 1, blocks or 1, 1].
 void dequantise(Builder& b, const Problem& p, const Value& weights, int64_t start, int64_t blocks, int64_t block) {
   const auto part_of = [&](const Value& whole) {
     const Value part = slice(whole, 1, start, blocks * block);
@@ -59,14 +59,14 @@ Value by_dequantising(Builder& b, const Problem& p) {
   const int64_t full = p.depth / p.block, rest = p.depth % p.block;
   if (full > 0) dequantise(b, p, weights, 0, full, p.block);
   if (rest > 0) dequantise(b, p, weights, full * p.block, 1, rest);
-  // Precision permissions do not apply to it.
+  // Precision permissions do not apply to an integer `a`.
   const bool whole = p.a.dtype() == BP_I8 || p.a.dtype() == BP_U8;
   const uint32_t precision = whole ? 0 : b.attributes<bp_quantized_matmul_attributes>().precision;
   return b.matmul(dequantised_a(b, p), transpose(weights), precision);
 }
 
 // sum of (a - za)(w - zw) = sum of a w - za sum of w - zw sum of a + K za zw, exact modulo 2^32.
-// Then apply the scales, and add the minimum times the sum of a - za.
+// Then applies the scales, and adds the minimum times the sum of a - za.
 Value in_integers(Builder& b, const Problem& p) {
   const Value w = b.cast(p.w, BP_I8);  // 4-bit values fit
   Value sum = b.matmul(p.a, transpose(w), BP_PRECISION_FULL, BP_I32);

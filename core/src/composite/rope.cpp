@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope. The angle of position p at frequency f is p f. The sine needs it modulo 2 pi with an error
-// of 2^-20 for any p, which f32 cannot represent. So f / 2 pi, in turns, is split into a multiple
-// of 2^-32 turns and a small rest. The integer product of p and the multiple wraps at whole turns;
-// the product with the rest is small.
+// rope. The angle of position p at frequency f is p f. The sine needs the angle modulo 2 pi with an
+// error of 2^-20 for any p. An f32 cannot represent a large angle so accurately. So f / 2 pi, in
+// turns, is split into a multiple of 2^-32 turns and a small rest. The integer product of p and the
+// multiple wraps at whole turns; the product with the rest is small.
 #include <cmath>
 #include <numbers>
 

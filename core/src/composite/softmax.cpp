@@ -6,7 +6,7 @@ namespace backplane::core::composite {
 
 namespace {
 
-// A row of only -inf, or with +inf, gives NaN through inf - inf.
+// A row that is all -inf, or that contains +inf, gives NaN, because inf - inf is NaN.
 Value less_maximum(Builder& b, const Value& x, uint32_t axes) { return b.sub(x, b.reduce(BP_OP_REDUCE_MAX, x, axes)); }
 
 }  // namespace

@@ -122,7 +122,8 @@ Value without_repeats(const Value& value) {
 }
 
 std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
-  if (value.shape() == shape) return value;  // keep all strides: in-place operation is detected by them
+  // Keep all strides, because they show whether the operation is in place.
+  if (value.shape() == shape) return value;
   Value made = bare(value);
   if (value.immediate() || count_of(shape) == 0) {
     const bp_tensor_desc dense = dense_view(value.dtype(), shape);
@@ -130,8 +131,8 @@ std::optional<Value> try_reshape(const Value& value, const Extents& shape) {
     if (!value.immediate()) std::memcpy(made.view.strides, dense.strides, sizeof(dense.strides));
     return made;
   }
-  // From the last dimension backwards: matches a run of new dimensions to each run of contiguous
-  // old ones.
+  // Matches a run of new dimensions to each run of contiguous old dimensions, from the last
+  // dimension backwards.
   const bp_tensor_desc& from = value.view;
   int64_t strides[BP_MAX_RANK] = {};
   auto to = static_cast<int>(shape.size()) - 1;

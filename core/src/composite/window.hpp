@@ -10,8 +10,8 @@ namespace backplane::core::composite {
 
 struct Window {
   Extents image, kernel, stride, dilation, begin, padded, positions;
-  int64_t taps = 0;     // elements of the kernel
-  int64_t results = 0;  // windows
+  int64_t taps = 0;     // number of kernel elements
+  int64_t results = 0;  // number of windows
 
   template <class Attributes>
   Window(const Attributes& attributes, Extents image_extents, Extents kernel_extents)
@@ -39,7 +39,7 @@ inline Extents joined(std::initializer_list<int64_t> first, const Extents& more,
 
 inline Extents spatial(const Value& value) { return {value.view.shape + 2, value.view.shape + value.rank()}; }
 
-// The image within a padded one.
+// The part of a padded image that is the image itself.
 inline Value inside(Value padded, const Window& window) {
   for (uint32_t d = 0; d < window.rank(); ++d) padded = slice(padded, 2 + d, window.begin[d], window.image[d]);
   return padded;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key of a plan lookup: a concrete operator as one block of bytes, which is hashed, compared
-// and copied as a whole. The plugin's descriptor points into it, so nothing is encoded or decoded.
+// and copied as a whole. The plugin's descriptor points into the block, so nothing is encoded or
+// decoded.
 //
 //   DescriptorHead
-//   the attributes, as long as the operator table says
-//   a bp_tensor_desc per input, then per output; zero beyond the rank, immediates without strides
+//   the attributes, whose size the operator table gives
+//   a bp_tensor_desc per input, then per output; zero from the rank on, immediates have no strides
 #pragma once
 
 #include <backplane/ops.h>
@@ -16,12 +17,12 @@
 
 namespace backplane::core {
 
-inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // of an immediate
+inline constexpr int64_t kNoStrides[BP_MAX_RANK] = {};  // the strides of an immediate
 
 // A descriptor without its attributes and views.
 struct DescriptorHead {
   uint32_t op = 0;
-  uint8_t inputs = 0, outputs = 0, scalars = 0;  // canonical: without absent operands at the end
+  uint8_t inputs = 0, outputs = 0, scalars = 0;  // counts without absent operands at the end
   uint8_t no_native = 0;                         // 1: decompose a composite
   uint32_t flags = 0;                            // BP_OP_FLAG_*
   uint32_t hints = 0;                            // BP_HINT_*
@@ -49,7 +50,7 @@ class Descriptor {
       : row(operator_row), layout_(operator_row, with) {
     std::memcpy(block_, &with, sizeof(with));
   }
-  // Copies a block.
+  // Copies the block of another descriptor.
   Descriptor(const OpRow& operator_row, const void* block) noexcept
       : Descriptor(operator_row, *static_cast<const DescriptorHead*>(block)) {
     std::memcpy(block_, block, bytes());
@@ -73,9 +74,9 @@ class Descriptor {
                                   2 * BP_MAX_OPERANDS * sizeof(bp_tensor_desc)];
 };
 
-// The set of a stream's plan cache for a call, hashed from its first output and first operand. It
-// must be cheap and spread well; entries are compared as a whole anyway. Reads only dimensions that
-// exist; if the rank is too great, some dimension within bounds.
+// Hashes a call's first output and first operand to a set of the stream's plan cache. The hash must
+// be cheap and spread well; collisions are harmless, because entries are compared as a whole. Reads
+// only dimensions that exist, or, if the rank is too large, some dimension within bounds.
 inline constexpr uint32_t kStreamCacheSetBits = 6;
 inline uint32_t stream_cache_set(uint32_t op, uint32_t out_rank, const int64_t* out_shape, uint32_t first_rank,
                                  const int64_t* first_shape, const int64_t* first_strides) noexcept {

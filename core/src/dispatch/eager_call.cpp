@@ -12,7 +12,7 @@ namespace backplane::core {
 
 namespace {
 
-// Finds out what is wrong with an operand, off the hot path.
+// Throws the error of an invalid operand. Is not on the hot path.
 [[noreturn, gnu::cold]] void bad_tensor(const OpRow& row, const Device& device, const bph_tensor& tensor,
                                         const char* role, uint32_t index) {
   if (tensor.rank > BP_MAX_RANK) {
@@ -54,8 +54,8 @@ namespace {
       .with_op(row.id);
 }
 
-// Checks an output `o` that shares its buffer with operand `other`. Legal are exactly the same view
-// (in-place operation) and disjoint bytes.
+// Checks an output `o` that shares its buffer with operand `other`. Only exactly the same view
+// (in-place operation) and disjoint bytes are legal.
 void check_overlap(const PlanEntry& entry, uint32_t o, uint32_t other, const Operands& operands) {
   const uint32_t inputs = entry.desc.input_count;
   const Extent& extent = entry.operands[other].extent;
@@ -130,7 +130,7 @@ void resolve(const OpRow& row, const Device& device, const bph_call& call, bool 
   if (!immediate) std::copy_n(tensor.strides, tensor.rank, view.strides);
 }
 
-// The input that an output will alias, as the caller of bph_device_supports states it in place of a
+// The input that an output will alias. The caller of bph_device_supports states it instead of a
 // buffer.
 uint32_t stated_alias(const OpRow& row, const bph_call& call, uint32_t inputs, const bph_tensor& output, uint32_t o) {
   const uint32_t index = output.alias - 1u;

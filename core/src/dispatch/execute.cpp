@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path, top to bottom: a call whose descriptor is in the stream's plan cache. The entry was
-// checked when it was made, so the path checks only what differs by call (handles, offsets) against
-// facts of the entry. eager_call.cpp handles all other calls.
+// The hot path, for a call whose descriptor is in the stream's plan cache. The entry was checked
+// when it was made, so the path checks only what differs by call (handles, offsets) against facts
+// of the entry. eager_call.cpp handles all other calls.
 #include "dispatch/execute.hpp"
 
 #include <bit>
@@ -90,7 +90,7 @@ inline uint64_t word_at(const void* from) noexcept {
 // or the call is invalid. `shares`: see shares_buffers.
 [[gnu::always_inline]] inline PlanEntry* find_entry(Stream& stream, const bph_call& call, Operands& operands,
                                                     bool& shares) {
-  // The comparisons below cannot distinguish greater counts, and no entry is without outputs.
+  // The comparisons below cannot distinguish larger counts, and every entry has an output.
   if ((call.outputs == nullptr) | ((call.inputs == nullptr) & (call.input_count != 0)) |
       ((call.scalars == nullptr) & (call.scalar_count != 0)) | (call.input_count > BP_MAX_OPERANDS) |
       (call.output_count - 1 >= BP_MAX_OPERANDS)) [[unlikely]] {

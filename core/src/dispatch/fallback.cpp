@@ -58,12 +58,13 @@ Fallback& fallback_of(Device& device) {
 
 // The staging copies of one operand.
 struct StagedOperand {
-  std::vector<unsigned char> bytes;  // on the host, between the devices
+  std::vector<unsigned char> bytes;  // the bytes on the host, on their way between the devices
   ScopedBuffer remote;
-  ScopedBuffer dense;  // on the stream's device, for an output that is not dense
+  ScopedBuffer dense;  // a dense copy on the stream's device, for an output that is not dense
 };
 
-// Copies borrow the host bytes until their stream has passed, also if a later step fails.
+// Waits for the stream at the end of the scope, also if a step fails, because copies borrow the
+// host bytes until then.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(bph_stream* stream) : stream_(stream) {}
@@ -167,7 +168,8 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
 }
 
 bph_support supports_on_fallback(Device& device, const bph_call& given) {
-  // The buffers are of this device; buffers on the fallback device would have the same alignment.
+  // Removes the buffers, because they belong to this device. Buffers on the fallback device would
+  // have the same alignment.
   std::vector<bph_tensor> tensors(given.inputs, given.inputs + given.input_count);
   tensors.insert(tensors.end(), given.outputs, given.outputs + given.output_count);
   for (bph_tensor& tensor : tensors) tensor.buffer = nullptr;

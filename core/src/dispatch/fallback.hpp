@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs operators that a device lacks on another device, with explicit copies. Only if the caller
-// allowed it; counted.
+// Runs operators that a device lacks on another device, with explicit copies. This happens only if
+// the caller allowed it, and is counted.
 #pragma once
 
 #include <backplane/backplane.h>

@@ -135,7 +135,7 @@ Ref<PlanEntry> PlanEntry::create(const Device& device, const Descriptor& key) {
     own_operands[i] = {tensor_fields(view), view.alignment_log2, immediate ? 1u : 0u, {0, 0}};
     entry->overlays |= view.alias != 0;
     if (view.dtype != 0 && !immediate) {
-      // Validate has checked for overflow.
+      // validate() has checked for overflow.
       (void)extent_of(view, dtype_bytes(view.dtype), &own_operands[i].extent);
     }
   }
@@ -223,7 +223,7 @@ PlanEntry& PlanCache::add(StreamPlanCache& stream_cache, const Descriptor& key) 
     entry = make(key, false);
     Ref<PlanEntry> dropped;
     const std::lock_guard lock(mutex_);
-    // Another thread may have inserted the same meanwhile: then that entry stays, and this one
+    // If another thread has inserted an equal entry meanwhile, that entry stays, and this one
     // serves only this stream.
     if (inserted_ == inserted ||
         entries_.find(hash, [&](const PlanEntry& item) { return item.matches(key); }) == nullptr) {
@@ -247,7 +247,7 @@ bp_plan_info plan_facts(Device& device, const PlanEntry& entry) {
   return info;
 }
 
-// For operators that have a program.
+// Call only for operators that have a program.
 bool PlanCache::may_be_native(const Descriptor& key) const noexcept {
   return device_.native_composites && key.head().no_native == 0;
 }
@@ -373,7 +373,7 @@ Ref<Plan> PlanCache::create_plan(const OpRow& row, const bp_op_desc& desc) {
   return plan;
 }
 
-// If the plugin has nothing faster, or no memory for it, the plan stays.
+// Keeps the plan if the plugin has nothing faster, or no memory for it.
 void PlanCache::specialized_plan(PlanEntry& entry) {
   const uint64_t flags = entry.desc.flags;
   entry.desc.flags |= BP_OP_FLAG_SPECIALIZE;

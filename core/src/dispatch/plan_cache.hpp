@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans by descriptor: one bounded cache per device, and in front of it a small cache per stream
-// that needs no lock.
+// Plans by descriptor. Each device has one bounded cache. Each stream has a small cache in front of
+// it, which needs no lock.
 //
 // An entry is an exact descriptor with its checked facts. Entries share a plan that serves any size
 // (BP_PLAN_ANY_SIZE in ops.h), found by class, so a new size makes an entry but no plan. A
 // recurring descriptor gets a specialized plan if the plugin reports that this helps
 // (BP_PLAN_SPECIALIZABLE).
 //
-// The key is a Descriptor: describe() in eager_call.cpp makes it for a call, execution.cpp for a
-// prepared one, composite/program.cpp for the steps of a decomposition.
+// The key is a Descriptor. describe() in eager_call.cpp makes it for a call, execution.cpp for a
+// staging copy, and composite/program.cpp for a step of a decomposition.
 #pragma once
 
 #include <backplane/backplane.h>
@@ -60,7 +60,7 @@ class PlanEntry final : public Object {
   const OpRow* row = nullptr;
   Ref<Plan> plan;
   Ref<Program> program;  // instead of a plan
-  bool direct = false;   // a plan that needs no staging
+  bool direct = false;   // has a plan, and needs no staging
   // The plan, or a step's plan, is specializable: see PlanCache::used.
   bool specializable = false;
   bool overlays = false;                // an output is one of the inputs
@@ -80,7 +80,7 @@ class PlanEntry final : public Object {
   uint32_t attribute_bytes = 0;
   // Each operand of the call: inputs, then outputs.
   struct Operand {
-    uint64_t fields;     // dtype to reserved of its bph_tensor, as one word
+    uint64_t fields;     // the fields dtype to reserved of its bph_tensor, as one word
     uint32_t alignment;  // log2, as views state it
     uint32_t immediate;  // 1: strides are ignored
     Extent extent;
@@ -88,7 +88,7 @@ class PlanEntry final : public Object {
   const Operand* operands = nullptr;
   const bp_tensor_desc* views = nullptr;
 
-  const void* block = nullptr;  // the Descriptor's
+  const void* block = nullptr;  // the bytes of the Descriptor
   size_t block_bytes = 0;
 
   static void* operator new(size_t size, size_t extra) { return ::operator new(size + extra); }
@@ -148,8 +148,8 @@ struct PlanCacheStats {
 
 class PlanCache;
 
-// The entries that one stream used last, set-associative, latest first. It needs no lock, because a
-// stream runs one call at a time.
+// A set-associative cache of the entries that one stream used last; each set is ordered by last
+// use. Needs no lock, because a stream runs one call at a time.
 class StreamPlanCache {
  public:
   StreamPlanCache() = default;
@@ -163,16 +163,16 @@ class StreamPlanCache {
   void flush() noexcept;
   // Takes over the reference; evicts the last entry of the set.
   void put(uint32_t set, Ref<PlanEntry> entry) noexcept;
-  // Removes an entry that the cache has superseded. It stays alive until the next one is removed.
+  // Removes an entry that the cache has superseded. It stays alive until the next entry is removed.
   void drop_superseded(const PlanEntry& entry) noexcept;
 
-  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // counted
-  // The stream's owner writes it, stats reads it.
+  PlanEntry* entries_[1u << kStreamCacheSetBits][kWays] = {};  // each holds a reference
+  // The stream's owner writes the count; stats reads it.
   std::atomic<uint64_t> hits_{0};
   Ref<PlanEntry> superseded_;
   uint64_t generation_ = 0;
   PlanCache* cache_ = nullptr;
-  StreamPlanCache* next_ = nullptr;  // the cache's list
+  StreamPlanCache* next_ = nullptr;  // next in the plan cache's list
 };
 
 class PlanCache {

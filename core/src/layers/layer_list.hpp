@@ -10,8 +10,8 @@ namespace backplane::core {
 
 class Plugin;
 
-// A layer wraps a plugin when it is loaded: it keeps the current instance and puts its own in
-// place.
+// Wraps `plugin` in a layer when it is loaded. The layer keeps the plugin's current instance, and
+// the layer's instance replaces it.
 using Splice = void (*)(Plugin& plugin);
 struct Layer {
   std::string_view name;

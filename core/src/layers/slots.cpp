@@ -6,7 +6,7 @@ namespace backplane::core::layers {
 
 namespace {
 
-// The identifiers in slots.def.
+// The names of statuses in slots.def.
 enum StatusBit : uint32_t {
   NONE = 0,
   UNSUPPORTED = 1u << BP_UNSUPPORTED,

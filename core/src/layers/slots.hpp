@@ -18,7 +18,7 @@ enum class Slot : uint8_t {
 inline constexpr size_t kSlotCount = static_cast<size_t>(Slot::count);
 
 const char* slot_name(Slot slot) noexcept;
-// Whether the slot may return `status`: its comment states it, or any slot may return it.
+// True if the slot may return `status`, because its comment lists it or any slot may return it.
 bool states(Slot slot, bp_status status) noexcept;
 
 }  // namespace backplane::core::layers

@@ -10,7 +10,8 @@
 
 namespace backplane::core::layers {
 
-// Returns the layer's bp.import if the plugin has one; other interfaces are the plugin's own.
+// Returns the layer's bp.import if the plugin has that interface. Returns other interfaces of the
+// plugin unchanged.
 inline const void* find_interface(const bp_plugin* plugin, bp_device* device, const char* name, uint32_t version) {
   const WrappedPlugin& own = wrapped(plugin);
   bp_device* inner = device != nullptr ? reinterpret_cast<WrappedDevice*>(device)->inner : nullptr;

@@ -44,7 +44,7 @@ struct WrappedPlugin {
   const bp_host* host;
   // The plugin's slots; null optional slots stay null in the layer's table.
   const bp_device_api has;
-  const bp_device_api next;  // the same with stubs: the table that the layer calls
+  const bp_device_api next;  // the table that the layer calls: `has`, with stubs
   bp_import_api import = {};
 
   void log(const char* message) const { host->log(host->context, BP_LOG_ERROR, message); }
@@ -58,7 +58,7 @@ struct WrappedPlugin {
   }
 };
 
-// The layer whose table this is.
+// Returns the layer to which the table `plugin` belongs.
 inline WrappedPlugin& wrapped(const bp_plugin* plugin) {
   static_assert(offsetof(WrappedPlugin, table) == 0);
   return *reinterpret_cast<WrappedPlugin*>(const_cast<bp_plugin*>(plugin));

@@ -22,8 +22,8 @@ namespace backplane::core {
 
 class Stream;
 
-// Counters that calls increment, relaxed; bph_device_stats reads them. The allocator and the plan
-// cache have their own.
+// Counters that calls increment with relaxed order; bph_device_stats reads them. The allocator and
+// the plan cache have their own counters.
 struct DeviceCounters {
   std::atomic<uint64_t> staged_operands{0}, staged_bytes{0};
   std::atomic<uint64_t> host_staged_copies{0}, host_staged_bytes{0};
@@ -43,7 +43,7 @@ class Device final : public Object {
 
   // Parents come first: members are destroyed in reverse order.
   Ref<Plugin> plugin;
-  const bp_device_api* api = nullptr;  // the plugin's copy
+  const bp_device_api* api = nullptr;  // core's copy of the plugin's table
   bp_device* handle = nullptr;
   const pid_t process = getpid();  // a forked child must not call its parent's device
   // Closes the plugin's device after all members below are destroyed.
@@ -60,7 +60,7 @@ class Device final : public Object {
   uint32_t fallback_policy = BPH_FALLBACK_ERROR;
   std::string fallback_device;
   bool native_composites = true;
-  uint32_t operand_kinds = 0;  // mask of 1 << BP_MEMORY_*: memory kinds of operands
+  uint32_t operand_kinds = 0;  // legal memory kinds of operands: mask of 1 << BP_MEMORY_*
   DeviceCounters counters;
   // Indexed by operator; see bph_stats.plugin_faults.
   std::atomic<bool> warned_of_refusal[BP_OP_LIMIT] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the ELF header and program headers against the file's size, and the digest.
+// Checks a library's ELF header, its program headers against the file's size, and its digest.
 #include "loading/elf.hpp"
 
 #include <elf.h>

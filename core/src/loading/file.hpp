@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files that decide which code runs: without blocking, and only from directories that no
-// other user can write.
+// Reads files that decide which code runs. Reads never block, and refuse directories that another
+// user can write.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ std::string resolve_trusted(std::string_view path, const FileRuleNames& rules);
 // Opens a regular file for reading; never blocks on a FIFO or device. `out_size` may be null.
 FileDescriptor open_regular(const std::string& path, const FileRuleNames& rules, uint64_t* out_size);
 
-// The whole file, at most `limit` bytes.
+// Returns the whole file; refuses a file of more than `limit` bytes.
 std::string read_file(const std::string& path, const FileRuleNames& rules, size_t limit);
 
 // Reads `bytes` at `offset` into `buffer`. Returns the bytes read: fewer at the end of the file.

@@ -8,7 +8,7 @@ namespace backplane::core {
 
 namespace {
 
-constexpr size_t kMembersLimit = 256;  // of one object: the search for duplicate keys is quadratic
+constexpr size_t kMembersLimit = 256;  // per object: finding duplicate keys takes quadratic time
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -70,7 +70,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     }
     Json& value = place();
     value.type = type;
-    open_.push_back(&value);  // the pointer stays valid: its parent does not grow while it is open
+    open_.push_back(&value);  // stays valid, because the parent does not grow meanwhile
     return true;
   }
   bool close() {

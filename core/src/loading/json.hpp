@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses JSON from untrusted files: bounded depth, no duplicate keys. Core has a tree of its own
+// Parses JSON from untrusted files: bounded depth, no duplicate keys. Core has its own tree type
 // because nlohmann::json allocates in its destructor, which terminates the process when memory is
 // exhausted.
 #pragma once
@@ -18,9 +18,9 @@ struct Json {
   enum Type { null, boolean, integer, real, string, array, object };
 
   Type type = null;
-  int64_t number = 0;  // of an integer; one that does not fit becomes a real
-  std::string text;    // of a string
-  std::string key;     // of an object's member
+  int64_t number = 0;  // an integer's value; an integer that does not fit becomes a real
+  std::string text;    // a string's text
+  std::string key;     // the key of an object's member
   std::vector<Json> children;
 
   const Json* find(std::string_view wanted) const noexcept;

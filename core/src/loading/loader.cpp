@@ -74,8 +74,8 @@ const bp_plugin* query(bp_plugin_query_fn function, const Plugin& plugin, std::s
   return table;
 }
 
-// Queries as each major that this library speaks, newest first. Only the versions may be read from
-// an instance of another major: core leaves it alone and queries the next major.
+// Queries once per major that this library speaks, newest first. Core may read only the versions of
+// an instance of another major, so it leaves that instance alone and queries the next major.
 const bp_plugin* negotiate(bp_plugin_query_fn function, Plugin& plugin) {
   constexpr uint32_t versions_end = offsetof(bp_plugin, build_flags);
   const bp_plugin* table = nullptr;
@@ -190,7 +190,7 @@ Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, cons
                   "{}: bp_plugin.struct_size is {}, at least {} is needed; build it against the SDK's headers",
                   shown(library), table->struct_size, BP_PLUGIN_MIN_SIZE);
   }
-  // Any failure from here on shuts it down.
+  // Any failure from here on shuts the instance down.
   if (table->shutdown != nullptr) plugin->own = plugin->instance = table;
   check_tables(*table, library);
   plugin->name = read_name(*table, library);

@@ -13,9 +13,9 @@
 namespace backplane::core {
 
 // Opens the library, queries it as a host of each spoken major until one is accepted, and checks
-// and completes its table. `manifest` is null for a bare library. Throws Refusal with the rule; a
-// plugin instance that exists by then is shut down. Exception: the shutdown slot of an instance
-// that is too small or of another ABI is unknown, so that instance is left alone.
+// and completes its table. `manifest` is null for a bare library. Throws Refusal with the rule, and
+// shuts down the plugin instance if one exists by then. It does not shut down an instance that is
+// too small or of another ABI, because its shutdown slot is unknown.
 Ref<Plugin> load_plugin(Ref<Registry> registry, const std::string& library, const Manifest* manifest,
                         const std::vector<Layer>& layers);
 

@@ -26,12 +26,12 @@ class Plugin final : public Object {
   std::string name;  // the file's name until the plugin reports its own
   std::string version;
   std::string library;             // the path that was opened
-  const bp_plugin* own = nullptr;  // the plugin's, without layers
-  // The outermost layer, or the plugin's own; shut down with the object.
+  const bp_plugin* own = nullptr;  // the plugin's instance, below all layers
+  // The outermost layer's instance, or `own` if there are no layers. The destructor shuts it down.
   const bp_plugin* instance = nullptr;
   uint32_t layer_count = 0;  // how many layers wrap the plugin
-  // A copy of the instance's table with stubs for missing optional slots. Core calls no other
-  // table. It lives as long as the plugin.
+  // Core's copy of the instance's table, with stubs for missing optional slots. Core calls no other
+  // table.
   bp_device_api api = {};
   // Which optional slots the plugin itself has.
   bool has_copy_in = false;
@@ -46,8 +46,8 @@ class Plugin final : public Object {
   bp_device_info device_info(uint32_t index);
   const void* get_interface(bp_device* device, const char* interface_name, uint32_t interface_version) const noexcept;
 
-  // The interface of the plugin itself, below all layers; `own_device` receives its own handle of
-  // `device`. Null if there is no such interface.
+  // Returns an interface of the plugin itself, below all layers; null if there is no such
+  // interface. `own_device` receives the plugin's handle of `device`.
   const void* own_interface(bp_device* device, const char* interface_name, uint32_t interface_version,
                             bp_device** own_device) const noexcept;
 

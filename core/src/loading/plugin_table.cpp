@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Required slots, and stubs for the optional ones.
+// Finds missing required slots, and stubs missing optional slots.
 #include "loading/plugin_table.hpp"
 
 #include "base/error.hpp"

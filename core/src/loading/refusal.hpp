@@ -23,7 +23,7 @@ class Refusal : public Error {
   const char* side;
 };
 
-// Shortens a path for a message: the end of a long path.
+// Shortens a long path to its end, for a message.
 inline std::string shown(std::string_view path) {
   constexpr size_t limit = 150;
   if (path.size() <= limit) return std::string(path);

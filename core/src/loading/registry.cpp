@@ -23,8 +23,8 @@ namespace {
 constexpr uint32_t kCandidateMinSize = 3336;
 static_assert(sizeof(bph_candidate) >= kCandidateMinSize);
 
-// Holds the locks of the handle table and the address map across fork, so that the child sees both
-// consistent, and empties them.
+// Holds the locks of the handle table and the address map across fork, so that the child finds both
+// consistent. The child then empties both.
 void watch_fork() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -176,7 +176,7 @@ Registry::Candidate& Registry::add_manifest(const std::string& path, const char*
   return candidate;
 }
 
-// The first candidate that may be loaded by this name. The lock is held.
+// The first candidate that may be loaded by this name. Call with the lock held.
 Registry::Candidate* Registry::candidate_by_name(const std::string& name) {
   for (const auto& candidate : state_->candidates) {
     if (candidate->name == name && !candidate->shadowed && !candidate->refused) return candidate.get();
@@ -203,7 +203,7 @@ Registry::Candidate& Registry::candidate_by_path(const std::string& path) {
     try {
       if (!file.empty() && resolve_trusted(file, rules) == resolved) return *candidate;
     } catch (const Refusal&) {
-      continue;  // another file, which is reported separately
+      continue;  // not the wanted file; its refusal is reported separately
     }
   }
   if (is_manifest) return add_manifest(resolved, "explicit");

@@ -22,12 +22,12 @@ namespace backplane::core {
 // A manifest, or a library named by path. Guarded by State::mutex once it is listed.
 struct Registry::Candidate {
   const char* origin = "";
-  std::string manifest_path;  // empty: a bare library
+  std::string manifest_path;  // empty for a bare library
   std::string library;        // absolute; empty if the manifest names none
   Manifest manifest;
-  std::optional<Refusal> refused;  // why the manifest is invalid; final
+  std::optional<Refusal> refused;  // why the manifest is invalid; never changes
 
-  std::string name;  // the manifest's, or the library's own once loaded
+  std::string name;  // from the manifest, or from a bare library once it is loaded
   std::string version;
   std::optional<Refusal> failed;  // why the last load failed; the next may succeed
   Ref<Plugin> plugin;

@@ -20,7 +20,7 @@ namespace backplane::core {
 namespace {
 
 constexpr const char* kSubfolder = "/backplane/plugins";
-constexpr size_t kManifestsLimit = 1024;  // of one directory
+constexpr size_t kManifestsLimit = 1024;  // per directory
 
 void split(std::string_view list, const char* suffix, const char* origin, std::vector<Place>& out) {
   while (!list.empty()) {

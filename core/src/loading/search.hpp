@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directories that are searched for plugins, in order.
 //
-// search_path or BACKPLANE_PLUGIN_PATH; $XDG_DATA_HOME/backplane/plugins; `backplane/plugins`
-// beside this library; backplane/plugins of each $XDG_DATA_DIRS. Within a directory, manifests are
-// ordered by file name. The working directory and the program's directory are never searched. A
-// set-uid program ignores the environment and the user's directories.
+// search_path or BACKPLANE_PLUGIN_PATH; $XDG_DATA_HOME/backplane/plugins; `backplane/plugins` next
+// to this library; `backplane/plugins` below each directory of $XDG_DATA_DIRS. Within a directory,
+// manifests are ordered by file name. The working directory and the program's directory are never
+// searched. A set-uid program ignores the environment and the user's directories.
 #pragma once
 
 #include <string>

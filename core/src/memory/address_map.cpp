@@ -13,7 +13,7 @@
 #include "memory/allocator.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000  // before Linux 4.17 a mere hint: check the result
+#define MAP_FIXED_NOREPLACE 0x100000  // only a hint before Linux 4.17, so check the result
 #endif
 
 namespace backplane::core {

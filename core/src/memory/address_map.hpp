@@ -24,7 +24,7 @@ struct Placement {
   uint64_t address = 0;  // of the plugin buffer's first byte
   uint64_t bytes = 0;
   Device* device = nullptr;
-  Segment* segment = nullptr;  // or, if there is no segment:
+  Segment* segment = nullptr;  // null: the buffer belongs to `block`
   Block* block = nullptr;
   bool native = false;    // the address is the device's own
   bool reserved = false;  // inaccessible pages that this library reserved
@@ -32,15 +32,15 @@ struct Placement {
 
 // The buffer that contains an address; `buffer` is 0 if there is none.
 struct AddressedBuffer {
-  uint64_t device = 0;  // public handles
+  uint64_t device = 0;  // a public handle, like `buffer`
   uint64_t buffer = 0;
   uint64_t offset = 0;
 };
 
 class AddressMap {
  public:
-  // Adds host-accessible memory at `placement.address`: imports and mappings. Such ranges may
-  // overlap.
+  // Adds host-accessible memory at `placement.address`, namely imports and mappings. Such ranges
+  // may overlap.
   std::unique_ptr<Placement> add_mapped(const Placement& placement);
   // Adds memory that only the device can access, with its device address (0: none). That address is
   // used if it is `unique` in the process or can be made unique. Throws OUT_OF_MEMORY if no
@@ -59,12 +59,12 @@ class AddressMap {
   static AddressMap& instance() noexcept;
 
  private:
-  bool meets(uint64_t address, uint64_t bytes) const noexcept;  // locked
+  bool meets(uint64_t address, uint64_t bytes) const noexcept;  // call with the lock held
 
   std::mutex mutex_;
   std::map<uint64_t, Placement*> apart_;        // ranges that do not overlap
   std::multimap<uint64_t, Placement*> others_;  // memory that may overlap another's
-  uint64_t longest_ = 0;                        // greatest size ever in `others_`
+  uint64_t longest_ = 0;                        // the maximum size ever in `others_`
 };
 
 }  // namespace backplane::core

@@ -193,7 +193,7 @@ void Allocator::State::give_back(Block& block, uint64_t handle) noexcept {
   } else {
     pending.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard guard(lock);
-    block.state = Block::State::waiting;  // merging neighbours read it
+    block.state = Block::State::waiting;  // merges of adjacent blocks read the state
     waiting.push(&block);
   }
   if (last) device.release();

@@ -47,7 +47,7 @@ class Allocator {
  public:
   // `custom` (may be null) is the framework's allocator, borrowed. Does not access `device` yet.
   Allocator(Device& device, const bph_allocator* custom);
-  ~Allocator();  // after close
+  ~Allocator();  // call after close
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -57,7 +57,7 @@ class Allocator {
   Span allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream);
   // Releases a span; pending work of its stream may still use it.
   void release(const Span& span) noexcept;
-  // Returns unused cached memory to the plugin. Returns the number of bytes.
+  // Gives unused cached memory back to the plugin, and returns its size in bytes.
   uint64_t trim() noexcept;
   AllocatorStats stats() const noexcept;
   // Waits for the work of released streams and frees all memory. Call when no object lives, before
@@ -94,7 +94,7 @@ class Allocator {
   void hold(Block& block) noexcept;
   void end_hold(Block& block) noexcept;
   // The block's address, for bph_buffer_info; the first call records it. Throws OUT_OF_MEMORY, and
-  // what buffer_map throws.
+  // the failures of buffer_map.
   Buffer::Address address_of(Block& block);
   // Records the address of memory whose plugin buffer is mapped at `mapping`.
   void note_mapping(Block& block, void* mapping);
@@ -111,7 +111,7 @@ class Allocator {
   Block& import(uint32_t type, uint64_t address, uint64_t bytes, bool hand_out);
 
   std::unique_ptr<State> state_;
-  std::atomic<uint32_t> pending_{0};  // waiting blocks and streams
+  std::atomic<uint32_t> pending_{0};  // number of waiting blocks and streams
 };
 
 }  // namespace backplane::core

@@ -89,7 +89,7 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
   return status;
 }
 
-// When the plugin has no more memory, an allocation first frees all unused memory,
+// First step when the plugin has no more memory: frees all unused memory.
 void Allocator::State::reclaim() noexcept {
   {
     const std::lock_guard guard(lock);
@@ -100,15 +100,17 @@ void Allocator::State::reclaim() noexcept {
   trim_passed();
 }
 
-// and then waits for the caller's own work, for ended streams, and for polls of other threads.
+// Second step: waits for the caller's own work, for ended streams, and for polls of other threads.
 void Allocator::State::reclaim_pending(Stream* stream) {
   try {
     if (stream != nullptr && !stream->idle() && stream->may_wait()) stream->try_wait(BP_WAIT_FOREVER);
   } catch (const Error& error) {
     if (error.status() != BP_EXECUTION_FAILED)
-      throw;  // its work has ended; the next call on the stream reports a failure
+      // After EXECUTION_FAILED the work has ended, and the next call on the stream reports the
+      // failure.
+      throw;
   }
-  // Polls of other threads may have returned memory that is still in use.
+  // Polls of other threads may have put back memory that is still in use, so poll again.
   constexpr int most_rounds = 64;
   int round = 0;
   do {

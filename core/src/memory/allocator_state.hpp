@@ -26,15 +26,15 @@ struct Allocator::State {
   const bph_allocator* const custom;
   std::atomic<uint32_t>& pending;
 
-  mutable SpinLock lock;  // guards the rest
-  // All pools: a stream's pool has its timeline, a shared pool a kind and an alignment.
+  mutable SpinLock lock;  // guards the members below
+  // All pools. A stream's pool has a timeline; a shared pool has a kind and an alignment.
   Pool* pools = nullptr;
-  std::vector<Ref<Timeline>> timelines;  // of live and ending streams
+  std::vector<Ref<Timeline>> timelines;  // the timelines of live and ending streams
   EndingStream* ending = nullptr;
   BlockList waiting;
   BlockList spares;  // blocks without memory, some with a handle's slot
-  // A running poll of a thread. It has taken items out of `ending` or `waiting`; until it ends,
-  // neither list is complete.
+  // A running poll of a thread. The poll has taken items out of `ending` or `waiting`; until the
+  // poll ends, neither list is complete.
   struct ActivePoll {
     uint64_t number;
     ActivePoll* next;
@@ -46,25 +46,25 @@ struct Allocator::State {
   std::atomic<uint64_t> polls_ended{0};
   AllocatorStats stats = {};
   uint64_t live = 0;  // blocks that are live buffers, which keep the device open
-  // Whether live buffers retain the device. Kept while the device has a handle, so that releasing
-  // the last buffer is cheap.
+  // Whether live buffers retain the device. Stays true while the device has a handle, so that
+  // releasing the last buffer is cheap.
   bool retained = false;
 
   std::mutex records_mutex;  // guards Block::uses of live blocks
 
   // allocator.cpp
   uint64_t alignment_of(uint64_t alignment) const noexcept;
-  Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // creates it if needed
-  Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // locked
+  Pool& shared_pool(uint32_t kind, uint64_t alignment);                 // creates the pool if needed
+  Pool* find_shared(uint32_t kind, uint64_t alignment) const noexcept;  // call with the lock held
   Pool& pool_for(uint32_t kind, uint64_t alignment, Stream* stream);
   Block& take(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
   Block& take_custom(uint32_t kind, uint64_t bytes, uint64_t alignment, Stream* stream, bool hand_out);
-  // Locked.
+  // Call with the lock held.
   void hand(Block& block, uint64_t bytes, Stream* stream, bool hand_out, bool cached) noexcept;
-  // Locked.
+  // Call with the lock held.
   void count(Block& block, bool hand_out, bool cached) noexcept;
   Block& fresh_block();
-  void recycle_block(Block& block) noexcept;  // to the spares
+  void recycle_block(Block& block) noexcept;  // moves the block to the spares
   // Call with the lock held. True if only this block kept the device open.
   bool uncount(Block& block) noexcept;
   // Pass handle 0 if the block has no handle, or an invalidated one.
@@ -73,7 +73,7 @@ struct Allocator::State {
   // allocator_grow.cpp
   void require_offered(uint32_t kind, uint64_t bytes) const;
   // Searches existing memory. `share`: also memory that no stream owns, whose release takes a
-  // slower path. Locked.
+  // slower path. Call with the lock held.
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;

@@ -14,7 +14,7 @@ void Allocator::State::collect_uses(Block& block) noexcept {
   for (Use& use : block.uses) use.point = use.timeline->point();
   if (block.source == Block::Source::custom && block.user &&
       find_handle<Stream>(reinterpret_cast<void*>(block.custom_stream))) {
-    block.user = {};  // the caller passes on its order with the stream
+    block.user = {};  // release passes the stream to the framework, which keeps the order itself
   }
   try {
     if (block.user && !block.user->idle()) block.uses.push_back({block.user, block.user->point()});
@@ -148,8 +148,8 @@ class Allocator::State::Taken {
   ActivePoll poll_ = {};
 };
 
-// Waits until the polls that other threads have begun end; returns false if there were none.
-// Returns at once inside a poll: two polls would wait for each other.
+// Waits for the end of all polls that other threads have begun; returns false if there were none.
+// Returns at once inside a poll, because two polls would wait for each other.
 bool Allocator::State::await_polls() noexcept {
   if (polls_on_thread != 0) return false;
   lock.lock();
@@ -174,7 +174,7 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
   while (list != nullptr) {
     EndingStream* stream = std::exchange(list, list->next);
     bp_error error = fresh_error();
-    // Any status except TIMEOUT means that its work no longer accesses memory.
+    // Any status except TIMEOUT means that the stream's work no longer accesses memory.
     if (device.api->stream_wait(device.handle, stream->handle, timeout_ns, &error) != BP_TIMEOUT) {
       finish_stream(stream);
       pending.fetch_sub(1, std::memory_order_relaxed);
@@ -186,7 +186,8 @@ void Allocator::State::poll_ending(uint64_t timeout_ns) noexcept {
 }
 
 void Allocator::State::poll_waiting() noexcept {
-  // Owners are notified after the poll: their callbacks may wait for a thread that waits for polls.
+  // Owners are notified after the poll, because their callbacks may wait for a thread that waits
+  // for polls.
   BlockList owned;
   {
     Taken taken(*this, waiting);

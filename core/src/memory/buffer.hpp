@@ -43,7 +43,7 @@ class Buffer {
     uint64_t value = 0;
     uint32_t flags = 0;  // BPH_BUFFER_ADDRESS_*
   };
-  Address address();  // of byte 0, as bph_buffer_info has it
+  Address address();  // the address of byte 0, as bph_buffer_info reports it
 
   // Keeps the memory alive after its handle is released.
   void hold() noexcept;

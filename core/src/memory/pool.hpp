@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pool of the caching allocator: plugin buffers (segments) that are split into blocks. A pool
-// calls no plugin, takes no lock and allocates nothing, so all of it runs under the allocator's
-// lock.
+// calls no plugin, takes no lock and allocates nothing, so all its functions run under the
+// allocator's lock.
 //
 // A freed block first goes into the bin of its size class, unsplit; taking it again costs a few
-// instructions. `flush` merges binned blocks with their neighbours. Merged blocks are listed by the
-// largest class that they can serve.
+// instructions. `flush` merges binned blocks with adjacent free blocks. Merged blocks are listed by
+// the largest class that they can serve.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ struct Block final : Buffer {
 
   uint64_t size = 0;  // the block's size; `bytes` is the requested size
   Segment* segment = nullptr;
-  Block* before = nullptr;  // neighbours in the segment
+  Block* before = nullptr;  // the preceding block in the segment; `after`: the following block
   Block* after = nullptr;
   Block* link = nullptr;  // next in a bin, a free list, or any other list
   Block* back = nullptr;  // previous in a free list
@@ -58,16 +58,16 @@ struct Block final : Buffer {
   Source source = Source::pool;
   bool any_stream = false;  // allocated for no stream, so every stream may use it
   bool handed_out = false;  // a buffer of the host API, which keeps the device open
-  // The stream that it was allocated for, if the pool does not belong to it.
+  // The stream that the block was allocated for, if the pool does not belong to that stream.
   Ref<Timeline> user;
   std::vector<Use> uses;  // uses by other streams; release fills in the points
   bool orphaned = false;  // its handle was released during a hold
-  uint32_t holds = 0;     // by other libraries
+  uint32_t holds = 0;     // number of holds by other libraries
   // For raw and imported blocks; null until an address is requested.
   std::atomic<Placement*> placement{nullptr};
-  void (*release)(void*) = nullptr;  // imported
+  void (*release)(void*) = nullptr;  // for imported blocks, like `context`
   void* context = nullptr;
-  bph_buffer* custom_buffer = nullptr;  // custom
+  bph_buffer* custom_buffer = nullptr;  // for blocks of the framework's allocator
   uint64_t custom_offset = 0;
   uint64_t custom_stream = 0;  // public handle
 };
@@ -89,9 +89,11 @@ struct BlockList {
 struct Pool {
   Device* device = nullptr;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint64_t alignment = 1;  // of segments, and of blocks if the quantum is a multiple of it
+  // Of segments; also of blocks if the quantum is a multiple of the alignment.
+  uint64_t alignment = 1;
   uint64_t quantum = SizeClass::kQuantum;
-  // Of the stream that owns the pool; null: any stream may use its free blocks.
+  // The timeline of the stream that owns the pool. If null, any stream may use the pool's free
+  // blocks.
   Ref<Timeline> timeline;
   Pool* next = nullptr;
   Segment* segments = nullptr;
@@ -105,8 +107,8 @@ struct Pool {
   }
   static bool is_small(uint64_t block_bytes) noexcept { return block_bytes <= kSmallLimit; }
 
-  // Splits a block of `size_class` off a free one; null if none fits. Takes at most one block from
-  // `spares`, which must not be empty.
+  // Splits a block of `size_class` off a free block; returns null if no free block fits. Takes at
+  // most one block from `spares`, which must not be empty.
   Block* take_free(uint32_t size_class, BlockList* spares) noexcept;
   // Merges the blocks in the bins; blocks that vanish go to `spares`.
   void flush(BlockList* spares) noexcept;

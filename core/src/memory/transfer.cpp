@@ -32,7 +32,7 @@ void copy_foreign(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src,
   }
   if (own.kind == BP_MEMORY_HOST) both_host(function, bytes);
   char* const address = static_cast<char*>(other.map()) + (from_other ? src_offset : dst_offset);
-  if (own.kind == BP_MEMORY_SHARED) {  // it may be an import of the same memory
+  if (own.kind == BP_MEMORY_SHARED) {  // `own` may be an import of the same memory
     const char* const begin = static_cast<char*>(own.map()) + (from_other ? dst_offset : src_offset);
     if (begin < address + bytes && address < begin + bytes) overlap(function, bytes, src_offset, dst_offset);
   }
@@ -96,8 +96,8 @@ void copy(Stream& stream, Buffer& dst, uint64_t dst_offset, Buffer& src, uint64_
 
 namespace {
 
-// Whether staging frees the source without the wait that copy_in needs: work is pending, and two
-// chunks suffice.
+// True if staging frees the source without the wait that copy_in needs, because work is pending and
+// two chunks suffice.
 bool staging_saves_a_wait(const Stream& stream, const Buffer& dst, uint64_t bytes) noexcept {
   return !stream.idle() && bytes <= 2 * kChunkBytes && dst.kind != BP_MEMORY_HOST && has_host_memory(*stream.device);
 }

@@ -63,7 +63,7 @@ void enqueue_out(Stream& stream, void* dst, Buffer& src, uint64_t src_offset, ui
   bp_error error = fresh_error();
   const bp_status status = stream.api->copy_out(stream.device_handle, stream.handle, dst, src.plugin_buffer,
                                                 src.plugin_offset + src_offset, bytes, &error);
-  // This throws the reason of the failure.
+  // wait() throws the reason of the failure.
   if (status == BP_EXECUTION_FAILED) stream.wait(BP_WAIT_FOREVER);
   check_enqueue(stream, "copy_out", status, error);
 }

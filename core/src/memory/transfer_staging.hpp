@@ -24,7 +24,7 @@ class StagingSlot {
 
   // Pass `tracked` if `wait` will be called.
   void prepare(uint64_t bytes, bool tracked);
-  void record();  // with the stream's lock
+  void record();  // the caller holds the stream's lock
   void wait();
   char* address() const noexcept { return address_; }
   const Span& span() const noexcept { return span_; }
@@ -37,7 +37,7 @@ class StagingSlot {
 };
 
 bool has_host_memory(const Device& device) noexcept;
-// Copies through HOST memory, which every device has that does not accept pageable memory. At
+// Copies through HOST memory. Every device that does not accept pageable memory has HOST memory. At
 // return `src` is free and `dst` is filled. The functions take the stream's lock themselves and
 // count the bytes.
 void stage_in(Stream& stream, const char* function, Buffer& dst, uint64_t dst_offset, const char* src, uint64_t bytes);

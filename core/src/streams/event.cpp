@@ -70,7 +70,7 @@ bp_status Event::try_wait(uint64_t timeout_ns) {
   if (status == BP_TIMEOUT) return status;
   check(*device, "event_wait", status, error);
   lock_.lock();
-  // The wait covers a known point only if no other record came between.
+  // The wait covers a known point only if no other record began meanwhile.
   const bool known = (records & 1) == 0 && records == records_;
   lock_.unlock();
   if (known && timeline) {

@@ -63,8 +63,8 @@ void Stream::enqueue(Enqueue callback, void* context) {
   };
   bp_error error = fresh_error();
   bp_status status = BP_OK;
-  // Whatever it returns, work may have been enqueued, and that work may use memory that the
-  // callback released.
+  // Counts before the call: whatever the callback returns, it may have enqueued work that uses
+  // memory which the callback then released.
   count_enqueue();
   {
     const Inside inside(gate);

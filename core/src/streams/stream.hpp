@@ -35,7 +35,7 @@ class WaitMarker {
   WaitMarker& operator=(const WaitMarker&) = delete;
   ~WaitMarker();
   bp_event* event() const noexcept { return event_; }
-  uint64_t point = 0;  // of the timeline
+  uint64_t point = 0;  // the point of the timeline that passes with the event
 
  private:
   const Device& device_;
@@ -61,9 +61,9 @@ class Stream final : public Object {
   static constexpr uint32_t kGateShared = 1, kGateCallback = 2, kGateFailed = 4;
   std::atomic<uint32_t> gate{0};
 
-  StreamPlanCache plan_cache;             // the plans that it used last
-  Span workspace;                         // of plans: grows on demand, in stream order
-  Span temporaries;                       // of programs: likewise
+  StreamPlanCache plan_cache;             // the plans that the stream used last
+  Span workspace;                         // the workspace of plans; grows on demand, in stream order
+  Span temporaries;                       // the temporaries of programs; grow likewise
   bph_stream* fallback_stream = nullptr;  // on the fallback device, made at the first use
   uint32_t flags = 0;                     // BPH_STREAM_*
   int32_t priority = 0;
@@ -104,12 +104,12 @@ class Stream final : public Object {
   // Returns OK or TIMEOUT; throws EXECUTION_FAILED, DEVICE_LOST. A SHARED stream is unlocked during
   // the wait, unless this thread already holds its lock.
   bp_status try_wait(uint64_t timeout_ns);
-  // Throws TIMEOUT too.
+  // Like try_wait, but also throws TIMEOUT.
   void wait(uint64_t timeout_ns);
 
   // Records a marker after all enqueued work, for `wait_for`. Call with the lock held; wait after
-  // it is released. Null if the plugin's stream_wait serves: the stream is not SHARED, or no event
-  // could be recorded.
+  // it is released. Returns null if the caller must use the plugin's stream_wait, because the
+  // stream is not SHARED or no event could be recorded.
   std::shared_ptr<WaitMarker> record_wait_marker() noexcept;
   bp_status try_wait_for(const std::shared_ptr<WaitMarker>& marker, uint64_t timeout_ns);
   void wait_for(const std::shared_ptr<WaitMarker>& marker) { try_wait_for(marker, BP_WAIT_FOREVER); }

@@ -52,7 +52,7 @@ class Timeline final : public Object {
   void request_marker() noexcept { marker_requested_.store(true, std::memory_order_relaxed); }
   bool marker_requested() const noexcept { return marker_requested_.load(std::memory_order_relaxed); }
   // Records a marker after all enqueued work; for the stream's owner. On failure the marker stays
-  // requested. If there are too many markers, it is recorded once one has passed.
+  // requested. If there are too many markers, this one is recorded after another has passed.
   void record_marker(const Device& device, bp_stream* stream) noexcept;
   // Polls the markers, from any thread; true if the timeline advanced.
   bool poll(const Device& device) noexcept;
@@ -65,7 +65,7 @@ class Timeline final : public Object {
     bp_event* event;
     uint64_t point;
   };
-  void insert(Marker marker) noexcept;  // sorted by point; locked by the caller
+  void insert(Marker marker) noexcept;  // keeps the order by point; the caller holds the lock
   bool take_first(Marker* marker) noexcept;
 
   std::atomic<uint64_t> enqueued_{0};
@@ -73,11 +73,11 @@ class Timeline final : public Object {
   std::atomic<bool> marker_requested_{false};
   alignas(64) std::atomic<uint64_t> completed_{0};
   SpinLock lock_;
-  Marker markers_[kCapacity];   // recorded, oldest first
-  bp_event* spare_[kCapacity];  // passed, for reuse
+  Marker markers_[kCapacity];   // recorded markers, oldest first
+  bp_event* spare_[kCapacity];  // events of passed markers, for reuse
   uint32_t marker_count_ = 0, spare_count_ = 0;
   uint32_t outstanding_ = 0;  // markers that are recorded or being polled
-  bool missed_ = false;       // a request was dropped because there were too many
+  bool missed_ = false;       // a request was dropped because there were too many markers
   bool dropped_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal plugin with a few dense kernels, so that core stages all other layouts. Missing
-// operators test the fallback.
+// A minimal plugin with a few dense kernels, so that core stages all other layouts. The fallback is
+// tested with the operators that this plugin lacks.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -29,7 +29,7 @@ void add_dense(const Call& call) {
   for (int64_t i = 0; i < count; ++i) call.out().as<float>()[i] = call.in(0).as<float>()[i] + call.in(1).as<float>()[i];
 }
 
-// Of matrices.
+// Multiplies matrices of rank 2.
 void matmul_dense(const Call& call) {
   const int64_t rows = call.out().shape[0], cols = call.out().shape[1], depth = call.in(0).shape[1];
   for (int64_t i = 0; i < rows * cols; ++i) {

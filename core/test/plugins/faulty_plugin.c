@@ -89,7 +89,7 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
   *out = NULL;
   return fail(error, BP_UNAVAILABLE, "no licence");
 #elif defined(FAULT_ODD_STATUS)
-  memset(error->message, 'x', sizeof(error->message)); /* no NUL, and a length that is wrong */
+  memset(error->message, 'x', sizeof(error->message)); /* no NUL, and a wrong length */
   error->message_length = UINT32_MAX;
   return 77;
 #elif defined(FAULT_NULL_TABLE)
@@ -114,7 +114,8 @@ BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, 
   table->device_api = (const bp_device_api*)api;
   table->shutdown = logged_shutdown;
   spoil(table, (bp_device_api*)api);
-  static const bp_plugin* volatile abandoned; /* what nobody may shut down stays reachable, and counts as no leak */
+  /* Keeps a table that nobody may shut down reachable, so that it is no leak. */
+  static const bp_plugin* volatile abandoned;
   abandoned = table;
   (void)abandoned;
   *out = table;

@@ -71,7 +71,8 @@ TEST_P(Gradient, IsThatOfFiniteDifferences) {
   bp::copy_out<double>(stream, gradient, model.gradients());
 
   // Checks the rows of the table that the text uses, and a sample of the other parameters.
-  constexpr double step = 1e-5;  // a central difference's truncation and rounding errors: 1e-10
+  // Truncation and rounding errors of a central difference are then 1e-10.
+  constexpr double step = 1e-5;
   int checked = 0, not_zero = 0;
   for (size_t i = 97 * 8; i < host.size(); i += i < 102 * 8 ? 3 : 13) {
     const double kept = host[i];

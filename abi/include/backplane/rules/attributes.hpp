@@ -8,7 +8,7 @@
 
 namespace backplane::rules {
 
-// Returns one entry of a field as a double. It is exact, except for an i64 beyond 2^53.
+// Returns one entry of a field as a double. The double is exact, except for an i64 beyond 2^53.
 inline double field_value(const AttributeField& field, const unsigned char* at) noexcept {
   const auto read = [at]<class T>(T value) {
     std::memcpy(&value, at, sizeof(value));

@@ -18,7 +18,7 @@ inline bool is_single(const bp_tensor_desc& view) {
 class Bound {
  public:
   // The descriptor's views and counts are legal: ranks up to BP_MAX_RANK, no extent below 0, only
-  // optional operands absent. `given_attributes` are in range, and as long as the operator's
+  // optional operands absent. `given_attributes` are in range, and have the size of the operator's
   // struct.
   Bound(const bp_op_desc& given, const void* given_attributes) : desc(given), attributes_(given_attributes) {
     std::fill(std::begin(named_), std::end(named_), -1);
@@ -45,12 +45,13 @@ class Bound {
   bool has_input(uint32_t i) const { return i < desc.input_count && desc.inputs[i].dtype != 0; }
   bool has_output(uint32_t i) const { return i < desc.output_count && desc.outputs[i].dtype != 0; }
 
-  // Throws INVALID_ARGUMENT: shapes that disagree, and other errors that no later version permits.
+  // Throws INVALID_ARGUMENT, for shapes that disagree and for other errors that no later version
+  // permits.
   template <class... Parts>
   [[noreturn]] static void fail(const Parts&... parts) {
     invalid(parts...);
   }
-  // Throws UNSUPPORTED: all other errors.
+  // Throws UNSUPPORTED, for all other errors.
   template <class... Parts>
   [[noreturn]] static void refuse(const Parts&... parts) {
     unsupported(parts...);

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The canonical form of a descriptor. Every reader normalises
-// before it checks counts. The form has no trailing absent operands, no trailing later scalars with
-// zero bits and no zero tail of attributes.
+// SPDX-License-Identifier: Apache-2.0
+// The canonical form of a descriptor. Every reader normalises before it checks counts. The form has
+// no trailing absent operands, no trailing later scalars with zero bits and no zero tail of
+// attributes.
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -18,14 +19,15 @@ constexpr uint32_t trimmed(const View* views, uint32_t count, uint32_t least = 0
 }
 
 // Returns the number of a call's scalars. Trailing scalars beyond scalars_min do not count if their
-// bits are zero. Not for BP_OP_FLAG_DEVICE_SCALARS, whose values are not known yet.
+// bits are zero. Do not call this with BP_OP_FLAG_DEVICE_SCALARS, because the values are not known
+// yet.
 constexpr uint32_t trimmed_scalars(const OpInfo& op, const uint64_t* values, uint32_t count) noexcept {
   while (count > op.scalars_min && values[count - 1] == 0) --count;
   return count;
 }
 
 // Returns the bytes of an attribute struct without its zero tail: a multiple of 8, at least the
-// minimum and at most `bytes`. Structs whose fields are equal up to there have the same meaning,
+// minimum and at most `bytes`. Structs that are equal in these bytes have the same meaning,
 // whatever their struct_size is.
 inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t bytes) noexcept {
   while (bytes > BP_ATTRIBUTES_MIN_SIZE) {
@@ -37,7 +39,7 @@ inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t byt
   return bytes;
 }
 
-// The same for a whole struct. Returns null if all of it is zero and the operator permits null.
+// Returns the attributes, or null if the whole struct is zero and the operator permits null.
 inline const void* canonical_attributes(const OpInfo& op, const void* attributes) noexcept {
   if (!op.attributes->optional || attributes == nullptr) return attributes;
   const auto* bytes = static_cast<const unsigned char*>(attributes);
@@ -46,8 +48,8 @@ inline const void* canonical_attributes(const OpInfo& op, const void* attributes
   return zero ? nullptr : attributes;
 }
 
-// Trims operands. Does not change counts beyond BP_MAX_OPERANDS and null arrays: every rule refuses
-// them.
+// Trims operands. Does not change counts beyond BP_MAX_OPERANDS and null arrays, because the checks
+// refuse them.
 constexpr void trim_operands(bp_op_desc& desc) noexcept {
   if (desc.inputs != nullptr && desc.input_count <= BP_MAX_OPERANDS) {
     desc.input_count = trimmed(desc.inputs, desc.input_count);

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 All checks of an operator's descriptor that do not depend on
-// a device. The host makes them before it calls a plugin, the author kit at plan_create.
+// SPDX-License-Identifier: Apache-2.0
+// All checks of an operator's descriptor that do not depend on a device. The host makes these
+// checks before it calls a plugin; the author kit makes them in plan_create.
 #pragma once
 
 #include <backplane/rules/attributes.hpp>
@@ -84,8 +85,8 @@ inline void check_operands(const OpInfo& op, const bp_op_desc& desc) {
   }
 }
 
-// Checks that shapes agree, which executions of an any-size plan may still violate. Throws
-// Violation.
+// Checks that shapes agree. An execution of an any-size plan may violate this although its plan was
+// checked. Throws Violation.
 inline void check_shapes(const OpInfo& op, const bp_op_desc& desc, const void* attributes) {
   if (op.shape_rule == BP_SHAPE_COMPOSITE) return check_composite_shapes(desc, attributes);
   check_primitive_shapes(op, desc, attributes);

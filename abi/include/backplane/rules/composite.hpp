@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The rules of ops.h for operators whose dtype and shape rules
-// are COMPOSITE. The host applies them before a plugin sees a call, and the author kit applies them
-// because a caller might not be the host. Header-only C++20 that needs only the ABI. Allocates only
-// to refuse. Safe for any thread.
+// SPDX-License-Identifier: Apache-2.0
+// The rules of ops.h for operators whose dtype and shape rules are COMPOSITE. The host applies them
+// before a plugin sees a call, and the author kit applies them because a caller might not be the
+// host. Header-only C++20 that needs only the ABI. Allocates only to refuse. Safe for any thread.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -41,12 +41,13 @@ inline void check_topk(const Bound& bound) {
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
 }
 
-// An index is the element's position in its plane.
+// The index output is an element's position in its plane, which must fit into its dtype.
 inline void check_max_pool(const Bound& bound) {
   check_pool(bound);
   int64_t plane = 1;
   for (const int64_t extent : bound.list('*').span()) {
-    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;  // stays, or becomes 0
+    // Stays INT64_MAX, or becomes 0.
+    if (__builtin_mul_overflow(plane, extent, &plane)) plane = INT64_MAX;
   }
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], plane);
 }
@@ -60,7 +61,7 @@ inline void check_cross_entropy(const Bound& bound) {
   if (!is_single(loss)) Bound::fail("output 0 has shape ", shape_text(loss), "; a reduced loss is one element");
 }
 
-// The rules that a signature cannot express.
+// Checks the rules that a signature cannot express.
 inline void check_own(const Bound& bound) {
   switch (bound.desc.op) {
     case BP_OP_LAYER_NORM:

@@ -19,7 +19,7 @@ struct DtypeInfo {
   const char* name = "unknown";
   uint32_t bytes = 0;
   DtypeKind kind = DtypeKind::NONE;
-  bool core = false;  // mandatory at CORE, otherwise an extension
+  bool core = false;  // mandatory for the CORE profile; otherwise an extension
 };
 
 namespace detail {
@@ -61,13 +61,14 @@ constexpr const char* dtype_name(uint32_t dtype) { return dtype_info(dtype).name
 // Bytes of an element, 0 for an unknown dtype. Costs one load.
 constexpr uint32_t dtype_bytes(uint32_t dtype) { return dtype < BP_DTYPE_LIMIT ? detail::kDtypeBytes[dtype] : 0; }
 
-// The alignment of an element of `bytes` bytes: the greatest power of two that divides its size, at
-// most 8; 1 for 0.
+// The alignment of an element of `bytes` bytes: the largest power of two that divides its size, but
+// at most 8; 1 for size 0.
 constexpr uint32_t natural_alignment(uint32_t bytes) {
   const uint32_t lowest = bytes & (~bytes + 1);
   return lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
 }
-// The bits of a value of the dtype in an immediate or scalar; the rest of a bp_operand is zero.
+// The mask of the bits that a value of the dtype has in an immediate or scalar; all other bits are
+// zero.
 constexpr uint64_t value_mask(uint32_t dtype) {
   const uint32_t bytes = dtype_bytes(dtype);
   return bytes < sizeof(uint64_t) ? (uint64_t{1} << (8 * bytes)) - 1 : UINT64_MAX;

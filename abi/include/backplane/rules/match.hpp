@@ -80,7 +80,7 @@ inline void check_composite_dtypes(const bp_op_desc& desc, uint64_t dtypes) {
   const Signature& signature = signature_of(desc.op);
   const uint32_t t = float_of(desc);
   uint32_t before[26] = {};                        // dtypes of the letters seen so far
-  const bool known = t == 0 || in_set(dtypes, t);  // otherwise the operand t is wrong
+  const bool known = t == 0 || in_set(dtypes, t);  // false: the operand with dtype t is wrong
   const auto legal = [&](char letter) -> uint64_t {
     if (!known && letter != 't' && std::string_view("sprha").find(letter) != std::string_view::npos) return UINT64_MAX;
     switch (letter) {

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Mixtures of dtypes: departures of a legal descriptor from an
-// operator's plain form. In that form all floats have one dtype (statistics of f16 and bf16 are
-// f32) and indices are i32. A kernel supports the plain form and the mixtures that it names.
+// SPDX-License-Identifier: Apache-2.0
+// Mixtures of dtypes: departures of a legal descriptor from an operator's plain form. In that form
+// all floats have one dtype (statistics of f16 and bf16 are f32) and indices are i32. A kernel
+// supports the plain form and the mixtures that it names.
 #pragma once
 
 #include <backplane/rules/match.hpp>
@@ -11,12 +12,13 @@ namespace backplane::rules {
 enum Mixed : uint32_t {
   kMixedParameters = 1u << 0,  // parameters are f32, data f16 or bf16
   kMixedState = 1u << 1,       // state is f32, parameters f16 or bf16
-  kMixedIndex = 1u << 2,       // an index is i64; not for gather and scatter, whose index is free
-  kMixedHalves = 1u << 3,      // keys and values, a weight or a matmul input are 16-bit, data f32
-  kMixedMask = 1u << 4,        // a numeric mask has another dtype than the data
-  kMixedScale = 1u << 5,       // scales of weights have another dtype than the result
-  kMixedMinimum = 1u << 6,     // weights have a minimum
-  kMixedWide = 1u << 7,        // the result is f32, data f16 or bf16
+  // An index is i64; not for gather and scatter, which permit both index dtypes.
+  kMixedIndex = 1u << 2,
+  kMixedHalves = 1u << 3,   // keys and values, a weight or a matmul input are 16-bit, data f32
+  kMixedMask = 1u << 4,     // a numeric mask has another dtype than the data
+  kMixedScale = 1u << 5,    // scales of weights have another dtype than the result
+  kMixedMinimum = 1u << 6,  // weights have a minimum
+  kMixedWide = 1u << 7,     // the result is f32, data f16 or bf16
 };
 
 namespace detail {

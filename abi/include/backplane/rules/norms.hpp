@@ -11,7 +11,8 @@ inline void require_groups(uint32_t groups, int64_t channels, const char* what) 
   if (channels % groups != 0) Bound::fail(groups, " groups do not divide the ", channels, ' ', what);
 }
 
-// The extents of x that a normalisation over `axes` covers, and of its statistics.
+// The extents of x inside `axes`, over which a normalisation runs, and the extents of its
+// statistics.
 struct Axes {
   int64_t inside[BP_MAX_RANK];
   int64_t kept[BP_MAX_RANK];

@@ -23,16 +23,16 @@ struct AttributeField {
   double lo, hi;   // legal values, both included
   const char* doc;
 
-  constexpr uint32_t bytes() const { return type == Type::i64 ? 8 : 4; }  // of one entry
+  constexpr uint32_t bytes() const { return type == Type::i64 ? 8 : 4; }  // bytes of one entry
 };
 
 struct AttributeLayout {
   const char* stem;
-  uint32_t bytes;                          // of the struct; 0 for `no`
+  uint32_t bytes;                          // the struct's size; 0 for `no`
   std::span<const AttributeField> fields;  // all except struct_size
   bool optional;                           // null means zeros
 
-  // Whether the first field is the axis that the operator works along.
+  // True if the first field is the axis along which the operator works.
   constexpr bool has_axis() const { return !fields.empty() && std::string_view(fields[0].name) == "axis"; }
 };
 
@@ -41,7 +41,7 @@ struct AttributeLayout {
 struct Accuracy {
   char letter;
   double ulps;
-  const char* text;  // as in ops.def, "U(2.5)"
+  const char* text;  // the text of ops.def, e.g. "U(2.5)"
 };
 
 // A row of ops.def.
@@ -51,7 +51,7 @@ struct OpInfo {
   uint32_t kind;  // BP_KIND_*
   uint32_t inputs_min, inputs_max, outputs_min, outputs_max;
   uint32_t scalars_min, scalars_max;
-  uint32_t scalar_dtype;  // 0: the first output's
+  uint32_t scalar_dtype;  // 0: the first output's dtype
   const AttributeLayout* attributes;
   uint32_t shape_rule, dtype_rule;  // BP_SHAPE_*, BP_RULE_*
   uint64_t dtypes;                  // mask of BP_DTYPE_BIT

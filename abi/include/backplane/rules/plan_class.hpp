@@ -17,7 +17,7 @@ constexpr bool is_near(const bp_tensor_desc& view) noexcept {
     if (static_cast<uint64_t>(view.shape[d]) >= limit) return false;
     empty |= view.shape[d] == 0;
   }
-  if (empty) return true;         // no two elements
+  if (empty) return true;         // there are no two elements
   uint64_t count = 1, reach = 0;  // both are below 2^31 before each step, so no product wraps
   for (uint32_t d = 0; d < view.rank; ++d) {
     const auto extent = static_cast<uint64_t>(view.shape[d]);
@@ -52,7 +52,7 @@ constexpr uint64_t view_class(const bp_tensor_desc& view) noexcept {
   return classes;
 }
 
-// Whether an any-size plan for `a` serves `b`, as far as shape and strides decide.
+// True if shape and strides permit that an any-size plan for `a` serves `b`.
 constexpr bool same_class(const bp_tensor_desc& a, const bp_tensor_desc& b) noexcept {
   return a.rank == b.rank && view_class(a) == view_class(b);
 }

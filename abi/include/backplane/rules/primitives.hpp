@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The dtype and shape rules of ops.h for all operators whose
-// rules are not COMPOSITE (composite.hpp).
+// SPDX-License-Identifier: Apache-2.0
+// The dtype and shape rules of ops.h for all operators whose rules are not COMPOSITE
+// (composite.hpp).
 #pragma once
 
 #include <backplane/rules/op_table.hpp>
@@ -23,7 +24,7 @@ struct Dtypes {
   const bp_op_desc& desc;
 
   void input(uint32_t i, uint64_t set) const { require_dtype("input", i, desc.inputs[i], set); }
-  // An absent output may have any dtype.
+  // Requires a dtype of `set`, unless the output is absent.
   void output(uint32_t i, uint64_t set) const {
     if (i < desc.output_count && desc.outputs[i].dtype != 0) require_dtype("output", i, desc.outputs[i], set);
   }
@@ -36,7 +37,7 @@ constexpr uint64_t sum_outputs(uint32_t t) {
   return BP_DTYPE_BIT(t) | wider;
 }
 
-inline uint32_t axis_of(const void* attributes) {  // the first field of structs with an axis
+inline uint32_t axis_of(const void* attributes) {  // the axis is the first field of the attributes
   return static_cast<const bp_axis_attributes*>(attributes)->axis;
 }
 inline void require_axis(uint32_t axis, const bp_tensor_desc& of) {
@@ -48,7 +49,7 @@ struct Shapes {
   const OpInfo& op;
   const bp_op_desc& desc;
 
-  // Equal shapes, or equal except along `axis`.
+  // Requires equal shapes, or shapes that are equal except along `axis`.
   static void require_same(const char* role_a, uint32_t a_index, const bp_tensor_desc& a, const char* role_b,
                            uint32_t b_index, const bp_tensor_desc& b, int axis = -1) {
     bool same = a.rank == b.rank;
@@ -90,7 +91,8 @@ struct Shapes {
 
 }  // namespace detail
 
-// Returns T of a primitive's dtype rule, to which its set in ops.def applies. Counts are legal.
+// Returns T of a primitive's dtype rule. The operator's set in ops.def applies to T. Counts are
+// legal.
 inline uint32_t dtype_of(const OpInfo& op, const bp_op_desc& desc) {
   if (op.dtype_rule == BP_RULE_SELECT) return desc.inputs[1].dtype;
   if (op.dtype_rule == BP_RULE_SCATTER || desc.input_count == 0) return desc.outputs[0].dtype;

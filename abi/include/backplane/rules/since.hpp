@@ -27,8 +27,8 @@ struct Growth {
   uint32_t since = 0;
   uint32_t op = 0;                          // the operator; 0: any
   const AttributeLayout* layout = nullptr;  // the attributes
-  uint32_t offset = 0;                      // of the attribute's field
-  uint32_t index = 0;                       // the operand; the old count; the dtype
+  uint32_t offset = 0;                      // the offset of the attribute's field
+  uint32_t index = 0;                       // the operand's index, the old count, or the dtype
   uint64_t old_bits = 0;                    // the old set or flags
   double old_hi = 0;
   bool (*predicate)(const bp_op_desc& desc) = nullptr;
@@ -71,11 +71,11 @@ inline constexpr Growth kGrowth[] = {
 #define BP_GROWN_RULE(symbol, predicate_, since_) \
   {.what = Growth::What::rule, .since = BP_SINCE_##since_, .op = BP_OP_##symbol, .predicate = predicate_},
 #include <backplane/rules/growth.def>
-    {}};  // the end; an array needs an element
+    {}};  // marks the end, since an array needs an element
 
 namespace detail {
 
-// The entries of the field at the offset, in attributes from copy_attributes.
+// True if `test` is true for an entry of the row's field. `attributes` are from copy_attributes.
 template <class Test>
 bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   for (const AttributeField& field : row.layout->fields) {
@@ -88,7 +88,7 @@ bool any_entry(const Growth& row, const void* attributes, const Test& test) {
   return false;
 }
 
-inline bool is_set(const AttributeField& field, const unsigned char* at) {  // -0.0 is set
+inline bool is_set(const AttributeField& field, const unsigned char* at) {  // -0.0 counts as set
   return std::any_of(at, at + field.bytes(), [](unsigned char byte) { return byte != 0; });
 }
 
@@ -98,7 +98,7 @@ bool any_view(const bp_op_desc& desc, const Test& test) {
          std::any_of(desc.outputs, desc.outputs + desc.output_count, test);
 }
 
-// An absent operand has no dtype, and its age is that of the operator.
+// An absent operand has no dtype, so it needs no later version than the operator.
 inline bool has_newer_dtype(const bp_tensor_desc* views, uint32_t count, const Growth& row) {
   return row.index < count && views[row.index].dtype != 0 && !in_set(row.old_bits, views[row.index].dtype);
 }

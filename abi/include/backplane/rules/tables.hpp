@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The length of each table at each version, from the Since of
-// its slots. A table of an older version ends there, regardless of its struct_size: private fields
-// of a derived struct may follow.
+// SPDX-License-Identifier: Apache-2.0
+// The length of each table at each version, from the Since of its slots. A table of an older
+// version ends at that version's size, regardless of struct_size, because private fields of a
+// derived struct may follow.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -11,7 +12,7 @@
 
 namespace backplane::rules {
 
-// The table has `bytes` bytes from `since` on.
+// From version `since` on, the table has `bytes` bytes.
 struct TableSize {
   uint32_t since;
   uint32_t bytes;
@@ -53,8 +54,8 @@ constexpr uint32_t table_bytes(uint32_t version) {
   return bytes_at(TableGrowth<Table>::sizes, version);
 }
 
-// Returns the part of a table for `version` that this side knows. Later slots, and slots beyond its
-// size, are null.
+// Returns the part of a table for `version` that this side knows. Later slots, and slots beyond the
+// table's size, are null.
 template <class Table>
 Table known_part(const Table& table, uint32_t version) noexcept {
   Table copy{};

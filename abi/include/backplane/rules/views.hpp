@@ -10,13 +10,13 @@
 
 namespace backplane::rules {
 
-// i32 indices cover 2^31 - 1 elements.
+// Refuses i32 indices if there are more than 2^31 - 1 elements.
 inline void require_room(const bp_tensor_desc& index, int64_t elements) {
   if (index.dtype != BP_I32 || elements <= INT32_MAX) return;
   unsupported("indices of i32 do not reach through ", elements, " elements; ask for i64");
 }
 
-// "[2,3]"; if the rank is too great, the dimensions that fit.
+// "[2,3]"; if the rank is too large, only the dimensions that fit.
 inline std::string shape_text(const bp_tensor_desc& view) {
   return text('[', list_text({view.shape, std::min<std::size_t>(view.rank, BP_MAX_RANK)}), ']');
 }
@@ -83,7 +83,7 @@ constexpr bool is_dense(const bp_tensor_desc& view) noexcept {
 }
 
 constexpr void make_dense(bp_tensor_desc& view) noexcept {
-  uint64_t stride = 1;  // as in is_dense
+  uint64_t stride = 1;  // may wrap, as in is_dense
   for (uint32_t d = view.rank; d-- > 0;) {
     view.strides[d] = static_cast<int64_t>(stride);
     stride *= static_cast<uint64_t>(std::max<int64_t>(view.shape[d], 1));

@@ -6,7 +6,7 @@
 
 namespace backplane::rules::detail {
 
-// Windows of `kernel` over the image '*' have the positions '-'.
+// Requires that the extents '-' are the numbers of windows of `kernel` over the image '*'.
 template <class Attributes>
 void check_windows(const Bound& bound, const Attributes& attributes, std::span<const int64_t> kernel) {
   const auto image = bound.list('*').span(), result = bound.list('-').span();

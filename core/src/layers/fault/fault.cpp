@@ -27,7 +27,7 @@ struct FaultPlugin : WrappedPlugin {
 
   const std::shared_ptr<const FaultSchedule> schedule;
   std::array<std::atomic<uint64_t>, kSlotCount> calls = {};
-  std::atomic<uint64_t> device_calls{0};  // of every slot of devices
+  std::atomic<uint64_t> device_calls{0};  // calls of all device slots together
 };
 
 struct FaultDevice : WrappedDevice {
@@ -37,8 +37,8 @@ struct FaultDevice : WrappedDevice {
   // Locked shared during every plugin call, exclusively while the device is being lost.
   std::shared_mutex use;
   std::atomic<bool> lost{false};
-  std::mutex mutex;                    // of `streams`
-  std::map<bp_stream*, bool> streams;  // and whether each was failed
+  std::mutex mutex;                    // guards `streams`
+  std::map<bp_stream*, bool> streams;  // true: the layer has failed the stream
 };
 
 FaultPlugin& of(const bp_plugin* plugin) { return static_cast<FaultPlugin&>(wrapped(plugin)); }
@@ -87,7 +87,7 @@ bp_status injected(const FaultPlugin& plugin, Slot slot, const Decision& decisio
   return fail(plugin, slot, decision.status, why.what(), error);
 }
 
-// Afterwards no work of the device is pending, so everything may be destroyed.
+// Waits for all work of the device, so that the caller may destroy everything afterwards.
 void lose(FaultDevice& device) {
   const std::unique_lock alone(device.use);
   if (device.lost.exchange(true)) return;
@@ -98,7 +98,7 @@ void lose(FaultDevice& device) {
   }
 }
 
-// Whether the layer has failed the stream, now or before.
+// True if the layer fails the stream with this call (`now`), or failed it earlier.
 bool failed(FaultDevice& device, bp_stream* stream, bool now) {
   const std::lock_guard lock(device.mutex);
   const auto found = device.streams.find(stream);
@@ -118,7 +118,8 @@ bp_status add_stream(FaultDevice& device, bp_stream** stream, bp_error* error) {
   }
 }
 
-// One call of a device's slot; `forward` passes it on. The caller handles the results.
+// Applies the schedule to one call of a device's slot; `forward` passes the call on. The caller
+// handles the results.
 template <class Forward>
 bp_status intercept(FaultDevice& device, Slot slot, bp_stream* stream, bp_error* error, Forward&& forward) {
   const FaultPlugin& plugin = device.owner;
@@ -219,7 +220,7 @@ bp_status import_memory(bp_device* handle, const bp_import_desc* desc, uint32_t*
   });
 }
 
-// One call of a slot of the plugin's own table.
+// Applies the schedule to one call of a slot of the plugin's own table.
 template <class Forward>
 bp_status plugin_slot(FaultPlugin& plugin, Slot slot, bp_error* error, Forward&& forward) {
   const Decision decision = decide(plugin, slot, false);
@@ -244,7 +245,8 @@ bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_d
   FaultPlugin& own = of(plugin);
   if (out != nullptr) *out = nullptr;
   return plugin_slot(own, Slot::device_open, error, [&]() -> bp_status {
-    if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its error
+    // The plugin reports the error.
+    if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
     std::unique_ptr<FaultDevice> device(new (std::nothrow) FaultDevice(own, nullptr));
     if (device == nullptr) return write_error(error, BP_OUT_OF_MEMORY, "fault: host memory is exhausted; free some");
     const bp_status status = own.inner->device_open(own.inner, index, desc, &device->inner, error);

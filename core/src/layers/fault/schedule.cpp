@@ -56,7 +56,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
     start_ = at_;
   }
-  // The next word of the entry; empty at its end.
+  // Returns the next word of the entry; empty at the end of the entry.
   std::string_view word() {
     skip_blanks();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != ';') ++at_;
@@ -141,7 +141,7 @@ class Parser {
   std::string_view text_;
   const char* source_;
   size_t at_ = 0;
-  size_t start_ = 0;  // of the latest word
+  size_t start_ = 0;  // where the latest word begins
 };
 
 }  // namespace

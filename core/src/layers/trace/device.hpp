@@ -22,7 +22,7 @@ struct TracePlugin : WrappedPlugin {
   void add(TraceEvent& event) noexcept { file.add(event.text(), *host); }
 };
 
-// Every function may throw bad_alloc: then the caller drops the event, but still makes the call.
+// Every function may throw bad_alloc. The caller then drops the event, but still makes the call.
 struct TraceDevice : WrappedDevice {
   TraceDevice(TracePlugin& plugin, const std::string& name);
 
@@ -36,7 +36,7 @@ struct TraceDevice : WrappedDevice {
   void drop_buffer(const bp_buffer* buffer);
   // True at the first execution of `plan`.
   bool first_execution(const bp_plan* plan);
-  // The latest record of an event; 0 if the trace has none.
+  // The flow number of an event's latest record; 0 if the trace has no record of the event.
   uint64_t record_of(const bp_event* event);
   void set_record(const bp_event* event, uint64_t flow);
 

@@ -16,12 +16,12 @@ struct Track {
   uint32_t group;
   uint32_t line;
 };
-inline constexpr uint32_t kFirstThreadLine = 1000;  // lines below are streams
+inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller numbers are streams
 
 class TraceEvent {
  public:
-  // `phase` is from the format: X a span, s and t the ends of an arrow, C a counter, M a name.
-  // Times are in microseconds.
+  // `phase` is a letter of the format: X is a span, s and t are the ends of an arrow, C is a
+  // counter, and M is a name. Times are in microseconds.
   TraceEvent(char phase, std::string_view name, Track track);
   TraceEvent& time(double begin);
   TraceEvent& span(double begin, double end);

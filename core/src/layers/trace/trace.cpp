@@ -114,7 +114,7 @@ void add_result(At<Slot::stream_create>, TraceEvent& event, TraceDevice& device,
   event.arg("stream", uint64_t{device.stream_track(*out).line});
 }
 
-// Arrows lead from a record to the calls that wait for it.
+// Adds one end of an arrow, which leads from a record to a call that waits for it.
 void arrow(char end, TraceDevice& device, Track track, double at, uint64_t flow) {
   TraceEvent event(end, "event", track);
   device.owner.add(event.category("order").time(at).flow(flow));
@@ -238,7 +238,8 @@ bp_status device_info(const bp_plugin* plugin, uint32_t index, bp_device_info* o
 bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
                       bp_error* error) {
   TracePlugin& own = of(plugin);
-  if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);  // its error
+  // The plugin reports the error.
+  if (out == nullptr) return own.inner->device_open(own.inner, index, desc, out, error);
   *out = nullptr;
   std::unique_ptr<TraceDevice> device;
   const bp_status made =

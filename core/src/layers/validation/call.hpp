@@ -36,9 +36,9 @@ Error rule_error(bp_status status, const Rule& rule, std::string_view who, const
   return Error(status, "validation: {:.80}: {}: {} [{}]", who, slot, static_cast<const char*>(text), rule.id);
 }
 
-// The plugin's status and record, and what was wrong with them.
+// The plugin's status and error record, and the defect found in them.
 struct Outcome {
-  bp_status status = BP_OK;  // the plugin's
+  bp_status status = BP_OK;  // as the plugin returned it
   bp_error record = fresh_error();
   std::optional<Error> defect;
 
@@ -47,7 +47,8 @@ struct Outcome {
   bp_status write(bp_error* error) const noexcept;
 };
 
-// Checks what holds for every slot. `control` is the floating-point control before the call.
+// Checks the rules that hold for every slot. `control` is the floating-point control before the
+// call.
 void check_outcome(Outcome& outcome, std::string_view who, Slot slot, uint64_t control) noexcept;
 
 // Calls a fallible slot of the plugin; `forward` receives the error record to fill.
@@ -163,9 +164,10 @@ class Call {
 
   std::shared_ptr<CheckedDevice> device_;
   const char* slot_;
-  std::array<uint32_t*, 4> few_ = {};  // so that waits need no allocation
+  // The first occupied counters, so that waits need no allocation.
+  std::array<uint32_t*, 4> few_ = {};
   size_t few_count_ = 0;
-  std::vector<uint32_t*> occupied_;  // the rest
+  std::vector<uint32_t*> occupied_;  // further occupied counters
 };
 
 // A fallible slot: `body(call)` returns the status, or throws to refuse.
@@ -190,10 +192,10 @@ void checked_void(const bp_device* handle, const char* slot, Body&& body) noexce
   if (refused != BP_OK) LiveDevices::instance().log(handle, record.message);
 }
 
-// Calls a create slot with an output of the layer's own: `body(next, inner, &made, record)`.
+// Calls a create slot as `body(next, inner, made, record)`, with the layer's output pointer.
 template <class Handle, class Body>
 Outcome create(const Call& call, Slot slot, Handle** made, Body&& body) {
-  // No plugin returns this: shows that *out was not written.
+  // No plugin returns this value. If `*made` still has it, the plugin did not write its output.
   auto* const untouched = reinterpret_cast<Handle*>(made);
   *made = untouched;
   Outcome outcome = call.forward(slot, [&](const bp_device_api& next, bp_device* inner, bp_error* record) {
@@ -218,8 +220,8 @@ inline void destroy(const bp_device_api& next, bp_device* inner, bp_stream* made
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_event* made) { next.event_destroy(inner, made); }
 inline void destroy(const bp_device_api& next, bp_device* inner, bp_plan* made) { next.plan_destroy(inner, made); }
 
-// Registers the object that a create slot made. An object that came with a defect, or for which
-// there is no memory, is destroyed; returns null then.
+// Registers the object that a create slot made. If the call had a defect, or there is no memory to
+// register the object, destroys it and returns null.
 template <class Handle, class State>
 Handle* keep(const Call& call, Outcome& outcome, Handle* made, State state) {
   CheckedDevice& device = call.device();

@@ -23,10 +23,10 @@ namespace backplane::core::layers {
 struct CheckedBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   uint64_t bytes = 0;
-  uint64_t alignment = 1;  // of its start, if known
+  uint64_t alignment = 1;  // of the first byte; 1 if unknown
   void* mapped = nullptr;
   uint64_t address = 0;   // the result of buffer_address
-  bool imported = false;  // two imports may name one memory
+  bool imported = false;  // two imports may name the same memory
   Clock uses;
   uint32_t calls = 0;  // running calls that use it
 };
@@ -38,7 +38,7 @@ struct CheckedStream {
 };
 
 struct CheckedEvent {
-  Clock clock;  // of the latest record
+  Clock clock;  // the state at the latest record
   bool timing = false;
   uint64_t records = 0;  // incremented when a record begins and when it ends: odd while one runs
   uint32_t calls = 0;
@@ -55,7 +55,7 @@ struct CheckedPlan {
   uint32_t calls = 0;
 };
 
-// The live objects of one kind. Remembers recently destroyed ones, for better messages.
+// The live objects of one kind. Also remembers recently destroyed objects, for better messages.
 template <class Handle, class State>
 class Objects {
  public:
@@ -113,10 +113,10 @@ struct CheckedDevice : WrappedDevice {
 
 struct CheckedPlugin : WrappedPlugin {
   CheckedPlugin(const bp_plugin* wrapped, const bp_host* given, Object* kept_by);
-  Object* const keeper;  // null: it does not end while a call runs
+  Object* const keeper;  // null if the plugin cannot end while a call runs
   const std::string name;
   const pid_t process = getpid();
-  std::atomic<uint32_t> devices{0};  // open
+  std::atomic<uint32_t> devices{0};  // number of open devices
 };
 
 // All open devices of the layer, for all plugins of the process.

@@ -140,7 +140,7 @@ void check_same_plan(const Call& call, const CheckedPlan& plan, const bp_op_desc
       }
       continue;
     }
-    // After staging an output may alias a later identical input, or none. check_execution checks
+    // After staging, an output may alias a later identical input, or none. check_execution checks
     // the addresses.
     const auto moved = [&](uint32_t alias) { return (stage_inputs >> (alias - 1) & 1u) != 0; };
     if (expected.alias != 0 && moved(expected.alias)) {

@@ -20,7 +20,7 @@ struct Placed {
   uint32_t index;
   const bp_tensor_desc* view;
   const bp_operand* operand;
-  Extent extent;  // of the view, around the operand's offset
+  Extent extent;  // the view's bytes, relative to the operand's offset
   bool output;
 };
 
@@ -108,8 +108,7 @@ class ExecutionCheck {
     }
   }
 
-  // An output with an alias is identical to that input, and to every input with the same view and
-  // address.
+  // True if `output` has an alias, and the same view and address as `input`.
   static bool in_place(const Placed& output, const Placed& input) {
     return output.view->alias != 0 && output.operand->offset == input.operand->offset &&
            same_elements(*output.view, *input.view);

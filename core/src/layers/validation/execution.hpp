@@ -6,8 +6,8 @@
 
 namespace backplane::core::layers {
 
-// Checks everything in an execution except its descriptor; `workspace` is what the plan needs.
-// Marks the used buffers as in use and returns them. The device's mutex is held.
+// Checks everything in an execution except its descriptor; `workspace` is the number of bytes that
+// the plan needs. Marks the used buffers as in use and returns them. The device's mutex is held.
 std::vector<CheckedBuffer*> check_execution(Call& call, const bp_execution& execution, const bp_op_desc& desc,
                                             uint64_t workspace);
 

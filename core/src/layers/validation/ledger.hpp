@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks what a host knows to have ended. Every stream is a line of points. A successful wait
-// covers points of its own line and, through events that streams waited for, of other lines.
+// Tracks which work a host knows to have ended. Every stream is a line of points. A successful wait
+// covers points of its own line. It also covers points of other lines, through events that streams
+// waited for.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,7 @@ class Ledger {
  private:
   struct Line {
     uint64_t enqueued = 0, completed = 0;
-    Clock behind;  // of other lines
+    Clock behind;  // points of other lines, after which this line's later work starts
   };
   void pass(Point point);
 

@@ -237,7 +237,7 @@ bp_status copy(bp_device* handle, bp_stream* stream, bp_buffer* dst, uint64_t ds
   });
 }
 
-// copy_in and copy_out: one buffer and an address.
+// Checks and forwards copy_in and copy_out, which have one buffer and an address.
 template <class Forward>
 bp_status pageable(bp_device* handle, Slot slot, bp_stream* stream, bp_buffer* buffer, uint64_t offset,
                    const void* address, uint64_t bytes, bp_error* error, Forward&& forward) {

@@ -89,7 +89,7 @@ void plan_destroy(bp_device* handle, bp_plan* plan) {
   });
 }
 
-// Checks an execution's descriptor against its plan.
+// An execution whose descriptor was checked against its plan.
 struct Described {
   CheckedPlan* plan;
   bp_execution execution;

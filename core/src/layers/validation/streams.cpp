@@ -74,7 +74,7 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     Ledger& ledger = call.device().ledger;
     CheckedStream* state = nullptr;
     Clock covered;
-    bool known = true;  // what it covers
+    bool known = true;  // false: no memory to record what the wait covers
     uint64_t enqueued = 0;
     {
       const std::lock_guard lock(call.device().mutex);
@@ -92,7 +92,8 @@ bp_status stream_wait(bp_device* handle, bp_stream* stream, uint64_t timeout_ns,
     const std::lock_guard lock(call.device().mutex);
     call.note(outcome, state);
     if (outcome.ok()) known ? ledger.passed(covered) : ledger.lose();
-    // It returns an error only when no work of the stream will access memory again.
+    // stream_wait returns one of these errors only when no work of the stream will access memory
+    // again.
     if (outcome.status == BP_EXECUTION_FAILED || outcome.status == BP_INTERNAL) {
       ledger.failed(state->line, enqueued);
     }
@@ -167,13 +168,14 @@ bp_status event_record(bp_device* handle, bp_event* event, bp_stream* stream, bp
   });
 }
 
-// What a wait for the event covers: its latest record, if no other record came between.
+// What a wait for an event covers, namely the event's latest record, if no other record began
+// meanwhile.
 struct Awaited {
   CheckedEvent* event = nullptr;
   Clock clock;
   uint64_t records = 0;
 
-  bool complete = true;  // `clock` is all of it
+  bool complete = true;  // false: no memory to copy the event's clock
 
   // The device's mutex is held.
   void begin(Call& call, const bp_event* handle, const char* role) {
@@ -182,7 +184,7 @@ struct Awaited {
     complete = noted([&] { clock = event->clock; });
     records = event->records;
   }
-  // The wait succeeded.
+  // Call when the wait succeeded.
   void passed(Ledger& ledger) const {
     if (!complete) return ledger.lose();
     if (known()) ledger.passed(clock);
