@@ -57,7 +57,7 @@ HWY_INLINE void square(const std::byte* from, int64_t stride, uint32_t* to, int6
                         HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const uint32_t*>(from + i * stride)); };
   store_four(d, d, d8, line(0), line(1), line(2), line(3), to, pitch);
 }
-// Stores a square of eight lines. Each lane of d4 holds a pair of words.
+// Stores a square of eight lines. Each element of `pairs` interleaves the words of two lines.
 template <class D, class V>
 HWY_INLINE void store_eight(D d, const V (&pairs)[8], hn::TFromD<D>* to, int64_t pitch) {
   const Square<uint16_t> d2;
