@@ -67,12 +67,12 @@
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
 //       The interface "bp.import": wraps foreign memory. imports() says whether this device can.
 //   static constexpr uint64_t kMaxAlignment;
-//       Of buffers. By default that of the device.
+//       The maximum alignment of buffers. The default is the device's alignment.
 //   static constexpr bool kWaitsForPassed = true;
-//       wait_for is also called for marks that have passed: for devices where a queue sees another
-//       one's writes only after a wait.
+//       wait_for is also called for marks that have passed. Set it if a queue sees the writes of
+//       another queue only after a wait.
 //   static constexpr bool kProgramsStay = true;
-//       Launched work does not need its Program: streams do not keep programs alive.
+//       Launched work does not need its Program, so streams do not keep programs alive.
 //   static constexpr bool kStaysOpen = true;
 //       One Native per index lives until the process ends, with its compiled kernels: for drivers
 //       that leak or are slow when reopened. It outlives the Host it was opened with. Certify
